@@ -1,0 +1,69 @@
+"""What can go wrong, sorted by what the reader should do next.
+
+Every error says what was asked, what was found, what is allowed, and the next step. None ever holds a value
+taken from private rows. Exit codes are those of the command line.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "BudgetError",
+    "EngineError",
+    "HubbubError",
+    "InternalError",
+    "ParameterError",
+    "PolicyError",
+    "QueryError",
+]
+
+
+class HubbubError(Exception):
+    """The base of every error hubbub raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class QueryError(HubbubError):
+    """The question cannot be asked like this: rewrite it."""
+
+    exit_code = 2
+
+
+class ParameterError(QueryError, ValueError):
+    """A number given to a function is outside what the function allows: change it."""
+
+
+class PolicyError(HubbubError):
+    """Something about the table, its people or its budget is not declared, or declared wrongly: declare it."""
+
+    exit_code = 3
+
+
+class BudgetError(HubbubError):
+    """The budget does not hold the charge. `asked` and `left` say by how much, as text."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, asked: str = "", left: str = "") -> None:
+        super().__init__(message)
+        self.asked = asked
+        self.left = left
+
+
+class EngineError(HubbubError):
+    """The engine failed. The text is fixed and holds only an id, because *how* it failed depends on the rows."""
+
+    exit_code = 5
+
+    def __init__(self, incident: str) -> None:
+        super().__init__(
+            f"the engine could not finish the question (incident {incident}). The charge stays, because that it "
+            "failed may depend on the data; the steward finds the incident in the ledger."
+        )
+        self.incident = incident
+
+
+class InternalError(HubbubError):
+    """A defect of hubbub itself: report it."""
