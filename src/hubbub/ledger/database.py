@@ -1,0 +1,317 @@
+"""One SQLite file, opened so that a committed charge is on the disk, and closed before any fork.
+
+**Durable.** Write-ahead log with `synchronous=FULL`: a transaction is flushed before its COMMIT returns, so a
+`kill -9` or a power cut after it loses nothing, and one before it leaves nothing. Writers take the lock at
+`BEGIN IMMEDIATE`; readers see the last commit.
+
+**Created at once.** A new ledger is built under another name and linked to its own, so whoever opens the
+path finds either nothing or a whole ledger, however many start together. This is also why an empty file is
+refused: only a truncated ledger looks like that, and taking it for a new one would give its budget back.
+
+**Forks.** SQLite must not be carried across `fork`: a child that inherits an open file also inherits the
+belief that it holds locks which the system gave to the parent only. Every open file is therefore closed
+just before a fork, and opened again by whoever needs it. A budget in memory cannot be shared that way, so a
+child may not use it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import uuid
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hubbub.errors import HubbubError, PolicyError
+from hubbub.ledger.schema import APPLICATION_ID, SCHEMA, VERSION
+
+__all__ = ["Database", "create_file"]
+
+_CREATE = "Make one with `hubbub ledger create`, or name another file."
+
+
+class Database:
+    """A ledger's SQLite database: transactions, and errors in words. One per `Ledger`; safe for threads.
+
+    Args:
+        path: an existing ledger file, or None for a database in this process's memory.
+        patience: seconds to wait for other writers.
+        read_only: refuse every write.
+
+    Raises:
+        PolicyError: the path is no ledger, or one that cannot be used from here.
+    """
+
+    def __init__(self, path: Path | None, *, patience: float = 30.0, read_only: bool = False) -> None:
+        self._path = path
+        self._patience = patience
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._connection: sqlite3.Connection | None = None
+        if path is not None:
+            _check_file(path)
+        with _FORKS:
+            _OPEN.add(self)
+        with self._translated():
+            self._connected(check=True)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that holds the write lock from its first statement; committed and flushed at the end.
+
+        Raises:
+            PolicyError: SQLite could not do it. Nothing of the transaction stays.
+        """
+        with self._lock, self._translated(), _transaction(self._connected(), "BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one state of the ledger.
+
+        Raises:
+            PolicyError: SQLite could not read it.
+        """
+        with self._lock, self._translated(), _transaction(self._connected(), "BEGIN") as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close the file. A database in memory is gone; a file opens again when needed."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and self._pid == os.getpid():
+                with suppress(sqlite3.Error):
+                    connection.close()
+
+    def before_fork(self) -> None:
+        """Hold still, and let go of the file, so that no child inherits it."""
+        self._lock.acquire()
+        if self._path is not None:
+            self.close()
+
+    def after_fork(self) -> None:
+        """Go on, in the parent and in the child."""
+        self._lock.release()
+
+    def _connected(self, *, check: bool = False) -> sqlite3.Connection:
+        if self._pid != os.getpid():
+            if self._path is None:
+                raise PolicyError(
+                    "this process was forked from one that keeps its budget in memory, and a copy of a "
+                    "budget could be spent twice. Give the session a ledger file, which processes share."
+                )
+            self._connection, self._pid = None, os.getpid()
+        if self._connection is None:
+            self._connection = _connect(self._path, self._patience, self._read_only)
+            if check and self._path is not None:
+                _check_contents(self._connection, self._path)
+        return self._connection
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            # After a failed write or a damaged page, what this connection believes is not to be trusted.
+            if self._path is not None:
+                self.close()
+            raise _in_words(error, self._path) from error
+
+
+# One fork at a time: held from just before a fork until just after it.
+_FORKS = threading.RLock()
+_OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
+_HELD: list[Database] = []
+
+
+def _before_fork() -> None:
+    _FORKS.acquire()
+    for database in list(_OPEN):
+        database.before_fork()
+        _HELD.append(database)
+
+
+def _after_fork() -> None:
+    while _HELD:
+        _HELD.pop().after_fork()
+    _FORKS.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+
+
+def create_file(path: Path) -> bool:
+    """Make an empty ledger at `path`, whole or not at all; False if something is there already.
+
+    Raises:
+        PolicyError: the folder is missing or cannot be written to.
+    """
+    _check_folder(path)
+    if path.exists():
+        return False
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+    try:
+        _build(draft)
+        os.link(draft, path)
+        _flush_folder(path.parent)
+    except FileExistsError:
+        return False
+    except sqlite3.Error as error:
+        raise _in_words(error, path) from error
+    except OSError as error:
+        raise PolicyError(
+            f"cannot create the ledger {path}: {error.strerror}. It needs a folder on a local disk, "
+            "writable to you, that knows hard links."
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def _build(draft: Path) -> None:
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        _make_tables(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
+
+
+def _make_tables(connection: sqlite3.Connection) -> None:
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        for statement in SCHEMA:
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _connect(path: Path | None, patience: float, read_only: bool) -> sqlite3.Connection:
+    target = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode=rw"
+    connection = sqlite3.connect(
+        target, uri=path is not None, timeout=patience, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    if path is None:
+        _make_tables(connection)
+    if read_only:
+        connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.Connection]:
+    connection.execute(begin)
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        raise
+
+
+def _check_folder(path: Path) -> None:
+    folder = path.parent
+    if not folder.is_dir():
+        raise PolicyError(f"cannot create the ledger {path}: there is no folder {folder}. Make it first.")
+    if path.is_dir():
+        raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what is no ledger before it is opened for writing, which could change a stranger's database.
+
+    SQLite does the looking, as an immutable file: were we to open and close the file ourselves, POSIX would
+    drop the locks of every connection this process has to it.
+    """
+    if path.is_dir():
+        raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
+    if not path.exists():
+        raise PolicyError(f"there is no ledger {path}. {_CREATE}")
+    if not os.access(path, os.R_OK):
+        raise PolicyError(f"cannot read the ledger {path}: permission denied. Ask its owner for access.")
+    if _application_id(path) != APPLICATION_ID:
+        raise PolicyError(
+            f"{path} is a SQLite file of another program, not a ledger; left as it is. {_CREATE}"
+        )
+
+
+def _application_id(path: Path) -> int:
+    not_sqlite = PolicyError(
+        f"{path} is not a ledger: it does not begin like a SQLite file. If it once was one, it is damaged: "
+        f"restore a backup, never start anew in its place. {_CREATE}"
+    )
+    if path.stat().st_size < 512:
+        raise not_sqlite
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        try:
+            return int(connection.execute("PRAGMA application_id").fetchone()[0])
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise not_sqlite from error
+        raise _in_words(error, path) from error
+
+
+def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version != VERSION:
+        raise PolicyError(
+            f"the ledger {path} has schema version {version}; this hubbub reads version {VERSION}. "
+            + (
+                "Update hubbub."
+                if version > VERSION
+                else "It was made by an unfinished hubbub: create a new one."
+            )
+        )
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise _damaged(path)
+
+
+def _damaged(path: Path | None) -> PolicyError:
+    return PolicyError(
+        f"the ledger {path or 'in memory'} is damaged, so no answer is given. Restore a backup "
+        "that holds every charge, never an older one: what was spent since would be forgotten."
+    )
+
+
+def _in_words(error: sqlite3.Error, path: Path | None) -> HubbubError:
+    """SQLite's failure as a refusal: by its primary result code, https://sqlite.org/rescode.html."""
+    where = f"the ledger {path}" if path is not None else "the ledger in memory"
+    after = "This step was not recorded, so no answer is given."
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return PolicyError(f"{where} is held by another process for too long. {after} Try again later.")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_AUTH:
+            return PolicyError(
+                f"cannot write to {where}. {after} The file and its folder must be writable to you."
+            )
+        case sqlite3.SQLITE_FULL:
+            return PolicyError(f"no room for {where}: the disk is full. {after} Free some space.")
+        case sqlite3.SQLITE_IOERR:
+            return PolicyError(
+                f"the disk refused to read or write {where} ({error}). {after} "
+                "See to the disk: its space, its quota, its health."
+            )
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return _damaged(path)
+        case _:
+            return PolicyError(f"{where} could not be used: {error}. {after} See to the file.")
