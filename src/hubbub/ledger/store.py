@@ -363,7 +363,8 @@ def _rows(connection: Connection, where: str, *parameters: str) -> Cursor:
     cursor.row_factory = Row
     return cursor.execute(
         "SELECT charge.*, step.state, step.incident FROM charge LEFT JOIN step "
-        "ON step.charge = charge.serial AND step.number = (SELECT max(number) FROM step WHERE charge = charge.serial) "
+        "ON step.charge = charge.serial "
+        "AND step.number = (SELECT max(number) FROM step WHERE step.charge = charge.serial) "
         f"{where} ORDER BY charge.serial",
         parameters,
     )

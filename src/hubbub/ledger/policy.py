@@ -1,0 +1,310 @@
+"""`hubbub.toml`: the tables, their people, what is declared of them, the budget and the ledger, in one file.
+
+The command line, Python and the service read the same file, so that a steward can review one text. Reading it
+touches no data: the result is plain frozen values, with every path made absolute from the folder of the file.
+An error names the file and the line, what was found, and what is allowed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+import math
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from hubbub.errors import ParameterError, PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.lines import Lines
+
+__all__ = ["POLICY_NAME", "Policy", "PublicPolicy", "TablePolicy", "find_policy", "load_policy"]
+
+POLICY_NAME: Final = "hubbub.toml"
+KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
+NEIGHBOURS: Final = ("add_remove", "replace")
+_SUFFIXES: Final = (".parquet", ".csv", ".duckdb")
+_LIMITS: Final = ("max_groups", "max_rows", "max_total")
+
+
+@dataclass(frozen=True)
+class TablePolicy:
+    """A private table. `unit` is the column that names the protected unit; None where each row is one."""
+
+    name: str
+    source: Path
+    unit: str | None
+    table: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    max_total: int | None = None
+    neighbours: str = "add_remove"
+    columns: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
+    types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class PublicPolicy:
+    """A public table: it may be joined freely, and needs no bounds."""
+
+    name: str
+    source: Path
+    table: str | None = None
+    types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy file that has been read: `path` is the file, `ledger` the ledger's place."""
+
+    path: Path
+    ledger: Path
+    budget: Budget
+    tables: Mapping[str, TablePolicy]
+    public: Mapping[str, PublicPolicy]
+
+
+def find_policy(start: str | os.PathLike[str] | None = None) -> Path:
+    """The nearest `hubbub.toml`, in `start` (default: the working directory) or a folder above it.
+
+    Raises:
+        PolicyError: there is none.
+    """
+    folder = Path(start if start is not None else os.getcwd()).absolute()
+    for candidate in (folder, *folder.parents):
+        if (candidate / POLICY_NAME).is_file():
+            return candidate / POLICY_NAME
+    raise PolicyError(
+        f"no {POLICY_NAME} in {folder} or any folder above it. "
+        "Write one with `hubbub init FILE --unit COLUMN`, or name one with --policy."
+    )
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy:
+    """Read and check a policy file. No data is read, and no source need exist.
+
+    Raises:
+        PolicyError: the file cannot be read, is no TOML, or declares something that is not allowed.
+    """
+    file = Path(path).absolute()
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise PolicyError(f"cannot read the policy file {file}: {reason}.") from error
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{file}: not valid TOML: {error}.") from error
+    return _Reader(file, Lines(text)).policy(content)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Checks one file's content; every method knows where it stands by `at`, the keys that lead there."""
+
+    file: Path
+    lines: Lines
+
+    def policy(self, content: dict[str, Any]) -> Policy:
+        self.known((), content, ("ledger", "budget", "tables", "public"))
+        for section, example in (("ledger", 'file = "budget.db"'), ("budget", "epsilon = 3")):
+            if section not in content:
+                raise PolicyError(f"{self.file}: there is no [{section}]. Add it:\n\n[{section}]\n{example}")
+        tables = self.section(("tables",), content.get("tables", {}))
+        public = self.section(("public",), content.get("public", {}))
+        if not tables:
+            raise PolicyError(f"{self.file}: no private table is declared. Add one as [tables.NAME].")
+        self.distinct(tables, public)
+        return Policy(
+            path=self.file,
+            ledger=self.ledger(content["ledger"]),
+            budget=self.budget(content["budget"]),
+            tables=MappingProxyType({name: self.table(name, body) for name, body in tables.items()}),
+            public=MappingProxyType({name: self.public(name, body) for name, body in public.items()}),
+        )
+
+    def ledger(self, body: object) -> Path:
+        found = self.section(("ledger",), body)
+        self.known(("ledger",), found, ("file",), required=("file",))
+        return self.place(("ledger", "file"), found["file"])
+
+    def budget(self, body: object) -> Budget:
+        found = self.section(("budget",), body)
+        self.known(("budget",), found, ("epsilon", "delta"), required=("epsilon",))
+        try:
+            return Budget(found["epsilon"], delta=found.get("delta"))
+        except ParameterError as error:
+            raise self.wrong(("budget", "epsilon"), str(error)) from None
+        except PolicyError as error:
+            raise self.wrong(("budget", "delta"), str(error)) from None
+
+    def table(self, name: str, body: object) -> TablePolicy:
+        at = ("tables", name)
+        found = self.section(at, body)
+        allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "columns", "types")
+        self.known(at, found, allowed, required=("source",))
+        return TablePolicy(
+            name=name,
+            source=self.source((*at, "source"), found["source"], found),
+            table=self.text((*at, "table"), found.get("table")),
+            unit=self.unit(at, found),
+            max_groups=self.limit((*at, "max_groups"), found.get("max_groups")),
+            max_rows=self.limit((*at, "max_rows"), found.get("max_rows")),
+            max_total=self.limit((*at, "max_total"), found.get("max_total")),
+            neighbours=self.choice((*at, "neighbours"), found.get("neighbours", "add_remove"), NEIGHBOURS),
+            columns=self.columns((*at, "columns"), found.get("columns", {})),
+            types=self.types((*at, "types"), found.get("types", {})),
+        )
+
+    def public(self, name: str, body: object) -> PublicPolicy:
+        at = ("public", name)
+        found = self.section(at, body)
+        self.known(at, found, ("source", "table", "types"), required=("source",))
+        return PublicPolicy(
+            name=name,
+            source=self.source((*at, "source"), found["source"], found),
+            table=self.text((*at, "table"), found.get("table")),
+            types=self.types((*at, "types"), found.get("types", {})),
+        )
+
+    def unit(self, at: tuple[str, ...], found: dict[str, Any]) -> str | None:
+        each_row = found.get("each_row", False)
+        if not isinstance(each_row, bool):
+            raise self.wrong((*at, "each_row"), f"found {each_row!r}; allowed: true or false")
+        if each_row == ("unit" in found):
+            what = "both are given" if each_row else "neither is given"
+            raise self.wrong(
+                at,
+                f'say who is protected: unit = "COLUMN" that names a person, or each_row = true; {what}',
+            )
+        return self.text((*at, "unit"), found.get("unit"))
+
+    def columns(self, at: tuple[str, ...], body: object) -> Mapping[str, Mapping[str, Any]]:
+        found = self.section(at, body)
+        return MappingProxyType({name: self.domain((*at, name), value) for name, value in found.items()})
+
+    def domain(self, at: tuple[str, ...], body: object) -> Mapping[str, Any]:
+        found = self.section(at, body, example="{ between = [0, 120] } or { one_of = [...] }")
+        self.known(at, found, ("between", "nullable", "one_of", "null"))
+        if ("between" in found) == ("one_of" in found):
+            raise self.wrong(at, "declare between = [low, high] or one_of = [values], exactly one of them")
+        owner, flag = ("between", "nullable") if "between" in found else ("one_of", "null")
+        self.known(at, found, (owner, flag))
+        if not isinstance(found.get(flag, False), bool):
+            raise self.wrong(at, f"{flag} is {found[flag]!r}; allowed: true or false")
+        if owner == "between":
+            self.interval(at, found["between"])
+        else:
+            self.values(at, found["one_of"])
+        return MappingProxyType(found)
+
+    def interval(self, at: tuple[str, ...], ends: object) -> None:
+        if not isinstance(ends, list) or len(ends) != 2:
+            raise self.wrong(at, f"between is {ends!r}; allowed: a list of two values, [low, high]")
+        low, high = ends
+        if any(isinstance(end, float) and not math.isfinite(end) for end in ends):
+            raise self.wrong(at, f"between is {ends!r}; both ends must be finite")
+        if not isinstance(low, _ENDS) or isinstance(low, bool) or isinstance(high, bool):
+            raise self.wrong(at, f"between is {ends!r}; allowed: numbers, dates, times or ISO text")
+        try:
+            ordered = low <= high
+        except TypeError:
+            raise self.wrong(at, f"between is {ends!r}; both ends must be of one kind") from None
+        if not ordered:
+            raise self.wrong(at, f"between is {ends!r}; the first end must not exceed the second")
+
+    def values(self, at: tuple[str, ...], values: object) -> None:
+        if not isinstance(values, list) or not values:
+            raise self.wrong(at, f"one_of is {values!r}; allowed: a list of one value or more")
+        for value in values:
+            if not isinstance(value, _ENDS):
+                raise self.wrong(
+                    at, f"one_of holds {value!r}; allowed: text, numbers, dates, times, true, false"
+                )
+
+    def types(self, at: tuple[str, ...], body: object) -> Mapping[str, str]:
+        found = self.section(at, body)
+        return MappingProxyType({name: self.choice((*at, name), kind, KINDS) for name, kind in found.items()})
+
+    def limit(self, at: tuple[str, ...], value: object) -> int | None:
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise self.wrong(at, f"found {value!r}; allowed: a whole number, 1 or more")
+        return value
+
+    def text(self, at: tuple[str, ...], value: object) -> str | None:
+        if value is not None and (not isinstance(value, str) or not value):
+            raise self.wrong(at, f"found {value!r}; allowed: text in quotes")
+        return value
+
+    def choice(self, at: tuple[str, ...], value: object, allowed: tuple[str, ...]) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise self.wrong(at, f"found {value!r}; allowed: {', '.join(allowed)}{_near(value, allowed)}")
+        return value
+
+    def place(self, at: tuple[str, ...], value: object) -> Path:
+        text = self.text(at, value) or ""
+        return Path(os.path.normpath(self.file.parent / Path(text).expanduser()))
+
+    def source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
+        path = self.place(at, value)
+        kind = path.suffix.lower()
+        if kind not in _SUFFIXES:
+            raise self.wrong(at, f"found {value!r}; allowed: a file that ends in {', '.join(_SUFFIXES)}")
+        if (kind == ".duckdb") != ("table" in found):
+            need = 'needs table = "NAME"' if kind == ".duckdb" else "holds one table: leave `table` out"
+            raise self.wrong(at, f"a {kind} file {need}")
+        return path
+
+    def section(self, at: tuple[str, ...], body: object, *, example: str = "") -> dict[str, Any]:
+        if not isinstance(body, dict):
+            raise self.wrong(at, f"found {body!r}; allowed: {example or f'a section [{_dotted(at)}]'}")
+        return body
+
+    def known(
+        self,
+        at: tuple[str, ...],
+        found: dict[str, Any],
+        allowed: tuple[str, ...],
+        *,
+        required: tuple[str, ...] = (),
+    ) -> None:
+        for key in found:
+            if key not in allowed:
+                raise self.wrong(
+                    (*at, key), f"unknown key {key!r}; allowed: {', '.join(allowed)}{_near(key, allowed)}"
+                )
+        for key in required:
+            if key not in found:
+                raise self.wrong(at, f"{key} is missing")
+
+    def distinct(self, tables: dict[str, Any], public: dict[str, Any]) -> None:
+        seen: dict[str, str] = {}
+        for section, names in (("tables", tables), ("public", public)):
+            for name in names:
+                folded = name.casefold()
+                if folded in seen:
+                    raise self.wrong(
+                        (section, name), f"the name is taken by [{seen[folded]}]: SQL ignores case"
+                    )
+                seen[folded] = f"{section}.{name}"
+
+    def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
+        line = self.lines.of(at)
+        return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {message}.")
+
+
+_ENDS: Final = (int, float, str, datetime.date, datetime.time)
+
+
+def _dotted(at: tuple[str, ...]) -> str:
+    return ".".join(at) or POLICY_NAME
+
+
+def _near(found: object, allowed: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(str(found), allowed, n=1)
+    return f". Did you mean {close[0]!r}?" if close else ""
