@@ -1,0 +1,47 @@
+"""What the ledger's tests share."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from hubbub.ledger.store import Ledger
+
+SPACE = "patient_id"
+
+
+def charge(ledger: Ledger, epsilon: Fraction | int | str, **changes: Any) -> str:
+    """A charge whose other columns do not matter."""
+    columns = {
+        "space": SPACE,
+        "dataset": "visits",
+        "analyst": "ada",
+        "question_key": "k",
+        "sql": "SELECT COUNT(*) FROM visits",
+        "event": "{}",
+        "details": "{}",
+    }
+    return ledger.charge(epsilon=Fraction(epsilon), **(columns | changes))
+
+
+def fork(work: Callable[[], Any]) -> int:
+    """Run `work` in a forked child that exits 0, or 1 with its traceback; the child's id."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return pid
+
+
+def wait(*pids: int) -> list[int]:
+    """The children's exit codes; -9 for one that was killed."""
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]

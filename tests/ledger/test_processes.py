@@ -1,0 +1,243 @@
+"""Many processes, threads and forks share a ledger; any of them may be killed at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import BudgetError, PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.store import Ledger
+from ledger.helpers import SPACE, charge, fork, wait
+
+
+def opened(path: Path, epsilon: str = "1") -> Ledger:
+    return Ledger.open(path, budgets={SPACE: Budget(epsilon)})
+
+
+def spend(path: Path, won: int) -> None:
+    """Charge hundredths until refused; a byte to `won` for each."""
+    with opened(path) as ledger:
+        try:
+            while True:
+                charge(ledger, "0.01")
+                os.write(won, b"x")
+        except BudgetError:
+            pass
+
+
+def test_eight_processes_spend_the_last_of_it_exactly(tmp_path):
+    opened(tmp_path / "b.db").close()
+    read, write = os.pipe()
+    children = [fork(lambda: spend(tmp_path / "b.db", write)) for _ in range(8)]
+    os.close(write)
+    assert wait(*children) == [0] * 8
+    with os.fdopen(read, "rb") as pipe:
+        assert len(pipe.read()) == 100
+    with opened(tmp_path / "b.db") as ledger:
+        assert ledger.remaining(SPACE) == 0
+        assert sum(entry.epsilon for entry in ledger.history()) == 1
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_eight_processes_create_one_ledger(tmp_path, attempt):
+    path = tmp_path / "b.db"
+    read, write = os.pipe()
+
+    def start() -> None:
+        os.read(read, 1)  # all eight stand here until the pipe closes
+        with opened(path) as ledger:
+            charge(ledger, "0.125")
+            ledger.data_version(SPACE, "visits")
+
+    def child() -> None:
+        os.close(write)
+        start()
+
+    children = [fork(child) for _ in range(8)]
+    os.close(write)
+    assert wait(*children) == [0] * 8
+    os.close(read)
+    with opened(path) as ledger:
+        assert ledger.remaining(SPACE) == 0
+        assert len(ledger.history()) == 8
+    assert os.listdir(tmp_path) == ["b.db"]
+
+
+def test_eight_processes_with_two_budgets_agree_on_one(tmp_path):
+    def child(epsilon: str) -> None:
+        try:
+            opened(tmp_path / "b.db", epsilon).close()
+        except PolicyError:
+            os._exit(7)
+
+    codes = wait(*(fork(lambda e=e: child(e)) for e in ("1", "2") * 4))
+    assert sorted(codes) == [0] * 4 + [7] * 4
+    assert len(set(codes[::2])) == len(set(codes[1::2])) == 1
+
+
+def test_threads_share_a_ledger(tmp_path):
+    ledger = opened(tmp_path / "b.db")
+    won: list[str] = []
+
+    def work() -> None:
+        try:
+            while True:
+                won.append(charge(ledger, "0.02"))
+        except BudgetError:
+            pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == len(set(won)) == 50
+    ledger.close()
+
+
+def test_a_fork_carries_no_open_file_and_both_sides_go_on(tmp_path):
+    ledger = opened(tmp_path / "b.db")
+    charge(ledger, "0.25")
+
+    def child() -> None:
+        held = [os.readlink(link.path) for link in os.scandir("/proc/self/fd") if os.path.exists(link.path)]
+        assert not any("b.db" in name for name in held), held
+        charge(ledger, "0.25")
+
+    assert wait(fork(child)) == [0]
+    charge(ledger, "0.25")
+    assert ledger.remaining(SPACE) == Fraction(1, 4)
+    ledger.close()
+
+
+def test_forking_while_threads_charge_loses_nothing(tmp_path):
+    ledger = opened(tmp_path / "b.db", "10")
+    stop = threading.Event()
+    charged: list[str] = []
+
+    def work() -> None:
+        while not stop.is_set():
+            charged.append(charge(ledger, "0.001"))
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    children = [fork(lambda: charge(ledger, "0.001")) for _ in range(10)]
+    assert wait(*children) == [0] * 10
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert len(ledger.history()) == len(charged) + 10
+    assert ledger.spent(SPACE) == (len(charged) + 10) * Fraction(1, 1000)
+    ledger.close()
+
+
+def test_a_budget_in_memory_is_not_forked(tmp_path):
+    ledger = Ledger.in_memory({SPACE: Budget(1)})
+
+    def child() -> None:
+        with pytest.raises(PolicyError, match=r"spent twice.*ledger file"):
+            charge(ledger, "0.5")
+        with pytest.raises(PolicyError):
+            ledger.remaining(SPACE)
+
+    assert wait(fork(child)) == [0]
+    charge(ledger, "1")
+
+
+def life(ledger: Ledger, shown: int) -> None:
+    """One question from charge to show; its id goes to `shown` where the answer would leave."""
+    charge_id = charge(ledger, "0.01")
+    ledger.advance(charge_id, "drawing")
+    ledger.store(charge_id, "answer")
+    os.write(shown, charge_id.encode() + b"\n")
+    ledger.advance(charge_id, "shown")
+
+
+def check_after_kill(path: Path, shown: list[str], ceiling: int) -> None:
+    """Nothing overspent, no answer without its charge, the sum right, and no lock stuck."""
+    with Ledger.open(path, budgets={SPACE: Budget(ceiling)}, patience=1.0) as ledger:
+        entries = {entry.id: entry for entry in ledger.history()}
+        assert ledger.spent(SPACE) == sum(entry.epsilon for entry in entries.values()) <= ceiling
+        for charge_id in shown:
+            assert entries[charge_id].state in ("stored", "shown")
+            assert ledger.release(charge_id).payload == "answer"
+        left = ledger.remaining(SPACE)
+        life(ledger, os.open(os.devnull, os.O_WRONLY))
+        assert ledger.remaining(SPACE) == left - Fraction(1, 100)
+
+
+STATEMENTS_OF_A_LIFE = 20
+
+
+@pytest.mark.parametrize("fatal", range(1, STATEMENTS_OF_A_LIFE + 1))
+def test_killed_before_any_statement_the_ledger_is_right(tmp_path, fatal):
+    """`kill -9` just before the n-th SQL statement of a question's life, for every n."""
+    path = tmp_path / "b.db"
+    opened(path, "5").close()
+    read, write = os.pipe()
+
+    def child() -> None:
+        with opened(path, "5") as ledger:
+            count = 0
+
+            def before(_statement: str) -> None:
+                nonlocal count
+                count += 1
+                if count == fatal:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            with ledger._database.reading() as connection:
+                pass
+            connection.set_trace_callback(before)
+            life(ledger, write)
+
+    code = wait(fork(child))[0]
+    os.close(write)
+    assert code == -signal.SIGKILL
+    with os.fdopen(read) as pipe:
+        check_after_kill(path, pipe.read().split(), 5)
+
+
+def killed_at_random(path: Path, count: int) -> int:
+    """Kill `count` children while each asks question after question; how many answers were seen."""
+    seen = 0
+    for number in range(count):
+        opened(path, "5").close()
+        read, write = os.pipe()
+
+        def child(write: int = write) -> None:
+            with opened(path, "5") as ledger:
+                os.write(write, b"\n")
+                while True:
+                    life(ledger, write)
+
+        pid = fork(child)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            pipe.readline()
+            time.sleep((number * 61 % 100) / 100 * 0.006)
+            os.kill(pid, signal.SIGKILL)
+            wait(pid)
+            shown = [line for line in pipe.read().split() if len(line) == 32]
+        seen += len(shown)
+        check_after_kill(path, shown, 5)
+        if number % 10 == 9:  # start anew before the budget is spent
+            path.unlink()
+    return seen
+
+
+def test_killed_at_random_moments_no_answer_lacks_its_charge(tmp_path):
+    assert killed_at_random(tmp_path / "b.db", 20) > 0
+
+
+@pytest.mark.soak
+def test_killed_at_a_thousand_random_moments_no_answer_lacks_its_charge(tmp_path):
+    assert killed_at_random(tmp_path / "b.db", 1000) > 100
