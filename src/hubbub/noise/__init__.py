@@ -1,0 +1,42 @@
+"""Exact noise, and the only room that touches random bits.
+
+Every draw comes from exactly the distribution it names: floats may answer where their error bound allows,
+certified integer arithmetic answers the rest. Noise is an integer (int64, or a Python int where one draw is
+asked); reals go through a `Grid`. Bits come from the operating system through AES-CTR; nothing takes a
+seed, tests pass `bits`.
+
+Draws      `laplace`, `gaussian`, `geometric`, `bernoulli`, `bernoulli_exp`, `uniform_below`, `choice`
+Laws       `DiscreteLaplace`, `DiscreteGaussian`, `Geometric`: log_pmf, pmf, cdf, tail, quantile, variance
+Reals      `Grid`
+Bits       `Bits` (the interface), `SystemBits`, `system_bits`
+Modes      `mode`, `set_mode`: `fast`, or `hardened`, where bytes and look-ups never depend on the values drawn
+"""
+
+from hubbub.noise.bits import Bits, SystemBits, system_bits
+from hubbub.noise.draw import Mode, gaussian, geometric, laplace, mode, set_mode
+from hubbub.noise.finite import bernoulli, bernoulli_exp, choice, uniform_below
+from hubbub.noise.gaussian_law import DiscreteGaussian
+from hubbub.noise.grid import Grid
+from hubbub.noise.laplace_law import DiscreteLaplace, Geometric
+from hubbub.noise.parameters import MAX_SCALE
+
+__all__ = [
+    "MAX_SCALE",
+    "Bits",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Geometric",
+    "Grid",
+    "Mode",
+    "SystemBits",
+    "bernoulli",
+    "bernoulli_exp",
+    "choice",
+    "gaussian",
+    "geometric",
+    "laplace",
+    "mode",
+    "set_mode",
+    "system_bits",
+    "uniform_below",
+]

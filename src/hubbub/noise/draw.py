@@ -1,0 +1,211 @@
+"""Which method draws: tables in bulk, no tables for few draws or for a scale per cell.
+
+Both methods are exact, so the choice shows in the time only; it depends on the number of draws and on the
+scales asked for, which are public. In `hardened` mode nothing is looked up in a table whose index depends
+on the draw, and the number of random bytes is independent of what is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.noise import direct
+from hubbub.noise.bits import Bits, system_bits
+from hubbub.noise.parameters import (
+    MAX_SCALE,
+    Cells,
+    Integers,
+    Number,
+    Size,
+    approximation,
+    drawable,
+    is_array,
+    many_cells,
+    one_cell,
+    positive,
+    shape_of,
+)
+
+__all__ = ["Mode", "gaussian", "geometric", "laplace", "mode", "set_mode"]
+
+Mode = Literal["fast", "hardened"]
+_MODES: tuple[Mode, ...] = ("fast", "hardened")
+_mode: Mode = "fast"
+
+_Many = Callable[[Cells, int, Bits, bool], Integers]
+_One = Callable[[float, Callable[[], Fraction], Bits], int]
+
+
+def mode() -> Mode:
+    """The mode of draws that name none."""
+    return _mode
+
+
+def set_mode(name: Mode) -> None:
+    """Choose the process-wide mode: `fast` (the default), or `hardened`, as a service does when it starts."""
+    global _mode
+    _mode = checked_mode(name)
+
+
+def checked_mode(name: Mode | None) -> Mode:
+    """The mode asked for, or the process-wide one."""
+    if name is None:
+        return _mode
+    if name not in _MODES:
+        raise ParameterError(f"mode is {name!r}; it is 'fast' or 'hardened'")
+    return name
+
+
+def _in_chunks(many: _Many, cells: Cells, shape: tuple[int, ...], bits: Bits, spare: bool) -> Integers:
+    n = math.prod(shape)
+    out: Integers = np.empty(n, np.int64)
+    for start in range(0, n, direct.CHUNK):
+        stop = min(n, start + direct.CHUNK)
+        out[start:stop] = many(cells.part(start, stop), stop - start, bits, spare)
+    return out.reshape(shape)
+
+
+def _draws(
+    parameter: Fraction, size: Size, bits: Bits | None, mode: Mode | None, many: _Many, one: _One
+) -> int | Integers:
+    source = system_bits() if bits is None else bits
+    spare = checked_mode(mode) == "hardened"
+    if size is None:
+        if spare:
+            return int(many(one_cell(parameter), 1, source, True)[0])
+        return one(approximation(parameter), lambda: parameter, source)
+    return _in_chunks(many, one_cell(parameter), shape_of(size), source, spare)
+
+
+def laplace_draws(scale: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
+    """Discrete Laplace draws of one scale."""
+    drawable(scale, "scale")
+    return _draws(scale, size, bits, mode, direct.laplace, direct.laplace_one)
+
+
+def geometric_draws(scale: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
+    """Geometric draws of one scale."""
+    drawable(scale, "scale")
+    return _draws(scale, size, bits, mode, direct.geometric, direct.geometric_one)
+
+
+def gaussian_draws(sigma2: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
+    """Discrete Gaussian draws of one parameter sigma^2."""
+    if sigma2 > MAX_SCALE**2:
+        drawable(Fraction(MAX_SCALE + 1), "sigma")
+    return _draws(sigma2, size, bits, mode, direct.gaussian, direct.gaussian_one)
+
+
+def _cell_draws(
+    cells: Cells, shape: tuple[int, ...], bits: Bits | None, mode: Mode | None, many: _Many
+) -> Integers:
+    return _in_chunks(
+        many, cells, shape, system_bits() if bits is None else bits, checked_mode(mode) == "hardened"
+    )
+
+
+def _cell_shape(values: Any, size: Size) -> tuple[int, ...]:
+    shape = np.shape(values) if size is None else shape_of(size)
+    try:
+        np.broadcast_to(np.empty(np.shape(values), np.bool_), shape)
+    except ValueError as error:
+        raise ParameterError(
+            f"scales of shape {np.shape(values)} do not fit size {shape}; give one for every draw"
+        ) from error
+    return shape
+
+
+@overload
+def laplace(
+    scale: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None
+) -> int: ...
+@overload
+def laplace(
+    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
+) -> Integers: ...
+def laplace(
+    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
+) -> int | Integers:
+    """Discrete Laplace noise, P(X = x) proportional to exp(-|x|/scale): a Python int, or int64 of shape
+    `size`.
+
+    `scale` is an int, a float or a Fraction, taken exactly, or an array with a scale for every cell.
+
+    Raises ParameterError unless 0 < scale <= 2^53.
+    """
+    if is_array(scale):
+        shape = _cell_shape(scale, size)
+        return _cell_draws(many_cells(scale, shape, "scale", MAX_SCALE), shape, bits, mode, direct.laplace)
+    return laplace_draws(positive(scale, "scale"), size, bits, mode)
+
+
+@overload
+def geometric(
+    scale: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None
+) -> int: ...
+@overload
+def geometric(
+    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
+) -> Integers: ...
+def geometric(
+    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
+) -> int | Integers:
+    """One-sided noise, P(K = k) proportional to exp(-k/scale) for k >= 0; otherwise as `laplace`."""
+    if is_array(scale):
+        shape = _cell_shape(scale, size)
+        return _cell_draws(many_cells(scale, shape, "scale", MAX_SCALE), shape, bits, mode, direct.geometric)
+    return geometric_draws(positive(scale, "scale"), size, bits, mode)
+
+
+@overload
+def gaussian(
+    sigma: Number | None = None,
+    size: None = None,
+    *,
+    variance: Number | None = None,
+    bits: Bits | None = None,
+    mode: Mode | None = None,
+) -> int: ...
+@overload
+def gaussian(
+    sigma: Any = None,
+    size: Any = None,
+    *,
+    variance: Any = None,
+    bits: Bits | None = None,
+    mode: Mode | None = None,
+) -> Integers: ...
+def gaussian(
+    sigma: Any = None,
+    size: Any = None,
+    *,
+    variance: Any = None,
+    bits: Bits | None = None,
+    mode: Mode | None = None,
+) -> int | Integers:
+    """Discrete Gaussian noise, P(X = x) proportional to exp(-x^2/(2 sigma^2)): a Python int, or int64 of
+    shape `size`.
+
+    Give `sigma`, or `variance` = sigma^2 where sigma itself is irrational; either may be an array with one
+    for every cell. Numbers are taken exactly. Raises ParameterError unless 0 < sigma <= 2^53.
+    """
+    if (sigma is None) == (variance is None):
+        raise ParameterError("give exactly one of sigma and variance")
+    if variance is None:
+        if is_array(sigma):
+            shape = _cell_shape(sigma, size)
+            roots = many_cells(sigma, shape, "sigma", MAX_SCALE)
+            cells = Cells(roots.approximate**2, lambda i: roots.exactly(i) ** 2)
+            return _cell_draws(cells, shape, bits, mode, direct.gaussian)
+        return gaussian_draws(positive(sigma, "sigma") ** 2, size, bits, mode)
+    if is_array(variance):
+        shape = _cell_shape(variance, size)
+        cells = many_cells(variance, shape, "variance", MAX_SCALE**2)
+        return _cell_draws(cells, shape, bits, mode, direct.gaussian)
+    return gaussian_draws(positive(variance, "variance"), size, bits, mode)
