@@ -27,9 +27,13 @@ class Lines:
         for number, line in enumerate(text.splitlines(), start=1):
             if header := _HEADER.match(line):
                 section = _keys(header[1])
-                self._of.setdefault(section, number)
+                self._note(section, number)
             elif key := _KEY.match(line):
-                self._of.setdefault((*section, *_keys(key[1])), number)
+                self._note((*section, *_keys(key[1])), number)
+
+    def _note(self, at: tuple[str, ...], number: int) -> None:
+        for length in range(len(at) + 1):
+            self._of.setdefault(at[:length], number)
 
     def of(self, at: tuple[str, ...]) -> int:
         """The line of the key that `at` leads to, or of the nearest one above it."""

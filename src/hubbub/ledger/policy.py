@@ -212,11 +212,11 @@ class _Reader:
         if not isinstance(low, _ENDS) or isinstance(low, bool) or isinstance(high, bool):
             raise self.wrong(at, f"between is {ends!r}; allowed: numbers, dates, times or ISO text")
         try:
-            ordered = low <= high
+            ordered = low < high
         except TypeError:
             raise self.wrong(at, f"between is {ends!r}; both ends must be of one kind") from None
         if not ordered:
-            raise self.wrong(at, f"between is {ends!r}; the first end must not exceed the second")
+            raise self.wrong(at, f"between is {ends!r}; the first end must be below the second")
 
     def values(self, at: tuple[str, ...], values: object) -> None:
         if not isinstance(values, list) or not values:
@@ -295,7 +295,9 @@ class _Reader:
 
     def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
         line = self.lines.of(at)
-        return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {message}.")
+        return PolicyError(
+            f"{self.file}:{line}: {_dotted(at)}: {message}{'' if message[-1] in '.?' else '.'}"
+        )
 
 
 _ENDS: Final = (int, float, str, datetime.date, datetime.time)
