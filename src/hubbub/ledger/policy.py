@@ -28,6 +28,7 @@ POLICY_NAME: Final = "hubbub.toml"
 KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
 NEIGHBOURS: Final = ("add_remove", "replace")
 _SUFFIXES: Final = (".parquet", ".csv", ".duckdb")
+_SAME: Final = {".pq": ".parquet", ".ddb": ".duckdb", ".db": ".duckdb"}
 _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 
 
@@ -252,7 +253,7 @@ class _Reader:
 
     def source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
         path = self.place(at, value)
-        kind = path.suffix.lower()
+        kind = _SAME.get(path.suffix.lower(), path.suffix.lower())
         if kind not in _SUFFIXES:
             raise self.wrong(at, f"found {value!r}; allowed: a file that ends in {', '.join(_SUFFIXES)}")
         if (kind == ".duckdb") != ("table" in found):

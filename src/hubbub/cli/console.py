@@ -1,0 +1,81 @@
+"""What a person sees: errors, notes and tables; colour only where it is wanted, and no stray escape codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from hubbub.errors import HubbubError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["note", "on_terminal", "printable", "show_error", "show_table", "stdout_console"]
+
+
+def printable(text: str) -> str:
+    """`text` without characters that steer a terminal: another analyst's SQL must not write on this screen.
+
+    >>> printable("a\\x1b[2Jb\\tc")
+    'a\\\\x1b[2Jb c'
+    """
+    return "".join(_visible(character) for character in text.expandtabs(4).replace("\t", " "))
+
+
+def _visible(character: str) -> str:
+    if character == "\n" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def coloured() -> bool | None:
+    """Whether to colour: None lets the stream decide."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def show_error(error: HubbubError) -> None:
+    """One red line with the class of the error, then the rest of its text, such as a caret."""
+    first, _, rest = printable(str(error)).partition("\n")
+    click.secho(f"{type(error).__name__}: {first}", fg="red", bold=True, err=True, color=coloured())
+    if rest:
+        click.echo(rest, err=True)
+
+
+def note(text: str) -> None:
+    """A remark beside the data, on stderr."""
+    click.echo(printable(text), err=True)
+
+
+def on_terminal(stream: Literal["stdin", "stdout"]) -> bool:
+    """Whether a person is at the other end."""
+    found = getattr(sys, stream)
+    return bool(found is not None and found.isatty())
+
+
+def stdout_console() -> Console:
+    """A rich console on stdout; 80 columns where no terminal says otherwise."""
+    from rich.console import Console
+
+    width = None if on_terminal("stdout") else 80
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool]) -> None:
+    """A table on stdout; `right` says which columns are numbers."""
+    from rich.box import ASCII2, SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    console = stdout_console()
+    box = ASCII2 if console.options.ascii_only else SIMPLE_HEAD
+    table = Table(box=box, header_style="bold", pad_edge=False)
+    for name, is_number in zip(columns, right, strict=True):
+        table.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console.print(table)

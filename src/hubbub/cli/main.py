@@ -1,0 +1,118 @@
+"""The door of the command line: finds the command, runs it, turns what went wrong into a line and a code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+import uuid
+from collections.abc import Sequence
+from typing import Final
+
+import click
+
+from hubbub import __version__
+from hubbub.cli.console import printable, show_error
+from hubbub.errors import HubbubError, InternalError
+
+__all__ = ["COMMANDS", "commands", "main", "run"]
+
+COMMANDS: Final = {
+    "demo": ("hubbub.cli.demo", "A first private answer, on real data."),
+    "init": ("hubbub.cli.init", "Write a commented hubbub.toml for a file of yours."),
+    "ledger": ("hubbub.cli.ledger", "Create the ledger that the policy file names."),
+    "check": ("hubbub.cli.check", "What a question would cost and how exact it would be; reads no rows."),
+    "query": ("hubbub.cli.query", "Ask a question, privately."),
+    "budget": ("hubbub.cli.budget", "What has been spent, and what is left."),
+    "history": ("hubbub.cli.history", "Every charge: who asked what, and what it cost."),
+    "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
+}
+"""Command -> where it lives, and its line in the overview. No module is loaded to show it."""
+
+INTERRUPTED: Final = 130
+_OWN_FAULT: Final = 1
+
+
+class _Commands(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="hubbub %(version)s")
+def commands() -> None:
+    """Differentially private answers about a table of people.
+
+    You hear the room, never the person. Begin with `hubbub demo`; the policy file hubbub.toml is looked for
+    in the working directory and the folders above it.
+    """
+
+
+def main() -> None:
+    """Run the command line of this process, and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; its exit code."""
+    _tolerate_narrow_encodings()
+    try:
+        result = commands.main(list(arguments), prog_name="hubbub", standalone_mode=False)
+        sys.stdout.flush()
+    except HubbubError as error:
+        show_error(error)
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(printable(_usage_text(error)), err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough; what Python still wants to flush must not fail on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except Exception:  # the last door: an exception's own text may hold private rows
+        return _internal()
+    return result if isinstance(result, int) else 0
+
+
+def _internal() -> int:
+    incident = uuid.uuid4().hex[:12]
+    show_error(
+        InternalError(
+            f"something went wrong inside hubbub (incident {incident}). What was charged stays charged. Set "
+            "HUBBUB_DEBUG=1 to see where, on a screen that may show private rows."
+        )
+    )
+    if os.environ.get("HUBBUB_DEBUG") == "1":
+        click.echo("HUBBUB_DEBUG=1: what follows may hold private rows.", err=True)
+        click.echo(traceback.format_exc(), err=True)
+    return _OWN_FAULT
+
+
+def _usage_text(error: click.ClickException) -> str:
+    usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
+    return f"{usage}Error: {error.format_message()}"
+
+
+def _tolerate_narrow_encodings() -> None:
+    """A terminal that cannot show a character shows a question mark instead of failing after the charge."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
