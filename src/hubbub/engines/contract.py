@@ -1,0 +1,62 @@
+"""What an engine is: the promises that every engine keeps, and that one suite of tests checks for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from hubbub.tables.declare import PrivateTable
+from hubbub.tables.kinds import Kind
+from hubbub.tables.plan import Plan
+
+__all__ = ["Engine", "Exact", "Schema"]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns of a source, by name, in order. Read from metadata, never from rows."""
+
+    columns: Mapping[str, Kind]
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Exact integers by group: the most private thing there is. It cannot be printed, pickled or stored.
+
+    vectors: one tuple per measurement of the plan, one entry per group in canonical order.
+    """
+
+    vectors: tuple[tuple[int, ...], ...]
+
+    def __repr__(self) -> str:
+        return "Exact(not shown)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("exact integers about people cannot be pickled")
+
+
+class Engine(Protocol):
+    """An engine that holds the private tables of one session."""
+
+    def add(self, name: str, table: PrivateTable) -> Schema:
+        """Make a declared table known.
+
+        Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
+        """
+        ...
+
+    def run(self, plan: Plan) -> Exact:
+        """Run the private part of a question.
+
+        Raises EngineError, with an incident id alone, if the engine fails.
+        """
+        ...
+
+    def interrupt(self) -> None:
+        """Stop what is running."""
+        ...
+
+    def close(self) -> None:
+        """Release everything, temporary files included."""
+        ...

@@ -1,0 +1,73 @@
+"""The one door between private integers and answers: value + exact integer noise.
+
+Laplace mechanism on integers (geometric mechanism: Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing
+privacy mechanisms", 2009; the vector form is Dwork, McSherry, Nissim, Smith 2006, Theorem 3.6). Let f map tables to
+Z^d with ||f(D) - f(D')||_1 <= s for neighbours, and let Z have independent entries with P(Z = z) ~ exp(-|z| / b).
+Then for every output y, P(f(D) + Z = y) / P(f(D') + Z = y) = exp((||y - f(D')||_1 - ||y - f(D)||_1) / b)
+<= exp(s / b): the release is (s / b)-DP, and tight when some pair of neighbours reaches s. Python integers do not
+overflow, so the proof holds for every value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from hubbub.errors import InternalError
+from hubbub.noise import Bits, DiscreteLaplace
+
+__all__ = ["Recorded", "add_noise", "recording"]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One call of `add_noise`. It holds private integers: for tests and the auditor, never shown or stored."""
+
+    values: tuple[int, ...]
+    sensitivity: int
+    distribution: DiscreteLaplace
+    released: tuple[int, ...]
+
+    def __reduce__(self) -> str:
+        raise InternalError("a record of private integers cannot be pickled")
+
+    def __repr__(self) -> str:
+        return f"Recorded({len(self.values)} private integers, sensitivity={self.sensitivity})"
+
+
+_records: ContextVar[list[Recorded] | None] = ContextVar("hubbub_records", default=None)
+
+
+@contextmanager
+def recording() -> Iterator[list[Recorded]]:
+    """Within the block, every call of `add_noise` in this context is appended to the list that is handed out."""
+    records: list[Recorded] = []
+    token = _records.set(records)
+    try:
+        yield records
+    finally:
+        _records.reset(token)
+
+
+def add_noise(
+    values: Sequence[int], *, sensitivity: int, distribution: DiscreteLaplace, bits: Bits | None = None
+) -> tuple[int, ...]:
+    """Add one independent draw of `distribution` to each integer.
+
+    values: the exact vector, Python integers. sensitivity: its l1 sensitivity, at least 1; the loss is
+    sensitivity / distribution.scale. bits: a bit source for tests.
+
+    Raises InternalError for a value that is not an integer, or a sensitivity below 1.
+    """
+    if any(type(v) is not int for v in values):
+        raise InternalError("noise is added to integers only")
+    if type(sensitivity) is not int or sensitivity < 1:
+        raise InternalError("a sensitivity is a whole number of at least 1")
+    noise = distribution.sample(len(values), bits=bits)
+    released = tuple(v + int(z) for v, z in zip(values, noise, strict=True))
+    records = _records.get()
+    if records is not None:
+        records.append(Recorded(tuple(values), sensitivity, distribution, released))
+    return released

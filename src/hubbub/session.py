@@ -1,0 +1,472 @@
+"""The session: the analyst's handle on declared tables, a budget and a ledger.
+
+The way of a question, the same for `check` and `sql` until the charge:
+
+    parse -> plan -> price          everything that can refuse does so here; `check` stops
+    charge                          durable in the ledger before any row is read
+    run                             exact integers by group, inside the engine's process
+    draw, store                     noise is added; the release is durable before anyone sees it
+    choose                          HAVING, ORDER BY, LIMIT among released rows
+
+A question that has been answered on the same data, at the same epsilon or more, is answered again from the ledger
+for nothing; HAVING, ORDER BY, LIMIT, names and the order of columns do not make it another question.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from hubbub.accounting import pure_epsilon, to_json
+from hubbub.engines.contract import Exact
+from hubbub.engines.duckdb import DuckDBEngine, locked_memory, public_tables
+from hubbub.errors import EngineError, InternalError, PolicyError
+from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
+from hubbub.ledger.policy import PublicPolicy, TablePolicy, find_policy, load_policy
+from hubbub.ledger.store import Entry, Ledger, StoredRelease
+from hubbub.mechanisms.additive import add_noise
+from hubbub.mechanisms.ratio import two_laplace_half_width
+from hubbub.release import Estimates, Release, arrow_type, text_table
+from hubbub.sql.compile import choice_sql
+from hubbub.sql.parse import PublicQuestion, TableInfo, parse
+from hubbub.tables.declare import (
+    EACH_ROW,
+    Declaration,
+    EachRow,
+    PrivateTable,
+    PublicTable,
+    between,
+    one_of,
+    public,
+    table,
+)
+from hubbub.tables.plan import Measurement, make_plan
+from hubbub.tables.price import Price, make_price
+from hubbub.tables.question import Aggregate, Function, Question
+
+if TYPE_CHECKING:
+    from hubbub.noise import Bits
+
+__all__ = ["Check", "ColumnError", "Session"]
+
+
+@dataclass(frozen=True)
+class ColumnError:
+    """What `check` predicts for one column: the half-width of its 95 % interval, and under which assumption."""
+
+    name: str
+    plus_minus: float
+    unit_note: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a question would cost and how good its answer would be. No row was read, nothing charged.
+
+    columns: the predicted error of every estimate. notes: what the error bars do not cover.
+    stored: the answer is in the ledger already and would be free.
+    """
+
+    epsilon: Fraction
+    left: Fraction
+    columns: tuple[ColumnError, ...]
+    mechanism: str
+    notes: tuple[str, ...]
+    stored: bool = False
+    groups: int = 1
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the budget holds the charge, or the answer is free."""
+        return self.stored or self.epsilon <= self.left
+
+    @property
+    def cost(self) -> Fraction:
+        """What asking would charge: 0 for a stored answer."""
+        return Fraction(0) if self.stored else self.epsilon
+
+    def __str__(self) -> str:
+        rows = [(c.name, f"± {c.plus_minus:,.4g}", c.unit_note) for c in self.columns]
+        lines = [text_table(("column", "95 % of answers within", ""), rows), ""]
+        cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)
+        left = decimal_text(self.left)
+        lines.append(f"cost: epsilon {cost}; left: {left}{'' if self.affordable else ', NOT ENOUGH'}")
+        lines += [self.mechanism, *self.notes]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+class Session:
+    """Declared tables, their budget, and the ledger that keeps it.
+
+    tables: private and public tables by the name questions use. budget: the ceiling, one for each unit space.
+    ledger: the ledger's file, made if missing; None keeps it in memory. analyst: who asks; by default the
+    operating system's user.
+
+    Raises PolicyError for a source that is missing or declared wrongly, and for a ledger that cannot be used.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, PrivateTable | PublicTable],
+        *,
+        budget: Budget,
+        ledger: str | Path | None,
+        analyst: str | None = None,
+        _create_ledger: bool = True,
+        _bits: Bits | None = None,
+    ) -> None:
+        if not isinstance(budget, Budget):
+            raise PolicyError(f"budget={budget!r}: expected a budget, as in hb.Budget(epsilon=3).")
+        self.budget = budget
+        self.analyst = analyst or _user()
+        self._bits = _bits
+        self._tables = _named(tables)
+        self._engine = DuckDBEngine()
+        try:
+            self._catalog = {name: self._add(name, t) for name, t in self._tables.items()}
+            self._engine.seal()
+            spaces = {t.unit_space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
+            self._ledger = _open_ledger(ledger, spaces, create=_create_ledger)
+        except BaseException:
+            self._engine.close()
+            raise
+
+    @classmethod
+    def from_policy(
+        cls, path: str | Path | None = None, *, analyst: str | None = None, create_ledger: bool = False
+    ) -> Session:
+        """The session that a `hubbub.toml` describes; by default the one found upward from the working directory.
+
+        Raises PolicyError for a policy that is missing or wrong, and for a ledger that was not created.
+        """
+        policy = load_policy(path if path is not None else find_policy())
+        tables: dict[str, PrivateTable | PublicTable] = {p.name: _private(p) for p in policy.tables.values()}
+        tables |= {p.name: _public(p) for p in policy.public.values()}
+        return cls(tables, budget=policy.budget, ledger=policy.ledger, analyst=analyst, _create_ledger=create_ledger)
+
+    def check(self, sql: str, *, epsilon: EpsilonLike, assume_rows: int = 1000) -> Check:
+        """What a question would cost and how good its answer would be; reads no rows, charges nothing.
+
+        assume_rows: the number of values in a group at which the error of a mean is predicted.
+
+        Raises QueryError, PolicyError or ParameterError exactly where `sql` would.
+        """
+        if isinstance(assume_rows, bool) or not isinstance(assume_rows, int) or assume_rows < 1:
+            raise PolicyError(f"assume_rows={assume_rows!r}: expected a whole number of at least 1.")
+        amount = parse_epsilon(epsilon)
+        question = parse(sql, self._catalog)
+        if isinstance(question, PublicQuestion):
+            return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
+        price = self._price(question, amount)
+        space = price.plan.table.unit_space
+        return Check(
+            epsilon=amount,
+            left=self._ledger.remaining(space),
+            columns=tuple(_predicted(price, assume_rows)),
+            mechanism=_mechanism(price),
+            notes=_notes(price),
+            stored=self._stored(price) is not None,
+            groups=price.plan.group_count,
+        )
+
+    def sql(self, sql: str, *, epsilon: EpsilonLike, fresh: bool = False) -> Release:
+        """Ask. The charge is durable before a row is read.
+
+        epsilon: what the answer may cost. fresh: draw anew, and pay again, even if the answer is stored.
+
+        Raises QueryError (rewrite it), PolicyError (declare it) or BudgetError (asked, left) before anything is
+        charged; EngineError after the charge.
+        """
+        amount = parse_epsilon(epsilon)
+        question = parse(sql, self._catalog)
+        if isinstance(question, PublicQuestion):
+            return self._public(question)
+        price = self._price(question, amount)
+        stored = None if fresh else self._stored(price)
+        if stored is not None:
+            self._ledger.advance(stored.charge_id, "shown")
+            return self._release(price, stored, charged=False)
+        charge = self._charge(price, sql)
+        exact = self._run(price, charge)
+        self._ledger.advance(charge, "drawing")
+        self._ledger.store(charge, self._draw(price, exact))
+        self._ledger.advance(charge, "shown")
+        drawn = self._ledger.release(charge)
+        if drawn is None:
+            raise InternalError(f"charge {charge} was stored and is not there")
+        return self._release(price, drawn, charged=True)
+
+    @property
+    def remaining(self) -> Fraction:
+        """What is left of the budget, exactly; with several unit spaces, of the one that has least left."""
+        spaces = {t.unit_space for t in self._tables.values() if isinstance(t, PrivateTable)}
+        return min((self._ledger.remaining(s) for s in spaces), default=self.budget.epsilon)
+
+    def history(self) -> list[Entry]:
+        """Every charge in the ledger, oldest first."""
+        return self._ledger.history()
+
+    def close(self) -> None:
+        """Close engine and ledger; what was charged stays charged."""
+        self._engine.close()
+        self._ledger.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = self._ledger.path or "memory only, forgotten when this program ends"
+        return f"Session(tables={sorted(self._tables)}, left={decimal_text(self.remaining)}, ledger={str(where)!r})"
+
+    def __reduce__(self) -> str:
+        raise PolicyError("a session holds private tables and cannot be pickled; open one in each process.")
+
+    def _add(self, name: str, table: PrivateTable | PublicTable) -> TableInfo:
+        schema = self._engine.add(name, table)
+        if isinstance(table, PublicTable):
+            return TableInfo(schema.columns, private=False)
+        unit = None if isinstance(table.unit, EachRow) else table.unit
+        return TableInfo(schema.columns, private=True, unit=unit)
+
+    def _price(self, question: Question, epsilon: Fraction) -> Price:
+        table = self._tables[question.table]
+        if not isinstance(table, PrivateTable):
+            raise InternalError("a private question on a public table")
+        price = make_price(make_plan(question, table), epsilon)
+        if pure_epsilon(price.event) != epsilon:
+            raise InternalError("the noise that would be added does not cost what would be charged")
+        return price
+
+    def _key(self, price: Price) -> str:
+        plan = price.plan
+        version = self._ledger.data_version(plan.table.unit_space, plan.question.table)
+        return hashlib.sha256(f"{version}\n{plan.key()}".encode()).hexdigest()
+
+    def _stored(self, price: Price) -> StoredRelease | None:
+        space = price.plan.table.unit_space
+        return self._ledger.find_release(space=space, question_key=self._key(price), at_least=price.epsilon)
+
+    def _charge(self, price: Price, sql: str) -> str:
+        return self._ledger.charge(
+            space=price.plan.table.unit_space,
+            dataset=price.plan.question.table,
+            analyst=self.analyst,
+            question_key=self._key(price),
+            sql=sql,
+            epsilon=price.epsilon,
+            event=to_json(price.event),
+            details=json.dumps(_details(price)),
+        )
+
+    def _run(self, price: Price, charge: str) -> Exact:
+        try:
+            return self._engine.run(price.plan)
+        except EngineError as error:
+            self._ledger.advance(charge, "failed", incident=error.incident)
+            raise
+        except KeyboardInterrupt:
+            self._engine.interrupt()
+            raise
+
+    def _draw(self, price: Price, exact: Exact) -> str:
+        """Noise on every measurement, once; the stored form of the release."""
+        vectors = [
+            add_noise(vector, sensitivity=part.sensitivity, distribution=part.noise, bits=self._bits)
+            for part, vector in zip(price.parts, exact.vectors, strict=True)
+        ]
+        return json.dumps({"format": 1, "noisy": vectors})
+
+    def _release(self, price: Price, stored: StoredRelease, *, charged: bool) -> Release:
+        """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
+        drawn_at = make_price(price.plan, stored.epsilon)
+        payload = json.loads(stored.payload)
+        if payload.get("format") != 1:
+            raise PolicyError("this stored release was written by a newer hubbub; read it with that one.")
+        noisy: dict[Measurement, tuple[int, ...]] = {
+            part.measurement: tuple(vector) for part, vector in zip(drawn_at.parts, payload["noisy"], strict=True)
+        }
+        estimates = Estimates(drawn_at, noisy)
+        entry = stored.entry
+        receipt = {
+            "id": entry.id,
+            "time": entry.time,
+            "analyst": entry.analyst,
+            "sql": entry.sql,
+            "epsilon": decimal_text(entry.epsilon),
+            "unit_space": entry.space,
+            **json.loads(entry.details),
+        }
+        return Release(
+            columns=tuple(o.name for o in price.plan.question.outputs),
+            cost=stored.epsilon if charged else Fraction(0),
+            charged=charged,
+            charge_id=stored.charge_id,
+            receipt=receipt,
+            _estimates=estimates,
+            _places=_choose(estimates),
+        )
+
+    def _public(self, question: PublicQuestion) -> Release:
+        exact = public_tables(
+            {n: t for n, t in self._tables.items() if n in question.tables and isinstance(t, PublicTable)},
+            question.sql,
+        )
+        names = tuple(exact.column_names)
+        return Release(names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, (), exact)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"
+
+
+def _named(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
+    if not isinstance(tables, Mapping) or not tables:
+        raise PolicyError('tables: expected a mapping of names to tables, as in {"visits": hb.table(...)}.')
+    for name, item in tables.items():
+        if not isinstance(name, str) or not name.strip():
+            raise PolicyError(f"tables: {name!r} is not a table name.")
+        if not isinstance(item, PrivateTable | PublicTable):
+            raise PolicyError(
+                f"tables: {name!r} is a {type(item).__name__}; wrap it: hb.table(..., unit=...) for a table about "
+                "people, hb.public(...) for one that protects nobody."
+            )
+    if len({name.lower() for name in tables}) < len(tables):
+        raise PolicyError("tables: two names differ in case alone; rename one.")
+    return dict(tables)
+
+
+def _open_ledger(ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool) -> Ledger:
+    if ledger is not None:
+        return Ledger.open(ledger, budgets=spaces, create=create)
+    warnings.warn(
+        "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
+        "another program spends the same people's privacy twice.",
+        stacklevel=3,
+    )
+    return Ledger.in_memory(spaces)
+
+
+def _choose(estimates: Estimates) -> tuple[int, ...]:
+    """The places of the rows that HAVING, ORDER BY and LIMIT leave, in their order."""
+    import pyarrow as pa
+
+    plan = estimates.price.plan
+    question = plan.question
+    if not question.chooses:
+        return tuple(range(plan.group_count))
+    groups = list(plan.groups())
+    columns: dict[str, Any] = {"place": pa.array(range(len(groups)), pa.int64())}
+    for i, key in enumerate(question.keys):
+        columns[f"k{i}"] = pa.array([g[i] for g in groups], arrow_type(key.kind))
+    for i, aggregate in enumerate(question.aggregates):
+        columns[f"a{i}"] = pa.array(estimates.values(aggregate), arrow_type(aggregate))
+    with locked_memory({"released": pa.table(columns)}) as con:
+        return tuple(row[0] for row in con.execute(choice_sql(question)).fetchall())
+
+
+def _predicted(price: Price, assume_rows: int) -> list[ColumnError]:
+    """The half-width of each estimate's 95 % interval, from scales alone."""
+    found = []
+    for output in price.plan.question.outputs:
+        what = output.what
+        if not isinstance(what, Aggregate):
+            continue
+        parts = price.plan.measurement_of(what)
+        step = float(parts[0].grid.step)
+        if what.function is not Function.AVG:
+            found.append(ColumnError(output.name, price.part(parts[0]).noise.half_width(0.95) * step))
+            continue
+        # The farther a mean lies from the middle of its range, the more the noise of the count moves it.
+        farthest = max(-parts[0].low, parts[0].high)
+        total, count = (float(price.part(p).noise.scale) for p in parts)
+        reach = two_laplace_half_width(0.95, total, farthest * count) * step / assume_rows
+        limit = (parts[0].high - parts[0].low) * step
+        found.append(ColumnError(output.name, min(reach, limit), f"at most, if a group has {assume_rows:,} values"))
+    return found
+
+
+def _mechanism(price: Price) -> str:
+    parts = ", ".join(
+        f"{_called(p.measurement)} at scale {float(p.noise.scale * p.measurement.grid.step):,.4g}" for p in price.parts
+    )
+    return f"mechanism: exact discrete Laplace noise ({parts})"
+
+
+def _called(measurement: Measurement) -> str:
+    return {"units": "units", "rows": "rows", "values": "values", "sum": "sum"}[measurement.counting.value]
+
+
+def _notes(price: Price) -> tuple[str, ...]:
+    plan, bounds = price.plan, price.plan.bounds
+    if plan.each_row:
+        return ("protected: each single row. The ± covers the noise.",)
+    limits = f"{bounds.rows} rows" + (f" in each of {bounds.groups} groups" if plan.domains else "")
+    return (
+        f"protected: everything one {plan.table.unit} contributed ({plan.neighbours.replace('_', '/')}).",
+        f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}, and what lies beyond is left out.",
+    )
+
+
+def _details(price: Price) -> dict[str, Any]:
+    """What a receipt shows: public facts only."""
+    plan = price.plan
+    return {
+        "table": plan.question.table,
+        "unit": "each row" if plan.each_row else plan.table.unit,
+        "neighbours": plan.neighbours,
+        "max_groups": plan.bounds.groups,
+        "max_rows": plan.bounds.rows,
+        "groups": plan.group_count,
+        "mechanism": "discrete Laplace",
+        "measurements": [
+            {
+                "counts": _called(p.measurement),
+                "step": str(p.measurement.grid.step),
+                "sensitivity": p.sensitivity,
+                "scale": str(p.noise.scale),
+                "epsilon": str(p.epsilon),
+            }
+            for p in price.parts
+        ],
+    }
+
+
+def _private(policy: TablePolicy) -> PrivateTable:
+    return table(
+        policy.source,
+        unit=EACH_ROW if policy.unit is None else policy.unit,
+        table=policy.table,
+        max_groups=policy.max_groups,
+        max_rows=policy.max_rows,
+        max_total=policy.max_total,
+        neighbours=policy.neighbours,  # type: ignore[arg-type]
+        columns={name: _declaration(what) for name, what in policy.columns.items()},
+        types=policy.types,
+    )
+
+
+def _declaration(what: Mapping[str, Any]) -> Declaration:
+    if "between" in what:
+        low, high = what["between"]
+        return between(low, high, nullable=what.get("nullable", True))
+    return one_of(*what["one_of"], *([None] if what.get("null") else []))
+
+
+def _public(policy: PublicPolicy) -> PublicTable:
+    return public(policy.source, table=policy.table, types=policy.types)

@@ -1,0 +1,299 @@
+"""Row expressions from sqlglot's tree, through an allow-list of node types.
+
+One `match`, no fallback: a node type that has no case is refused by name, with a caret.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from hubbub.errors import QueryError
+from hubbub.sql.locate import refuse
+from hubbub.tables.expressions import (
+    Arithmetic,
+    ArithmeticOp,
+    Case,
+    Compare,
+    CompareOp,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Logic,
+    Negate,
+    Not,
+    comparable,
+)
+from hubbub.tables.kinds import NUMERIC, Kind
+
+__all__ = ["ExpressionReader", "function_name"]
+
+_ARITHMETIC: dict[type[exp.Expr], ArithmeticOp] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+}
+_COMPARE: dict[type[exp.Expr], CompareOp] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_WORDS = {Kind.INTEGER: "a number", Kind.NUMBER: "a number", Kind.TEXT: "text", Kind.BOOLEAN: "true or false"}
+_WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kind.OTHER: "of an unknown type"}
+
+
+def function_name(node: exp.Expr) -> str:
+    """What a reader would call this piece of SQL."""
+    if isinstance(node, exp.Anonymous):
+        return f"the function {str(node.this).upper()}"
+    if isinstance(node, exp.Func):
+        return f"the function {node.sql_name()}"
+    return f"{node.key.upper().replace('_', ' ')}"
+
+
+@dataclass(frozen=True)
+class ExpressionReader:
+    """Reads expressions of one text.
+
+    column: turns a column (or, above the aggregate, a key or an alias) into an expression.
+    aggregate: turns an aggregate into an expression, or refuses it.
+    """
+
+    text: str
+    column: Callable[[exp.Column], Expression]
+    aggregate: Callable[[exp.Expr], Expression]
+
+    def refuse(self, message: str, node: exp.Expr) -> QueryError:
+        return refuse(message, self.text, node)
+
+    def condition(self, node: exp.Expr, where: str) -> Expression:
+        """A truth value.
+
+        Raises QueryError where the expression is something else.
+        """
+        read = self.read(node)
+        if read.kind not in (Kind.BOOLEAN, Kind.NULL):
+            raise self.refuse(f"{where} needs a condition; this is {_WORDS[read.kind]}.", node)
+        return read
+
+    def number(self, node: exp.Expr, where: str) -> Expression:
+        read = self.read(node)
+        if read.kind not in NUMERIC and read.kind is not Kind.NULL:
+            raise self.refuse(f"{where} needs a number; this is {_WORDS[read.kind]}.", node)
+        return read
+
+    def read(self, node: exp.Expr) -> Expression:
+        """One expression.
+
+        Raises QueryError, with a caret, for anything that is not on the allow-list.
+        """
+        if type(node) in _ARITHMETIC:
+            left, right = node.this, node.expression
+            word = _ARITHMETIC[type(node)]
+            return Arithmetic(word, self.number(left, f"'{word}'"), self.number(right, f"'{word}'"))
+        if type(node) in _COMPARE:
+            return self._compare(_COMPARE[type(node)], node)
+        if isinstance(node, exp.AggFunc | exp.Window | exp.Filter):
+            return self.aggregate(node)
+        match node:
+            case exp.Paren():
+                return self.read(node.this)
+            case exp.Column():
+                return self.column(node)
+            case exp.Literal() | exp.Boolean() | exp.Null() | exp.Cast():
+                return self._constant(node)
+            case exp.Neg():
+                return self._negate(node)
+            case exp.And():
+                return self._logic("AND", node)
+            case exp.Or():
+                return self._logic("OR", node)
+            case exp.Not():
+                return Not(self.condition(node.this, "NOT"))
+            case exp.Between():
+                return self._between(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Is():
+                return self._is(node)
+            case exp.Like() | exp.ILike() | exp.Escape():
+                return self._like(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Subquery() | exp.Select() | exp.Exists():
+                raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
+            case _:
+                raise self.refuse(
+                    f"{function_name(node)} is not supported. Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, "
+                    "IS NULL, + - * / // %, CASE.",
+                    node,
+                )
+
+    def _logic(self, word: str, node: exp.Expr) -> Expression:
+        # A chain of a thousand ANDs is a left-deep tree; walking it in a loop spares the stack.
+        terms: list[exp.Expr] = []
+        while type(node) in (exp.And, exp.Or) and (isinstance(node, exp.And) == (word == "AND")):
+            terms.append(node.expression)
+            node = node.this
+        result = self.condition(node, word)
+        for term in reversed(terms):
+            result = Logic("AND" if word == "AND" else "OR", result, self.condition(term, word))
+        return result
+
+    def _negate(self, node: exp.Expr) -> Expression:
+        operand = self.number(node.this, "'-'")
+        if isinstance(operand, Literal) and isinstance(operand.value, int | Fraction):
+            return Literal(-operand.value)
+        return Negate(operand)
+
+    def _constant(self, node: exp.Expr) -> Literal:
+        match node:
+            case exp.Null():
+                return Literal(None)
+            case exp.Boolean():
+                return Literal(bool(node.this))
+            case exp.Literal(is_string=True):
+                return Literal(str(node.this))
+            case exp.Literal():
+                return Literal(self._number_of(node))
+            case exp.Cast(this=exp.Literal(is_string=True)) if node.to.sql() in ("DATE", "TIMESTAMP"):
+                wanted = Kind.DATE if node.to.sql() == "DATE" else Kind.TIMESTAMP
+                return self._temporal(str(node.this.this), wanted, node)
+        raise self.refuse(
+            "a cast is not supported. Declare the column's type with types={...}; constants may be DATE '...' "
+            "or TIMESTAMP '...'.",
+            node,
+        )
+
+    def _number_of(self, node: exp.Expr) -> int | Fraction:
+        try:
+            value = Fraction(str(node.this))
+        except (ValueError, ZeroDivisionError):
+            raise self.refuse(f"{node.this} is not a number.", node) from None
+        if abs(value) > 10**300:
+            raise self.refuse("this number is beyond 1e300.", node)
+        whole = "." not in str(node.this) and "e" not in str(node.this).lower()
+        return int(value) if whole and abs(value) < 2**63 else value
+
+    def _temporal(self, text: str, wanted: Kind, node: exp.Expr) -> Literal:
+        try:
+            if wanted is Kind.DATE and len(text) == 10:
+                return Literal(dt.date.fromisoformat(text))
+            moment = dt.datetime.fromisoformat(text)
+            if moment.tzinfo is not None:
+                moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+            return Literal(moment)
+        except (ValueError, OverflowError):
+            raise self.refuse(
+                f"{text!r} is not an ISO date or time such as '2025-01-31' or '2025-01-31 12:00:00'.", node
+            ) from None
+
+    def _compare(self, op: CompareOp, node: exp.Expr) -> Expression:
+        left, right = self._comparable(self.read(node.this), self.read(node.expression), node)
+        return Compare(op, left, right)
+
+    def _comparable(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
+        """The two sides, a text constant beside a date read as a date."""
+        left, right = self._as_temporal(left, right, node), self._as_temporal(right, left, node)
+        if not comparable(left.kind, right.kind):
+            raise self.refuse(
+                f"{_WORDS[left.kind]} cannot be compared with {_WORDS[right.kind]}; write both sides in one kind.",
+                node,
+            )
+        return left, right
+
+    def _as_temporal(self, side: Expression, other: Expression, node: exp.Expr) -> Expression:
+        if isinstance(side, Literal) and isinstance(side.value, str) and other.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return self._temporal(side.value, Kind.DATE, node)
+        return side
+
+    def _between(self, node: exp.Expr) -> Expression:
+        value = self.read(node.this)
+        value_low, low = self._comparable(value, self.read(node.args["low"]), node)
+        value_high, high = self._comparable(value, self.read(node.args["high"]), node)
+        if node.args.get("symmetric"):
+            raise self.refuse("BETWEEN SYMMETRIC is not supported; order the bounds.", node)
+        return Logic("AND", Compare(">=", value_low, low), Compare("<=", value_high, high))
+
+    def _in(self, node: exp.Expr) -> Expression:
+        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            raise self.refuse("IN with a sub-query is not supported; list the values.", node)
+        operand = self.read(node.this)
+        values = []
+        for item in node.expressions:
+            value = self._as_temporal(self.read(item), operand, item)
+            if not isinstance(value, Literal):
+                raise self.refuse("IN takes constants only.", item)
+            if not comparable(operand.kind, value.kind):
+                raise self.refuse(
+                    f"{_WORDS[operand.kind]} cannot be compared with {_WORDS[value.kind]}; write both in one kind.",
+                    item,
+                )
+            values.append(value)
+        return InList(operand, tuple(values))
+
+    def _is(self, node: exp.Expr) -> Expression:
+        operand = self.read(node.this)
+        match node.expression:
+            case exp.Null():
+                return IsNull(operand)
+            case exp.Boolean(this=truth) if operand.kind in (Kind.BOOLEAN, Kind.NULL):
+                return Logic("AND", Not(IsNull(operand)), operand if truth else Not(operand))
+        raise self.refuse("IS takes NULL, TRUE or FALSE.", node)
+
+    def _like(self, node: exp.Expr) -> Expression:
+        escape = None
+        if isinstance(node, exp.Escape):
+            escape_node, node = node.expression, node.this
+            if not (isinstance(escape_node, exp.Literal) and escape_node.is_string and len(escape_node.this) == 1):
+                raise self.refuse("ESCAPE takes one character.", escape_node)
+            escape = str(escape_node.this)
+        if not isinstance(node, exp.Like | exp.ILike):
+            raise self.refuse("ESCAPE belongs to LIKE.", node)
+        operand, pattern = self.read(node.this), self.read(node.expression)
+        if operand.kind not in (Kind.TEXT, Kind.NULL):
+            raise self.refuse(f"LIKE looks at text; this is {_WORDS[operand.kind]}.", node.this)
+        if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
+            raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node)
+        if escape and not _escapes_are_complete(pattern.value, escape):
+            raise self.refuse("the pattern ends with its escape character.", node)
+        return Like(operand, pattern.value, escape, isinstance(node, exp.ILike))
+
+    def _case(self, node: exp.Expr) -> Expression:
+        subject = node.args.get("this")
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            if subject is None:
+                conditions.append(self.condition(branch.this, "WHEN"))
+            else:
+                left, right = self._comparable(self.read(subject), self.read(branch.this), branch.this)
+                conditions.append(Compare("=", left, right))
+            values.append(self.read(branch.args["true"]))
+        default = node.args.get("default")
+        case = Case(tuple(conditions), tuple(values), self.read(default) if default else Literal(None))
+        for value in (*case.values, case.default):
+            if not comparable(case.kind, value.kind) or value.kind is Kind.OTHER:
+                raise self.refuse(
+                    f"the branches of CASE must be of one kind; here {_WORDS[case.kind]} and {_WORDS[value.kind]}.",
+                    node,
+                )
+        return case
+
+
+def _escapes_are_complete(pattern: str, escape: str) -> bool:
+    i = 0
+    while i < len(pattern):
+        i += 2 if pattern[i] == escape else 1
+    return i == len(pattern)

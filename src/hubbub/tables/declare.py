@@ -1,0 +1,307 @@
+"""What the owner of a table declares: who is protected, how much one unit may add, what a column can hold.
+
+Nothing in a declaration comes from private rows (law 7). Declarations are choices, not promises about the data:
+a value outside `between` is clamped at the aggregate, a group outside `one_of` is dropped, and a unit with more
+rows or groups than allowed is bounded.
+
+Neighbours. `add_remove` (default): two tables are neighbours when one holds one unit more. `replace`: when one
+unit's rows are exchanged for others.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal, get_args
+
+from hubbub.errors import PolicyError
+from hubbub.tables.kinds import Kind, kind_named
+
+__all__ = [
+    "EACH_ROW",
+    "Between",
+    "EachRow",
+    "Neighbours",
+    "OneOf",
+    "PrivateTable",
+    "PublicTable",
+    "between",
+    "one_of",
+    "public",
+    "table",
+]
+
+Neighbours = Literal["add_remove", "replace"]
+Scalar = bool | int | float | str | dt.date | dt.datetime | None
+
+
+class EachRow:
+    """The type of `EACH_ROW`: every single row is a unit of its own."""
+
+    _only: EachRow | None = None
+
+    def __new__(cls) -> EachRow:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "EACH_ROW"
+
+
+EACH_ROW: Final = EachRow()
+"""`unit=hb.EACH_ROW` protects single rows. Right only where no person has two rows."""
+
+
+@dataclass(frozen=True)
+class Between:
+    """Declared bounds of a column, in the column's own unit. Build it with `between`."""
+
+    low: Fraction | dt.date | dt.datetime
+    high: Fraction | dt.date | dt.datetime
+    nullable: bool = True
+
+    @property
+    def numeric(self) -> bool:
+        return isinstance(self.low, Fraction)
+
+    def __repr__(self) -> str:
+        tail = "" if self.nullable else ", nullable=False"
+        return f"between({_plain(self.low)}, {_plain(self.high)}{tail})"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Declared values of a column, in the order in which answers list them. Build it with `one_of`."""
+
+    values: tuple[Scalar, ...]
+
+    def __repr__(self) -> str:
+        return f"one_of({', '.join(map(repr, self.values))})"
+
+
+Declaration = Between | OneOf
+
+
+def _plain(bound: object) -> str:
+    if isinstance(bound, Fraction):
+        return str(bound.numerator) if bound.denominator == 1 else repr(float(bound))
+    return repr(str(bound))
+
+
+def _bound(value: object, which: str) -> Fraction | dt.date | dt.datetime:
+    """One end of `between`: numbers are read as written (0.1 is one tenth), text as an ISO date or time."""
+    if isinstance(value, bool) or value is None:
+        raise PolicyError(f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string.")
+    if isinstance(value, dt.datetime | dt.date):
+        return value
+    if isinstance(value, str):
+        return _temporal(value, which)
+    if isinstance(value, Fraction | int):
+        return Fraction(value)
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise PolicyError(
+            f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string."
+        ) from None
+    if not math.isfinite(number):
+        raise PolicyError(
+            f"between(): {which} bound is {value!r}; bounds are finite. Declare the range you would believe."
+        )
+    return Fraction(str(value) if isinstance(value, Decimal) else repr(number))
+
+
+def _temporal(text: str, which: str) -> dt.date | dt.datetime:
+    try:
+        return dt.date.fromisoformat(text) if len(text) <= 10 else dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise PolicyError(
+            f"between(): {which} bound {text!r} is not an ISO date or time such as '2025-01-31'. "
+            "Write numbers without quotes."
+        ) from None
+
+
+def between(low: object, high: object, *, nullable: bool = True) -> Between:
+    """Declare that a column's values lie between `low` and `high`, ends included.
+
+    Values outside are clamped when they are aggregated, NaN counts as NULL. A NULL is left out of SUM, AVG and
+    COUNT(column); with `nullable=False` it counts as the midpoint.
+
+    low, high: numbers, dates, datetimes or ISO strings, low < high.
+
+    Raises PolicyError for bounds that are missing, infinite, NaN, of two kinds, or not in order.
+
+    >>> between(0, 120)
+    between(0, 120)
+    """
+    lo, hi = _bound(low, "lower"), _bound(high, "upper")
+    if isinstance(lo, Fraction) != isinstance(hi, Fraction) or isinstance(lo, dt.datetime) != isinstance(
+        hi, dt.datetime
+    ):
+        raise PolicyError(f"between({low!r}, {high!r}): the bounds are of two kinds; give two of one kind.")
+    if not lo < hi:  # type: ignore[operator]
+        raise PolicyError(f"between({low!r}, {high!r}): the lower bound must be below the upper one.")
+    return Between(lo, hi, nullable)
+
+
+def one_of(*values: Scalar) -> OneOf:
+    """Declare all values of a column that an answer may name as a group, in the order of the answer.
+
+    Any values, None included (then NULL is a group). Rows with another value are dropped from grouped answers.
+
+    Raises PolicyError for no values, a value twice, NaN, or values of mixed kinds.
+
+    >>> one_of("A", "B", None)
+    one_of('A', 'B', None)
+    """
+    if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset | range):
+        raise PolicyError(f"one_of takes the values themselves: one_of(*{type(values[0]).__name__}), not one_of(...).")
+    if not values:
+        raise PolicyError("one_of() needs at least one value: the groups an answer may name.")
+    cleaned = tuple(_category(v) for v in values)
+    families = {_family(v) for v in cleaned if v is not None}
+    if len(families) > 1:
+        raise PolicyError(f"one_of: values of mixed kinds ({', '.join(sorted(families))}); give values of one kind.")
+    if len(set(cleaned)) < len(cleaned):
+        twice = next(v for i, v in enumerate(cleaned) if v in cleaned[:i])
+        raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
+    return OneOf(cleaned)
+
+
+def _category(value: object) -> Scalar:
+    item = getattr(value, "item", None)
+    if callable(item) and type(value).__module__ == "numpy":
+        value = item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise PolicyError(f"one_of: {value!r} cannot be a group; NaN and infinities never match. Leave it out.")
+    if isinstance(value, float) and value == 0:
+        return 0.0
+    if value is None or isinstance(value, bool | int | float | str | dt.date):
+        return value
+    raise PolicyError(
+        f"one_of: {value!r} is a {type(value).__name__}; expected text, a number, a boolean, a date or None."
+    )
+
+
+def _family(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else "date"
+
+
+@dataclass(frozen=True)
+class PrivateTable:
+    """A declared table about people. Build it with `table`; `source` is held, not read."""
+
+    source: Any = field(repr=False)
+    unit: str | EachRow
+    inner_table: str | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    max_total: int | None = None
+    columns: Mapping[str, Declaration] = field(default_factory=dict)
+    types: Mapping[str, Kind] = field(default_factory=dict)
+    neighbours: Neighbours = "add_remove"
+    unit_space: str = ""
+
+
+@dataclass(frozen=True)
+class PublicTable:
+    """A declared table that protects nobody. Build it with `public`."""
+
+    source: Any = field(repr=False)
+    inner_table: str | None = None
+    types: Mapping[str, Kind] = field(default_factory=dict)
+
+
+def _limit(name: str, value: object) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 2**31 - 1:
+        raise PolicyError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
+    return value
+
+
+def _source(source: object) -> object:
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    if hasattr(source, "__arrow_c_stream__"):
+        return source
+    raise PolicyError(
+        f"a table's source is a {type(source).__name__}; expected a path to a .parquet, .csv or .duckdb file, "
+        "or a frame with __arrow_c_stream__ (pandas, polars, pyarrow, ...)."
+    )
+
+
+def _types(types: Mapping[str, str] | None) -> dict[str, Kind]:
+    return {name: kind_named(word) for name, word in (types or {}).items()}
+
+
+def table(
+    source: object,
+    *,
+    unit: str | EachRow,
+    table: str | None = None,
+    max_groups: int | None = None,
+    max_rows: int | None = None,
+    max_total: int | None = None,
+    columns: Mapping[str, Declaration] | None = None,
+    types: Mapping[str, str] | None = None,
+    neighbours: Neighbours = "add_remove",
+    unit_space: str | None = None,
+) -> PrivateTable:
+    """Declare a private table. Nothing is read until a question is asked.
+
+    source: a path to a .parquet, .csv or .duckdb file, or any frame with `__arrow_c_stream__`.
+    unit: the column that names who is protected; rows where it is NULL are dropped. Or `EACH_ROW`.
+    table: the table's name inside a DuckDB file.
+    max_groups: in how many groups of one answer a unit counts at most.
+    max_rows: with how many rows a unit counts in one group at most.
+    max_total: with how many rows a unit counts in an answer without groups (default max_groups * max_rows).
+    columns: `between(...)` or `one_of(...)` by column name; a sum needs bounds, a group needs values.
+    types: kinds by column name (integer, number, text, boolean, date, timestamp); required for a CSV, and for
+        pandas columns of dtype object.
+    neighbours: "add_remove" or "replace".
+    unit_space: tables of one unit space share one budget; default: the name of the unit column.
+
+    Raises PolicyError for anything declared wrongly.
+    """
+    if not (isinstance(unit, str) and unit) and unit is not EACH_ROW:
+        raise PolicyError(f"unit={unit!r}: name the column that says who is protected, or use hb.EACH_ROW.")
+    if neighbours not in get_args(Neighbours):
+        raise PolicyError(f"neighbours={neighbours!r}: expected 'add_remove' or 'replace'.")
+    declared = dict(columns or {})
+    for name, what in declared.items():
+        if not isinstance(what, Between | OneOf):
+            raise PolicyError(
+                f"column {name!r} is declared as {what!r}; expected hb.between(low, high) or hb.one_of(...)."
+            )
+    space = unit_space or (unit if isinstance(unit, str) else "each row")
+    return PrivateTable(
+        source=_source(source),
+        unit=unit,
+        inner_table=table,
+        max_groups=_limit("max_groups", max_groups),
+        max_rows=_limit("max_rows", max_rows),
+        max_total=_limit("max_total", max_total),
+        columns=declared,
+        types=_types(types),
+        neighbours=neighbours,
+        unit_space=space,
+    )
+
+
+def public(source: object, *, table: str | None = None, types: Mapping[str, str] | None = None) -> PublicTable:
+    """Declare a public table: one that protects nobody. It is answered exactly, at no cost.
+
+    Raises PolicyError for a source that is neither a path nor a frame.
+    """
+    return PublicTable(source=_source(source), inner_table=table, types=_types(types))

@@ -1,0 +1,55 @@
+"""The kinds of value a column can hold, as far as a question can tell.
+
+Engines have dozens of physical types; an expression needs six. A column of any other type is `OTHER`: it may
+stand in the table, but no question can name it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from hubbub.errors import PolicyError
+
+__all__ = ["COMPARABLE", "NUMERIC", "Kind", "kind_named"]
+
+
+class Kind(Enum):
+    """What a value is. The value of each member is the word a policy uses for it."""
+
+    INTEGER = "integer"
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NULL = "null"
+    OTHER = "other"
+
+
+NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
+_TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP})
+
+COMPARABLE: tuple[frozenset[Kind], ...] = (
+    NUMERIC,
+    _TEMPORAL,
+    frozenset({Kind.TEXT}),
+    frozenset({Kind.BOOLEAN}),
+)
+"""Kinds in the same set can be compared; NULL compares with all of them."""
+
+_DECLARABLE = {k.value: k for k in Kind if k not in (Kind.NULL, Kind.OTHER)}
+
+
+def kind_named(word: str) -> Kind:
+    """The kind a policy names with `word`.
+
+    Raises PolicyError for any other word.
+
+    >>> kind_named("integer")
+    <Kind.INTEGER: 'integer'>
+    """
+    try:
+        return _DECLARABLE[word]
+    except (KeyError, TypeError):
+        allowed = ", ".join(sorted(_DECLARABLE))
+        raise PolicyError(f"unknown column type {word!r}. Allowed: {allowed}.") from None
