@@ -2,7 +2,7 @@
 
 Its conventions, each held by a test:
 
-- Data goes to stdout; questions, notes and errors go to stderr. On a terminal an answer is a table, into a pipe
+- Data goes to stdout; questions, notes and errors go to stderr. On a terminal an answer is a table, in a pipe
   or a file it is CSV, unless `--format` says otherwise. `NO_COLOR` is honoured.
 - Nothing is spent by surprise: a question that costs asks first, and away from a terminal needs `--yes`.
 - An error is one line with its class, and a caret where a place in the question is meant; never a traceback.

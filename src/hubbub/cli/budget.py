@@ -32,9 +32,7 @@ def command(policy: Path | None, ledger: Path | None, form: str) -> None:
     match form:
         case "json":
             keys = [name.replace(" ", "_") for name in _COLUMNS]
-            write(
-                as_json([dict(zip(keys, row, strict=True)) | {"charges": int(row[-1])} for row in rows]), None
-            )
+            write(as_json([dict(zip(keys, row, strict=True)) | {"charges": int(row[-1])} for row in rows]), None)
         case "csv":
             write(as_csv([name.replace(" ", "_") for name in _COLUMNS], rows), None)
         case "md":

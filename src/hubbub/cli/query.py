@@ -1,0 +1,135 @@
+"""`hubbub query`: ask a question, privately.
+
+The question is checked first, so that the prompt can say what it costs and what is left; a stored answer is free
+and needs no consent. The answer's columns come with `<column>_low` and `<column>_high` in CSV, JSON and Arrow,
+and as `value ± half-width` in a table and in Markdown.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from hubbub.cli.console import note, on_terminal, show_table
+from hubbub.cli.formats import as_csv, as_json, as_markdown
+from hubbub.cli.options import epsilon_option, open_session, output_option, policy_option, write
+from hubbub.ledger.budget import decimal_text
+
+if TYPE_CHECKING:
+    from hubbub.release import Release
+    from hubbub.session import Session
+
+__all__ = ["command"]
+
+_FORMATS = ("table", "json", "csv", "arrow", "md")
+
+
+@click.command("query")
+@click.argument("sql")
+@epsilon_option
+@policy_option
+@click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
+@click.option("--fresh", is_flag=True, help="Draw and charge again, even if a stored answer would be free.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Default: table on a terminal, else csv.")
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="How likely the intervals hold the bounded truth."
+)
+@output_option
+def command(
+    sql: str,
+    epsilon: str,
+    policy: Path | None,
+    yes: bool,
+    fresh: bool,
+    form: str | None,
+    level: float,
+    output: Path | None,
+) -> None:
+    """Ask the question SQL, privately, at the cost of --epsilon."""
+    chosen = form or ("table" if output is None and on_terminal("stdout") else "csv")
+    _check_output(chosen, level, output)
+    with open_session(policy) as session:
+        _agree(session, sql, epsilon, yes=yes, fresh=fresh)
+        release = session.sql(sql, epsilon=epsilon, fresh=fresh)
+        left = decimal_text(session.remaining)
+    _show(release, chosen, level, output)
+    if release.charged:
+        note(f"Charged epsilon {decimal_text(release.cost)}; {left} is left. Asked again, it is free.")
+    else:
+        note(f"A stored answer: nothing charged; epsilon {left} is left.")
+
+
+def _check_output(form: str, level: float, output: Path | None) -> None:
+    """Refuse before the charge what would fail after it."""
+    if not 0 < level < 1:
+        raise click.UsageError(f"--level {level}: allowed is a number between 0 and 1, such as 0.95.")
+    if form == "arrow" and output is None and on_terminal("stdout"):
+        raise click.UsageError("--format arrow is binary: name a file with -o, or redirect stdout.")
+    if output is not None and not output.parent.is_dir():
+        raise click.UsageError(f"-o {output}: there is no folder {output.parent}.")
+
+
+def _agree(session: Session, sql: str, epsilon: str, *, yes: bool, fresh: bool) -> None:
+    """Check the question, and get consent for what it costs."""
+    check = session.check(sql, epsilon=epsilon)
+    free = (check.stored and not fresh) or not check.epsilon
+    if yes or free or not check.affordable:  # what is not affordable is refused by the session, with its reasons
+        return
+    if not on_terminal("stdin"):
+        raise click.UsageError(
+            f"this question costs epsilon {decimal_text(check.epsilon)} of the {decimal_text(check.left)} left, "
+            "and nobody is there to agree: add --yes."
+        )
+    asked = f"This costs epsilon {decimal_text(check.epsilon)} of the {decimal_text(check.left)} left. Ask?"
+    click.confirm(asked, abort=True, err=True)
+
+
+def _show(release: Release, form: str, level: float, output: Path | None) -> None:
+    estimates = release.half_widths(level)
+    right = [name in estimates for name in release.columns]
+    match form:
+        case "table" if output is None:
+            show_table(release.columns, release.text_rows(level), right=right)
+        case "table":
+            write(str(release), output)
+        case "md":
+            write(as_markdown(release.columns, release.text_rows(level), right=right), output)
+        case "csv":
+            table = release.intervals(level)
+            write(as_csv(table.column_names, [list(row.values()) for row in table.to_pylist()]), output)
+        case "json":
+            write(as_json(_document(release, level)), output)
+        case "arrow":
+            _write_arrow(release, level, output)
+
+
+def _document(release: Release, level: float) -> dict[str, object]:
+    return {
+        "rows": release.intervals(level).to_pylist(),
+        "level": level,
+        "cost": release.cost,
+        "charged": release.charged,
+        "charge": release.charge_id,
+        "receipt": dict(release.receipt),
+    }
+
+
+def _write_arrow(release: Release, level: float, output: Path | None) -> None:
+    if output is None:
+        sys.stdout.flush()
+        _stream(release, level, sys.stdout.buffer)
+    else:
+        with output.open("wb") as file:
+            _stream(release, level, file)
+
+
+def _stream(release: Release, level: float, file: BinaryIO) -> None:
+    """An Arrow IPC stream, which `pyarrow.ipc.open_stream` and `polars.read_ipc_stream` read."""
+    import pyarrow as pa
+
+    table = release.intervals(level)
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
