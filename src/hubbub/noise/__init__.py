@@ -9,7 +9,7 @@ Draws      `laplace`, `gaussian`, `geometric`, `bernoulli`, `bernoulli_exp`, `un
 Laws       `DiscreteLaplace`, `DiscreteGaussian`, `Geometric`: log_pmf, pmf, cdf, tail, quantile, variance
 Reals      `Grid`
 Bits       `Bits` (the interface), `SystemBits`, `system_bits`
-Modes      `mode`, `set_mode`: `fast`, or `hardened`, where bytes and look-ups never depend on the values drawn
+Modes      `mode`, `set_mode`: `fast`, or `hardened`: bytes and look-ups do not depend on what is drawn
 """
 
 from hubbub.noise.bits import Bits, SystemBits, system_bits

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -41,13 +42,18 @@ _HIGH_BITS = 12
 _FEW = 1024
 
 
+@dataclass(frozen=True, slots=True)
 class Uniforms:
-    """n uniforms with 64 known bits each; `spare` are words drawn beforehand to continue them."""
+    """n uniforms with 64 known bits each; `spare`, if any, holds words drawn beforehand to continue them."""
 
-    def __init__(self, n: int, bits: Bits, spare: bool) -> None:
-        self.words: Words = bits.u64(n)
-        self._spare = bits.u64(n) if spare else None
-        self._bits = bits
+    words: Words
+    spare: Words | None
+    bits: Bits
+
+    @classmethod
+    def draw(cls, n: int, bits: Bits, spare: bool) -> Uniforms:
+        """n fresh ones."""
+        return cls(bits.u64(n), bits.u64(n) if spare else None, bits)
 
     def floats(self) -> Floats:
         """Lower ends of the 53-bit cells."""
@@ -55,9 +61,7 @@ class Uniforms:
 
     def uniform(self, i: int) -> Uniform:
         """The i-th, to be revealed further."""
-        return Uniform(
-            int(self.words[i]), 64, self._bits, None if self._spare is None else int(self._spare[i])
-        )
+        return Uniform(int(self.words[i]), 64, self.bits, None if self.spare is None else int(self.spare[i]))
 
 
 def decide(draws: Uniforms, p: Floats, exactly: Callable[[int, Uniform], bool]) -> Flags:
@@ -69,9 +73,8 @@ def decide(draws: Uniforms, p: Floats, exactly: Callable[[int, Uniform], bool]) 
     return yes
 
 
-def bernoulli_exp(x: Floats, exactly: Callable[[int], Fraction], bits: Bits, spare: bool) -> Flags:
-    """n draws that are 1 with probability exp(-x_i)."""
-    draws = Uniforms(x.size, bits, spare)
+def accept_exp(draws: Uniforms, x: Floats, exactly: Callable[[int], Fraction]) -> Flags:
+    """U < exp(-x_i) for each draw, where the error of the float x_i is below 2^-47 exp(x_i)."""
     return decide(draws, np.exp(-x), lambda i, u: u.below_exp(exactly(i)))
 
 
@@ -80,7 +83,7 @@ def geometric(scale: Cells, n: int, bits: Bits, spare: bool) -> Integers:
     _, exponent = np.frexp(scale.approximate)
     digits = np.maximum(exponent.astype(np.int64) - _HIGH_BITS, 0)
     high = np.ldexp(scale.approximate, -digits)  # exact: a change of exponent
-    draws = Uniforms(n, bits, spare)
+    draws = Uniforms.draw(n, bits, spare)
     prefix = draws.words >> np.uint64(12)
     middle = prefix.astype(np.float64) + 0.5  # exact: 53 bits
     log = -np.log(middle * 2.0**-52)
@@ -109,7 +112,7 @@ def _low_digits(scale: Cells, digits: Integers, bits: Bits, spare: bool) -> Inte
         def exponent(i: int, d: Integers = d, cells: Cells = cells) -> Fraction:
             return int(d[i]) / cells.exactly(i)
 
-        kept = bernoulli_exp(d / cells.approximate, exponent, bits, spare)
+        kept = accept_exp(Uniforms.draw(d.size, bits, spare), d / cells.approximate, exponent)
         out[todo[kept]] = d[kept]
         todo = todo[~kept]
     return out
@@ -118,7 +121,7 @@ def _low_digits(scale: Cells, digits: Integers, bits: Bits, spare: bool) -> Inte
 def laplace(scale: Cells, n: int, bits: Bits, spare: bool) -> Integers:
     """n draws with P(x) ~ exp(-|x|/b_i)."""
     q = np.exp(-1 / scale.approximate)
-    signs = Uniforms(n, bits, spare)
+    signs = Uniforms.draw(n, bits, spare)
     negative = decide(
         signs,
         np.broadcast_to(q / (1 + q), (n,)),
@@ -159,7 +162,8 @@ def _gaussian_trials(variance: Cells, n: int, bits: Bits, spare: bool) -> tuple[
         exact_s = variance.exactly(i)
         return (abs(int(proposals[i])) - exact_s / t_exactly(i)) ** 2 / (2 * exact_s)
 
-    kept = bernoulli_exp((np.abs(proposals) - s / t) ** 2 / (2 * s), exponent, bits, spare)
+    draws = Uniforms.draw(n, bits, spare)
+    kept = accept_exp(draws, (np.abs(proposals) - s / t) ** 2 / (2 * s), exponent)
     return proposals, kept
 
 

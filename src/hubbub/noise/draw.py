@@ -8,9 +8,11 @@ on the draw, and the number of random bytes is independent of what is drawn.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 
@@ -31,6 +33,7 @@ from hubbub.noise.parameters import (
     positive,
     shape_of,
 )
+from hubbub.noise.tables import gaussian_table, laplace_table
 
 __all__ = ["Mode", "gaussian", "geometric", "laplace", "mode", "set_mode"]
 
@@ -40,6 +43,35 @@ _mode: Mode = "fast"
 
 _Many = Callable[[Cells, int, Bits, bool], Integers]
 _One = Callable[[float, Callable[[], Fraction], Bits], int]
+
+
+class _Table(Protocol):
+    def fill(self, out: Integers, bits: Bits) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """The ways to draw from one family. A table pays for itself from `worth_a_table` draws on, roughly."""
+
+    name: str
+    many: _Many
+    one: _One
+    table: Callable[[Fraction], _Table]
+    worth_a_table: int
+
+
+_LAPLACE = _Law(
+    "laplace", direct.laplace, direct.laplace_one, lambda b: laplace_table(b, two_sided=True), 1 << 17
+)
+_GEOMETRIC = _Law(
+    "geometric", direct.geometric, direct.geometric_one, lambda b: laplace_table(b, two_sided=False), 1 << 17
+)
+_GAUSSIAN = _Law("gaussian", direct.gaussian, direct.gaussian_one, gaussian_table, 1 << 15)
+
+# A table takes about a megabyte; the oldest goes first.
+_MOST_TABLES = 16
+_tables: dict[tuple[str, Fraction], _Table] = {}
+_tables_lock = threading.Lock()
 
 
 def mode() -> Mode:
@@ -72,34 +104,54 @@ def _in_chunks(many: _Many, cells: Cells, shape: tuple[int, ...], bits: Bits, sp
 
 
 def _draws(
-    parameter: Fraction, size: Size, bits: Bits | None, mode: Mode | None, many: _Many, one: _One
+    law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: Mode | None
 ) -> int | Integers:
     source = system_bits() if bits is None else bits
-    spare = checked_mode(mode) == "hardened"
+    hardened = checked_mode(mode) == "hardened"
     if size is None:
-        if spare:
-            return int(many(one_cell(parameter), 1, source, True)[0])
-        return one(approximation(parameter), lambda: parameter, source)
-    return _in_chunks(many, one_cell(parameter), shape_of(size), source, spare)
+        if hardened:
+            return int(law.many(one_cell(parameter), 1, source, True)[0])
+        return law.one(approximation(parameter), lambda: parameter, source)
+    shape = shape_of(size)
+    table = None if hardened else _table(law, parameter, math.prod(shape))
+    if table is None:
+        return _in_chunks(law.many, one_cell(parameter), shape, source, hardened)
+    out: Integers = np.empty(math.prod(shape), np.int64)
+    table.fill(out, source)
+    return out.reshape(shape)
+
+
+def _table(law: _Law, parameter: Fraction, n: int) -> _Table | None:
+    """A table where n draws are worth building one, or where one is at hand."""
+    key = (law.name, parameter)
+    table = _tables.get(key)
+    if table is None and n >= law.worth_a_table:
+        table = law.table(parameter)
+        with _tables_lock:
+            while len(_tables) >= _MOST_TABLES:
+                del _tables[next(iter(_tables))]
+            _tables[key] = table
+    return table
 
 
 def laplace_draws(scale: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
     """Discrete Laplace draws of one scale."""
-    drawable(scale, "scale")
-    return _draws(scale, size, bits, mode, direct.laplace, direct.laplace_one)
+    return _draws(_LAPLACE, drawable(scale, "scale"), size, bits, mode)
 
 
 def geometric_draws(scale: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
     """Geometric draws of one scale."""
-    drawable(scale, "scale")
-    return _draws(scale, size, bits, mode, direct.geometric, direct.geometric_one)
+    return _draws(_GEOMETRIC, drawable(scale, "scale"), size, bits, mode)
 
 
 def gaussian_draws(sigma2: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
     """Discrete Gaussian draws of one parameter sigma^2."""
     if sigma2 > MAX_SCALE**2:
-        drawable(Fraction(MAX_SCALE + 1), "sigma")
-    return _draws(sigma2, size, bits, mode, direct.gaussian, direct.gaussian_one)
+        raise ParameterError(
+            f"sigma^2 is about 2^{math.ceil(sigma2).bit_length() - 1}; draws are int64, so sigma may be at "
+            "most 2^53. Use a coarser grid"
+        )
+    return _draws(_GAUSSIAN, sigma2, size, bits, mode)
 
 
 def _cell_draws(

@@ -24,8 +24,8 @@ from hubbub.noise.parameters import Flags, Floats, Integers, Number, Size, exact
 
 __all__ = ["bernoulli", "bernoulli_exp", "choice", "uniform_below"]
 
-# Weights good to 2^-46, summed in long double and divided, leave cumulative probabilities good to 2^-45 for up
-# to 2^16 weights, and to 2^-41 for any number that fits in memory where long double has only 53 bits.
+# Weights good to 2^-46, summed in long double and divided, leave cumulative probabilities good to 2^-45
+# where it has 64 bits; where it has 53, to 2^-41 for up to 2^12 weights.
 _CHOICE_BAND = 2.0**-40
 
 
@@ -64,7 +64,7 @@ def _coin(bounds: Bounds, size: Size, bits: Bits | None, mode: Mode | None) -> b
 
 def _coin_words(out: Flags, low: int, high: int, bounds: Bounds, bits: Bits) -> None:
     """128 bits for every draw."""
-    draws = Uniforms(out.size, bits, spare=True)
+    draws = Uniforms.draw(out.size, bits, spare=True)
     # v + 1 <= low is surely below p, v >= high surely not.
     out[:] = draws.words < np.uint64(min(low, 2**64 - 1))
     top = np.uint64(min(high, 2**64 - 1))
@@ -117,7 +117,7 @@ def _cell_coins(
     spare = checked_mode(mode) == "hardened"
     out: Flags = np.empty(floats.size, np.bool_)
     for start in range(0, floats.size, CHUNK):
-        draws = Uniforms(min(CHUNK, floats.size - start), source, spare)
+        draws = Uniforms.draw(min(CHUNK, floats.size - start), source, spare)
 
         def settle(i: int, u: Uniform, start: int = start) -> bool:
             value = exactly(start + i)
@@ -156,7 +156,7 @@ def bernoulli_exp(
 def bernoulli_exp(
     x: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
 ) -> bool | Flags:
-    """True with probability exp(-x), x >= 0 rational, or an array of them. Raises ParameterError for x < 0."""
+    """True with probability exp(-x), x >= 0 rational or an array of them. ParameterError for x < 0."""
     if is_array(x):
         return _cell_coins(x, size, bits, mode, _exponent, decay=True)
     rate = _exponent(x)
@@ -306,7 +306,7 @@ def choice(
 
 
 def _choose(out: Integers, table: _Weights, bits: Bits, spare: bool) -> None:
-    draws = Uniforms(out.size, bits, spare)
+    draws = Uniforms.draw(out.size, bits, spare)
     low = draws.floats()
     first = np.searchsorted(table.cumulative, low - _CHOICE_BAND, "right")
     last = np.searchsorted(table.cumulative, low + (2.0**-53 + _CHOICE_BAND), "right")

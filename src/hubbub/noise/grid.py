@@ -81,7 +81,7 @@ class Grid:
         low, high = self.nearest(lower), self.nearest(upper)
         if low > high or max(abs(low), abs(high)) > 2**53:
             raise ParameterError(
-                f"bounds {lower!r}, {upper!r} are {low} and {high} steps; give them in order, within 2^53 steps"
+                f"bounds {lower!r}, {upper!r} are {low} and {high} steps; give them in order, within 2^53"
             )
         middle = (low + high) // 2
         return _half_up(np.clip(np.where(np.isnan(scaled), float(middle), scaled), float(low), float(high)))
@@ -104,7 +104,7 @@ class Grid:
         return math.ceil(steps) + coordinates - 1
 
     def sensitivity2(self, sensitivity: Number, coordinates: int = 1) -> int:
-        """An integer at or above the l2 sensitivity in steps; rounding adds less than 1 to each difference."""
+        """An integer at or above the l2 sensitivity in steps, rounding included."""
         steps = exact(sensitivity, "sensitivity") / self.step
         self._check(steps, coordinates)
         return math.ceil(steps) if coordinates == 1 else math.ceil(steps) + ceil_sqrt(Fraction(coordinates))

@@ -69,8 +69,8 @@ def drawable(scale: Fraction, name: str) -> Fraction:
     """The scale, if its draws fit in int64."""
     if scale > MAX_SCALE:
         raise ParameterError(
-            f"{name} is about 2^{math.ceil(scale).bit_length() - 1}; draws are int64, so it may be at most 2^53. "
-            "Use a coarser grid"
+            f"{name} is about 2^{math.ceil(scale).bit_length() - 1}; draws are int64, so it may be at most "
+            "2^53. Use a coarser grid"
         )
     return scale
 
