@@ -419,7 +419,7 @@ def _notes(price: Price) -> tuple[str, ...]:
     limits = f"{bounds.rows} rows" + (f" in each of {bounds.groups} groups" if plan.domains else "")
     return (
         f"protected: everything one {plan.table.unit} contributed ({plan.neighbours.replace('_', '/')}).",
-        f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}, and what lies beyond is left out.",
+        f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}; more is left out.",
     )
 
 

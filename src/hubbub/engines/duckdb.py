@@ -65,6 +65,7 @@ class DuckDBEngine:
         )
         self._con.execute("SET enable_progress_bar = false")
         self._known: dict[str, _Known] = {}
+        self._frames: dict[str, Any] = {}
         self._paths: list[str] = []
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
@@ -72,7 +73,7 @@ class DuckDBEngine:
 
         Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
         """
-        relation, physical = _relation(self._con, len(self._known), name, table)
+        relation, physical = _relation(self._con, len(self._known), name, table, self._frames)
         self._paths += [os.path.realpath(table.source)] if isinstance(table.source, str) else []
         declared = table.columns if isinstance(table, PrivateTable) else {}
         fields = _Fields(name, physical, dict(table.types), declared)
@@ -102,7 +103,7 @@ class DuckDBEngine:
         """
         sql = self.compile(plan)
         with _only_an_incident():
-            rows = self._con.cursor().execute(sql).fetchall()
+            rows = self._cursor().execute(sql).fetchall()
         places = len(plan.domains)
         sizes = [len(d) for d in plan.domains]
         vectors = [[0] * plan.group_count for _ in plan.measurements]
@@ -113,6 +114,13 @@ class DuckDBEngine:
             for vector, value in zip(vectors, row[places:], strict=True):
                 vector[at] = int(value)
         return Exact(tuple(map(tuple, vectors)))
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of this call's own: threads do not wait for each other. Frames are not shared by DuckDB."""
+        cursor = self._con.cursor()
+        for view, frame in self._frames.items():
+            cursor.register(view, frame)
+        return cursor
 
     def interrupt(self) -> None:
         """Stop what is running."""
@@ -134,7 +142,11 @@ def _only_an_incident() -> Iterator[None]:
 
 
 def _relation(
-    con: duckdb.DuckDBPyConnection, number: int, name: str, table: PrivateTable | PublicTable
+    con: duckdb.DuckDBPyConnection,
+    number: int,
+    name: str,
+    table: PrivateTable | PublicTable,
+    frames: dict[str, Any],
 ) -> tuple[str, dict[str, str]]:
     """What to write after FROM, and the physical type of each column, by name."""
     source = source_of(name, table)
@@ -151,8 +163,9 @@ def _relation(
             _check_base_table(con, f"source{number}", inner, name)
             relation = f"source{number}.main.{quote(inner)}"
         case Frame(frame=frame):
-            con.register(f"frame{number}", frame_to_arrow(name, frame, table.types))
             relation = f"frame{number}"
+            frames[relation] = frame_to_arrow(name, frame, table.types)
+            con.register(relation, frames[relation])
     try:
         described = con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     except duckdb.Error:
@@ -343,7 +356,7 @@ def describe(source: str | Path, table: str | None = None) -> list[tuple[str, st
     """
     declared = PublicTable(source=os.fspath(source), inner_table=table, types={"": Kind.TEXT})
     with duckdb.connect(config=_SHUT) as con:
-        _, physical = _relation(con, 0, Path(source).stem, declared)
+        _, physical = _relation(con, 0, Path(source).stem, declared, {})
     return [(name, _normalised(kind, "")[0].value) for name, kind in physical.items()]
 
 
@@ -367,7 +380,7 @@ def public_tables(tables: Mapping[str, PublicTable], sql: str) -> Any:
     with duckdb.connect(config=_SHUT) as reader:
         loaded = {}
         for i, (name, table) in enumerate(tables.items()):
-            relation, physical = _relation(reader, i, name, table)
+            relation, physical = _relation(reader, i, name, table, {})
             fields = _Fields(name, physical, dict(table.types), {})
             columns = ", ".join(
                 f"{fields.expressions()[c] if table.types else quote(c)} AS {quote(c)}" for c in physical

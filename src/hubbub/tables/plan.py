@@ -314,7 +314,7 @@ def _exponent(bounds: Interval, *, whole_numbers: bool) -> int:
     if least_step == 0:
         return 0
     k = least_step.numerator.bit_length() - least_step.denominator.bit_length() - 1
-    while not least_step <= Fraction(2) ** k:
+    while not least_step <= Grid(k).step:
         k += 1
     k = max(k, 0) if whole_numbers else k
     if k > LARGEST_EXPONENT:
