@@ -73,7 +73,7 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
 
     console = stdout_console()
     box = ASCII2 if console.options.ascii_only else SIMPLE_HEAD
-    table = Table(box=box, header_style="bold", pad_edge=False)
+    table = Table(box=box, header_style="bold", pad_edge=False, show_edge=False)
     for name, is_number in zip(columns, right, strict=True):
         table.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
     for row in rows:
