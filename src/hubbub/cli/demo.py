@@ -7,6 +7,7 @@ noise from the operating system's bits, so that the private numbers differ from 
 from __future__ import annotations
 
 import tempfile
+import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -89,7 +90,8 @@ class _Story:
         self.ending()
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        self.console.print(text, style=style, width=min(80, self.console.width))
+        width = min(80, self.console.width)
+        self.console.print(textwrap.fill(text, width, replace_whitespace=False), style=style, soft_wrap=True)
 
     def chapter(self, title: str) -> None:
         self.say()
@@ -131,7 +133,7 @@ class _Story:
         self.chapter("The answer: how a woman rates her marriage, and whether she had an affair")
         release = self.session.sql(_QUESTION, epsilon=_EPSILON)
         self.table(release)
-        self.say("± and the grey of a bar: the truth is within, 19 times in 20.", "dim")
+        self.say("± and the grey end of a bar: the truth is within, 19 times in 20.", "dim")
         return release
 
     def table(self, release: Release) -> None:
@@ -149,7 +151,7 @@ class _Story:
             table.add_row(
                 _RATINGS[row["rate_marriage"] - 1],
                 f"{row['women']:,} ± {women:.0f}",
-                f"{100 * row['affair']:.0f} % ± {100 * affair:.0f}",
+                f"{100 * row['affair']:.1f} % ± {100 * affair:.1f}",
                 Text.assemble(*self.bar(row["affair_low"], row["affair_high"])),
             )
         self.console.print(table)
@@ -164,8 +166,10 @@ class _Story:
         self.chapter("The same question again is free")
         second = self.session.sql(_QUESTION, epsilon=_EPSILON)
         same = "the same numbers" if second.rows() == first.rows() else "OTHER NUMBERS"
-        self.say(f"Charged: {decimal_text(second.cost)}. It is the stored answer, {same}: asking often,")
-        self.say("and averaging, gains an attacker nothing.")
+        self.say(
+            f"Charged: {decimal_text(second.cost)}. It is the stored answer, {same}: asking often, and "
+            "averaging, gains an attacker nothing."
+        )
 
     def attack(self) -> None:
         self.chapter('The attack: "all but one"')
@@ -208,16 +212,18 @@ class _Story:
         self.say(f"Exact answers told {right(exact)} of {n} secrets.", "bold red")
         self.say(f"Private answers got {right(private)} of {n} right; a coin would get about {n // 2}.", "bold green")
         epsilon, rate = decimal_text(_ATTACK_EPSILON), right_by_differencing(_ATTACK_EPSILON)
-        self.say(f"(At epsilon {epsilon} a question, theory says {rate:.1%} for each woman, and not more.)")
+        self.say(f"(At epsilon {epsilon} a question, theory says {rate:.1%} for each woman.)")
 
     def ending(self) -> None:
         self.chapter("What is left")
         spent, asked = _BUDGET - self.session.remaining, len(self.session.history())
         full, rest = ("#", ".") if self.plain else ("█", "░")
         done = round(40 * spent / _BUDGET)
-        self.say(f"{full * done}{rest * (40 - done)}  epsilon {decimal_text(self.session.remaining)} of {_BUDGET} left")
-        self.say(f"{asked} answers are charged in the ledger, each before it was computed. When the")
-        self.say("budget is spent, the ledger says no, to every attacker together.")
+        self.say(f"{full * done}{rest * (40 - done)}  {decimal_text(self.session.remaining)} of {_BUDGET} is left")
+        self.say(
+            f"{asked} answers are charged in the ledger, each before it was computed. When the budget is "
+            "spent, the ledger says no, to all attackers together."
+        )
         self.chapter("Your own file")
         for line, about in _OWN:
             self.console.print(f"    {line:<42} {about}".rstrip(), style="green", soft_wrap=True)

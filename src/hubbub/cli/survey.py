@@ -59,7 +59,7 @@ class Target:
 
     def __str__(self) -> str:
         known = dict(self.known)
-        return f"age {known['age']}, {known['yrs_married']} years married, {known['children']} children"
+        return f"{known['age']} years old, married {known['yrs_married']}, children {known['children']}"
 
 
 class Survey:
