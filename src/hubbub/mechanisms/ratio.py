@@ -67,8 +67,7 @@ def ratio_interval(
     estimate = min(max(total / count, low), high)
 
     def inside(theta: float) -> bool:
-        reach = two_laplace_half_width(level, total_scale, abs(theta) * count_scale)
-        return abs(total - theta * count) <= reach
+        return two_laplace_tail(abs(total - theta * count), total_scale, abs(theta) * count_scale) >= 1 - level
 
     if not inside(estimate):
         return low, high

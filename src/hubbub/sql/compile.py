@@ -121,8 +121,8 @@ def _expression(node: Expression) -> str:
         case Compare(op=op, left=left, right=right):
             a, b = _aligned(left, right)
             return f"({a} {op} {b})"
-        case Logic(op=op, left=left, right=right):
-            return f"({expression_sql(left)} {op} {expression_sql(right)})"
+        case Logic(op=op, terms=terms):
+            return f"({f' {op} '.join(map(expression_sql, terms))})"
         case Not(operand=operand):
             return f"(NOT {expression_sql(operand)})"
         case IsNull(operand=operand):

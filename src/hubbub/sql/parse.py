@@ -86,13 +86,6 @@ def parse(text: str, catalog: Catalog) -> Question | PublicQuestion:
         raise QueryError(f"the statement has {len(text):,} characters; at most {MAX_TEXT:,} are read.")
     try:
         statement = _one_statement(text)
-        if not isinstance(statement, exp.Query):
-            raise refuse(
-                f"{statement.key.upper()} is not a question. Only SELECT is allowed.",
-                text,
-                statement,
-                word=text.split()[0],
-            )
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
             return PublicQuestion(_print_public(statement, catalog), tuple(tables))
@@ -102,15 +95,26 @@ def parse(text: str, catalog: Catalog) -> Question | PublicQuestion:
 
 
 def _one_statement(text: str) -> exp.Expr:
+    """The only statement of a text, a SELECT. What else there may be is refused by its tokens, unparsed."""
     try:
-        statements = [s for s in sqlglot.parse(text, read="duckdb") if s is not None]
+        tokens = sqlglot.tokenize(text, read="duckdb")
+        while tokens and tokens[-1].token_type.name == "SEMICOLON":
+            tokens.pop()
+        if not tokens:
+            raise QueryError("the statement is empty. Ask something like: SELECT COUNT(*) FROM table")
+        first = tokens[0]
+        if first.text.upper() not in ("SELECT", "WITH", "FROM", "("):
+            message = f"{first.text.upper()} is not a question. Only SELECT is allowed."
+            raise QueryError(f"{message}\n{caret(text, first.start, first.end)}")
+        end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
+        if end is not None:
+            raise QueryError(f"one statement at a time: this text holds several.\n{caret(text, end.start, end.end)}")
+        statement = sqlglot.parse_one(text, read="duckdb")
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
-    if not statements:
-        raise QueryError("the statement is empty. Ask something like: SELECT COUNT(*) FROM table")
-    if len(statements) > 1:
-        raise refuse("one statement at a time: this text holds several.", text, statements[1], word=";")
-    return statements[0]
+    if not isinstance(statement, exp.Query):
+        raise refuse("this is not a question. Only SELECT is allowed.", text, statement)
+    return statement
 
 
 def _syntax_error(text: str, error: SqlglotError) -> QueryError:

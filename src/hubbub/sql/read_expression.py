@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Literal as OneWord
 
 from sqlglot import exp
 
@@ -54,6 +55,9 @@ _WORDS = {Kind.INTEGER: "a number", Kind.NUMBER: "a number", Kind.TEXT: "text", 
 _WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kind.OTHER: "of an unknown type"}
 
 
+MAX_DEPTH = 100
+
+
 def function_name(node: exp.Expr) -> str:
     """What a reader would call this piece of SQL."""
     if isinstance(node, exp.Anonymous):
@@ -74,6 +78,7 @@ class ExpressionReader:
     text: str
     column: Callable[[exp.Column], Expression]
     aggregate: Callable[[exp.Expr], Expression]
+    depth: list[None] = field(default_factory=list)
 
     def refuse(self, message: str, node: exp.Expr) -> QueryError:
         return refuse(message, self.text, node)
@@ -97,8 +102,17 @@ class ExpressionReader:
     def read(self, node: exp.Expr) -> Expression:
         """One expression.
 
-        Raises QueryError, with a caret, for anything that is not on the allow-list.
+        Raises QueryError, with a caret, for anything that is not on the allow-list or nested too deeply.
         """
+        self.depth.append(None)
+        try:
+            if len(self.depth) > MAX_DEPTH:
+                raise QueryError(f"the expression is nested more than {MAX_DEPTH} deep; write it flatter.")
+            return self._read(node)
+        finally:
+            self.depth.pop()
+
+    def _read(self, node: exp.Expr) -> Expression:
         if type(node) in _ARITHMETIC:
             left, right = node.this, node.expression
             word = _ARITHMETIC[type(node)]
@@ -141,16 +155,15 @@ class ExpressionReader:
                     node,
                 )
 
-    def _logic(self, word: str, node: exp.Expr) -> Expression:
+    def _logic(self, word: OneWord["AND", "OR"], node: exp.Expr) -> Expression:
         # A chain of a thousand ANDs is a left-deep tree; walking it in a loop spares the stack.
+        kind = exp.And if word == "AND" else exp.Or
         terms: list[exp.Expr] = []
-        while type(node) in (exp.And, exp.Or) and (isinstance(node, exp.And) == (word == "AND")):
+        while isinstance(node, kind):
             terms.append(node.expression)
             node = node.this
-        result = self.condition(node, word)
-        for term in reversed(terms):
-            result = Logic("AND" if word == "AND" else "OR", result, self.condition(term, word))
-        return result
+        terms.append(node)
+        return Logic(word, tuple(self.condition(term, word) for term in reversed(terms)))
 
     def _negate(self, node: exp.Expr) -> Expression:
         operand = self.number(node.this, "'-'")
@@ -225,7 +238,7 @@ class ExpressionReader:
         value_high, high = self._comparable(value, self.read(node.args["high"]), node)
         if node.args.get("symmetric"):
             raise self.refuse("BETWEEN SYMMETRIC is not supported; order the bounds.", node)
-        return Logic("AND", Compare(">=", value_low, low), Compare("<=", value_high, high))
+        return Logic("AND", (Compare(">=", value_low, low), Compare("<=", value_high, high)))
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
@@ -250,7 +263,7 @@ class ExpressionReader:
             case exp.Null():
                 return IsNull(operand)
             case exp.Boolean(this=truth) if operand.kind in (Kind.BOOLEAN, Kind.NULL):
-                return Logic("AND", Not(IsNull(operand)), operand if truth else Not(operand))
+                return Logic("AND", (Not(IsNull(operand)), operand if truth else Not(operand)))
         raise self.refuse("IS takes NULL, TRUE or FALSE.", node)
 
     def _like(self, node: exp.Expr) -> Expression:

@@ -120,11 +120,10 @@ class Compare:
 
 @dataclass(frozen=True)
 class Logic:
-    """`left AND right`, `left OR right`, three-valued."""
+    """All terms joined by AND, or all by OR; three-valued."""
 
     op: OneWord["AND", "OR"]
-    left: Expression
-    right: Expression
+    terms: tuple[Expression, ...]
     kind = Kind.BOOLEAN
 
 

@@ -313,12 +313,12 @@ def _exponent(bounds: Interval, *, whole_numbers: bool) -> int:
     least_step = max(width / 2**GRID_BITS, largest / 2 ** (GRID_BITS if width == 0 else VALUE_BITS))
     if least_step == 0:
         return 0
-    k = least_step.numerator.bit_length() - least_step.denominator.bit_length() - 1
-    while not least_step <= Grid(k).step:
+    k: int = least_step.numerator.bit_length() - least_step.denominator.bit_length() - 1
+    while (Fraction(2**k) if k >= 0 else Fraction(1, 2**-k)) < least_step:
         k += 1
     k = max(k, 0) if whole_numbers else k
     if k > LARGEST_EXPONENT:
-        raise PolicyError("declared bounds beyond 1e300 cannot be put on a grid; declare the range you would believe.")
+        raise PolicyError("declared bounds beyond 1e290 cannot be put on a grid; declare the range you would believe.")
     return max(k, -LARGEST_EXPONENT)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.accounting import Composed, DiscreteLaplace
-from hubbub.errors import ParameterError, QueryError
-from hubbub.noise import DiscreteLaplace as DiscreteLaplaceNoise
+from hubbub.errors import QueryError
+from hubbub.noise import MAX_SCALE, DiscreteLaplace as DiscreteLaplaceNoise
 from hubbub.tables.plan import Measurement, Plan
 
 __all__ = ["Price", "Priced", "make_price"]
@@ -57,12 +57,12 @@ def make_price(plan: Plan, epsilon: Fraction) -> Price:
     for measurement in plan.measurements:
         # A vector that is 0 for every table (SUM(0)) still gets noise, so that no answer is a special case.
         bound = max(1, plan.sensitivity(measurement))
-        try:
-            noise = DiscreteLaplaceNoise(bound / share)
-        except ParameterError as error:
+        scale = bound / share
+        if scale > MAX_SCALE:
             raise QueryError(
-                f"at this epsilon the noise would not fit 64-bit integers ({error}). Ask with a larger epsilon, or "
-                "declare smaller max_groups, max_rows or bounds."
-            ) from error
+                f"at this epsilon the noise would not fit 64-bit integers (scale {float(scale):.3g}, at most "
+                f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller max_groups, max_rows or bounds."
+            )
+        noise = DiscreteLaplaceNoise(scale)
         parts.append(Priced(measurement, bound, share, noise))
     return Price(plan, epsilon, tuple(parts))
