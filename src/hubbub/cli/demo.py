@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hubbub.release import Release
     from hubbub.session import Session
 
-__all__ = ["command"]
+__all__ = ["OWN", "command"]
 
 _REFUSED: Final = "SELECT AVG(age) AS age FROM survey"
 _QUESTION: Final = """\
@@ -39,11 +39,12 @@ _ATTACK_EPSILON: Final = Fraction(1, 20)
 _BUDGET: Final = 3
 _TARGETS_EACH: Final = 10
 _RATINGS: Final = ("very poor", "poor", "fair", "good", "very good")
-_OWN: Final = (
+OWN: Final = (
     ("hubbub init people.csv --unit person_id", "writes hubbub.toml; fill it in"),
     ("hubbub ledger create", "from here on, every answer counts"),
     ('hubbub query "SELECT COUNT(*) AS n FROM people" --epsilon 0.1 --yes', ""),
 )
+"""The commands that do the same with a file of one's own, and what each does."""
 
 
 @click.command("demo")
@@ -107,7 +108,7 @@ class _Story:
         self.say(
             "The table: 6,366 women on their marriages, and on their affairs (Fair 1978). It is public "
             "by now; here it is treated as the secret it was. Each row is one woman, and is protected. "
-            f"The budget for everything that is ever asked: epsilon {_BUDGET}."
+            f"Everything that is ever asked shares one budget, epsilon {_BUDGET}."
         )
 
     def refusal(self) -> None:
@@ -225,7 +226,7 @@ class _Story:
             "spent, the ledger says no, to all attackers together."
         )
         self.chapter("Your own file")
-        for line, about in _OWN:
+        for line, about in OWN:
             self.console.print(f"    {line:<42} {about}".rstrip(), style="green", soft_wrap=True)
 
 

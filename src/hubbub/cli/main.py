@@ -82,8 +82,9 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has enough; what Python still wants to flush must not fail on its way out.
+    except (BrokenPipeError, SystemExit):
+        # Whoever read the output has enough (click says so by SystemExit). What Python still wants to flush
+        # must not fail on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except Exception:  # the last door: an exception's own text may hold private rows

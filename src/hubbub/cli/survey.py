@@ -59,7 +59,7 @@ class Target:
 
     def __str__(self) -> str:
         known = dict(self.known)
-        return f"{known['age']} years old, married {known['yrs_married']}, children {known['children']}"
+        return f"aged {known['age']}, married {known['yrs_married']} years"
 
 
 class Survey:
