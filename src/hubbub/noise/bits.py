@@ -63,6 +63,8 @@ class Bits(ABC):
 
     def bits(self, k: int) -> int:
         """One uniform on [0, 2^k), as a Python int."""
+        if k <= 64:
+            return self.word() >> (64 - k)
         buffer = np.empty((k + 7) // 8, np.uint8)
         self.fill(buffer)
         return int.from_bytes(buffer.tobytes(), "little") & ((1 << k) - 1)

@@ -26,6 +26,7 @@ from hubbub.noise.parameters import (
     Number,
     Size,
     approximation,
+    cell_shape,
     drawable,
     is_array,
     many_cells,
@@ -60,9 +61,7 @@ class _Law:
     worth_a_table: int
 
 
-_LAPLACE = _Law(
-    "laplace", direct.laplace, direct.laplace_one, lambda b: laplace_table(b, two_sided=True), 1 << 17
-)
+_LAPLACE = _Law("laplace", direct.laplace, direct.laplace_one, lambda b: laplace_table(b, two_sided=True), 1 << 17)
 _GEOMETRIC = _Law(
     "geometric", direct.geometric, direct.geometric_one, lambda b: laplace_table(b, two_sided=False), 1 << 17
 )
@@ -103,9 +102,7 @@ def _in_chunks(many: _Many, cells: Cells, shape: tuple[int, ...], bits: Bits, sp
     return out.reshape(shape)
 
 
-def _draws(
-    law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: Mode | None
-) -> int | Integers:
+def _draws(law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: Mode | None) -> int | Integers:
     source = system_bits() if bits is None else bits
     hardened = checked_mode(mode) == "hardened"
     if size is None:
@@ -154,36 +151,15 @@ def gaussian_draws(sigma2: Fraction, size: Size, bits: Bits | None, mode: Mode |
     return _draws(_GAUSSIAN, sigma2, size, bits, mode)
 
 
-def _cell_draws(
-    cells: Cells, shape: tuple[int, ...], bits: Bits | None, mode: Mode | None, many: _Many
-) -> Integers:
-    return _in_chunks(
-        many, cells, shape, system_bits() if bits is None else bits, checked_mode(mode) == "hardened"
-    )
-
-
-def _cell_shape(values: Any, size: Size) -> tuple[int, ...]:
-    shape = np.shape(values) if size is None else shape_of(size)
-    try:
-        np.broadcast_to(np.empty(np.shape(values), np.bool_), shape)
-    except ValueError as error:
-        raise ParameterError(
-            f"scales of shape {np.shape(values)} do not fit size {shape}; give one for every draw"
-        ) from error
-    return shape
+def _cell_draws(cells: Cells, shape: tuple[int, ...], bits: Bits | None, mode: Mode | None, many: _Many) -> Integers:
+    return _in_chunks(many, cells, shape, system_bits() if bits is None else bits, checked_mode(mode) == "hardened")
 
 
 @overload
-def laplace(
-    scale: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> int: ...
+def laplace(scale: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None) -> int: ...
 @overload
-def laplace(
-    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> Integers: ...
-def laplace(
-    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> int | Integers:
+def laplace(scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> Integers: ...
+def laplace(scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> int | Integers:
     """Discrete Laplace noise, P(X = x) proportional to exp(-|x|/scale): a Python int, or int64 of shape
     `size`.
 
@@ -192,25 +168,19 @@ def laplace(
     Raises ParameterError unless 0 < scale <= 2^53.
     """
     if is_array(scale):
-        shape = _cell_shape(scale, size)
+        shape = cell_shape(scale, size)
         return _cell_draws(many_cells(scale, shape, "scale", MAX_SCALE), shape, bits, mode, direct.laplace)
     return laplace_draws(positive(scale, "scale"), size, bits, mode)
 
 
 @overload
-def geometric(
-    scale: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> int: ...
+def geometric(scale: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None) -> int: ...
 @overload
-def geometric(
-    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> Integers: ...
-def geometric(
-    scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> int | Integers:
+def geometric(scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> Integers: ...
+def geometric(scale: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> int | Integers:
     """One-sided noise, P(K = k) proportional to exp(-k/scale) for k >= 0; otherwise as `laplace`."""
     if is_array(scale):
-        shape = _cell_shape(scale, size)
+        shape = cell_shape(scale, size)
         return _cell_draws(many_cells(scale, shape, "scale", MAX_SCALE), shape, bits, mode, direct.geometric)
     return geometric_draws(positive(scale, "scale"), size, bits, mode)
 
@@ -251,13 +221,13 @@ def gaussian(
         raise ParameterError("give exactly one of sigma and variance")
     if variance is None:
         if is_array(sigma):
-            shape = _cell_shape(sigma, size)
+            shape = cell_shape(sigma, size)
             roots = many_cells(sigma, shape, "sigma", MAX_SCALE)
             cells = Cells(roots.approximate**2, lambda i: roots.exactly(i) ** 2)
             return _cell_draws(cells, shape, bits, mode, direct.gaussian)
         return gaussian_draws(positive(sigma, "sigma") ** 2, size, bits, mode)
     if is_array(variance):
-        shape = _cell_shape(variance, size)
+        shape = cell_shape(variance, size)
         cells = many_cells(variance, shape, "variance", MAX_SCALE**2)
         return _cell_draws(cells, shape, bits, mode, direct.gaussian)
     return gaussian_draws(positive(variance, "variance"), size, bits, mode)

@@ -20,13 +20,9 @@ from hubbub.noise.bits import Bits, system_bits
 from hubbub.noise.certified import Bounds, Uniform, exp_bounds, rational_bounds
 from hubbub.noise.direct import CHUNK, Uniforms, decide
 from hubbub.noise.draw import Mode, checked_mode
-from hubbub.noise.parameters import Flags, Floats, Integers, Number, Size, exact, is_array, shape_of
+from hubbub.noise.parameters import Flags, Floats, Integers, Number, Size, Words, cell_shape, exact, is_array, shape_of
 
 __all__ = ["bernoulli", "bernoulli_exp", "choice", "uniform_below"]
-
-# Weights good to 2^-46, summed in long double and divided, leave cumulative probabilities good to 2^-45
-# where it has 64 bits; where it has 53, to 2^-41 for up to 2^12 weights.
-_CHOICE_BAND = 2.0**-40
 
 
 def _probability(value: Any) -> Fraction:
@@ -84,15 +80,18 @@ def _coin_halves(out: Flags, low: int, high: int, bounds: Bounds, bits: Bits) ->
         out[i] = Uniform(int(prefix[i]), 16, bits).below(bounds)
 
 
+def _float(value: Fraction) -> float:
+    """The nearest float; far beyond them, one large enough for exp(-x) = 0."""
+    return float(value) if value < 10**300 else 1e300
+
+
 def _rationals(values: Any, shape: tuple[int, ...], check: Callable[[Any], Fraction]) -> tuple[Floats, Any]:
     array = np.broadcast_to(np.asarray(values), shape).ravel()
     if array.dtype == object:
         exactly = [check(v) for v in array]
-        return np.array([float(v) for v in exactly]), exactly.__getitem__
+        return np.array([_float(v) for v in exactly], np.float64), exactly.__getitem__
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise ParameterError(
-            f"an array of {array.dtype} holds no numbers of use here; give ints, floats or Fractions"
-        )
+        raise ParameterError(f"an array of {array.dtype} holds no numbers of use here; give ints, floats or Fractions")
     if array.size:
         # NaN is neither least nor greatest, so it is looked for first.
         check(array[int(np.argmax(~np.isfinite(array)))])
@@ -109,7 +108,7 @@ def _cell_coins(
     check: Callable[[Any], Fraction],
     decay: bool,
 ) -> Flags:
-    shape = np.shape(values) if size is None else shape_of(size)
+    shape = cell_shape(values, size)
     floats, exactly = _rationals(values, shape, check)
     if decay:
         floats = np.exp(-floats)
@@ -128,14 +127,10 @@ def _cell_coins(
 
 
 @overload
-def bernoulli(
-    p: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> bool: ...
+def bernoulli(p: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None) -> bool: ...
 @overload
 def bernoulli(p: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> Flags: ...
-def bernoulli(
-    p: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> bool | Flags:
+def bernoulli(p: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> bool | Flags:
     """True with probability p, exactly the rational given; p may be an array. Raises ParameterError outside
     [0, 1].
     """
@@ -146,16 +141,10 @@ def bernoulli(
 
 
 @overload
-def bernoulli_exp(
-    x: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> bool: ...
+def bernoulli_exp(x: Number, size: None = None, *, bits: Bits | None = None, mode: Mode | None = None) -> bool: ...
 @overload
-def bernoulli_exp(
-    x: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> Flags: ...
-def bernoulli_exp(
-    x: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None
-) -> bool | Flags:
+def bernoulli_exp(x: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> Flags: ...
+def bernoulli_exp(x: Any, size: Any = None, *, bits: Bits | None = None, mode: Mode | None = None) -> bool | Flags:
     """True with probability exp(-x), x >= 0 rational or an array of them. ParameterError for x < 0."""
     if is_array(x):
         return _cell_coins(x, size, bits, mode, _exponent, decay=True)
@@ -189,18 +178,26 @@ def uniform_below(n: Any, size: Any = None, *, bits: Bits | None = None) -> int 
             candidate = source.bits(width) if width else 0
             if candidate < below:
                 return candidate
-    shape = np.shape(n) if size is None else shape_of(size)
-    counts = np.array([_count(v) for v in np.asarray(n, dtype=object).ravel()], dtype=object)
-    if counts.size and max(counts) > 2**63:
-        raise ParameterError("n is above 2^63; draws in arrays are int64. Draw one at a time, as Python ints")
-    last = np.broadcast_to((counts - 1).astype(np.uint64).reshape(np.shape(n)), shape).ravel()
+    shape = cell_shape(n, size)
+    last = np.broadcast_to(_last(np.asarray(n)), shape).ravel()
     out: Integers = np.empty(last.size, np.int64)
     for start in range(0, last.size, CHUNK):
         out[start : start + CHUNK] = _uniform_part(last[start : start + CHUNK], source)
     return out.reshape(shape)
 
 
-def _uniform_part(last: Any, bits: Bits) -> Integers:
+def _last(n: Any) -> Words:
+    """n - 1 for counts in 1 .. 2^63."""
+    if n.dtype.kind not in "iu":
+        n = np.array([_count(v) for v in n.ravel()], dtype=object).reshape(n.shape)
+    if n.size and n.min() < 1:
+        _count(n.min())
+    if n.size and n.max() > 2**63:
+        raise ParameterError("n is above 2^63; draws in arrays are int64. Draw one at a time, as Python ints")
+    return np.asarray(n - 1).astype(np.uint64)
+
+
+def _uniform_part(last: Words, bits: Bits) -> Integers:
     """Uniforms on 0 .. last_i."""
     mask = last.copy()
     for shift in (1, 2, 4, 8, 16, 32):
@@ -216,34 +213,27 @@ def _uniform_part(last: Any, bits: Bits) -> Integers:
 
 
 class _Weights:
-    """Weights in proportion, as floats for the short cut and with certified cumulative sums for the rest."""
+    """Weights in proportion: floats for the short cut, certified cumulative sums for the rest."""
 
     def __init__(self, weights: Any, log_weights: Any) -> None:
         given = weights if weights is not None else log_weights
         if given is None or (weights is not None and log_weights is not None):
             raise ParameterError("give exactly one of weights and log_weights")
         self._decay = weights is None
-        values = given.ravel() if isinstance(given, np.ndarray) else given
-        self._values = [exact(v, "a weight") for v in values]
-        if not self._values:
+        flat = given.ravel() if isinstance(given, np.ndarray) else list(given)
+        if not len(flat):
             raise ParameterError("there are no weights; choice needs at least one")
-        if self._decay:
-            top = max(self._values)
-            # exp(-x) with x the distance from the largest exponent.
-            self._values = [top - v for v in self._values]
-            masses = np.exp(-np.array([min(float(v), 1e300) if v < 10**300 else 1e300 for v in self._values]))
-        else:
-            if min(self._values) < 0 or max(self._values) == 0:
-                raise ParameterError("weights may not be negative and not all zero")
-            top = max(self._values)
-            masses = np.array([float(v / top) for v in self._values])
+        self._given = flat
+        masses = _masses(flat, self._decay)
+        # Masses are good to 2^-46 of themselves or of the largest; the sum adds a rounding for each.
         sums = np.cumsum(masses, dtype=np.longdouble)
+        self.band = 2.0**-44 + 4 * masses.size * float(np.finfo(np.longdouble).eps)
         self.cumulative: Floats = (sums / sums[-1]).astype(np.float64)
 
     def settle(self, u: Uniform) -> int:
         """The index that U selects, decided exactly."""
         while True:
-            precision = u.length + 16 + len(self._values).bit_length()
+            precision = u.length + 16 + len(self._given).bit_length()
             lows, highs = self._sums(precision)
             total_low, total_high = lows[-1], highs[-1]
             # U Z lies in [prefix total_low, (prefix + 1) total_high] / 2^length.
@@ -255,12 +245,35 @@ class _Weights:
             u.extend()
 
     def _sums(self, precision: int) -> tuple[list[int], list[int]]:
+        values = [exact(v.item() if isinstance(v, np.generic) else v, "a weight") for v in self._given]
+        top = max(values)
         if self._decay:
-            bounds = [exp_bounds(v, precision) for v in self._values]
+            bounds = [exp_bounds(top - v, precision) for v in values]
         else:
-            top = max(self._values)
-            bounds = [rational_bounds(v / top, precision) for v in self._values]
+            bounds = [rational_bounds(v / top, precision) for v in values]
         return list(accumulate(low for low, _ in bounds)), list(accumulate(high for _, high in bounds))
+
+
+def _masses(given: Any, decay: bool) -> Floats:
+    """Weights over the largest, as floats with relative error below 2^-46, or that much of the largest."""
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iuf" and given.dtype.itemsize <= 8:
+        values = given.astype(np.float64)
+        least, top = values.min(), values.max()
+        _check_weights(exact(least, "a weight"), exact(top, "a weight"), decay)
+        if max(abs(least), abs(top)) <= 2**53:  # so that ints are exact as floats
+            return np.asarray(np.exp(values - top) if decay else values / top)
+    rationals = [exact(v, "a weight") for v in given]
+    greatest = max(rationals)
+    _check_weights(min(rationals), greatest, decay)
+    if decay:
+        # exp(-x), x the distance from the largest exponent.
+        return np.asarray(np.exp(-np.array([_float(greatest - v) for v in rationals])))
+    return np.array([float(v / greatest) for v in rationals])
+
+
+def _check_weights(least: Any, greatest: Any, decay: bool) -> None:
+    if not decay and (least < 0 or greatest == 0):
+        raise ParameterError("weights may not be negative, and not all zero")
 
 
 @overload
@@ -289,8 +302,7 @@ def choice(
     bits: Bits | None = None,
     mode: Mode | None = None,
 ) -> int | Integers:
-    """An index drawn with probability proportional to `weights` (rationals >= 0) or to exp(`log_weights`)
-    (rationals).
+    """An index drawn with probability proportional to `weights`, rationals >= 0, or to exp of rational `log_weights`.
 
     The exponential mechanism with integer scores u and a rational epsilon is
     `choice(log_weights=[epsilon * u / (2 * sensitivity) for u in scores])`.
@@ -308,8 +320,8 @@ def choice(
 def _choose(out: Integers, table: _Weights, bits: Bits, spare: bool) -> None:
     draws = Uniforms.draw(out.size, bits, spare)
     low = draws.floats()
-    first = np.searchsorted(table.cumulative, low - _CHOICE_BAND, "right")
-    last = np.searchsorted(table.cumulative, low + (2.0**-53 + _CHOICE_BAND), "right")
+    first = np.searchsorted(table.cumulative, low - table.band, "right")
+    last = np.searchsorted(table.cumulative, low + (2.0**-53 + table.band), "right")
     out[:] = first
     for i in np.flatnonzero((first != last) | (first == table.cumulative.size)):
         out[i] = table.settle(draws.uniform(int(i)))

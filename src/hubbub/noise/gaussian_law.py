@@ -133,7 +133,7 @@ def _moments(s: float) -> tuple[float, float]:
         bend = math.fsum(k * k * wave for k, wave in zip((1, 2, 3), waves, strict=True))
         return (
             0.5 * math.log(2 * math.pi * s) + math.log1p(total - 1),
-            s - 8 * math.pi**2 * s * s * bend / total,
+            s - 8 * math.pi**2 * (bend * s) * s / total,
         )
     masses = [math.exp(-k * k / (2 * s)) for k in range(1, 41)]
     total = 1 + 2 * math.fsum(masses)

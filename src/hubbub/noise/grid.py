@@ -45,9 +45,7 @@ class Grid:
         """The coarsest grid with at least `steps` steps between two bounds."""
         width = exact(upper, "upper") - exact(lower, "lower")
         if width <= 0 or steps < 1:
-            raise ParameterError(
-                f"a grid needs lower < upper and steps >= 1; found {lower!r}, {upper!r}, {steps!r}"
-            )
+            raise ParameterError(f"a grid needs lower < upper and steps >= 1; found {lower!r}, {upper!r}, {steps!r}")
         step = width / steps
         exponent = step.numerator.bit_length() - step.denominator.bit_length()
         return cls(exponent if Fraction(2) ** exponent <= step else exponent - 1)
@@ -111,9 +109,7 @@ class Grid:
 
     def _check(self, steps: Fraction, coordinates: int) -> None:
         if steps < 0 or coordinates < 1:
-            raise ParameterError(
-                f"sensitivity {steps} steps over {coordinates} coordinates; give >= 0 and >= 1"
-            )
+            raise ParameterError(f"sensitivity {steps} steps over {coordinates} coordinates; give >= 0 and >= 1")
 
     def _scaled(self, values: Any) -> Floats:
         array = np.asarray(values)

@@ -174,6 +174,4 @@ class Geometric:
         mass = probability(p)
         b = self._b
         guess = max(0, math.floor(-b * math.log(max(float(1 - mass), 5e-324))))
-        return quantile(
-            lambda k: math.exp(-max(k + 1, 0) / b), lambda k: -math.expm1(-max(k + 1, 0) / b), mass, guess
-        )
+        return quantile(lambda k: math.exp(-max(k + 1, 0) / b), lambda k: -math.expm1(-max(k + 1, 0) / b), mass, guess)

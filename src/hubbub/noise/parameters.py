@@ -30,6 +30,8 @@ Flags = NDArray[np.bool_]
 
 MAX_SCALE = 2**53
 
+_GREATEST = 2**500
+
 # Every law below this has all its float mass at 0; clipping the *approximation* keeps reciprocals finite.
 _LEAST_APPROXIMATION = 2.0**-250
 
@@ -43,6 +45,8 @@ def exact(value: Any, name: str) -> Fraction:
     """
     if isinstance(value, Fraction):
         return value
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
     if isinstance(value, bool | np.bool_):
         raise ParameterError(f"{name} is {value!r}, a truth value; give an int, a float or a Fraction")
     if isinstance(value, Integral):
@@ -62,6 +66,8 @@ def positive(value: Any, name: str) -> Fraction:
     number = exact(value, name)
     if number <= 0:
         raise ParameterError(f"{name} is {value!r}; it must be greater than zero")
+    if number > _GREATEST:
+        raise ParameterError(f"{name} is above 2^500, where floats end; use a coarser grid")
     return number
 
 
@@ -123,20 +129,14 @@ def many_cells(values: Any, shape: tuple[int, ...], name: str, limit: int) -> Ce
         floats = np.array([approximation(v) for v in rationals], dtype=np.float64)
         return Cells(floats, lambda i: rationals[i])
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise ParameterError(
-            f"{name} is an array of {array.dtype}; give ints, floats or an object array of Fractions"
-        )
+        raise ParameterError(f"{name} is an array of {array.dtype}; give ints, floats or an object array of Fractions")
     flat = np.broadcast_to(array, shape).ravel()
     if not bool(np.all(np.isfinite(flat) & (flat > 0))):
         place = int(np.flatnonzero(~(np.isfinite(flat) & (flat > 0)))[0])
-        raise ParameterError(
-            f"{name} of cell {place} is {flat[place]!r}; it must be finite and greater than zero"
-        )
+        raise ParameterError(f"{name} of cell {place} is {flat[place]!r}; it must be finite and greater than zero")
     if bool(np.any(flat > limit)):
         raise _too_large(name)
-    return Cells(
-        np.maximum(flat.astype(np.float64), _LEAST_APPROXIMATION), lambda i: Fraction(flat[i].item())
-    )
+    return Cells(np.maximum(flat.astype(np.float64), _LEAST_APPROXIMATION), lambda i: Fraction(flat[i].item()))
 
 
 def _too_large(name: str) -> ParameterError:
@@ -150,10 +150,20 @@ def shape_of(size: Any) -> tuple[int, ...]:
     lengths = size if isinstance(size, tuple) else (size,)
     for length in lengths:
         if isinstance(length, bool) or not isinstance(length, Integral) or length < 0:
-            raise ParameterError(
-                f"size is {size!r}; give a non-negative int, a tuple of them, or None for one draw"
-            )
+            raise ParameterError(f"size is {size!r}; give a non-negative int, a tuple of them, or None for one draw")
     return tuple(int(length) for length in lengths if length is not None)
+
+
+def cell_shape(values: Any, size: Size) -> tuple[int, ...]:
+    """The shape of draws with a parameter for every cell."""
+    shape = np.shape(values) if size is None else shape_of(size)
+    try:
+        np.broadcast_to(np.empty(np.shape(values), np.bool_), shape)
+    except ValueError as error:
+        raise ParameterError(
+            f"parameters of shape {np.shape(values)} do not fit size {shape}; give one for every draw"
+        ) from error
+    return shape
 
 
 def is_array(value: Any) -> bool:

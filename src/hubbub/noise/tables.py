@@ -272,9 +272,7 @@ class GaussianTable:
             part |= words.view(np.int64)
         self._settle(out, bits, *late.all())
 
-    def _settle(
-        self, out: Integers, bits: Bits, places: Integers, prefixes: NDArray[np.uint16], words: Words
-    ) -> None:
+    def _settle(self, out: Integers, bits: Bits, places: Integers, prefixes: NDArray[np.uint16], words: Words) -> None:
         """Keep or redraw the draws at `places`, whose prefixes and words are given."""
         mask = np.uint64((1 << self.digits) - 1)
         while places.size:
