@@ -159,7 +159,7 @@ def _relation(
             else:
                 return _declared_csv(name, path, table)
         case DuckDBFile(path=path, table=inner):
-            con.execute(f"ATTACH {_text(path)} AS source{number} (READ_ONLY)")
+            _attach(con, path, f"source{number}", name)
             _check_base_table(con, f"source{number}", inner, name)
             relation = f"source{number}.main.{quote(inner)}"
         case Frame(frame=frame):
@@ -173,10 +173,21 @@ def _relation(
     return relation, {column: kind for column, kind, *_ in described}
 
 
+def _attach(con: duckdb.DuckDBPyConnection, path: str, alias: str, name: str) -> None:
+    try:
+        con.execute(f"ATTACH {_text(path)} AS {alias} (READ_ONLY)")
+    except duckdb.Error:
+        raise PolicyError(
+            f"table {name!r}: {path!r} cannot be opened as a DuckDB file: it is none, is of a newer DuckDB, or is "
+            "locked by another program."
+        ) from None
+
+
 def _declared_csv(name: str, path: str, table: PrivateTable | PublicTable) -> tuple[str, dict[str, str]]:
     """A CSV as declared: every field is text, types come from `types=`; only the header line is read here.
 
-    A line that is not a row of as many fields as the header, or is not UTF-8, is left out by rule.
+    By rule, a line that has not as many fields as the header is left out, and so is a row from questions that read
+    a field of it which is not UTF-8.
     """
     header = csv_header(name, path)
     if not table.types:

@@ -74,8 +74,10 @@ def csv_header(name: str, path: str) -> list[str]:
     Raises PolicyError for a file without a usable header.
     """
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            header = next(csv.reader(file), [])
+        # As bytes: decoding a buffer of text would look at rows, and fail on them.
+        with open(path, "rb") as file:
+            line = file.readline(1 << 20).decode("utf-8-sig")
+        header = next(csv.reader([line], strict=True), [])
     except (UnicodeDecodeError, csv.Error):
         raise PolicyError(f"table {name!r}: the first line of the CSV is not a UTF-8 header.") from None
     if not header or any(not column.strip() for column in header):

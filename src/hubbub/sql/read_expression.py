@@ -6,6 +6,8 @@ One `match`, no fallback: a node type that has no case is refused by name, with 
 from __future__ import annotations
 
 import datetime as dt
+import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -56,6 +58,9 @@ _WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kin
 
 
 MAX_DEPTH = 100
+# Three digits of exponent reach past every double; "1e999999999" as a Fraction would fill the memory.
+_NUMBER = re.compile(r"(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
+_LARGEST = Fraction(sys.float_info.max)
 
 
 def function_name(node: exp.Expr) -> str:
@@ -191,13 +196,14 @@ class ExpressionReader:
         )
 
     def _number_of(self, node: exp.Expr) -> int | Fraction:
-        try:
-            value = Fraction(str(node.this))
-        except (ValueError, ZeroDivisionError):
-            raise self.refuse(f"{node.this} is not a number.", node) from None
-        if abs(value) > 10**300:
-            raise self.refuse("this number is beyond 1e300.", node)
-        whole = "." not in str(node.this) and "e" not in str(node.this).lower()
+        text = str(node.this)
+        written = _NUMBER.fullmatch(text)
+        if written is None:
+            raise self.refuse(f"{text[:40]} is not a number that can be read.", node)
+        value = Fraction(text)
+        if abs(value) > _LARGEST:
+            raise self.refuse("this number is beyond 1.79e308.", node)
+        whole = text.isdigit()
         return int(value) if whole and abs(value) < 2**63 else value
 
     def _temporal(self, text: str, wanted: Kind, node: exp.Expr) -> Literal:

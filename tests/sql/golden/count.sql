@@ -1,0 +1,24 @@
+WITH scanned AS (
+  SELECT CAST("id" AS BIGINT) AS unit
+  FROM frame0
+),
+filtered AS (
+  SELECT unit
+  FROM scanned
+  WHERE unit IS NOT NULL
+),
+owned AS (
+  SELECT *
+  FROM filtered
+),
+per_unit AS (
+  SELECT unit, count(*) AS n
+  FROM owned
+  GROUP BY unit
+),
+bounded AS (
+  SELECT unit, least(n, 40) AS m0
+  FROM per_unit
+)
+SELECT CAST(coalesce(sum(m0), 0) AS HUGEINT) AS m0
+FROM bounded

@@ -1,0 +1,38 @@
+WITH scanned AS (
+  SELECT CAST("id" AS BIGINT) AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("ward" AS VARCHAR) AS c1
+  FROM frame0
+),
+filtered AS (
+  SELECT unit, c1 AS k0
+  FROM scanned
+  WHERE coalesce((CAST("c0" AS DOUBLE) > CAST(20 AS DOUBLE)), FALSE) AND unit IS NOT NULL
+),
+owned AS (
+  SELECT *
+  FROM filtered
+),
+d0 AS (
+  SELECT CAST(key AS VARCHAR) AS key, g0
+  FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
+),
+placed AS (
+  SELECT owned.*, d0.g0
+  FROM owned
+  JOIN d0 ON owned.k0 IS NOT DISTINCT FROM d0.key
+),
+per_unit AS (
+  SELECT unit, g0, count(*) AS n
+  FROM placed
+  GROUP BY g0, unit
+),
+bounded AS (
+  SELECT unit, g0, least(n, 10) AS m0
+  FROM per_unit
+),
+kept AS (
+  SELECT * FROM bounded
+  QUALIFY row_number() OVER (PARTITION BY unit ORDER BY hash(unit, g0), g0) <= 2
+)
+SELECT g0, CAST(coalesce(sum(m0), 0) AS HUGEINT) AS m0
+FROM kept
+GROUP BY g0

@@ -1,0 +1,218 @@
+"""One statement to a question: what is read, and how everything else is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from hubbub.errors import HubbubError, QueryError
+from hubbub.sql.parse import PublicQuestion, TableInfo, parse
+from hubbub.tables.expressions import Arithmetic, Column, Compare, InList, Literal, Logic
+from hubbub.tables.kinds import Kind
+from hubbub.tables.question import Aggregate, Function, Key, Question
+
+CATALOG = {
+    "visits": TableInfo(
+        {
+            "id": Kind.INTEGER,
+            "ward": Kind.TEXT,
+            "age": Kind.NUMBER,
+            "n": Kind.INTEGER,
+            "ok": Kind.BOOLEAN,
+            "day": Kind.DATE,
+            "at": Kind.TIMESTAMP,
+            "blob": Kind.OTHER,
+        },
+        private=True,
+        unit="id",
+    ),
+    "wards": TableInfo({"ward": Kind.TEXT, "beds": Kind.INTEGER}, private=False),
+}
+
+
+def read(sql: str) -> Question:
+    question = parse(sql, CATALOG)
+    assert isinstance(question, Question)
+    return question
+
+
+def where(condition: str) -> object:
+    return read(f"SELECT COUNT(*) FROM visits WHERE {condition}").where
+
+
+def test_every_part_of_a_question_is_read() -> None:
+    q = read(
+        "SELECT ward, COUNT(*) AS visits, AVG(age) FROM visits AS v WHERE v.age > 65 GROUP BY ward, ok "
+        "HAVING visits > 10 AND SUM(n) > 0 ORDER BY 2 DESC NULLS FIRST, ok LIMIT 5 OFFSET 2"
+    )
+    assert q.table == "visits"
+    assert q.keys == (Key("ward", Kind.TEXT), Key("ok", Kind.BOOLEAN))
+    assert [o.name for o in q.outputs] == ["ward", "visits", "avg_age"]
+    assert [a.function for a in q.aggregates] == [Function.COUNT_ROWS, Function.AVG, Function.SUM]
+    assert (q.limit, q.offset) == (5, 2)
+    assert [(o.by, o.descending, o.nulls_first) for o in q.order] == [
+        (Column("a0", Kind.INTEGER), True, True),
+        (Column("k1", Kind.BOOLEAN), False, False),
+    ]
+    assert isinstance(q.having, Logic)
+    assert q.having.terms[1] == Compare(">", Column("a2", Kind.NUMBER), Literal(0))
+
+
+@pytest.mark.parametrize("group", ["ward", "1", "w", "WARD", '"ward"', "visits.ward"])
+def test_a_group_can_be_named_in_every_usual_way(group: str) -> None:
+    assert read(f"SELECT ward AS w, COUNT(*) FROM visits GROUP BY {group}").keys == (Key("ward", Kind.TEXT),)
+
+
+def test_constants_are_exact() -> None:
+    assert where("age > 0.1") == Compare(">", Column("age", Kind.NUMBER), Literal(Fraction(1, 10)))
+    assert where("n = -9223372036854775807") == Compare("=", Column("n", Kind.INTEGER), Literal(-(2**63) + 1))
+    assert where("ward = 'it''s'") == Compare("=", Column("ward", Kind.TEXT), Literal("it's"))
+    assert where("age < 1e3") == Compare("<", Column("age", Kind.NUMBER), Literal(Fraction(1000)))
+
+
+def test_text_beside_a_date_is_a_date() -> None:
+    day = Literal(dt.date(2025, 1, 31))
+    assert where("day >= '2025-01-31'") == Compare(">=", Column("day", Kind.DATE), day)
+    assert where("day = DATE '2025-01-31'") == Compare("=", Column("day", Kind.DATE), day)
+    assert where("day IN ('2025-01-31')") == InList(Column("day", Kind.DATE), (day,))
+    noon = Literal(dt.datetime(2025, 1, 31, 10, 0))
+    assert where("at = '2025-01-31 12:00:00+02:00'") == Compare("=", Column("at", Kind.TIMESTAMP), noon)
+
+
+def test_between_is_two_comparisons_and_arithmetic_keeps_its_order() -> None:
+    assert where("age BETWEEN 1 AND 2") == where("age >= 1 AND age <= 2")
+    n = Column("n", Kind.INTEGER)
+    assert where("1 + n * 2 - n > 3") == Compare(
+        ">", Arithmetic("-", Arithmetic("+", Literal(1), Arithmetic("*", n, Literal(2))), n), Literal(3)
+    )
+
+
+def test_public_tables_alone_are_any_select() -> None:
+    q = parse("SELECT ward, SUM(beds) OVER () FROM wards ORDER BY 1", CATALOG)
+    assert isinstance(q, PublicQuestion)
+    assert q.tables == ("wards",)
+
+
+REFUSED = [
+    ("SELECT COUNT(*) FROM vists", "Did you mean 'visits'", "vists"),
+    ("SELECT AVG(agee) FROM visits", "Did you mean 'age'", "agee"),
+    ("SELECT SUM(ward) FROM visits", "SUM needs a number; this is text", "ward"),
+    ("SELECT MEDIAN(age) FROM visits", "the aggregate MEDIAN is not supported", "MEDIAN(age"),
+    ("SELECT COUNT(*) FROM visits; DROP TABLE visits", "one statement at a time", ";"),
+    ("SELECT * FROM read_csv('/etc/passwd')", "READ_CSV reads from outside", "read_csv('/etc/passwd'"),
+    ("SELECT COUNT(*) FROM visits, read_parquet('x')", "READ_PARQUET reads from outside", None),
+    ("COPY visits TO 'x'", "COPY is not a question", "COPY"),
+    ("ATTACH 'x.db'", "ATTACH is not a question", "ATTACH"),
+    ("PRAGMA database_list", "PRAGMA is not a question", "PRAGMA"),
+    ("EXPLAIN SELECT COUNT(*) FROM visits", "EXPLAIN is not a question", "EXPLAIN"),
+    ("INSERT INTO visits VALUES (1)", "INSERT is not a question", "INSERT"),
+    ("SET memory_limit = '1GB'", "SET is not a question", "SET"),
+    ("SELECT * FROM visits", "rows of people", "*"),
+    ("SELECT age FROM visits", "neither in GROUP BY nor inside an aggregate", "age"),
+    ("SELECT ward FROM visits GROUP BY ward", "every answer is an aggregate", "ward"),
+    ("SELECT COUNT(*) FROM visits JOIN wards USING (ward)", "JOIN is not supported", "JOIN"),
+    ("SELECT COUNT(*) FROM visits, wards", "JOIN is not supported", None),
+    ("SELECT COUNT(*) FROM visits WHERE foo(age) > 3", "the function FOO is not supported", "foo(age"),
+    ("SELECT COUNT(*) FROM visits WHERE random() < 0.5", "is not supported", "random"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 'old'", "a number cannot be compared with text", "age > 'old'"),
+    ("SELECT COUNT(*) FROM visits WHERE ward", "WHERE needs a condition; this is text", "ward"),
+    ("SELECT COUNT(*) FROM visits WHERE COUNT(*) > 3", "HAVING", "COUNT(*"),
+    ("SELECT COUNT(DISTINCT ward) FROM visits", r"COUNT(DISTINCT id)", None),
+    ("SELECT DISTINCT ward FROM visits", "DISTINCT is not supported", "DISTINCT"),
+    ("SELECT COUNT(*) FROM visits WHERE day > '2020-13-01'", "not an ISO date", None),
+    ("SELECT COUNT(*) FROM visits WHERE blob = 'x'", "cannot use", "blob"),
+    ("SELECT COUNT(*) OVER () FROM visits", "window functions", "COUNT(*"),
+    ("SELECT COUNT(*) FROM (SELECT * FROM visits)", "a sub-query in FROM is not supported", None),
+    ("WITH a AS (SELECT 1) SELECT COUNT(*) FROM visits", "WITH is not supported", "WITH"),
+    ("SELECT COUNT(*) FROM visits WHERE age IN (SELECT 1)", "IN with a sub-query", None),
+    ("SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1)", "sub-query is not supported", None),
+    ("SELECT SUM(age)/COUNT(*) FROM visits", "compute with the answer", None),
+    ("SELECT COUNT(*) FROM visits UNION SELECT COUNT(*) FROM visits", "UNION is not supported", "UNION"),
+    ("SELECT COUNT(*) FROM visits QUALIFY 1", "QUALIFY is not supported", "QUALIFY"),
+    ("SELECT COUNT(*) FROM visits USING SAMPLE 10%", "SAMPLE is not supported", "SAMPLE"),
+    ("SELECT COUNT(*) FROM visits TABLESAMPLE 10%", "SAMPLE is not supported", "SAMPLE"),
+    ("SELECT COUNT(*) FROM main.visits", "one part", "main.visits"),
+    ("SELECT COUNT(*) FROM 'x.csv'", "unknown table 'x.csv'", None),
+    ("SELECT 1", "names no table", "1"),
+    ("SELECT COUNT(*) FILTER (WHERE age > 3) FROM visits", "FILTER is not supported", None),
+    ("SELECT COUNT(*) FROM visits WHERE CAST(ward AS INT) > 1", "a cast is not supported", None),
+    ("SELECT COUNT(*) a, SUM(n) a FROM visits", "two columns of the answer are named 'a'", None),
+    ("SELECT COUNT(*) FROM visits LIMIT -1", "LIMIT takes a whole number", None),
+    ("SELECT COUNT(*) FROM visits GROUP BY ROLLUP(ward)", "not supported", None),
+    ("SELECT COUNT(*) FROM visits GROUP BY ALL", "GROUP BY ALL is not supported", "ALL"),
+    ("SELECT UPPER(ward), COUNT(*) FROM visits GROUP BY 1", "grouping by an expression", "UPPER(ward"),
+    ("SELECT COUNT(*) FROM visits ORDER BY 3", "the answer has 1 columns", "3"),
+    ("SELECT COUNT(*) FROM visits ORDER BY age", "neither in GROUP BY", "age"),
+    (r"SELECT COUNT(*) FROM visits WHERE ward LIKE 'a\' ESCAPE '\'", "ends with its escape character", None),
+    ("SELECT COUNT(*) FROM visits WHERE ward LIKE id", "LIKE takes a constant pattern", None),
+    ("SELECT COUNT(*) FROM visits WHERE age LIKE '1%'", "LIKE looks at text", "age"),
+    ("SELECT x.age FROM visits", "no such table", "x.age"),
+    ("SELECT COUNT(*) FROM visits WHERE $1", "is not supported", None),
+    ("SELECT COUNT(*) FROM visits WHERE ward = 'A", "not closed", None),
+    ("SELECT COUNT(*) FROM visits WHERE (", "from here on", "("),
+    ("SELEC 1", "SELEC is not a question", "SELEC"),
+    ("", "the statement is empty", None),
+    ("-- nothing", "the statement is empty", None),
+    ("SELECT COUNT(*) FROM visits WHERE " + "(" * 400 + "ok" + ")" * 400, "too deeply", None),
+    ("SELECT COUNT(*) FROM visits WHERE " + "NOT " * 400 + "ok", "deep", None),
+    ("SELECT COUNT(*) FROM visits WHERE n > " + "1 + " * 200 + "1", "deep", None),
+    ("SELECT COUNT(*) FROM visits WHERE ward = '" + "x" * 100_000 + "'", "at most 100,000", None),
+    ("SELECT COUNT(*) FROM visits WHERE age > 1e400", "beyond 1.79e308", "1e400"),
+    ("SELECT COUNT(*) FROM visits WHERE age > 1e999999999", "not a number that can be read", "1e999999999"),
+    ("SELECT SUM(DISTINCT n) FROM visits", "DISTINCT inside SUM", None),
+    ("SELECT COUNT(n, age) FROM visits", "not supported", None),
+]
+
+
+@pytest.mark.parametrize(("sql", "says", "under"), REFUSED, ids=[sql[:50] for sql, _, _ in REFUSED])
+def test_what_is_not_on_the_list_is_refused_with_a_caret_at_its_place(sql: str, says: str, under: str | None) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(sql, CATALOG)
+    message = str(caught.value)
+    assert says in message
+    if under is not None:
+        line, carets = message.splitlines()[-2:]
+        start = carets.index("^")
+        assert line[start : start + carets.count("^")] == under
+
+
+def test_a_chain_of_conditions_may_be_long() -> None:
+    condition = where(" AND ".join(["n > 1"] * 3000))
+    assert isinstance(condition, Logic)
+    assert len(condition.terms) == 3000
+
+
+def test_the_caret_finds_its_line_in_a_text_of_many() -> None:
+    with pytest.raises(QueryError) as caught:
+        parse("SELECT COUNT(*)\nFROM visits\nWHERE\tagee > 3", CATALOG)
+    assert str(caught.value).splitlines()[-2:] == ["  WHERE agee > 3", "        ^^^^"]
+
+
+TOKENS = (
+    "SELECT FROM visits wards WHERE GROUP BY HAVING ORDER LIMIT COUNT ( ) * , age ward n 1 'A' AND OR NOT IN "
+    "BETWEEN LIKE IS NULL CASE WHEN THEN ELSE END + - / % // = < > ; DISTINCT AVG SUM JOIN ON UNION WITH AS \" ' "
+    "$1 ? :x [ ] { } -> :: . .. @ # \\ \0 é 𝕊 -- /* */ DATE '2020-01-01' TRUE 1e9 OVER FILTER"
+).split(" ")
+
+
+@settings(max_examples=600, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(TOKENS), max_size=25), st.booleans())
+def test_no_text_ends_in_anything_but_an_answer_or_our_own_error(tokens: list[str], started: bool) -> None:
+    text = ("SELECT COUNT(*) FROM visits WHERE " if started else "") + " ".join(tokens)
+    try:
+        parse(text, CATALOG)
+    except HubbubError as error:
+        assert str(error)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.sampled_from(REFUSED), st.integers(0, 80), st.sampled_from([*TOKENS, ""]))
+def test_no_mutated_statement_does_either(case: tuple[str, str, str | None], at: int, token: str) -> None:
+    text = case[0][:at] + token + case[0][at + 1 :]
+    try:
+        parse(text, CATALOG)
+    except HubbubError as error:
+        assert str(error)
