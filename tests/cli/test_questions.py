@@ -86,6 +86,14 @@ def test_an_answer_goes_to_a_file(cli, people):
     assert (people / "answer.csv").read_text().startswith("people,people_low,people_high\n")
 
 
+def test_an_answer_that_cannot_be_written_is_stored_and_free(cli, people):
+    for form in ("csv", "arrow"):
+        code, _, err = cli("query", COUNT, "--epsilon", "0.5", "--yes", "--format", form, "-o", "/dev/full")
+        assert code == 3
+        assert "cannot write /dev/full: No space left on device. The answer is stored" in err
+    assert left(cli) == "0.5"
+
+
 def test_arrow_goes_to_files_and_pipes(cli, people):
     cli("query", WARDS, "--epsilon", "0.5", "--yes", "--format", "arrow", "-o", "answer.arrow")
     with pa.ipc.open_stream((people / "answer.arrow").read_bytes()) as reader:
@@ -126,12 +134,12 @@ def test_history_and_budget_tell_what_was_asked(cli):
     ]
     assert "| person_id | 1 | 0.4 | 0.6 | 2 |" in cli("budget", "--format", "md")[1]
     assert f"| 0.1 | shown | {COUNT} |" in cli("history", "--format", "md")[1]
-    assert "shown" in cli("history")[1]
+    assert "shown" in cli("history", "--format", "table")[1]
     assert "0.6" in cli("budget", "--ledger", "budget.db")[1]
 
 
 def test_an_empty_history_says_so_on_stderr(cli):
-    assert cli("history") == (0, "", "Nothing has been asked yet.\n")
+    assert cli("history", "--format", "table") == (0, "", "Nothing has been asked yet.\n")
     assert cli("history", "--format", "json")[1] == "[]\n"
 
 

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
@@ -49,9 +48,7 @@ def test_what_is_no_positive_number_is_refused(wrong):
 
 
 def test_an_error_names_the_amount_and_the_way_out():
-    with pytest.raises(
-        ParameterError, match=r"the budget's epsilon = -2 .* greater than zero\. Write a positive"
-    ):
+    with pytest.raises(ParameterError, match=r"the budget's epsilon = -2 .* greater than zero\. Write a positive"):
         Budget(-2)
 
 

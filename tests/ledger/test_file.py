@@ -101,9 +101,7 @@ def test_another_schema_version_is_refused(path, version, advice):
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(
-        PolicyError, match=rf"schema version {version}; this hubbub reads version 1\. .*{advice}"
-    ):
+    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 1\. .*{advice}"):
         opened(path)
 
 
@@ -218,9 +216,7 @@ def refused(path: Path, match: str) -> None:
 @pytest.fixture
 def reachable(path):
     """The ledger in a folder that any user may enter, and none but its owner may write to."""
-    folder = (
-        Path("/tmp" if os.path.isdir("/tmp") else path.parent) / f"hubbub-{os.getpid()}-{path.parent.name}"
-    )
+    folder = Path("/tmp" if os.path.isdir("/tmp") else path.parent) / f"hubbub-{os.getpid()}-{path.parent.name}"
     folder.mkdir()
     shutil.copy(path, folder / "b.db")
     yield folder
@@ -260,9 +256,11 @@ def test_two_ledgers_of_one_process_share_a_file(path):
         assert one.remaining(SPACE) == two.remaining(SPACE) == Fraction(1, 4)
 
 
-def test_a_ledger_opens_again_after_close(path):
-    ledger = opened(path)
+def test_a_ledger_opens_again_after_close_wherever_the_process_went(path, monkeypatch, tmp_path_factory):
+    monkeypatch.chdir(path.parent)
+    ledger = opened(Path(path.name))
     ledger.close()
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     charge(ledger, "1/4")
     assert ledger.remaining(SPACE) == Fraction(1, 2)
     ledger.close()

@@ -6,8 +6,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hubbub.errors import BudgetError, InternalError, ParameterError, PolicyError, QueryError
@@ -20,11 +19,7 @@ from ledger.helpers import SPACE, charge
 @pytest.fixture(params=["file", "memory"])
 def ledger(request, tmp_path):
     budgets = {SPACE: Budget(1)}
-    opened = (
-        Ledger.open(tmp_path / "b.db", budgets=budgets)
-        if request.param == "file"
-        else Ledger.in_memory(budgets)
-    )
+    opened = Ledger.open(tmp_path / "b.db", budgets=budgets) if request.param == "file" else Ledger.in_memory(budgets)
     with opened:
         yield opened
 

@@ -8,7 +8,7 @@ import click
 
 from hubbub.cli.console import show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
-from hubbub.cli.options import ledger_option, open_ledger, policy_option, write
+from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, write
 from hubbub.ledger.budget import decimal_text
 
 __all__ = ["command"]
@@ -20,8 +20,8 @@ _RIGHT = (False, True, True, True, True)
 @click.command("budget")
 @policy_option
 @ledger_option
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "md"]), default="table")
-def command(policy: Path | None, ledger: Path | None, form: str) -> None:
+@format_option()
+def command(policy: Path | None, ledger: Path | None, form: str | None) -> None:
     """What has been spent, and what is left."""
     with open_ledger(policy, ledger) as book:
         rows = [
@@ -29,7 +29,7 @@ def command(policy: Path | None, ledger: Path | None, form: str) -> None:
              str(len(book.history(space))))
             for space in book.spaces()
         ]  # fmt: skip
-    match form:
+    match chosen_format(form):
         case "json":
             keys = [name.replace(" ", "_") for name in _COLUMNS]
             write(as_json([dict(zip(keys, row, strict=True)) | {"charges": int(row[-1])} for row in rows]), None)

@@ -6,7 +6,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -15,7 +15,10 @@ from hubbub.errors import HubbubError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["note", "on_terminal", "printable", "show_error", "show_table", "stdout_console"]
+__all__ = ["INTERRUPTED", "note", "on_terminal", "printable", "show_error", "show_table", "stdout_console"]
+
+INTERRUPTED: Final = 130
+"""The exit code where a person stopped it, or did not agree."""
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,7 @@ import click
 
 from hubbub.cli.console import show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
-from hubbub.cli.options import ledger_option, open_ledger, policy_option, write
+from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, write
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.store import Entry
 
@@ -21,12 +21,12 @@ _RIGHT = (False, False, False, True, False, False)
 @click.command("history")
 @policy_option
 @ledger_option
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "md"]), default="table")
-def command(policy: Path | None, ledger: Path | None, form: str) -> None:
+@format_option()
+def command(policy: Path | None, ledger: Path | None, form: str | None) -> None:
     """Every charge: who asked what, and what it cost."""
     with open_ledger(policy, ledger) as book:
         entries = book.history()
-    match form:
+    match chosen_format(form):
         case "json":
             write(as_json([_whole(entry) for entry in entries]), None)
         case "csv":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -13,7 +14,7 @@ from typing import Final
 import click
 
 from hubbub import __version__
-from hubbub.cli.console import printable, show_error
+from hubbub.cli.console import INTERRUPTED, printable, show_error
 from hubbub.errors import HubbubError, InternalError
 
 __all__ = ["COMMANDS", "commands", "main", "run"]
@@ -30,7 +31,6 @@ COMMANDS: Final = {
 }
 """Command -> where it lives, and its line in the overview. No module is loaded to show it."""
 
-INTERRUPTED: Final = 130
 _OWN_FAULT: Final = 1
 
 
@@ -46,6 +46,14 @@ class _Commands(click.Group):
         found = importlib.import_module(COMMANDS[cmd_name][0]).command
         assert isinstance(found, click.Command)
         return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if args[0] not in COMMANDS and close:
+            ctx.fail(f"no such command {args[0]!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -107,8 +115,11 @@ def _internal() -> int:
 
 
 def _usage_text(error: click.ClickException) -> str:
+    message = error.format_message()
+    if message.startswith("Usage:"):  # a group named without a command: its help is all there is to say
+        return message
     usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
-    return f"{usage}Error: {error.format_message()}"
+    return f"{usage}Error: {message}"
 
 
 def _tolerate_narrow_encodings() -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from hubbub.cli.console import on_terminal, printable
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger
     from hubbub.session import Session
 
 __all__ = [
+    "chosen_format",
     "epsilon_option",
+    "format_option",
     "ledger_option",
     "open_ledger",
     "open_session",
@@ -20,6 +25,8 @@ __all__ = [
     "policy_option",
     "write",
 ]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 policy_option = click.option(
     "--policy",
@@ -48,6 +55,17 @@ output_option = click.option(
 )
 
 
+def format_option(*more: str) -> Callable[[_Function], _Function]:
+    """The option `--format`, with `more` formats than the usual ones."""
+    choice = click.Choice(["table", "json", "csv", "md", *more])
+    return click.option("--format", "form", type=choice, help="Default: table on a terminal, else csv.")
+
+
+def chosen_format(form: str | None, output: Path | None = None) -> str:
+    """The format that was named; else a table for a person, CSV for a pipe or a file."""
+    return form or ("table" if output is None and on_terminal("stdout") else "csv")
+
+
 def open_session(policy: Path | None) -> Session:
     """The session of a policy file; its ledger must exist."""
     from hubbub.session import Session
@@ -66,6 +84,6 @@ def open_ledger(policy: Path | None, ledger: Path | None) -> Ledger:
 def write(text: str, output: Path | None) -> None:
     """Data as text: to stdout, or to a file."""
     if output is None:
-        click.echo(text)
+        click.echo(printable(text) if on_terminal("stdout") else text)
     else:
         output.write_text(text + "\n", encoding="utf-8")

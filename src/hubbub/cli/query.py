@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from hubbub.cli.console import note, on_terminal, show_table
+from hubbub.cli.console import INTERRUPTED, note, on_terminal, show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
-from hubbub.cli.options import epsilon_option, open_session, output_option, policy_option, write
+from hubbub.cli.options import (
+    chosen_format,
+    epsilon_option,
+    format_option,
+    open_session,
+    output_option,
+    policy_option,
+    write,
+)
+from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
 
 if TYPE_CHECKING:
@@ -24,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_FORMATS = ("table", "json", "csv", "arrow", "md")
-
 
 @click.command("query")
 @click.argument("sql")
@@ -33,7 +40,7 @@ _FORMATS = ("table", "json", "csv", "arrow", "md")
 @policy_option
 @click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
 @click.option("--fresh", is_flag=True, help="Draw and charge again, even if a stored answer would be free.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="Default: table on a terminal, else csv.")
+@format_option("arrow")
 @click.option(
     "--level", type=float, default=0.95, show_default=True, help="How likely the intervals hold the bounded truth."
 )
@@ -49,13 +56,20 @@ def command(
     output: Path | None,
 ) -> None:
     """Ask the question SQL, privately, at the cost of --epsilon."""
-    chosen = form or ("table" if output is None and on_terminal("stdout") else "csv")
+    chosen = chosen_format(form, output)
     _check_output(chosen, level, output)
     with open_session(policy) as session:
         _agree(session, sql, epsilon, yes=yes, fresh=fresh)
         release = session.sql(sql, epsilon=epsilon, fresh=fresh)
         left = decimal_text(session.remaining)
-    _show(release, chosen, level, output)
+    try:
+        _show(release, chosen, level, output)
+    except OSError as error:
+        if output is None:
+            raise
+        raise PolicyError(
+            f"cannot write {output}: {error.strerror}. The answer is stored: ask again, it is free."
+        ) from error
     if release.charged:
         note(f"Charged epsilon {decimal_text(release.cost)}; {left} is left. Asked again, it is free.")
     else:
@@ -84,17 +98,21 @@ def _agree(session: Session, sql: str, epsilon: str, *, yes: bool, fresh: bool) 
             "and nobody is there to agree: add --yes."
         )
     asked = f"This costs epsilon {decimal_text(check.epsilon)} of the {decimal_text(check.left)} left. Ask?"
-    click.confirm(asked, abort=True, err=True)
+    if not click.confirm(asked, err=True):
+        note("Not asked; nothing was charged.")
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _show(release: Release, form: str, level: float, output: Path | None) -> None:
+    from hubbub.release import text_table
+
     estimates = release.half_widths(level)
     right = [name in estimates for name in release.columns]
     match form:
         case "table" if output is None:
             show_table(release.columns, release.text_rows(level), right=right)
         case "table":
-            write(str(release), output)
+            write(text_table(release.columns, release.text_rows(level)), output)
         case "md":
             write(as_markdown(release.columns, release.text_rows(level), right=right), output)
         case "csv":

@@ -246,9 +246,7 @@ def _check_file(path: Path) -> None:
     if not os.access(path, os.R_OK):
         raise PolicyError(f"cannot read the ledger {path}: permission denied. Ask its owner for access.")
     if _application_id(path) != APPLICATION_ID:
-        raise PolicyError(
-            f"{path} is a SQLite file of another program, not a ledger; left as it is. {_CREATE}"
-        )
+        raise PolicyError(f"{path} is a SQLite file of another program, not a ledger; left as it is. {_CREATE}")
 
 
 def _application_id(path: Path) -> int:
@@ -275,11 +273,7 @@ def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
     if version != VERSION:
         raise PolicyError(
             f"the ledger {path} has schema version {version}; this hubbub reads version {VERSION}. "
-            + (
-                "Update hubbub."
-                if version > VERSION
-                else "It was made by an unfinished hubbub: create a new one."
-            )
+            + ("Update hubbub." if version > VERSION else "It was made by an unfinished hubbub: create a new one.")
         )
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
@@ -301,9 +295,7 @@ def _in_words(error: sqlite3.Error, path: Path | None) -> HubbubError:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return PolicyError(f"{where} is held by another process for too long. {after} Try again later.")
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_AUTH:
-            return PolicyError(
-                f"cannot write to {where}. {after} The file and its folder must be writable to you."
-            )
+            return PolicyError(f"cannot write to {where}. {after} The file and its folder must be writable to you.")
         case sqlite3.SQLITE_FULL:
             return PolicyError(f"no room for {where}: the disk is full. {after} Free some space.")
         case sqlite3.SQLITE_IOERR:

@@ -224,9 +224,7 @@ class _Reader:
             raise self.wrong(at, f"one_of is {values!r}; allowed: a list of one value or more")
         for value in values:
             if not isinstance(value, _ENDS):
-                raise self.wrong(
-                    at, f"one_of holds {value!r}; allowed: text, numbers, dates, times, true, false"
-                )
+                raise self.wrong(at, f"one_of holds {value!r}; allowed: text, numbers, dates, times, true, false")
 
     def types(self, at: tuple[str, ...], body: object) -> Mapping[str, str]:
         found = self.section(at, body)
@@ -276,9 +274,7 @@ class _Reader:
     ) -> None:
         for key in found:
             if key not in allowed:
-                raise self.wrong(
-                    (*at, key), f"unknown key {key!r}; allowed: {', '.join(allowed)}{_near(key, allowed)}"
-                )
+                raise self.wrong((*at, key), f"unknown key {key!r}; allowed: {', '.join(allowed)}{_near(key, allowed)}")
         for key in required:
             if key not in found:
                 raise self.wrong(at, f"{key} is missing")
@@ -289,16 +285,12 @@ class _Reader:
             for name in names:
                 folded = name.casefold()
                 if folded in seen:
-                    raise self.wrong(
-                        (section, name), f"the name is taken by [{seen[folded]}]: SQL ignores case"
-                    )
+                    raise self.wrong((section, name), f"the name is taken by [{seen[folded]}]: SQL ignores case")
                 seen[folded] = f"{section}.{name}"
 
     def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
         line = self.lines.of(at)
-        return PolicyError(
-            f"{self.file}:{line}: {_dotted(at)}: {message}{'' if message[-1] in '.?' else '.'}"
-        )
+        return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {message}{'' if message[-1] in '.?' else '.'}")
 
 
 _ENDS: Final = (int, float, str, datetime.date, datetime.time)

@@ -112,7 +112,7 @@ class Ledger:
             PolicyError: the file is missing (and `create` is false), is no ledger, is damaged, newer than
                 this hubbub, cannot be written, or holds another budget for one of the spaces.
         """
-        file = Path(path)
+        file = Path(path).absolute()
         if create and not file.is_file():
             create_file(file)
         ledger = cls(Database(file, patience=patience), file)
@@ -133,7 +133,7 @@ class Ledger:
         Raises:
             PolicyError: as `open`.
         """
-        file = Path(path)
+        file = Path(path).absolute()
         return cls(Database(file, read_only=True), file)
 
     def close(self) -> None:
@@ -317,9 +317,7 @@ class Ledger:
                 "WHERE unit_space = ? AND question_key = ?",
                 (space, question_key),
             ).fetchall()
-        dear = [
-            (Fraction(epsilon), charge_id) for charge_id, epsilon in found if Fraction(epsilon) >= at_least
-        ]
+        dear = [(Fraction(epsilon), charge_id) for charge_id, epsilon in found if Fraction(epsilon) >= at_least]
         return self.release(max(dear)[1]) if dear else None
 
     def release(self, charge_id: str) -> StoredRelease | None:
@@ -345,9 +343,7 @@ class Ledger:
         with self._database.reading() as connection:
             row = _rows(connection, "WHERE charge.id = ?", charge_id).fetchone()
         if row is None:
-            raise PolicyError(
-                f"there is no charge {charge_id!r} in this ledger. `hubbub history` lists them."
-            )
+            raise PolicyError(f"there is no charge {charge_id!r} in this ledger. `hubbub history` lists them.")
         return _entry(row)
 
     def history(self, space: str | None = None) -> list[Entry]:
