@@ -174,7 +174,18 @@ def check_after_kill(path: Path, shown: list[str], ceiling: int) -> None:
         assert ledger.remaining(SPACE) == left - Fraction(1, 100)
 
 
-STATEMENTS_OF_A_LIFE = 20
+STATEMENTS_OF_A_LIFE = 26
+
+
+def test_a_life_has_as_many_statements_as_are_tried(tmp_path):
+    count: list[str] = []
+    with opened(tmp_path / "b.db") as ledger:
+        with ledger._database.reading() as connection:
+            pass
+        connection.set_trace_callback(count.append)
+        life(ledger, os.open(os.devnull, os.O_WRONLY))
+        connection.set_trace_callback(None)
+    assert len(count) == STATEMENTS_OF_A_LIFE
 
 
 @pytest.mark.parametrize("fatal", range(1, STATEMENTS_OF_A_LIFE + 1))
@@ -204,6 +215,25 @@ def test_killed_before_any_statement_the_ledger_is_right(tmp_path, fatal):
     assert code == -signal.SIGKILL
     with os.fdopen(read) as pipe:
         check_after_kill(path, pipe.read().split(), 5)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_while_creating_there_is_nothing_or_a_whole_ledger(tmp_path, monkeypatch, after):
+    path = tmp_path / "b.db"
+    link = os.link
+
+    def fatal(source: Path, target: Path) -> None:
+        if after:
+            link(source, target)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", fatal)
+        assert wait(fork(lambda: opened(path))) == [-signal.SIGKILL]
+    assert path.exists() == after
+    with opened(path) as ledger:
+        charge(ledger, 1)
+        assert ledger.remaining(SPACE) == 0
 
 
 def killed_at_random(path: Path, count: int) -> int:
