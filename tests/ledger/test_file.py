@@ -105,6 +105,16 @@ def test_another_schema_version_is_refused(path, version, advice):
         opened(path)
 
 
+@pytest.mark.parametrize("amount", ["much", "1/0", ""])
+def test_an_amount_that_is_none_is_damage_and_no_budget(path, amount):
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE unit_space SET ceiling = ?", (amount,))
+    connection.commit()
+    connection.close()
+    with pytest.raises(PolicyError, match="not a ratio"):
+        opened(path)
+
+
 def test_a_folder_is_refused(tmp_path):
     with pytest.raises(PolicyError, match="is a folder"):
         opened(tmp_path)

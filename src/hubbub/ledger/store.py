@@ -317,8 +317,8 @@ class Ledger:
                 "WHERE unit_space = ? AND question_key = ?",
                 (space, question_key),
             ).fetchall()
-        dear = [(Fraction(epsilon), charge_id) for charge_id, epsilon in found if Fraction(epsilon) >= at_least]
-        return self.release(max(dear)[1]) if dear else None
+        dearest = max(((_amount(epsilon), charge_id) for charge_id, epsilon in found), default=None)
+        return self.release(dearest[1]) if dearest and dearest[0] >= at_least else None
 
     def release(self, charge_id: str) -> StoredRelease | None:
         """The answer that `charge_id` paid for; None if it never got that far.
@@ -375,7 +375,7 @@ def _entry(row: Row) -> Entry:
         analyst=row["analyst"],
         question_key=row["question_key"],
         sql=row["sql"],
-        epsilon=Fraction(row["epsilon"]),
+        epsilon=_amount(row["epsilon"]),
         state=row["state"] or "charged",
         event=row["event"],
         details=row["details"],
@@ -385,14 +385,14 @@ def _entry(row: Row) -> Entry:
 
 def _ceiling(connection: Connection, space: str) -> Fraction | None:
     row = connection.execute("SELECT ceiling FROM unit_space WHERE name = ?", (space,)).fetchone()
-    return None if row is None else Fraction(row[0])
+    return None if row is None else _amount(row[0])
 
 
 def _spent(connection: Connection, space: str) -> Fraction:
     row = connection.execute(
         "SELECT spent FROM charge WHERE unit_space = ? ORDER BY serial DESC LIMIT 1", (space,)
     ).fetchone()
-    return Fraction(0) if row is None else Fraction(row[0])
+    return Fraction(0) if row is None else _amount(row[0])
 
 
 def _data_version(connection: Connection, space: str, dataset: str) -> str | None:
@@ -434,6 +434,16 @@ def _now() -> str:
 
 def _ratio(amount: Fraction) -> str:
     return f"{amount.numerator}/{amount.denominator}"
+
+
+def _amount(ratio: str) -> Fraction:
+    try:
+        return Fraction(ratio)
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise PolicyError(
+            "the ledger holds an amount that is not a ratio: somebody else wrote into it. No answer is given; restore "
+            "a backup that holds every charge."
+        ) from None
 
 
 def _text(text: str, what: str) -> str:
