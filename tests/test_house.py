@@ -1,0 +1,69 @@
+"""Habits of the house: light imports, one home for each public name, floors that hold."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hubbub as hb
+
+ROOT = Path(__file__).parents[1]
+HEAVY = "numpy pandas polars scipy duckdb pyarrow sqlglot matplotlib cryptography".split()
+LOADED = f"import sys; print([m for m in {HEAVY!r} if m in sys.modules])"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import hubbub",
+        "import hubbub; hubbub.Budget(epsilon=1); hubbub.PolicyError",
+        "import hubbub.accounting, hubbub.ledger.store, hubbub.ledger.policy",
+        "import hubbub; hubbub.one_of('A'); hubbub.table('x.parquet', unit='id')",
+        "import sys; sys.argv = ['hubbub', '--help']\nimport hubbub.cli.main as m\n"
+        "try:\n    m.main()\nexcept SystemExit:\n    pass",
+    ],
+    ids=["import", "budget", "ledger", "declare", "help"],
+)
+def test_the_door_is_light(program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}\n{LOADED}"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_public_name_is_there_and_has_a_docstring() -> None:
+    for name in hb.__all__:
+        thing = getattr(hb, name)
+        assert name == "__version__" or getattr(thing, "__doc__", None), name
+    assert set(dir(hb)) == set(hb.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = hb.nothing
+
+
+def test_every_room_has_a_docstring_at_its_door() -> None:
+    for door in sorted((ROOT / "src/hubbub").rglob("__init__.py")):
+        assert re.match(r'"""\S', door.read_text()), door
+
+
+def test_imports_point_down_only() -> None:
+    done = subprocess.run([Path(sys.executable).parent / "lint-imports"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_error_class_has_a_page() -> None:
+    page = (ROOT / "docs/reference/errors.md").read_text()
+    for name in hb.__all__:
+        thing = getattr(hb, name)
+        if isinstance(thing, type) and issubclass(thing, Exception):
+            assert re.search(rf"^#+ `?{name}`?$", page, re.MULTILINE), name
+
+
+def test_no_file_outside_noise_touches_random_bits() -> None:
+    banned = re.compile(r"np\.random|default_rng|^\s*(import|from) (random|secrets)\b|os\.urandom", re.MULTILINE)
+    for file in (ROOT / "src/hubbub").rglob("*.py"):
+        if "noise" not in file.parts:
+            assert not banned.search(file.read_text()), file

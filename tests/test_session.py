@@ -1,0 +1,404 @@
+"""The way of a question, end to end: what is asked, charged, answered, stored, and refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import threading
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from people import HUGE, session, visits
+from seeded import SeededBits
+
+import hubbub as hb
+from hubbub.accounting import from_json, pure_epsilon
+from hubbub.mechanisms import recording
+from hubbub.session import Session
+
+ROWS = visits().source
+
+
+def plain(sql: str) -> list[tuple[Any, ...]]:
+    """DuckDB's own answer to the same text."""
+    con = duckdb.connect()
+    con.register("visits", ROWS)
+    return con.execute(sql).fetchall()
+
+
+ORACLE = [
+    "SELECT COUNT(*) FROM visits",
+    "SELECT COUNT(*), COUNT(age), COUNT(DISTINCT id), SUM(n), AVG(age) FROM visits",
+    "SELECT ward, COUNT(*) FROM visits GROUP BY ward ORDER BY ward NULLS FIRST",
+    "SELECT ward, AVG(age) AS age, SUM(n) AS n FROM visits WHERE age IS NOT NULL GROUP BY ward HAVING COUNT(*) > 0 "
+    "ORDER BY n DESC, ward",
+    "SELECT ward, COUNT(DISTINCT id) AS people FROM visits GROUP BY 1 HAVING people > 0 ORDER BY 2 DESC, 1 LIMIT 1",
+    "SELECT ok, ward, COUNT(*) AS c FROM visits GROUP BY ok, ward HAVING c > 0 ORDER BY c, ok NULLS LAST, ward",
+    "SELECT COUNT(*) FROM visits WHERE age BETWEEN 30 AND 70 AND NOT ok OR ward LIKE '_' AND n IN (2, 5)",
+    "SELECT COUNT(*) FROM visits WHERE ok IS NOT TRUE",
+    "SELECT COUNT(*) FROM visits WHERE ok IS NULL OR ward IS NULL",
+    "SELECT COUNT(*) FROM visits WHERE day >= '1970-02-10' AND day < DATE '1970-05-01'",
+    "SELECT COUNT(*) FROM visits WHERE n % 2 = 1 AND n // 2 <= 1 AND n / 2 > 0.4 AND n * 3 - 1 + n > -n",
+    "SELECT COUNT(*) FROM visits WHERE ward IN ('A', 'C') AND ward NOT IN ('C')",
+    "SELECT COUNT(*) FROM visits WHERE ward ILIKE 'a' AND ward <> 'a'",
+    "SELECT AVG(CASE WHEN age > 50 THEN 1 ELSE 0 END) AS share FROM visits WHERE ward IS NOT NULL",
+    "SELECT SUM(CASE ward WHEN 'A' THEN n WHEN 'B' THEN -n END) AS s FROM visits",
+    "SELECT SUM(2 * n - 1) AS s, AVG(n / 4) AS q FROM visits WHERE age > 20 OR age IS NULL",
+    "SELECT COUNT(CASE WHEN age > 50 THEN 1 END) AS old FROM visits WHERE id <> 3",
+    "SELECT COUNT(*) FROM visits WHERE ward = 'nobody''s'",
+    "SELECT COUNT(*) AS c FROM visits AS v WHERE v.id = 1 AND visits.n = 1".replace("visits.n", "v.n"),
+    "FROM visits SELECT COUNT(*) AS c WHERE TRUE",
+]
+
+
+@pytest.mark.parametrize("sql", ORACLE)
+def test_at_a_huge_epsilon_the_answer_is_the_engines_own(sql: str) -> None:
+    with session() as s:
+        found = s.sql(sql, epsilon=HUGE).rows()
+    expected = plain(sql)
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert list(mine) == [pytest.approx(float(v), abs=1e-4) if isinstance(v, float) else v for v in theirs]
+
+
+def test_every_declared_group_is_answered_in_declared_order() -> None:
+    wards = hb.one_of("C", "nowhere", "A", None, "B")
+    with session(visits=visits(columns={"ward": wards}, max_groups=5)) as s:
+        answer = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=HUGE).to_dict()
+    assert answer == {"ward": ["C", "nowhere", "A", None, "B"], "c": [1, 0, 3, 1, 1]}
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", 0.1, Fraction(1, 10)])
+def test_the_ledger_holds_exactly_what_was_asked_for(epsilon: Any) -> None:
+    with session(epsilon=1) as s:
+        release = s.sql("SELECT ward, AVG(age), COUNT(*) FROM visits GROUP BY ward", epsilon=epsilon)
+        assert release.cost == Fraction(1, 10)
+        assert release.charged
+        (entry,) = s.history()
+        assert entry.epsilon == Fraction(1, 10)
+        assert pure_epsilon(from_json(entry.event)) == Fraction(1, 10)
+        assert s.remaining == Fraction(9, 10)
+
+
+def test_the_event_in_the_ledger_is_the_noise_that_was_added() -> None:
+    with session(epsilon=1) as s, recording() as records:
+        s.sql("SELECT ward, AVG(age), COUNT(*) FROM visits GROUP BY ward", epsilon=1)
+        event = from_json(s.history()[0].event)
+    recorded = [(r.distribution.scale, r.sensitivity) for r in records]
+    assert [(e.scale, e.sensitivity) for e in event.events] == recorded  # type: ignore[attr-defined]
+
+
+def test_ten_times_a_tenth_is_all_and_one_more_is_refused() -> None:
+    with session(epsilon=1) as s:
+        for _ in range(10):
+            s.sql("SELECT COUNT(*) FROM visits", epsilon=0.1, fresh=True)
+        assert s.remaining == 0
+        with pytest.raises(hb.BudgetError) as caught:
+            s.sql("SELECT COUNT(*) FROM visits", epsilon="1e-9", fresh=True)
+    assert "0 of 1 is left" in str(caught.value)
+    assert caught.value.left == "0"
+
+
+def test_the_same_question_again_is_free_and_the_same() -> None:
+    with session(epsilon=1) as s:
+        first = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=0.5)
+        for text in (
+            "SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward",
+            "select COUNT(*) AS c, ward from VISITS group by 2",
+            "SELECT ward AS w, COUNT(*) AS c FROM visits v GROUP BY w ORDER BY c DESC",
+        ):
+            again = s.sql(text, epsilon=0.25)
+            assert not again.charged
+            assert again.cost == 0
+            assert again.epsilon == Fraction(1, 2)
+            assert sorted(again.to_dict()["c"]) == sorted(first.to_dict()["c"])  # type: ignore[type-var]
+        assert s.check("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.1).stored
+        assert s.remaining == Fraction(1, 2)
+        assert len(s.history()) == 1
+
+
+def test_a_better_answer_or_another_question_is_charged() -> None:
+    with session(epsilon=10) as s:
+        s.sql("SELECT COUNT(*) FROM visits", epsilon=1)
+        assert s.sql("SELECT COUNT(*) FROM visits", epsilon=2).charged
+        assert s.sql("SELECT COUNT(*) FROM visits", epsilon=1, fresh=True).charged
+        assert s.sql("SELECT COUNT(*) FROM visits WHERE n > 1", epsilon=1).charged
+        assert s.sql("SELECT COUNT(*) FROM visits WHERE n > 1.0", epsilon=1).charged
+        assert s.remaining == 4
+
+
+def test_choosing_among_released_rows_is_free() -> None:
+    with session() as s:
+        s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=HUGE)
+        top = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward ORDER BY c DESC LIMIT 1", epsilon=HUGE)
+        assert (top.rows(), top.charged, len(top)) == ([("A", 3)], False, 1)
+        none = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward HAVING c > 99", epsilon=HUGE)
+        assert (none.rows(), none.to_arrow().num_rows, str(none) != "") == ([], 0, True)
+
+
+def test_check_reads_no_rows_and_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with session(epsilon=1) as s:
+        monkeypatch.setattr(s._engine, "run", lambda plan: pytest.fail("check ran the engine"))
+        check = s.check("SELECT ward, COUNT(*) AS c, AVG(age) AS a FROM visits GROUP BY ward", epsilon=0.5)
+        assert not s.history()
+    assert (check.epsilon, check.left, check.affordable, check.stored, check.groups) == (
+        Fraction(1, 2),
+        1,
+        True,
+        False,
+        4,
+    )
+    assert [c.name for c in check.columns] == ["c", "a"]
+    assert "± " in str(check)
+    assert "cost: epsilon 0.5; left: 1" in str(check)
+
+
+def test_check_predicts_the_interval_that_the_release_has() -> None:
+    sql = "SELECT ward, COUNT(*) AS c, SUM(n) AS s, COUNT(DISTINCT id) AS u FROM visits GROUP BY ward"
+    with session(epsilon=1) as s:
+        check = {c.name: c.plus_minus for c in s.check(sql, epsilon=1).columns}
+        reach = s.sql(sql, epsilon=1).half_widths(0.95)
+    assert {name: [w] * 4 for name, w in check.items()} == reach
+
+
+REFUSALS: list[tuple[str, Any, type[Exception], str]] = [
+    ("SELECT SUM(height) FROM visits", 1, hb.QueryError, "unknown column"),
+    ("SELECT AVG(id) FROM visits", 1, hb.PolicyError, "no declared bounds"),
+    ("SELECT id, COUNT(*) FROM visits GROUP BY id", 1, hb.PolicyError, "no declared values"),
+    ("SELECT n, COUNT(*) FROM visits GROUP BY n", 1, hb.PolicyError, "declared as between"),
+    ("SELECT COUNT(*) FROM visits", 0, hb.ParameterError, "greater than zero"),
+    ("SELECT COUNT(*) FROM visits", -1, hb.ParameterError, "greater than zero"),
+    ("SELECT COUNT(*) FROM visits", float("nan"), hb.ParameterError, "finite"),
+    ("SELECT COUNT(*) FROM visits", float("inf"), hb.ParameterError, "finite"),
+    ("SELECT COUNT(*) FROM visits", None, hb.ParameterError, "must be a number"),
+    ("SELECT COUNT(*) FROM visits", "0.5; DROP TABLE charge", hb.ParameterError, "not a number"),
+    ("SELECT COUNT(*) FROM visits", 11, hb.BudgetError, "asks for epsilon 11, and 10 of 10 is left"),
+    ("SELECT COUNT(*) FROM visits", "1e-40", hb.QueryError, "64-bit"),
+    ("COPY visits TO 'x'", 1, hb.QueryError, "not a question"),
+]
+
+
+@pytest.mark.parametrize(("sql", "epsilon", "kind", "says"), REFUSALS, ids=[f"{s[:30]}-{e}" for s, e, _, _ in REFUSALS])
+def test_what_is_refused_is_refused_before_anything_is_charged_or_read(
+    sql: str, epsilon: Any, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with session(epsilon=10) as s:
+        monkeypatch.setattr(s._engine, "run", lambda plan: pytest.fail("rows were read"))
+        with pytest.raises(kind, match=says):
+            s.sql(sql, epsilon=epsilon)
+        if kind is not hb.BudgetError:
+            with pytest.raises(kind, match=says):
+                s.check(sql, epsilon=epsilon)
+        assert s.history() == []
+        assert s.remaining == 10
+
+
+def test_an_engine_failure_keeps_its_charge_and_says_nothing() -> None:
+    with session(epsilon=1) as s:
+        s._engine._known["visits"] = type(s._engine._known["visits"])("gone", {}, "id")
+        with pytest.raises((hb.EngineError, KeyError)):
+            s.sql("SELECT COUNT(*) FROM visits", epsilon=0.25)
+        (entry,) = s.history()
+        assert (entry.state, s.remaining) == ("failed", Fraction(3, 4))
+        assert entry.incident
+
+
+def test_the_charge_is_durable_before_any_row_is_read(tmp_path: Path) -> None:
+    seen: list[str] = []
+    with session(epsilon=1, ledger=tmp_path / "b.db") as s:
+        run = s._engine.run
+
+        def watched(plan: Any) -> Any:
+            with session(epsilon=1, ledger=tmp_path / "b.db") as other:
+                seen.extend(f"{e.state} {e.epsilon}" for e in other.history())
+            return run(plan)
+
+        s._engine.run = watched  # type: ignore[method-assign]
+        s.sql("SELECT COUNT(*) FROM visits", epsilon="0.5")
+        assert [e.state for e in s.history()] == ["shown"]
+    assert seen == ["charged 1/2"]
+
+
+def test_a_second_session_reads_what_the_first_released(tmp_path: Path) -> None:
+    sql = "SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward"
+    with session(epsilon=1, ledger=tmp_path / "b.db") as s:
+        first = s.sql(sql, epsilon=1)
+    with session(epsilon=1, ledger=tmp_path / "b.db") as s:
+        again = s.sql(sql, epsilon=1)
+        assert (again.rows(), again.charged, s.remaining) == (first.rows(), False, 0)
+        with pytest.raises(hb.BudgetError):
+            s.sql(sql, epsilon=1, fresh=True)
+    with pytest.raises(hb.PolicyError, match="2"), session(epsilon=2, ledger=tmp_path / "b.db"):
+        pass
+
+
+def test_a_changed_declaration_is_another_question(tmp_path: Path) -> None:
+    sql = "SELECT SUM(n) FROM visits"
+    for limits in ({"max_total": 3}, {"max_total": 4}, {"max_total": 4, "columns": {"n": hb.between(0, 50)}}):
+        with session(epsilon=3, ledger=tmp_path / "b.db", visits=visits(**limits)) as s:
+            assert s.sql(sql, epsilon=1).charged
+    assert s is not None
+
+
+def test_tables_of_one_unit_share_a_budget_and_others_do_not() -> None:
+    rows = visits(unit=hb.EACH_ROW)
+    with session(epsilon=1, a=visits(), b=visits(), c=rows) as s:
+        s.sql("SELECT COUNT(*) FROM a", epsilon="0.75")
+        with pytest.raises(hb.BudgetError):
+            s.sql("SELECT COUNT(*) FROM b", epsilon="0.5")
+        s.sql("SELECT COUNT(*) FROM c", epsilon="0.5")
+
+
+def test_public_tables_are_exact_and_free() -> None:
+    wards = hb.public(pa.table({"ward": ["A", "B"], "beds": [3, 4]}))
+    with session(epsilon=1, visits=visits(), wards=wards) as s:
+        answer = s.sql("SELECT SUM(beds) AS beds FROM wards", epsilon=1)
+        assert (answer.rows(), answer.cost, s.history()) == ([(7,)], 0, [])
+        assert s.check("SELECT * FROM wards", epsilon=1).cost == 0
+        with pytest.raises(hb.QueryError, match="does not exist"):
+            s.sql("SELECT getenv('HOME') FROM wards", epsilon=1)
+        with pytest.raises(hb.QueryError, match="unknown table"):
+            s.sql("SELECT * FROM wards, frame0", epsilon=1)
+
+
+def test_threads_may_ask_at_once() -> None:
+    with session(epsilon=100) as s:
+        answers: list[Any] = []
+
+        def ask(i: int) -> None:
+            answers.append(s.sql(f"SELECT ward, COUNT(*) FROM visits WHERE n > {i} GROUP BY ward", epsilon=1))
+
+        threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(answers) == 8
+        assert s.remaining == 92
+
+
+def test_noise_is_fresh_in_every_session_and_every_draw() -> None:
+    drawn = set()
+    for _ in range(3):
+        with session(epsilon=1) as s:
+            for _ in range(4):
+                drawn.add(
+                    tuple(s.sql("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon="0.01", fresh=True).rows())
+                )
+    assert len(drawn) == 12  # 4 cells of scale 4,000 each: a repeat has probability below 1e-12
+
+
+def test_a_session_takes_no_seed_and_is_not_pickled() -> None:
+    with pytest.raises(TypeError):
+        Session({"visits": visits()}, budget=hb.Budget(1), ledger=None, seed=1)  # type: ignore[call-arg]
+    with session(epsilon=1) as s, pytest.raises(hb.PolicyError, match="pickled"):
+        pickle.dumps(s)
+
+
+def test_a_ledger_in_memory_says_so() -> None:
+    with pytest.warns(UserWarning, match="forgotten when this program ends"):
+        Session({"visits": visits()}, budget=hb.Budget(1), ledger=None).close()
+    with session(epsilon=1) as s:
+        assert "memory" in repr(s)
+
+
+@pytest.mark.parametrize(
+    ("tables", "budget", "says"),
+    [
+        ({}, hb.Budget(1), "expected a mapping"),
+        ({"visits": ROWS}, hb.Budget(1), "wrap it"),
+        ({"v": visits(), "V": visits()}, hb.Budget(1), "differ in case"),
+        ({"": visits()}, hb.Budget(1), "not a table name"),
+        ({"v": visits()}, 3, "expected a budget"),
+    ],
+)
+def test_a_wrong_session_is_refused(tables: Any, budget: Any, says: str) -> None:
+    with pytest.raises(hb.PolicyError, match=says):
+        Session(tables, budget=budget, ledger=None)
+
+
+def test_a_budget_with_delta_is_a_clear_error() -> None:
+    with pytest.raises(hb.PolicyError, match=r"Budget\(epsilon=3\)"):
+        hb.Budget(epsilon=3, delta=1e-6)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Iterator[Path]:
+    duckdb.connect().execute(
+        f"COPY (SELECT range AS id, CASE WHEN range % 2 = 0 THEN 'A' ELSE 'B' END AS ward, range % 90 AS age "
+        f"FROM range(1000)) TO '{tmp_path}/v.parquet' (FORMAT parquet)"
+    )
+    (tmp_path / "hubbub.toml").write_text(
+        '[ledger]\nfile = "budget.db"\n[budget]\nepsilon = 3\n[tables.v]\nsource = "v.parquet"\nunit = "id"\n'
+        "max_groups = 1\nmax_rows = 1\n[tables.v.columns]\nage = { between = [0, 120] }\n"
+        'ward = { one_of = ["A", "B"] }\n'
+    )
+    yield tmp_path / "hubbub.toml"
+
+
+def test_a_policy_file_makes_the_session_it_describes(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(hb.PolicyError, match="hubbub ledger create"):
+        Session.from_policy(policy)
+    monkeypatch.chdir(policy.parent)
+    with Session.from_policy(create_ledger=True) as s:
+        answer = s.sql("SELECT ward, COUNT(*) AS c, AVG(age) AS a FROM v GROUP BY ward", epsilon=3)
+        assert abs(answer.to_dict()["c"][0] - 500) < 200  # type: ignore[operator]
+    with Session.from_policy(policy) as s:
+        assert s.remaining == 0
+
+
+def test_names_with_quotes_and_unicode_are_parsed_never_pasted() -> None:
+    odd = 'x"; DROP TABLE t; --'
+    frame = pa.table({"id": [1, 2], odd: ["é'; --", "b"], "hubbub_unit": [1, 2], "k0": [5, 6]})
+    declared = hb.table(
+        frame, unit="id", max_groups=2, max_rows=1, columns={odd: hb.one_of("é'; --", "b"), "k0": hb.between(0, 10)}
+    )
+    with session(**{"ta ble": declared}) as s:
+        quoted = '"' + odd.replace('"', '""') + '"'
+        found = s.sql(
+            f"SELECT {quoted} AS g, COUNT(*) AS c, SUM(k0) AS s FROM \"ta ble\" WHERE hubbub_unit > 0 AND {quoted} <> 'x' "
+            "GROUP BY g",
+            epsilon=HUGE,
+        )
+        assert found.rows() == [("é'; --", 1, 5.0), ("b", 1, 6.0)]
+
+
+def test_no_error_text_depends_on_rows() -> None:
+    """The same refusals, word for word, over two tables that differ in every row."""
+    other = pa.table({c: ROWS.column(c).slice(0, 1) for c in ROWS.column_names})
+    texts = []
+    for source in (ROWS, other):
+        found = []
+        with session(epsilon=10, visits=visits(source=source)) as s:
+            for sql, epsilon, _, _ in REFUSALS:
+                with pytest.raises(hb.HubbubError) as caught:
+                    s.sql(sql, epsilon=epsilon)
+                found.append(str(caught.value))
+        texts.append(found)
+    assert texts[0] == texts[1]
+
+
+def test_a_receipt_says_what_was_done_and_holds_no_private_number() -> None:
+    with session(epsilon=1, bits=SeededBits(1)) as s:
+        release = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=1)
+    receipt = dict(release.receipt)
+    assert receipt["id"] == release.charge_id
+    assert receipt["neighbours"] == "add_remove"
+    assert receipt["unit"] == "id"
+    assert receipt["measurements"] == [
+        {"counts": "rows", "step": "1", "sensitivity": 40, "scale": "40", "epsilon": "1"}
+    ]
+    json.dumps(receipt)
+
+
+def test_nothing_warns_on_the_way() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with session() as s:
+            str(s.sql(ORACLE[3], epsilon=HUGE))
