@@ -38,9 +38,9 @@ from hubbub.noise.steps import BlockSteps, GaussianSteps, LaplaceSteps, Steps
 __all__ = ["GaussianTable", "InverseTable", "LaplaceTable", "gaussian_table", "laplace_table"]
 
 _PREFIXES = 1 << 16
-_CHUNK = 1 << 16
+_PLAIN_CHUNK = 1 << 17
+_SPLIT_CHUNK = 1 << 16
 _BLOCK = 1 << 19
-_LAST = np.uint64(2**64 - 1)
 _GUARD = 32
 # A single table up to here, a split with a high part of scale 32 to 64 beyond.
 _WIDEST_LAPLACE = 128
@@ -66,27 +66,30 @@ class InverseTable:
         guard = _GUARD
         while True:
             known = steps(64 + guard)
-            pairs = [((v - known.error) >> guard, (v + known.error) >> guard) for v in known.values]
-            # F that rounds up to 1 lies in the last cell, which always goes on to step 3.
-            pairs = [(max(low, 0), high) for low, high in pairs if high < 2**64]
-            if all(low == high for low, high in pairs):
+            # F lies strictly between 0 and 1, though its enclosure need not.
+            lows = [max(v - known.error, 0) >> guard for v in known.values]
+            highs = [min((v + known.error) >> guard, 2**64 - 1) for v in known.values]
+            if lows == highs:
                 break
             guard += 64
-        if not pairs or pairs[0][0] != 0 or (len(pairs) == len(known.values) and pairs[-1][0] != 2**64 - 1):
+        if lows[0] != 0 or lows[-1] != 2**64 - 1:
             raise InternalError("a distribution table does not reach into both tails")
-        cuts = np.array([low for low, _ in pairs], np.uint64)
+        cuts = np.array(lows, np.uint64)
         inside = np.bincount((cuts >> np.uint64(48)).astype(np.int64), minlength=_PREFIXES)
         before = np.cumsum(inside) - inside
-        mixed: Flags = inside > 0
-        mixed[-1] = True
-        return cls(steps, known.first, cuts, mixed, before + known.first)
+        return cls(steps, known.first, cuts, inside > 0, before + known.first)
 
     def finish(self, prefixes: NDArray[np.uint16], bits: Bits) -> Integers:
         """The symbols of draws whose first 16 bits are given."""
         words = (prefixes.astype(np.uint64) << np.uint64(48)) | (bits.u64(prefixes.size) >> np.uint64(16))
-        place = np.searchsorted(self.cuts, words, "right")
+        # Most mixed cells hold one cut, so one comparison counts the cuts at or below the word.
+        place = self.symbols[prefixes] - self.first
+        place += self.cuts[place] <= words
+        more = np.flatnonzero(self.cuts[np.minimum(place, self.cuts.size - 1)] <= words)
+        place[more] = np.searchsorted(self.cuts, words[more], "right")
         out: Integers = place + self.first
-        for i in np.flatnonzero((self.cuts[place - 1] == words) | (words == _LAST)):
+        # The first and the last cut are 0 and 2^64 - 1, so the end cells, with the far tails, are undecided too.
+        for i in np.flatnonzero(self.cuts[place - 1] == words):
             out[i] = self._refine(Uniform(int(words[i]), 64, bits))
         return out
 
@@ -148,9 +151,9 @@ class PlainTable:
 
     def _block(self, out: Integers, bits: Bits) -> None:
         late = _Late()
-        buffer = np.empty(2 * min(_CHUNK, out.size), np.uint8)
-        for start in range(0, out.size, _CHUNK):
-            part = out[start : start + _CHUNK]
+        buffer = np.empty(2 * min(_PLAIN_CHUNK, out.size), np.uint8)
+        for start in range(0, out.size, _PLAIN_CHUNK):
+            part = out[start : start + _PLAIN_CHUNK]
             raw = buffer[: 2 * part.size]
             bits.fill(raw)
             prefixes = raw.view(np.uint16)
@@ -191,9 +194,9 @@ class LaplaceTable:
     def _block(self, out: Integers, bits: Bits) -> None:
         late_high, late_low = _Late(), _Late()
         mask, sure = np.uint64((1 << self.digits) - 1), np.uint64(self.sure << 48)
-        buffer = np.empty(10 * min(_CHUNK, out.size), np.uint8)
-        for start in range(0, out.size, _CHUNK):
-            part = out[start : start + _CHUNK]
+        buffer = np.empty(10 * min(_SPLIT_CHUNK, out.size), np.uint8)
+        for start in range(0, out.size, _SPLIT_CHUNK):
+            part = out[start : start + _SPLIT_CHUNK]
             raw = buffer[: 10 * part.size]
             bits.fill(raw)
             words, prefixes = raw[: 8 * part.size].view(np.uint64), raw[8 * part.size :].view(np.uint16)
@@ -256,9 +259,9 @@ class GaussianTable:
     def _block(self, out: Integers, bits: Bits) -> None:
         late = _Late()
         mask = np.uint64((1 << self.digits) - 1)
-        buffer = np.empty(10 * min(_CHUNK, out.size), np.uint8)
-        for start in range(0, out.size, _CHUNK):
-            part = out[start : start + _CHUNK]
+        buffer = np.empty(10 * min(_SPLIT_CHUNK, out.size), np.uint8)
+        for start in range(0, out.size, _SPLIT_CHUNK):
+            part = out[start : start + _SPLIT_CHUNK]
             raw = buffer[: 10 * part.size]
             bits.fill(raw)
             words, prefixes = raw[: 8 * part.size].view(np.uint64), raw[8 * part.size :].view(np.uint16)
