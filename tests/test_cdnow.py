@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from people import session
 from scipy import stats
-from seeded import SeededBits
 
 import hubbub as hb
 from hubbub.mechanisms import Recorded, recording
 from hubbub.noise import DiscreteLaplace
 from hubbub.release import Release
+from people import session
+from seeded import SeededBits
 
 FILE = Path(__file__).parents[2] / "shared/data/cdnow/cdnow_transactions.csv"
 SQL = "SELECT month, COUNT(*) AS purchases, SUM(dollars) AS dollars FROM sales GROUP BY month"

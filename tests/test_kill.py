@@ -10,10 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from people import session
 
 import hubbub.engines.duckdb  # noqa: F401  (the parent is warm: children import nothing)
 from hubbub.ledger.store import Ledger
+from people import session
 
 SQL = "SELECT ward, COUNT(*) AS c, AVG(age) AS a FROM visits GROUP BY ward"
 EPSILON = Fraction(1, 1000)

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
-from people import engine
 
 import hubbub as hb
 from hubbub.mechanisms import recording
 from hubbub.session import Session
 from hubbub.tables.price import make_price
+from people import engine
 
 WARDS = ["A", "B", "C", "a", "", None, "undeclared"]
 FLOATS = [0.0, -0.0, 1.0, 49.999999, 50.0, 99.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"), None]

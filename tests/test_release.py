@@ -6,11 +6,11 @@ import math
 
 import pyarrow as pa
 import pytest
-from people import HUGE, session
-from seeded import SeededBits
 
 import hubbub as hb
 from hubbub.release import text_table
+from people import HUGE, session
+from seeded import SeededBits
 
 SQL = "SELECT ward, ok, COUNT(*) AS c, SUM(n) AS s, AVG(age) AS a FROM visits GROUP BY ward, ok"
 

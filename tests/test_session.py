@@ -6,7 +6,6 @@ import json
 import pickle
 import threading
 import warnings
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from people import HUGE, session, visits
-from seeded import SeededBits
 
 import hubbub as hb
 from hubbub.accounting import from_json, pure_epsilon
 from hubbub.mechanisms import recording
 from hubbub.session import Session
+from people import HUGE, session, visits
+from seeded import SeededBits
 
 ROWS = visits().source
 
@@ -329,7 +328,7 @@ def test_a_budget_with_delta_is_a_clear_error() -> None:
 
 
 @pytest.fixture
-def policy(tmp_path: Path) -> Iterator[Path]:
+def policy(tmp_path: Path) -> Path:
     duckdb.connect().execute(
         f"COPY (SELECT range AS id, CASE WHEN range % 2 = 0 THEN 'A' ELSE 'B' END AS ward, range % 90 AS age "
         f"FROM range(1000)) TO '{tmp_path}/v.parquet' (FORMAT parquet)"
@@ -339,7 +338,7 @@ def policy(tmp_path: Path) -> Iterator[Path]:
         "max_groups = 1\nmax_rows = 1\n[tables.v.columns]\nage = { between = [0, 120] }\n"
         'ward = { one_of = ["A", "B"] }\n'
     )
-    yield tmp_path / "hubbub.toml"
+    return tmp_path / "hubbub.toml"
 
 
 def test_a_policy_file_makes_the_session_it_describes(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,8 +361,8 @@ def test_names_with_quotes_and_unicode_are_parsed_never_pasted() -> None:
     with session(**{"ta ble": declared}) as s:
         quoted = '"' + odd.replace('"', '""') + '"'
         found = s.sql(
-            f"SELECT {quoted} AS g, COUNT(*) AS c, SUM(k0) AS s FROM \"ta ble\" WHERE hubbub_unit > 0 AND {quoted} <> 'x' "
-            "GROUP BY g",
+            f'SELECT {quoted} AS g, COUNT(*) AS c, SUM(k0) AS s FROM "ta ble" '
+            f"WHERE hubbub_unit > 0 AND {quoted} <> 'x' GROUP BY g",
             epsilon=HUGE,
         )
         assert found.rows() == [("é'; --", 1, 5.0), ("b", 1, 6.0)]

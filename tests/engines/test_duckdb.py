@@ -17,12 +17,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from people import engine, visits
 
 import hubbub as hb
 from hubbub.engines.duckdb import DuckDBEngine, describe
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.kinds import Kind
+from people import engine, visits
 
 ROWS = visits().source
 SQL = "SELECT ward, COUNT(*), COUNT(age), SUM(n), AVG(age), COUNT(DISTINCT id) FROM visits GROUP BY ward"

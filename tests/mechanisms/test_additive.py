@@ -6,11 +6,11 @@ import pickle
 from fractions import Fraction
 
 import pytest
-from seeded import SeededBits
 
 from hubbub.errors import InternalError
 from hubbub.mechanisms import add_noise, recording
 from hubbub.noise import DiscreteLaplace
+from seeded import SeededBits
 
 LAW = DiscreteLaplace(Fraction(7, 2))
 

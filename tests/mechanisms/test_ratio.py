@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 from mpmath import mp, mpf, quad
-from seeded import SeededBits
 
 from hubbub.mechanisms.ratio import ratio_interval, two_laplace_half_width, two_laplace_tail
 from hubbub.noise import DiscreteLaplace
+from seeded import SeededBits
 
 
 @pytest.mark.parametrize(("a", "c"), [(1.0, 0.0), (1.0, 1.0), (1.0, 1 - 1e-7), (2.0, 0.5), (0.1, 30.0), (1.0, 1e-9)])
@@ -43,9 +43,7 @@ def test_the_interval_covers_the_true_mean_as_often_as_it_says(total: int, count
     ys = DiscreteLaplace(8).sample(n, bits=SeededBits(("n", count).__repr__()))
     inside = 0
     for x, y in zip(np.asarray(xs).tolist(), np.asarray(ys).tolist(), strict=True):
-        a, b = ratio_interval(
-            total + x, count + y, total_scale=200, count_scale=8, low=low, high=high, level=0.95
-        )
+        a, b = ratio_interval(total + x, count + y, total_scale=200, count_scale=8, low=low, high=high, level=0.95)
         inside += a <= total / count <= b
     slack = 5.7 * math.sqrt(0.95 * 0.05 / n)
     assert inside / n >= 0.95 - slack

@@ -10,7 +10,6 @@ from pathlib import Path
 import duckdb
 import pytest
 from hypothesis import given, settings, strategies as st
-from people import engine, visits
 
 import hubbub as hb
 from hubbub.errors import QueryError
@@ -30,6 +29,7 @@ from hubbub.tables.expressions import (
     Not,
 )
 from hubbub.tables.kinds import Kind
+from people import engine, visits
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -60,7 +60,7 @@ HARD_INTEGERS = [0, 1, -1, 7, 2**63 - 1, -(2**63), None]
 HARD_TEXTS = ["", "A", "a", "A ", "%", "é", "é", "\0", "'; DROP TABLE t; --", None]
 HARD_DAYS = [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2025, 2, 28), None]
 
-X, I, S, B, D = (
+X, WHOLE, S, B, D = (
     Column("x", Kind.NUMBER),
     Column("i", Kind.INTEGER),
     Column("s", Kind.TEXT),
@@ -68,7 +68,7 @@ X, I, S, B, D = (
     Column("d", Kind.DATE),
 )
 numbers: st.SearchStrategy[Expression] = st.recursive(
-    st.sampled_from([X, I, Literal(0), Literal(-3), Literal(Fraction(1, 10)), Literal(2**63 - 1), Literal(None)]),
+    st.sampled_from([X, WHOLE, Literal(0), Literal(-3), Literal(Fraction(1, 10)), Literal(2**63 - 1), Literal(None)]),
     lambda inner: st.one_of(
         st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner, inner),
         st.builds(Negate, inner),

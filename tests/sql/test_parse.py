@@ -12,7 +12,7 @@ from hubbub.errors import HubbubError, QueryError
 from hubbub.sql.parse import PublicQuestion, TableInfo, parse
 from hubbub.tables.expressions import Arithmetic, Column, Compare, InList, Literal, Logic
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Aggregate, Function, Key, Question
+from hubbub.tables.question import Function, Key, Question
 
 CATALOG = {
     "visits": TableInfo(

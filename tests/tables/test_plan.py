@@ -145,7 +145,8 @@ def test_a_sum_without_a_range_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind"), [("A", Kind.INTEGER), (1.5, Kind.INTEGER), (True, Kind.INTEGER), (1, Kind.TEXT), (2**70, Kind.INTEGER)]
+    ("value", "kind"),
+    [("A", Kind.INTEGER), (1.5, Kind.INTEGER), (True, Kind.INTEGER), (1, Kind.TEXT), (2**70, Kind.INTEGER)],
 )
 def test_a_value_the_column_cannot_hold_is_refused(value: object, kind: Kind) -> None:
     with pytest.raises(hb.PolicyError, match="never equal"):
