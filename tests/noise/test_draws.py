@@ -277,6 +277,25 @@ def test_sigma_or_variance_but_not_both() -> None:
         noise.gaussian(variance=[2.0**107])
 
 
+def test_a_callers_error_state_changes_nothing() -> None:
+    with np.errstate(all="raise"):
+        for mode in ("fast", "hardened"):
+            for scale in (1e-9, 3, 1e9):
+                for name in ("laplace", "gaussian", "geometric"):
+                    getattr(noise, name)(scale, 20_000, mode=mode)
+                    getattr(noise, name)([scale] * 100, mode=mode)
+            noise.bernoulli_exp([1.0, 1e9], (1000, 2), mode=mode)
+            noise.choice(log_weights=np.array([0.0, -1e6]), size=10, mode=mode)
+        noise.laplace(1e6, 200_000)
+        noise.gaussian(1e6, 200_000)
+
+
+def test_half_precision_scales_are_read_as_they_are() -> None:
+    assert noise.laplace(np.float16([2.0, 60_000])).shape == (2,)
+    with pytest.raises(ParameterError):
+        noise.laplace(np.array([2**53 + 1]))
+
+
 def test_the_widest_scale_stays_far_inside_int64() -> None:
     for draws in (noise.laplace(2**53, 10**6), noise.gaussian(2**53, 10**6), noise.geometric(2**53, 10**6)):
         assert np.abs(draws).max() < 2**59

@@ -177,6 +177,16 @@ def test_single_choices(mode: str) -> None:
     assert type(draws[0]) is int
 
 
+def test_hardened_choices_look_at_every_weight() -> None:
+    """Both ways of counting agree, ties and ends included."""
+    steps = np.array([0.1, 0.1, 0.4, 0.9, 1.0])
+    at = np.concatenate([[-1.0, 0.0, 2.0], steps, np.nextafter(steps, 0), np.linspace(0, 1, 40_000)])
+    assert np.array_equal(finite._count_all(steps, at), finite._count_sorted(steps, at))
+    bits = SeededBits("hardened")
+    noise.choice(range(1, 50), 1000, bits=bits, mode="hardened")
+    assert bits.drawn == 16_000
+
+
 def test_settling_agrees_with_exact_cumulative_shares_on_every_border() -> None:
     weights = [Fraction(1, 7), Fraction(0), Fraction(2), Fraction(5, 3), Fraction(0)]
     table = finite._Weights(weights, None)

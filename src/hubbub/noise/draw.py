@@ -96,9 +96,11 @@ def checked_mode(name: Mode | None) -> Mode:
 def _in_chunks(many: _Many, cells: Cells, shape: tuple[int, ...], bits: Bits, spare: bool) -> Integers:
     n = math.prod(shape)
     out: Integers = np.empty(n, np.int64)
-    for start in range(0, n, direct.CHUNK):
-        stop = min(n, start + direct.CHUNK)
-        out[start:stop] = many(cells.part(start, stop), stop - start, bits, spare)
+    # A caller's np.seterr must not turn exp(-1000) = 0 into an exception that depends on the draw.
+    with np.errstate(all="ignore"):
+        for start in range(0, n, direct.CHUNK):
+            stop = min(n, start + direct.CHUNK)
+            out[start:stop] = many(cells.part(start, stop), stop - start, bits, spare)
     return out.reshape(shape)
 
 
@@ -107,7 +109,7 @@ def _draws(law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: 
     hardened = checked_mode(mode) == "hardened"
     if size is None:
         if hardened:
-            return int(law.many(one_cell(parameter), 1, source, True)[0])
+            return int(_in_chunks(law.many, one_cell(parameter), (1,), source, True)[0])
         return law.one(approximation(parameter), lambda: parameter, source)
     shape = shape_of(size)
     table = None if hardened else _table(law, parameter, math.prod(shape))

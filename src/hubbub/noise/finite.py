@@ -111,7 +111,8 @@ def _cell_coins(
     shape = cell_shape(values, size)
     floats, exactly = _rationals(values, shape, check)
     if decay:
-        floats = np.exp(-floats)
+        with np.errstate(under="ignore"):
+            floats = np.exp(-floats)
     source = system_bits() if bits is None else bits
     spare = checked_mode(mode) == "hardened"
     out: Flags = np.empty(floats.size, np.bool_)
@@ -224,7 +225,8 @@ class _Weights:
         if not len(flat):
             raise ParameterError("there are no weights; choice needs at least one")
         self._given = flat
-        masses = _masses(flat, self._decay)
+        with np.errstate(all="ignore"):
+            masses = _masses(flat, self._decay)
         # Masses are good to 2^-46 of themselves or of the largest; the sum adds a rounding for each.
         sums = np.cumsum(masses, dtype=np.longdouble)
         self.band = 2.0**-44 + 4 * masses.size * float(np.finfo(np.longdouble).eps)
@@ -317,11 +319,27 @@ def choice(
     return int(out[0]) if size is None else out.reshape(shape)
 
 
+def _count_sorted(steps: Floats, at: Floats) -> Integers:
+    """How many of the ascending steps lie at or below each point."""
+    return np.searchsorted(steps, at, "right")
+
+
+def _count_all(steps: Floats, at: Floats) -> Integers:
+    """The same, looking at every step for every point."""
+    out: Integers = np.empty(at.size, np.int64)
+    rows = max(1, CHUNK // steps.size)
+    for start in range(0, at.size, rows):
+        part = at[start : start + rows, None]
+        out[start : start + rows] = np.count_nonzero(steps <= part, axis=1)
+    return out
+
+
 def _choose(out: Integers, table: _Weights, bits: Bits, spare: bool) -> None:
     draws = Uniforms.draw(out.size, bits, spare)
     low = draws.floats()
-    first = np.searchsorted(table.cumulative, low - table.band, "right")
-    last = np.searchsorted(table.cumulative, low + (2.0**-53 + table.band), "right")
+    count = _count_all if spare else _count_sorted
+    first = count(table.cumulative, low - table.band)
+    last = count(table.cumulative, low + (2.0**-53 + table.band))
     out[:] = first
     for i in np.flatnonzero((first != last) | (first == table.cumulative.size)):
         out[i] = table.settle(draws.uniform(int(i)))

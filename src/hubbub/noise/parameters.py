@@ -130,7 +130,9 @@ def many_cells(values: Any, shape: tuple[int, ...], name: str, limit: int) -> Ce
         return Cells(floats, lambda i: rationals[i])
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
         raise ParameterError(f"{name} is an array of {array.dtype}; give ints, floats or an object array of Fractions")
-    flat = np.broadcast_to(array, shape).ravel()
+    # Ints are compared as ints: 2^53 + 1 is 2^53 as a float.
+    wide = array.astype(np.float64) if array.dtype.kind == "f" else array
+    flat = np.broadcast_to(wide, shape).ravel()
     if not bool(np.all(np.isfinite(flat) & (flat > 0))):
         place = int(np.flatnonzero(~(np.isfinite(flat) & (flat > 0)))[0])
         raise ParameterError(f"{name} of cell {place} is {flat[place]!r}; it must be finite and greater than zero")
