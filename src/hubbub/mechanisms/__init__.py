@@ -1,10 +1,77 @@
-"""mechanisms: how exact integers become private answers.
+"""Mechanisms: how exact integers become private answers, each true to its theorem.
 
-`additive` holds the one function through which all noise on private integers passes; `ratio` the interval of a
-quotient of two noisy sums. The classic mechanisms have their own issue.
+One shape for all. A mechanism is a frozen value, built by keyword from a sensitivity or a domain and exactly one
+statement of how much noise; it offers
+
+    loss                    the accounting event to charge
+    release(data, bits=)    one draw; bits only in tests
+    accuracy(beta)          the error that the theorem promises with probability 1 - beta
+    error()                 the exact law of the error, where it is known
+    log_prob(output, data)  the exact law of the output, which the checker (`check`) computes with
+
+Numbers      `LaplaceMechanism`, `GaussianMechanism`, `StaircaseMechanism`, `KNormMechanism` with `Polytope`
+Each person  `RandomizedResponse`, `KaryResponse`, `response_sample_size`
+Choosing     `ExponentialMechanism`, `PermuteAndFlip`, `NoisyMax`, `QuantileMechanism`, `weighted_choice`
+Asking       `SparseVector`, `SparseVectorRun`, `above_threshold`
+Groups       `GroupThreshold`, `OptimalGroupSelection`
+Checking     `examine`, `epsilon_between`, `delta_between`, `claimed_delta`, `Finding`
+The door     `add_noise` through which noise on private integers passes, `recording`, `Recorded`, `ratio_interval`
+
+The room draws no bits itself (`noise` does), takes no seed, and no float decides about privacy.
 """
 
 from hubbub.mechanisms.additive import Recorded, add_noise, recording
+from hubbub.mechanisms.check import Finding, claimed_delta, delta_between, epsilon_between, examine
+from hubbub.mechanisms.gaussian import (
+    GaussianMechanism,
+    classic_variance,
+    discrete_gaussian_delta,
+    gaussian_delta,
+    gaussian_sigma,
+)
+from hubbub.mechanisms.groups import GroupThreshold, OptimalGroupSelection
+from hubbub.mechanisms.knorm import KNormMechanism, Polytope
+from hubbub.mechanisms.laplace import LaplaceMechanism
+from hubbub.mechanisms.quantiles import QuantileMechanism, rank_error
+from hubbub.mechanisms.randomized_response import KaryResponse, RandomizedResponse, response_sample_size
 from hubbub.mechanisms.ratio import ratio_interval
+from hubbub.mechanisms.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
+from hubbub.mechanisms.sparse import SparseVector, SparseVectorRun, above_threshold
+from hubbub.mechanisms.staircase import StaircaseLaw, StaircaseMechanism
+from hubbub.mechanisms.weighted import weighted_choice
 
-__all__ = ["Recorded", "add_noise", "ratio_interval", "recording"]
+__all__ = [
+    "ExponentialMechanism",
+    "Finding",
+    "GaussianMechanism",
+    "GroupThreshold",
+    "KNormMechanism",
+    "KaryResponse",
+    "LaplaceMechanism",
+    "NoisyMax",
+    "OptimalGroupSelection",
+    "PermuteAndFlip",
+    "Polytope",
+    "QuantileMechanism",
+    "RandomizedResponse",
+    "Recorded",
+    "SparseVector",
+    "SparseVectorRun",
+    "StaircaseLaw",
+    "StaircaseMechanism",
+    "above_threshold",
+    "add_noise",
+    "claimed_delta",
+    "classic_variance",
+    "delta_between",
+    "discrete_gaussian_delta",
+    "epsilon_between",
+    "examine",
+    "gaussian_delta",
+    "gaussian_sigma",
+    "rank_error",
+    "ratio_interval",
+    "recording",
+    "response_sample_size",
+    "weighted_choice",
+]

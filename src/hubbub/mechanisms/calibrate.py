@@ -1,0 +1,133 @@
+"""What the mechanisms share: exactly one statement of how much noise, read exactly, and integer vectors.
+
+A mechanism is calibrated by exactly one of: a loss (`epsilon`, `rho`), a `scale`, or an accuracy that is wanted
+(`within` with `confidence`). There is no default: a missing one is an error that says what to give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hubbub.accounting.amounts import Number, amount, scale as positive
+from hubbub.accounting.rounding import digits_up
+from hubbub.errors import ParameterError
+from hubbub.noise import Grid
+
+T = TypeVar("T")
+
+__all__ = ["beta_of", "epsilon_of", "integers", "like", "one_of", "sensitivity_of", "smallest_epsilon", "whole_number"]
+
+
+def one_of(what: str, **given: object) -> str:
+    """The name of the only argument that is not None. Raises ParameterError if there is none, or several."""
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) == 1:
+        return names[0]
+    allowed = ", ".join(f"{name}=" for name in given)
+    found = "nothing" if not names else " and ".join(f"{name}=" for name in names)
+    raise ParameterError(f"{what} was given {found} to say how much noise; give exactly one of {allowed}.")
+
+
+def epsilon_of(value: Number, *, name: str = "epsilon") -> Fraction:
+    """A budget amount above zero, exactly as written."""
+    epsilon = amount(value, name)
+    if epsilon == 0:
+        raise ParameterError(f"{name} = 0 was asked, which no useful answer has; give a {name} above 0.")
+    return epsilon
+
+
+def beta_of(value: Number) -> float:
+    """A failure probability, strictly between 0 and 1."""
+    beta = float(amount(value, "beta"))
+    if not 0 < beta < 1:
+        raise ParameterError(f"beta = {value!r} was asked; it is the chance that the bound fails: give 0 < beta < 1.")
+    return beta
+
+
+def whole_number(value: int, name: str, *, least: int = 1) -> int:
+    """An int >= least. Raises ParameterError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} = {value!r} was asked; give a whole number of at least {least}.")
+    return int(value)
+
+
+def sensitivity_of(value: Number | None) -> Fraction:
+    """A declared sensitivity: finite and above zero.
+
+    Raises ParameterError for None, infinities and NaN, which mean that nobody bounded what one unit adds.
+    """
+    unbounded = value is None or (isinstance(value, float) and not math.isfinite(value))
+    if unbounded:
+        raise ParameterError(
+            f"the sensitivity is {value!r}: one unit could move the value without bound, and no noise hides that. "
+            "Declare bounds for the values (clamp them to [low, high]) and for how many rows one unit adds."
+        )
+    assert value is not None
+    return positive(value, "sensitivity")
+
+
+def steps_of(sensitivity: Fraction, grid: Grid | None, cells: int) -> int:
+    """An l1 sensitivity in steps of the grid; without a grid it must be whole already."""
+    if grid is not None:
+        return grid.sensitivity(sensitivity, cells)
+    if sensitivity.denominator != 1:
+        raise ParameterError(
+            f"sensitivity = {sensitivity} was asked of integers, whose sensitivity is whole; "
+            "give grid=hubbub.noise.Grid(exponent) for values that are not integers."
+        )
+    return sensitivity.numerator
+
+
+def integers(values: Any, grid: Grid | None, cells: int) -> tuple[int, ...]:
+    """Exact values as Python ints, in steps of the grid. `cells` of them.
+
+    Raises ParameterError for floats without a grid, or another number of values.
+    """
+    array = np.atleast_1d(np.asarray(values))
+    if grid is not None:
+        array = grid.to_integers(array) if array.dtype != object else np.array([grid.nearest(v) for v in array])
+    elif array.dtype.kind not in "iuO" or not all(isinstance(v, int | np.integer) for v in array.ravel().tolist()):
+        raise ParameterError(
+            f"values of {array.dtype} were given where exact integers are needed; "
+            "give counts, or grid=hubbub.noise.Grid(exponent) for real values."
+        )
+    if array.shape != (cells,):
+        raise ParameterError(f"values have shape {np.shape(values)}; the mechanism was built for cells={cells}.")
+    return tuple(int(v) for v in array)
+
+
+def like(values: Any, released: Any, grid: Grid | None) -> Any:
+    """Released steps in the shape and unit of what was asked: an int, Fraction, or an array."""
+    if np.ndim(values) == 0:
+        only = int(released[0])
+        return only if grid is None else grid.from_integers(only)
+    small = all(abs(int(v)) < 2**63 for v in released)
+    array = np.array([int(v) for v in released], dtype=np.int64 if small else object)
+    return array if grid is None else grid.from_integers(array)
+
+
+def smallest_epsilon(enough: Callable[[Fraction], bool], what: str) -> Fraction:
+    """The smallest epsilon of 6 digits at which `enough` holds (it must hold from some epsilon on)."""
+    low, high = Fraction(1, 10**9), Fraction(1)
+    while not enough(high):
+        high *= 2
+        if high > 10**9:
+            raise ParameterError(f"{what} needs an epsilon above 1e9; ask for less accuracy or confidence.")
+    if enough(low):
+        return low
+    for _ in range(60):
+        middle = digits_up((low + high) / 2, 12)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return digits_up(high, 6)
+
+
+def chosen(options: Mapping[str, T], name: str, what: str) -> T:
+    """options[name]. Raises ParameterError that lists the names."""
+    if name not in options:
+        raise ParameterError(f"{what} = {name!r} was asked; it is one of {', '.join(map(repr, options))}.")
+    return options[name]
