@@ -54,7 +54,7 @@ class DiscreteGaussian:
     """P(X = x) proportional to exp(-x^2/(2 sigma2)) on the integers; `sigma2` is kept as an exact rational.
 
     >>> DiscreteGaussian(10).half_width(0.95)
-    19
+    20
     >>> DiscreteGaussian.from_variance(Fraction(1, 2)).sigma2
     Fraction(1, 2)
     """
