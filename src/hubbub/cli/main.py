@@ -27,7 +27,6 @@ COMMANDS: Final = {
     "query": ("hubbub.cli.query", "Ask a question, privately."),
     "budget": ("hubbub.cli.budget", "What has been spent, and what is left."),
     "history": ("hubbub.cli.history", "Every charge: who asked what, and what it cost."),
-    "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
 }
 """Command -> where it lives, and its line in the overview. No module is loaded to show it."""
 
