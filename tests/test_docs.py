@@ -1,0 +1,259 @@
+"""The documentation runs: its Python, its command lines, its SQL, and the lists that must be complete.
+
+How a page is written, so that it can be run:
+
+- Blocks of one page share a namespace and a fresh folder that holds `visits.parquet` and `wards.csv`
+  (docs/reference/index.md says what they are).
+- A `python` block is executed. A `text` block right after it is what it prints; `text noisy` where noise is in it.
+- A `toml` block that begins with `# hubbub.toml` becomes that file.
+- In a `console` block, each `$ hubbub ...` must be a command with options that exist. On the pages of `PLAYED` it is
+  also run, on a terminal of 80 columns, and what follows is the screen, but for the noise.
+- A `sql` block is a question that `visits` answers. In a table headed "refused", the first column is refused and
+  the second answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import importlib
+import io
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hubbub as hb
+from cli.helpers import terminal
+from hubbub.cli.main import COMMANDS, commands
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)])
+NAMES = [str(p.relative_to(ROOT)) for p in PAGES]
+PLAYED = {"docs/tutorial/your-own-table.md"}
+RUNNABLE = {"python", "console", "bash", "toml"}
+_FENCE = re.compile(r"^(`{3,})([^\n]*)\n(.*?)^\1`*[ ]*$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, what it holds, its first line's number, and whether the next block adjoins it."""
+
+    info: str
+    text: str
+    line: int
+    follows: bool
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text, end = page.read_text("utf-8"), 0
+    for found in _FENCE.finditer(text):
+        adjoins = end > 0 and not text[end : found.start()].strip()
+        end = found.end()
+        yield Block(found[2].strip(), found[3], text.count("\n", 0, found.start()) + 2, adjoins)
+
+
+def make_tables(folder: Path) -> None:
+    """The examples' tables: 2,000 patients with 1, 2 or 3 visits each, and three wards."""
+    rows = [
+        {
+            "patient_id": patient,
+            "ward": "ABC"[(patient + visit) % 3],
+            "age": float(20 + patient % 60),
+            "cost": (patient * 37 + visit * 11) % 500,
+            "day": dt.date(2025, 1, 1) + dt.timedelta(days=(patient * 31 + visit * 50) % 365),
+            "urgent": patient % 7 == 0,
+        }
+        for patient in range(2000)
+        for visit in range(1 + patient % 3)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "visits.parquet")
+    (folder / "wards.csv").write_text("ward,beds\nA,40\nB,25\nC,30\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    make_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def without_noise(screen: str) -> list[str]:
+    """Lines with numbers, rules and runs of blanks alike: what two runs of one question share."""
+    screen = re.sub(r"\x1b\[[0-9;]*m", "", screen)
+    screen = re.sub(r"[-─━┃│|]{2,}", "-", screen)
+    screen = re.sub(r"[+-]?\d[\d,.]*(e[+-]\d+)?", "#", screen)
+    return [" ".join(line.split()) for line in screen.strip().splitlines()]
+
+
+def without_ids(text: str) -> list[str]:
+    return [re.sub(r"\b[0-9a-f]{12,}\b", "ID", line).rstrip() for line in text.strip().splitlines()]
+
+
+def same(shown: str, seen: str, *, noisy: bool) -> None:
+    if noisy:
+        assert without_noise("\n".join(without_ids(seen))) == without_noise("\n".join(without_ids(shown)))
+    else:
+        assert without_ids(seen) == without_ids(shown)
+
+
+@pytest.mark.parametrize("name", [n for n, p in zip(NAMES, PAGES, strict=True) if {b.info for b in blocks(p)} & RUNNABLE])
+def test_every_block_of_the_page_runs(name: str, folder: Path) -> None:
+    space: dict[str, object] = {"__name__": "page"}
+    printed: str | None = None
+    for block in blocks(ROOT / name):
+        match block.info.split():
+            case ["python"]:
+                code = "\n" * (block.line - 1) + block.text
+                with contextlib.redirect_stdout(io.StringIO()) as out:
+                    exec(compile(code, name, "exec"), space)
+                printed = out.getvalue()
+                continue
+            case ["text", *more] if block.follows and printed is not None:
+                same(block.text, printed, noisy="noisy" in more)
+            case ["toml"] if block.text.startswith("# hubbub.toml"):
+                Path("hubbub.toml").write_text(block.text)
+            case ["console" | "bash"]:
+                for line, screen in typed(block.text):
+                    run(line, screen, played=name in PLAYED, folder=folder)
+        printed = None
+
+
+def typed(text: str) -> Iterator[tuple[list[str], str]]:
+    """The `hubbub` commands of a console block, and what the page shows after each."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith(("$ ", "hubbub "))]
+    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        command, end = lines[start].removeprefix("$ "), start + 1
+        while command.count('"') % 2 and end < stop:
+            command, end = f"{command}\n{lines[end].removeprefix('> ')}", end + 1
+        words = shlex.split(command, comments=True)
+        if words[:1] == ["hubbub"]:
+            yield words[1:], "\n".join(lines[end:stop])
+
+
+def run(words: Sequence[str], screen: str, *, played: bool, folder: Path) -> None:
+    check_command(words)
+    if played:
+        _, seen = terminal(*words, cwd=folder)
+        same(screen, seen, noisy=True)
+
+
+def check_command(words: Sequence[str]) -> None:
+    """The command exists and takes these options; nothing is run."""
+    group: click.Command = commands
+    context = click.Context(commands)
+    rest = list(words)
+    while isinstance(group, click.Group) and rest and not rest[0].startswith("-"):
+        found = group.get_command(context, rest.pop(0))
+        assert found is not None, words
+        group = found
+    with contextlib.suppress(click.exceptions.Exit), contextlib.redirect_stdout(io.StringIO()):
+        group.make_context(words[0] if words else "hubbub", rest, parent=context)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hb.Session]:
+    folder = tmp_path_factory.mktemp("visits")
+    make_tables(folder)
+    visits = hb.table(
+        folder / "visits.parquet",
+        unit="patient_id",
+        max_groups=3,
+        max_rows=2,
+        columns={"age": hb.between(0, 120), "ward": hb.one_of("A", "B", "C"), "cost": hb.between(0, 500)},
+    )
+    tables = {"visits": visits, "wards": hb.public(folder / "wards.csv")}
+    with hb.Session(tables, budget=hb.Budget(epsilon=1), ledger=folder / "budget.db") as opened:
+        yield opened
+
+
+def sql_blocks() -> list[tuple[str, str]]:
+    return [(n, b.text) for n, p in zip(NAMES, PAGES, strict=True) for b in blocks(p) if b.info == "sql"]
+
+
+def refusals() -> list[tuple[str, str, str]]:
+    """Rows of tables headed "refused": page, what is refused, what is answered (the SQL of each cell, in backticks)."""
+    found = []
+    for name, page in zip(NAMES, PAGES, strict=True):
+        for table in re.findall(r"^\| refused.*\n\|[-| ]+\n((?:\|.*\n)+)", page.read_text("utf-8"), re.MULTILINE):
+            for row in table.splitlines():
+                asked, instead = re.split(r"(?<!\\)\|", row.strip("|"))[:2]
+                found.append((name, "".join(re.findall(r"`(.*?)`", asked)), "".join(re.findall(r"`(.*?)`", instead))))
+    return found
+
+
+@pytest.mark.parametrize(("page", "sql"), sql_blocks())
+def test_every_sql_block_is_answered(session: hb.Session, page: str, sql: str) -> None:
+    assert session.check(sql, epsilon=0.1).affordable
+
+
+@pytest.mark.parametrize(("page", "asked", "instead"), refusals())
+def test_what_a_page_calls_refused_is_and_what_it_offers_is_answered(
+    session: hb.Session, page: str, asked: str, instead: str
+) -> None:
+    with pytest.raises((hb.QueryError, hb.PolicyError)):
+        session.check(asked, epsilon=0.1)
+    if instead:
+        assert session.check(instead, epsilon=0.1).affordable
+
+
+def reference() -> str:
+    return "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").glob("*.md"))
+
+
+def headings(text: str) -> set[str]:
+    return {h.strip("` ") for h in re.findall(r"^#+ +(.*)$", re.sub(_FENCE, "", text), re.MULTILINE)}
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    text = reference()
+    entries = headings(text) | set(re.findall(r"^(?:\| )?`(?:hubbub\.|hb\.)?([\w]+)[`(]", text, re.MULTILINE))
+    entries |= {re.split(r"[(\s]", h.removeprefix("hubbub."))[0] for h in headings(text)}
+    assert [n for n in hb.__all__ if n not in entries] == []
+
+
+@pytest.mark.parametrize("name", ["Session", "Release", "Check"])
+def test_every_method_of_a_handle_has_its_place(name: str) -> None:
+    home = {"Session": "hubbub.session", "Check": "hubbub.session", "Release": "hubbub.release"}[name]
+    thing = getattr(importlib.import_module(home), name)
+    text = (ROOT / "docs/reference" / ("release.md" if name == "Release" else "session.md")).read_text("utf-8")
+    fields = getattr(thing, "__dataclass_fields__", {})
+    for member in {m for m in (*vars(thing), *fields) if not m.startswith("_")}:
+        assert re.search(rf"`(?:\w+\.)?{member}\b", text), member
+
+
+def test_every_error_class_has_its_heading() -> None:
+    found = headings((ROOT / "docs/reference/errors.md").read_text("utf-8"))
+    errors = {n for n in hb.__all__ if isinstance(getattr(hb, n), type) and issubclass(getattr(hb, n), Exception)}
+    assert errors <= found
+    assert errors >= {"QueryError", "PolicyError", "BudgetError", "EngineError", "InternalError"}
+
+
+def test_every_command_has_its_heading() -> None:
+    found = headings((ROOT / "docs/reference/command-line.md").read_text("utf-8"))
+    for name in COMMANDS:
+        assert any(h == f"hubbub {name}" or h.startswith(f"hubbub {name} ") for h in found), name
+
+
+def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
+    for name, page in zip(NAMES, PAGES, strict=True):
+        text = re.sub(_FENCE, "", page.read_text("utf-8"))
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+            if "://" not in target:
+                assert (page.parent / target).exists(), (name, target)
+        for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", text):
+            path = ROOT / "docs" / target.lstrip("/") if target.startswith("/") else page.parent / target
+            assert Path(f"{os.path.normpath(path)}.md").exists(), (name, target)
+
+
+def test_no_page_says_what_this_machine_is_called() -> None:
+    for name, page in zip(NAMES, PAGES, strict=True):
+        assert not re.search(r"/work/|/root/|/tmp/|/home/", page.read_text("utf-8")), name
