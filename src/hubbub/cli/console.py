@@ -24,8 +24,8 @@ INTERRUPTED: Final = 130
 def printable(text: str) -> str:
     """`text` without characters that steer a terminal: another analyst's SQL must not write on this screen.
 
-    >>> printable("a\\x1b[2Jb\\tc")
-    'a\\\\x1b[2Jb c'
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
     """
     return "".join(_visible(character) for character in text.expandtabs(4).replace("\t", " "))
 

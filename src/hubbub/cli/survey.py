@@ -126,7 +126,7 @@ def right_by_differencing(epsilon: Fraction) -> float:
     """How often the difference of two private counts at `epsilon` each tells a woman's answer rightly.
 
     >>> round(right_by_differencing(Fraction(1)), 3)
-    0.641
+    0.64
     """
     q = math.exp(-epsilon)
     return 0.5 + (1 - q) * (1 + q * q) / (2 * (1 + q) ** 3)
