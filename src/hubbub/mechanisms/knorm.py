@@ -2,8 +2,9 @@
 
 Let K be a symmetric convex body that holds every difference f(D) - f(D') of neighbours, scaled so that the gauge
 g(v) = min {t : v in t K} is at most Delta on them. Then P(output = f(D) + z) proportional to exp(-g(z) / b) is
-(Delta / b)-DP, by the triangle inequality; on the integers the normaliser does not depend on f(D) either. The better K fits, the
-smaller the error: for K the sensitivity polytope conv{+-a_x} of a workload it is the K-norm mechanism proper.
+(Delta / b)-DP, by the triangle inequality; on the integers the normaliser does not depend on f(D) either. The better
+K fits, the smaller the error: with the sensitivity polytope conv{+-a_x} of a workload it is the K-norm mechanism
+proper.
 
 Exact draws on the integers:
 - l1: independent discrete Laplace.
@@ -42,7 +43,7 @@ __all__ = ["KNormMechanism", "Polytope"]
 Integers = NDArray[np.int64]
 _L2_GRAIN = 2**16
 _MOST = {"l1": 2**20, "linf": 100, "l2": 24, "polytope": 6}
-_BATCH = 256
+_BATCH = 16
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Polytope:
         radius, reach = int(np.abs(matrix).max()), int(np.abs(matrix).sum(axis=1).max())
         # With both envelopes among the facets, rejection from either is valid.
         facets = {_unit(d, i, radius) for i in range(d)} | {
-            tuple(Fraction(s, reach) for s in signs) for signs in itertools.product((1, -1), repeat=d)
+            tuple(Fraction(s, reach) for s in (1, *signs)) for signs in itertools.product((1, -1), repeat=d - 1)
         }
         if d > 1:
             points = np.unique(np.concatenate([matrix, -matrix]), axis=0)
@@ -85,7 +86,7 @@ class Polytope:
                     f"the differences span fewer than {d} dimensions; drop a query that the others determine."
                 ) from None
             found = (_through([[int(c) for c in points[i]] for i in s]) for s in simplices)
-            facets |= {f for f in found if f is not None}
+            facets |= {max(f, tuple(-c for c in f)) for f in found if f is not None}
         kept = tuple(f for f in sorted(facets) if all(abs(_dot(f, [int(c) for c in row])) <= 1 for row in matrix))
         return cls(kept, radius, reach)
 
@@ -173,21 +174,29 @@ class KNormMechanism:
         if self.norm == "l1":
             return np.asarray(DiscreteLaplace(b).sample(d, bits=bits))
         if self.norm == "linf":
-            return _cube(b, d, 1, bits)[0]
+            return np.asarray(_cube(b, d, 1, bits)[0])
+        n = _BATCH
         while True:
-            if isinstance(self.norm, Polytope):
-                flat = self.norm.radius**d * math.factorial(d) <= self.norm.reach**d
-                outer = b * (self.norm.radius if flat else self.norm.reach)
-            else:
-                flat, outer = False, b * root_up(Fraction(d), bits=32)
-            batch = _cube(outer, d, _BATCH, bits) if flat else DiscreteLaplace(outer).sample((_BATCH, d), bits=bits)
-            sizes = np.abs(batch).max(axis=1) if flat else np.abs(batch).sum(axis=1)
-            excess = np.empty(_BATCH, dtype=object)
-            for i in range(_BATCH):
-                excess[i] = self.gauge([int(x) for x in batch[i]]) / b - int(sizes[i]) / outer
+            batch, excess = self._outer(n, bits)
             kept = np.flatnonzero(bernoulli_exp(excess, bits=bits))
             if kept.size:
                 return np.asarray(batch[kept[0]])
+            n = min(2 * n, 1024)
+
+    def _outer(self, n: int, bits: Bits | None) -> tuple[Integers, NDArray[np.object_]]:
+        """n draws from a law that covers this one, and how much more the gauge weighs each: (n, d) and (n,)."""
+        b, d = self.scale, self.cells
+        flat = isinstance(self.norm, Polytope) and self.norm.radius**d * math.factorial(d) <= self.norm.reach**d
+        if isinstance(self.norm, Polytope):
+            outer = b * (self.norm.radius if flat else self.norm.reach)
+        else:
+            outer = b * root_up(Fraction(d), bits=32)
+        batch = _cube(outer, d, n, bits) if flat else DiscreteLaplace(outer).sample((n, d), bits=bits)
+        sizes = np.abs(batch).max(axis=1) if flat else np.abs(batch).sum(axis=1)
+        excess = np.empty(n, dtype=object)
+        for i in range(n):
+            excess[i] = self.gauge([int(x) for x in batch[i]]) / b - int(sizes[i]) / outer
+        return batch, excess
 
     def accuracy(self, beta: Number) -> float:
         """t with P(||noise|| > t) <= beta in the norm of the mechanism, by the bound of the module's text."""

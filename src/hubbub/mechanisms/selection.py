@@ -9,7 +9,7 @@ range (Durfee, Rogers 2019), so epsilon^2/8-zCDP. With probability at least 1 - 
 OPT - (1/r)(ln(|R|/|R_opt|) + t).
 *Permute-and-flip* (McKenna, Sheldon 2020): walk through the candidates in random order and take i with probability
 p_i = exp(-r d_i). P(i) = p_i integral_0^1 prod_{j != i} (1 - p_j t) dt. epsilon-DP, never worse than the exponential
-mechanism, not bounded range. The same law as noisy max with exponential noise of scale 1/r (Ding et al. 2021).
+mechanism, not bounded range. It is noisy max with continuous exponential noise of scale 1/r (Ding et al. 2021).
 *Report noisy max* (Dwork, Roth 2014, Claim 3.9): add noise of scale 1/r to every score, report the index of the
 largest (lowest index among ties) and never its value. On integers: discrete Laplace, or geometric (one-sided).
 """
