@@ -122,7 +122,9 @@ class QuantileMechanism:
 
     def log_prob(self, output: Any, data: Any) -> float:
         """ln P(release(data) = output): the answers fix the parts, so the rounds multiply."""
-        found = [int(v) for v in self._clamped(output)]
+        found = [int(v) for v in np.atleast_1d(self._clamped(output))]
+        if len(found) != len(self.shares):
+            raise ParameterError(f"output has {len(found)} values; the mechanism asks {len(self.shares)} shares.")
         rows = self._sorted(data)
         total = 0.0
         for index, share, first, last, low, high in self._plan(found):
