@@ -85,15 +85,11 @@ def _plain(value: object, depth: int) -> Any:
     match value:
         case ev.Event():
             if type(value) not in _NAMES:
-                raise ParameterError(
-                    f"{type(value).__name__} is not one of hubbub's events. Known: {_known()}."
-                )
+                raise ParameterError(f"{type(value).__name__} is not one of hubbub's events. Known: {_known()}.")
             inner = {f.name: _plain(getattr(value, f.name), depth - 1) for f in fields(value)}  # type: ignore[arg-type]
             return {"type": _NAMES[type(value)], **inner}
         case Fraction():
-            return (
-                f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
-            )
+            return f"{value.numerator}/{value.denominator}" if value.denominator != 1 else str(value.numerator)
         case tuple():
             return [_plain(item, depth - 1) for item in value]
         case _:
@@ -110,9 +106,7 @@ def _event(value: object, depth: int) -> ev.Event:
     wanted = {f.name for f in fields(kind)}  # type: ignore[arg-type]
     given = {name: _field(item, depth - 1) for name, item in value.items() if name != "type"}
     if set(given) != wanted:
-        raise ParameterError(
-            f"event {value['type']!r} has fields {sorted(given)}; expected are {sorted(wanted)}."
-        )
+        raise ParameterError(f"event {value['type']!r} has fields {sorted(given)}; expected are {sorted(wanted)}.")
     return kind(**given)
 
 

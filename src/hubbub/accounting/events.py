@@ -62,9 +62,7 @@ def _set(owner: Event, /, **fields: object) -> None:
 
 def _inner(value: object, where: str) -> Event:
     if not isinstance(value, Event):
-        raise ParameterError(
-            f"{where} holds {type(value).__name__}, not an event. Give events, such as PureDP(1)."
-        )
+        raise ParameterError(f"{where} holds {type(value).__name__}, not an event. Give events, such as PureDP(1).")
     return value
 
 

@@ -105,9 +105,7 @@ def cost(event: ev.Event) -> Cost:
             return _approximate(event.epsilon, event.delta).times(event.groups)
         case ev.PoissonSampled() | ev.SampledWithoutReplacement():
             inner = cost(event.event)
-            return (
-                Cost(inner.epsilon, inner.rho, inner.delta * event.rate) if event.rate else _pure(Fraction(0))
-            )
+            return Cost(inner.epsilon, inner.rho, inner.delta * event.rate) if event.rate else _pure(Fraction(0))
         case ev.Repeated():
             return cost(event.event).times(event.times)
         case ev.Composed():
@@ -217,6 +215,5 @@ def _parallel_group(event: ev.Parallel, size: int) -> ev.Event:
     if all(cost(e).delta == 0 for e in event.events):
         return ev.ZCDP(size**2 * max(rho(e) for e in event.events))
     raise ParameterError(
-        "the group privacy of Parallel is known for pure and zCDP parts only. Take the group of each "
-        "part first."
+        "the group privacy of Parallel is known for pure and zCDP parts only. Take the group of each part first."
     )

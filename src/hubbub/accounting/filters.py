@@ -43,8 +43,7 @@ class Filter(ABC):
         if not self.admits(charge):
             asked, left = self._shown(self._cost(charge)), self._left()
             raise BudgetError(
-                f"the charge does not fit: asked {asked}, left {left}. Ask with a smaller epsilon, or "
-                "ask for less.",
+                f"the charge does not fit: asked {asked}, left {left}. Ask with a smaller epsilon, or ask for less.",
                 asked=asked,
                 left=left,
             )
@@ -222,9 +221,7 @@ class GaussianFilter(Filter):
 
     def _cost(self, charge: Event | Cost) -> Cost:
         if isinstance(charge, Cost):
-            raise ParameterError(
-                "a GaussianFilter charges events. Give GaussianDP(mu) or Gaussian(sigma), not a Cost."
-            )
+            raise ParameterError("a GaussianFilter charges events. Give GaussianDP(mu) or Gaussian(sigma), not a Cost.")
         return cost(_gaussian_only(charge))
 
     def _within(self, total: Cost) -> bool:
