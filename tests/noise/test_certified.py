@@ -101,3 +101,17 @@ def test_integer_root_rounds_up(x: Fraction) -> None:
     root = ceil_sqrt(x)
     assert root * root >= x
     assert root == 0 or (root - 1) ** 2 < x
+
+
+@pytest.mark.parametrize(("offset", "word", "below"), [(1, 0, True), (-1, 2**64 - 1, False)])
+def test_an_enclosure_that_straddles_the_cell_decides_nothing(offset: int, word: int, below: bool) -> None:
+    """p lies half a unit of 2^-80 inside an end of U's cell, and its enclosure reaches across: U goes on."""
+    k = 0x123456789ABCDEF0
+    p = Fraction(2 * (k + (offset < 0)) * 2**16 + offset, 2 * 2**80)
+
+    def bounds(precision: int) -> tuple[int, int]:
+        return (int(p * 2**precision) - 2, int(p * 2**precision) + 2)
+
+    u = Uniform(k, 64, ReplayBits(word.to_bytes(8, "little") * 4))
+    assert u.below(bounds) == below
+    assert u.length > 64

@@ -171,7 +171,7 @@ def test_the_choice_of_method_depends_on_the_number_of_draws_only(fits: Fits) ->
 # --- forced decisions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(10), Fraction(3000)], ids=str)
+@pytest.mark.parametrize("scale", [Fraction(1, 40), Fraction(1, 2), Fraction(10), Fraction(3000)], ids=str)
 def test_a_uniform_on_the_border_of_two_values_is_decided_exactly(scale: Fraction) -> None:
     """U's first 64 bits are those of exp(-k/b), a unit less or more: floor(-b ln U) by 200-bit logarithms."""
     words = []
@@ -299,3 +299,40 @@ def test_half_precision_scales_are_read_as_they_are() -> None:
 def test_the_widest_scale_stays_far_inside_int64() -> None:
     for draws in (noise.laplace(2**53, 10**6), noise.gaussian(2**53, 10**6), noise.geometric(2**53, 10**6)):
         assert np.abs(draws).max() < 2**59
+
+
+# --- every decision by integers -----------------------------------------------------------------------------
+
+EXACT = {
+    "laplace": lambda bits: noise.laplace(Fraction(22, 7), 400, bits=bits),
+    "laplace, digits": lambda bits: noise.laplace(10**6, 400, bits=bits),
+    "laplace, cells": lambda bits: noise.laplace([0.5, 3, 1e5, 1e12], (100, 4), bits=bits),
+    "laplace, hardened": lambda bits: noise.laplace(10**6, 400, bits=bits, mode="hardened"),
+    "geometric": lambda bits: noise.geometric(17, 400, bits=bits),
+    "gaussian": lambda bits: noise.gaussian(2.5, 400, bits=bits),
+    "gaussian, wide": lambda bits: noise.gaussian(10**6, 400, bits=bits),
+    "gaussian, cells": lambda bits: noise.gaussian(variance=[0.5, 3, 1e5, 1e12], size=(100, 4), bits=bits),
+    "one laplace": lambda bits: [noise.laplace(10**6, bits=bits) for _ in range(200)],
+    "one geometric": lambda bits: [noise.geometric(17, bits=bits) for _ in range(200)],
+    "one gaussian": lambda bits: [noise.gaussian(40, bits=bits) for _ in range(200)],
+    "table, digits": lambda bits: _few(laplace_table(Fraction(10**6), two_sided=True), bits),
+    "table, blocks": lambda bits: _few(gaussian_table(Fraction(10**12)), bits),
+    "bernoulli": lambda bits: noise.bernoulli(np.linspace(0, 1, 400), bits=bits),
+    "bernoulli_exp": lambda bits: noise.bernoulli_exp(np.linspace(0, 9, 400), bits=bits),
+}
+
+
+def _few(table: Any, bits: Any) -> np.ndarray:
+    out = np.empty(5000, np.int64)
+    table.fill(out, bits)
+    return out
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_floats_and_integers_decide_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With bands as wide as everything, certified integers decide all: the same draws from the same bits."""
+    monkeypatch.setattr(draw, "_tables", {})
+    quick = EXACT[name](SeededBits(name))
+    monkeypatch.setattr(direct, "_BAND", 2.0)
+    monkeypatch.setattr(direct, "_LOG_SLACK", 1.0)
+    assert np.array_equal(quick, EXACT[name](SeededBits(name)))

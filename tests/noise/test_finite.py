@@ -257,3 +257,21 @@ def test_draws_in_the_float_band_are_settled_exactly(monkeypatch: pytest.MonkeyP
 def test_what_is_no_probability_is_an_error(call: Any) -> None:
     with pytest.raises(ParameterError):
         call()
+
+
+@pytest.mark.parametrize("p", [Fraction(1, 3), Fraction(0.1), Fraction(1, 10**9)], ids=str)
+def test_the_border_prefix_of_a_coin_goes_either_way(p: Fraction) -> None:
+    border = int(p * 65536).to_bytes(2, "little")
+    assert noise.bernoulli(p, 1, bits=ReplayBits(border + bytes(8)))[0]
+    assert not noise.bernoulli(p, 1, bits=ReplayBits(border + b"\xff" * 8))[0]
+
+
+@pytest.mark.parametrize("offset", [-1, 1])
+def test_a_choice_on_the_border_of_64_bits_is_settled_by_128(offset: int) -> None:
+    logs = [Fraction(0), Fraction(-1), Fraction(-30), Fraction(-1, 2)]
+    table = finite._Weights(None, logs)
+    masses = [exp_bounds(-v, 400)[0] for v in logs]
+    for i in range(3):
+        wide = (sum(masses[: i + 1]) << 128) // sum(masses) + offset
+        u = Uniform(wide >> 64, 64, ReplayBits((wide & (2**64 - 1)).to_bytes(8, "little")))
+        assert table.settle(u) == (i if offset < 0 else i + 1)

@@ -217,3 +217,14 @@ def test_parameters_are_kept_exactly() -> None:
 def test_laws_are_frozen() -> None:
     with pytest.raises(AttributeError):
         DiscreteLaplace(2).scale = Fraction(1)  # type: ignore[misc]
+
+
+def test_the_midpoint_series_has_the_coefficients_of_its_function() -> None:
+    """(D/2)/sinh(D/2) = sum_j (2^(1-2j) - 1) B_2j / (2j)! D^2j."""
+    from math import factorial
+
+    from hubbub.noise.gaussian_law import _MIDPOINT
+
+    for j, coefficient in enumerate(_MIDPOINT, 1):
+        bernoulli = Fraction(*map(int, mpmath.bernfrac(2 * j)))
+        assert coefficient == float((Fraction(2, 4**j) - 1) * bernoulli / factorial(2 * j))

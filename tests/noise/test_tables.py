@@ -251,3 +251,19 @@ def test_narrow_and_wide_tables_store_what_fits() -> None:
     assert isinstance(laplace_table(Fraction(128), two_sided=True), LaplaceTable)
     assert isinstance(laplace_table(Fraction(128) - Fraction(1, 1000), two_sided=True), PlainTable)
     assert isinstance(gaussian_table(Fraction(90000) - Fraction(1, 1000)), PlainTable)
+
+
+@pytest.mark.parametrize(("offset", "word", "symbol"), [(1, 0, 0), (-1, 2**64 - 1, 1)])
+@pytest.mark.parametrize("bias", [-3, 0, 3])
+def test_a_refinement_trusts_no_step_beyond_its_error(offset: int, word: int, symbol: int, bias: int) -> None:
+    """F(0) lies 2^-160 inside an end of U's 128-bit cell; the step, known to 4 units, may stand on either side."""
+    k = (0x5555 << 112) | 12345
+    share = Fraction((k + (offset < 0)) * 2**32 + offset, 2**160)
+
+    def steps(precision: int) -> Steps:
+        top = 1 << precision
+        return Steps(-1, [0, int(share * top) + bias, top], 4)
+
+    table = InverseTable.build(steps)
+    more = (k & (2**64 - 1)).to_bytes(8, "little") + word.to_bytes(8, "little") * 4
+    assert _finish(table, np.array([k >> 64], np.uint64), more)[0] == symbol
