@@ -14,7 +14,7 @@ import pytest
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace, Geometric, direct, draw
-from hubbub.noise.parameters import approximation, one_cell
+from hubbub.noise.parameters import approximation, many_cells, one_cell
 from hubbub.noise.tables import gaussian_table, laplace_table
 from seeded import ReplayBits, SeededBits
 
@@ -336,3 +336,12 @@ def test_floats_and_integers_decide_alike(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(direct, "_BAND", 2.0)
     monkeypatch.setattr(direct, "_LOG_SLACK", 1.0)
     assert np.array_equal(quick, EXACT[name](SeededBits(name)))
+
+
+def test_parts_of_the_cells_keep_their_own_parameters() -> None:
+    scales = np.arange(1.0, 100_001.0)
+    cells = many_cells(scales, scales.shape, "scale", 2**53)
+    part = cells.part(40_000, 40_010)
+    again = part.at(np.array([3, 3, 0]))
+    assert part.exactly(0) == 40_001 == part.approximate[0]
+    assert [again.exactly(i) for i in range(3)] == [40_004, 40_004, 40_001] == again.approximate.tolist()

@@ -275,3 +275,17 @@ def test_a_choice_on_the_border_of_64_bits_is_settled_by_128(offset: int) -> Non
         wide = (sum(masses[: i + 1]) << 128) // sum(masses) + offset
         u = Uniform(wide >> 64, 64, ReplayBits((wide & (2**64 - 1)).to_bytes(8, "little")))
         assert table.settle(u) == (i if offset < 0 else i + 1)
+
+
+@pytest.mark.parametrize("error", [-(2.0**-46), 0, 2.0**-46])
+@pytest.mark.parametrize("mode", ["fast", "hardened"])
+def test_choices_stand_float_errors_within_the_band(error: float, mode: str) -> None:
+    """Cumulative shares off by as much as floats may be, and U as close to the border 1/3: the draws do not change."""
+    table = finite._Weights([1, 2], None)
+    table.cumulative[0] += error
+    border = 2**64 // 3
+    words = [border + k for k in (-(2**17), -(2**12), -1, 1, 2**12, 2**17)]
+    out = np.empty(6, np.int64)
+    spare = mode == "hardened"
+    finite._choose(out, table, ReplayBits(np.array(words, np.uint64).tobytes()), spare)
+    assert out.tolist() == [0, 0, 0, 1, 1, 1]

@@ -240,9 +240,9 @@ class _Weights:
             total_low, total_high = lows[-1], highs[-1]
             # U Z lies in [prefix total_low, (prefix + 1) total_high] / 2^length.
             below, above = u.prefix * total_low, (u.prefix + 1) * total_high
+            # The first sum that may exceed U Z; every sum before it surely does not.
             index = next(i for i, high in enumerate(highs) if high << u.length > below)
-            ends = index == len(lows) - 1 or above <= lows[index] << u.length
-            if ends and (index == 0 or highs[index - 1] << u.length <= below):
+            if index == len(lows) - 1 or above <= lows[index] << u.length:
                 return index
             u.extend()
 
