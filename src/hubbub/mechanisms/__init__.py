@@ -14,6 +14,7 @@ Each person  `RandomizedResponse`, `KaryResponse`, `response_sample_size`
 Choosing     `ExponentialMechanism`, `PermuteAndFlip`, `NoisyMax`, `QuantileMechanism`, `weighted_choice`
 Asking       `SparseVector`, `SparseVectorRun`, `above_threshold`
 Groups       `GroupThreshold`, `OptimalGroupSelection`
+Workloads    `laplace_for`, `gaussian_for`, `k_norm_for`; `plan` predicts the error of each strategy and picks
 Checking     `examine`, `epsilon_between`, `delta_between`, `claimed_delta`, `Finding`
 The door     `add_noise` through which noise on private integers passes, `recording`, `Recorded`, `ratio_interval`
 
@@ -32,6 +33,7 @@ from hubbub.mechanisms.gaussian import (
 from hubbub.mechanisms.groups import GroupThreshold, OptimalGroupSelection
 from hubbub.mechanisms.knorm import KNormMechanism, Polytope
 from hubbub.mechanisms.laplace import LaplaceMechanism
+from hubbub.mechanisms.planner import Plan, Prediction, error_curves, local_and_central_error, plan
 from hubbub.mechanisms.quantiles import QuantileMechanism, rank_error
 from hubbub.mechanisms.randomized_response import KaryResponse, RandomizedResponse, response_sample_size
 from hubbub.mechanisms.ratio import ratio_interval
@@ -39,6 +41,7 @@ from hubbub.mechanisms.selection import ExponentialMechanism, NoisyMax, PermuteA
 from hubbub.mechanisms.sparse import SparseVector, SparseVectorRun, above_threshold
 from hubbub.mechanisms.staircase import StaircaseLaw, StaircaseMechanism
 from hubbub.mechanisms.weighted import weighted_choice
+from hubbub.mechanisms.workloads import gaussian_for, k_norm_for, laplace_for
 
 __all__ = [
     "ExponentialMechanism",
@@ -51,7 +54,9 @@ __all__ = [
     "NoisyMax",
     "OptimalGroupSelection",
     "PermuteAndFlip",
+    "Plan",
     "Polytope",
+    "Prediction",
     "QuantileMechanism",
     "RandomizedResponse",
     "Recorded",
@@ -66,9 +71,15 @@ __all__ = [
     "delta_between",
     "discrete_gaussian_delta",
     "epsilon_between",
+    "error_curves",
     "examine",
     "gaussian_delta",
+    "gaussian_for",
     "gaussian_sigma",
+    "k_norm_for",
+    "laplace_for",
+    "local_and_central_error",
+    "plan",
     "rank_error",
     "ratio_interval",
     "recording",

@@ -1,0 +1,168 @@
+"""Which way to answer k counting queries: the error that each strategy promises, and the least.
+
+All errors are of *shares* (answers divided by n): the largest over the k queries, not exceeded with probability
+1 - beta, and the mean squared one. Replace neighbours, n public. D1, D2 are the l1 and l2 sensitivity of the counts.
+
+- laplace: noise of scale D1/epsilon: max D1 ln(k/beta) / (epsilon n), the k log k / (epsilon n) of basic composition.
+- gaussian: rho from (epsilon, delta): max sqrt(2 ln(2k/beta)) D2 / (n sqrt(2 rho)).
+- randomised response: epsilon/k a question, nobody trusted: max sqrt(ln(2k/beta) / 2n) / tanh(epsilon / 2k).
+- small database (Blum, Ligett, Roth 2008): the exponential mechanism over tables of m rows. Some table is within
+  a = sqrt(ln(2k) / 2m) (Hoeffding); max a + (2 / (epsilon n)) (m ln|X| + ln(1/beta)), at the best m. This is
+  O((log|X| log k / (epsilon n))^(1/3)).
+- multiplicative weights (Hardt, Ligett, McSherry 2012, Theorem 2.2): T rounds of which each is e-DP:
+  max 2 sqrt(ln|X| / T) + 10 ln k / (e n), at the best T. e = epsilon / T, or with delta e = sqrt(32 rho / 5T), since a
+  round (half of e for selecting, half for measuring) costs e^2/32 + e^2/8. With probability 1 - 2T/k.
+
+The last two are theorems' bounds, much larger than what happens; their mean squared error is bounded by max^2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hubbub.accounting.amounts import Number, probability
+from hubbub.accounting.zcdp import rho_of_epsilon
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.calibrate import beta_of, epsilon_of, whole_number
+from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.queries import Workload
+
+__all__ = ["Plan", "Prediction", "error_curves", "local_and_central_error", "plan"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One strategy: the largest error of a share, the mean squared one, and whether these are theorems' bounds."""
+
+    strategy: str
+    max_error: float
+    mean_squared_error: float
+    bound: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Predictions for one workload, best first."""
+
+    queries: int
+    predictions: tuple[Prediction, ...]
+
+    @property
+    def best(self) -> Prediction:
+        """The strategy with the least largest error."""
+        return self.predictions[0]
+
+    def table(self) -> str:
+        """The predictions as text, one line each."""
+        lines = [f"{'strategy':<24} {'max error':>10} {'rms error':>10}"]
+        for p in self.predictions:
+            note = "  (bound)" if p.bound else ""
+            lines.append(f"{p.strategy:<24} {p.max_error:>10.4g} {math.sqrt(p.mean_squared_error):>10.4g}{note}")
+        return "\n".join(lines)
+
+
+def plan(
+    *,
+    n: int,
+    universe: int,
+    epsilon: Number,
+    delta: Number | None = None,
+    beta: Number = "0.05",
+    workload: Workload | None = None,
+    queries: int | None = None,
+) -> Plan:
+    """Predictions for k counting queries on n rows. Give a workload, or queries: any k predicates.
+
+    delta=None asks for pure privacy, which leaves the Gaussian mechanism out.
+
+    >>> plan(n=10_000, universe=2**10, queries=5, epsilon=1).best.strategy
+    'laplace'
+
+    Raises ParameterError where neither or both of workload and queries are given.
+    """
+    if (workload is None) == (queries is None):
+        raise ParameterError("give exactly one of workload= and queries= (the number of counting queries).")
+    k = whole_number(workload.size if workload is not None else queries or 0, "queries")
+    rows, values, chance = whole_number(n, "n"), whole_number(universe, "universe", least=2), beta_of(beta)
+    exact, room = epsilon_of(epsilon), None if delta is None else probability(delta, "delta")
+    rho = None if room is None else float(rho_of_epsilon(exact, room))
+    e = float(exact)
+    l1, l2_squared = float(k), float(k)
+    if workload is not None:
+        found = workload.sensitivity("replace")
+        l1, l2_squared = float(found.l1), float(found.l2_squared)
+    made = [
+        _noisy("laplace", l1 / (e * rows) * math.log(k / chance), 2 * (l1 / (e * rows)) ** 2),
+        _response(k, rows, e, chance),
+        _small_database(k, rows, values, e, chance),
+        _multiplicative_weights(k, rows, values, e, rho),
+    ]
+    if rho is not None:
+        variance = l2_squared / (2 * rho) / rows**2
+        made.append(_noisy("gaussian", math.sqrt(2 * variance * math.log(2 * k / chance)), variance))
+    return Plan(k, tuple(sorted(made, key=lambda p: p.max_error)))
+
+
+def local_and_central_error(*, n: int, epsilon: Number) -> tuple[float, float]:
+    """Standard deviations of a share of n people: by randomised response, and by one Laplace draw at the centre.
+
+    For small epsilon they are 1/(epsilon sqrt(n)) (at its worst, a share of one half) and sqrt(2)/(epsilon n).
+    """
+    response = RandomizedResponse(epsilon=epsilon)
+    rows = whole_number(n, "n")
+    return math.sqrt(response.variance(rows, 0.5)), math.sqrt(2) / (float(epsilon_of(epsilon)) * rows)
+
+
+def error_curves(plans: Iterable[Plan]) -> tuple[list[int], dict[str, list[float]]]:
+    """For a picture over k: the numbers of queries in order, and the largest error of each strategy, cut at 1.
+
+    Raises ParameterError where the plans do not all hold the same strategies.
+    """
+    made: Sequence[Plan] = sorted(plans, key=lambda p: p.queries)
+    names = {tuple(sorted(p.strategy for p in each.predictions)) for each in made}
+    if len(names) != 1:
+        raise ParameterError("give at least one plan, all with a delta or all without.")
+    errors = [{p.strategy: min(1.0, p.max_error) for p in each.predictions} for each in made]
+    return [each.queries for each in made], {name: [e[name] for e in errors] for name in names.pop()}
+
+
+def _noisy(strategy: str, largest: float, mean_square: float) -> Prediction:
+    return Prediction(strategy, largest, mean_square, bound=False)
+
+
+def _response(k: int, n: int, epsilon: float, beta: float) -> Prediction:
+    slope = math.tanh(epsilon / (2 * k))
+    largest = math.sqrt(math.log(2 * k / beta) / (2 * n)) / slope
+    return _noisy("randomised response", largest, 1 / (4 * n * slope**2))
+
+
+def _small_database(k: int, n: int, universe: int, epsilon: float, beta: float) -> Prediction:
+    def error(m: int) -> float:
+        noise = 2 / (epsilon * n) * (m * math.log(universe) + math.log(1 / beta))
+        return math.sqrt(math.log(2 * k) / (2 * m)) + noise
+
+    largest = error(_least(error))
+    return Prediction("small database", largest, largest**2, bound=True)
+
+
+def _multiplicative_weights(k: int, n: int, universe: int, epsilon: float, rho: float | None) -> Prediction:
+    def error(rounds: int) -> float:
+        each = epsilon / rounds if rho is None else math.sqrt(32 * rho / (5 * rounds))
+        return 2 * math.sqrt(math.log(universe) / rounds) + 10 * math.log(max(k, 2)) / (each * n)
+
+    largest = error(_least(error))
+    return Prediction("multiplicative weights", largest, largest**2, bound=True)
+
+
+def _least(error: object) -> int:
+    """The whole number >= 1 that minimises a convex function."""
+    assert callable(error)
+    low, high = 1, 2
+    while error(high) < error(high // 2):
+        high *= 2
+    while high - low > 2:
+        left, right = low + (high - low) // 3, high - (high - low) // 3
+        low, high = (low, right) if error(left) <= error(right) else (left, high)
+    return min(range(low, high + 1), key=error)
