@@ -14,7 +14,7 @@ midpoint Euler-Maclaurin series
     sum_{k > x} f(k) = int_y^inf f - sum_j c_j f^(2j-1)(y),       (D/2)/sinh(D/2) = 1 + sum_j c_j D^(2j),
 
 whose terms fall like (x / (2 pi s))^(2j) <= 0.1^(2j) over the range of floats, so eight of them leave less
-than 2^-52. Relative error is below 2^-48 (4 + x^2/(2s)).
+than 2^-52. Relative error is below 2^-48 (8 + x^2/(2s)).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Discrete Laplace of scale b, with q = exp(-1/b), on the integers (Ghosh, Roughga
 Geometric of scale b, on k >= 0: P(K = k) = (1-q) q^k, P(K > k) = q^(k+1), Var K = q/(1-q)^2.
 
 Adding discrete Laplace noise of scale Delta/eps to an integer of sensitivity Delta is eps-differentially
-private. Floats here serve error bars and accounting; relative error is below 2^-50 (4 + |x|/b). Draws never
+private. Floats here serve error bars and accounting; relative error is below 2^-49 (8 + |x|/b). Draws never
 use them.
 """
 
