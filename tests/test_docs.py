@@ -180,13 +180,13 @@ def sql_blocks() -> list[tuple[str, str]]:
 
 
 def refusals() -> list[tuple[str, str, str]]:
-    """Rows of tables headed "refused": page, what is refused, what is answered (the SQL of each cell, in backticks)."""
+    """Rows of tables headed "refused": page, what is refused, what is answered (in backticks)."""
     found = []
     for name, page in zip(NAMES, PAGES, strict=True):
         for table in re.findall(r"^\| refused.*\n\|[-| ]+\n((?:\|.*\n)+)", page.read_text("utf-8"), re.MULTILINE):
             for row in table.splitlines():
                 asked, instead = re.split(r"(?<!\\)\|", row.strip("|"))[:2]
-                found.append((name, "".join(re.findall(r"`(.*?)`", asked)), "".join(re.findall(r"`(.*?)`", instead))))
+                found.append((name, asked.strip(" `"), "".join(re.findall(r"`(SELECT .*?)`", instead))))
     return found
 
 
