@@ -53,6 +53,21 @@ ORACLE = [
     "SELECT COUNT(*) FROM visits WHERE ward = 'nobody''s'",
     "SELECT COUNT(*) AS c FROM visits AS v WHERE v.id = 1 AND visits.n = 1".replace("visits.n", "v.n"),
     "FROM visits SELECT COUNT(*) AS c WHERE TRUE",
+    "SELECT COUNT(*) FROM visits WHERE COALESCE(ward, 'none') = 'none' OR NULLIF(n, 3) IS NULL",
+    "SELECT COUNT(*) FROM visits WHERE LOWER(ward) = 'a' AND UPPER('b') = 'B' AND LENGTH(ward) = 1",
+    "SELECT COUNT(*) FROM visits WHERE SUBSTR('xAy', 2, 1) = ward OR LEFT(ward, 1) = 'B' OR ward || '!' = 'C!'",
+    "SELECT COUNT(*) FROM visits WHERE EXTRACT(month FROM day) IN (2, 3) OR YEAR(day) = 1971",
+    "SELECT COUNT(*) FROM visits WHERE day - DATE '1970-01-01' = 40",
+    "SELECT COUNT(*) FROM visits WHERE DATE_TRUNC('month', day) = DATE '1970-02-01'",
+    "SELECT SUM(LEAST(age, 50)) AS s, AVG(GREATEST(n, 3)) AS g, SUM(ABS(n - 4)) AS a FROM visits WHERE age IS NOT NULL",
+    "SELECT SUM(FLOOR(age / 10)) AS s, AVG(SQRT(n)) AS q, SUM(ROUND(age)) AS r FROM visits",
+    "SELECT SUM(CAST(ok AS INTEGER)) AS s FROM visits".replace(
+        "CAST(ok AS INTEGER)", "LEAST(GREATEST(CAST(ok AS INTEGER), 0), 1)"
+    ),
+    "SELECT COUNT(*) FROM visits WHERE CAST(n AS VARCHAR) LIKE '5%' OR TRY_CAST(ward AS INTEGER) IS NOT NULL",
+    "SELECT COUNT(*) FROM visits WHERE IF(n > 3, ok, age > 31) AND ward IS NOT DISTINCT FROM 'A'",
+    "SELECT COUNT(*) FROM visits WHERE ward IS DISTINCT FROM 'A' AND REPLACE(ward, 'B', 'C') = 'C'",
+    "SELECT COUNT(*) FROM visits WHERE DATE_DIFF('day', DATE '1970-01-01', day) > 100 AND MOD(n, 2) = 0",
 ]
 
 

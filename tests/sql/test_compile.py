@@ -14,8 +14,10 @@ from hypothesis import given, settings, strategies as st
 import hubbub as hb
 from hubbub.errors import QueryError
 from hubbub.sql.compile import constant_sql, expression_sql, quote
+from hubbub.sql.functions import UNITS
 from hubbub.tables.expressions import (
     Arithmetic,
+    Call,
     Case,
     Column,
     Compare,
@@ -28,6 +30,7 @@ from hubbub.tables.expressions import (
     Negate,
     Not,
 )
+from hubbub.tables.functions import PARTS
 from hubbub.tables.kinds import Kind
 from people import engine, visits
 
@@ -59,6 +62,7 @@ HARD_NUMBERS = [0.0, -0.0, 1.0, -1.5, 2.0**53, 1e308, -1e308, 5e-324, float("inf
 HARD_INTEGERS = [0, 1, -1, 7, 2**63 - 1, -(2**63), None]
 HARD_TEXTS = ["", "A", "a", "A ", "%", "é", "é", "\0", "'; DROP TABLE t; --", None]
 HARD_DAYS = [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2025, 2, 28), None]
+FAR_DAYS = ["infinity", "-infinity", "5874897-12-31", "4713-01-01 (BC)", "290309-01-01", "2025-01-31"]
 
 X, WHOLE, S, B, D = (
     Column("x", Kind.NUMBER),
@@ -67,18 +71,56 @@ X, WHOLE, S, B, D = (
     Column("b", Kind.BOOLEAN),
     Column("d", Kind.DATE),
 )
+FLOAT_CALLS = ["ABS", "SIGN", "FLOOR", "CEIL", "SQRT", "EXP", "LN", "LOG10"]
+SMALL = st.sampled_from([0, 1, 2, -1, 1_000_000, -1_000_000])
 numbers: st.SearchStrategy[Expression] = st.recursive(
     st.sampled_from([X, WHOLE, Literal(0), Literal(-3), Literal(Fraction(1, 10)), Literal(2**63 - 1), Literal(None)]),
     lambda inner: st.one_of(
         st.builds(Arithmetic, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner, inner),
         st.builds(Negate, inner),
         st.builds(lambda a, b: Case((Compare("<", a, b),), (a,), b), inner, inner),
+        st.builds(lambda f, x: Call(f, (x,)), st.sampled_from(FLOAT_CALLS), inner),
+        st.builds(lambda x, n: Call("ROUND", (x, Literal(n))), inner, st.sampled_from([-15, 0, 2, 15])),
+        st.builds(
+            lambda f, x, y: Call(f, (x, y)), st.sampled_from(["LEAST", "GREATEST", "COALESCE", "NULLIF"]), inner, inner
+        ),
+        st.builds(
+            lambda f, x: Call(f, (x,)), st.sampled_from(["CAST_INTEGER", "CAST_NUMBER"]), st.one_of(inner, st.just(S))
+        ),
+        st.builds(lambda x: Call("LENGTH", (x,)), st.just(S)),
+        st.builds(
+            lambda p, d: Call("EXTRACT", (Literal(p), d)),
+            st.sampled_from(sorted(PARTS)),
+            st.sampled_from([D, Call("CAST_TIMESTAMP", (D,))]),
+        ),
+        st.builds(
+            lambda u, d: Call("DATE_DIFF", (Literal(u), d, D)),
+            st.sampled_from(sorted(UNITS)),
+            st.just(Literal(dt.date(1970, 1, 1))),
+        ),
     ),
     max_leaves=5,
 )
-texts: st.SearchStrategy[Expression] = st.sampled_from([S, *(Literal(t) for t in HARD_TEXTS)])
-days: st.SearchStrategy[Expression] = st.sampled_from(
-    [D, Literal(dt.datetime(2025, 1, 1, 12)), *map(Literal, HARD_DAYS)]
+texts: st.SearchStrategy[Expression] = st.recursive(
+    st.sampled_from([S, *(Literal(t) for t in HARD_TEXTS), Call("CAST_TEXT", (X,)), Call("CAST_TEXT", (D,))]),
+    lambda inner: st.one_of(
+        st.builds(
+            lambda f, x: Call(f, (x,)), st.sampled_from(["LOWER", "UPPER", "TRIM", "LTRIM", "RTRIM", "REVERSE"]), inner
+        ),
+        st.builds(lambda x, a, b: Call("SUBSTR", (x, Literal(a), Literal(b))), inner, SMALL, SMALL),
+        st.builds(lambda f, x, a: Call(f, (x, Literal(a))), st.sampled_from(["LEFT", "RIGHT"]), inner, SMALL),
+        st.builds(lambda x: Call("REPLACE", (x, Literal("A"), Literal("bb"))), inner),
+        st.builds(lambda x, y: Call("CONCAT", (x, y)), inner, inner),
+    ),
+    max_leaves=3,
+)
+days: st.SearchStrategy[Expression] = st.recursive(
+    st.sampled_from([D, Literal(dt.datetime(2025, 1, 1, 12)), *map(Literal, HARD_DAYS), Call("CAST_DATE", (S,))]),
+    lambda inner: st.one_of(
+        st.builds(lambda u, x: Call("DATE_TRUNC", (Literal(u), x)), st.sampled_from(sorted(UNITS)), inner),
+        st.builds(lambda f, x: Call(f, (x,)), st.sampled_from(["CAST_DATE", "CAST_TIMESTAMP"]), inner),
+    ),
+    max_leaves=2,
 )
 compares = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
 conditions: st.SearchStrategy[Expression] = st.recursive(
@@ -113,6 +155,7 @@ def hard_rows() -> duckdb.DuckDBPyConnection:
         for b, i in enumerate(HARD_INTEGERS)
     ]
     con.executemany("INSERT INTO hard VALUES (?, ?, ?, ?, ?)", rows)
+    con.executemany("INSERT INTO hard (x, i, s, d) VALUES (1, 1, 'A', CAST(? AS DATE))", [[d] for d in FAR_DAYS])
     return con
 
 

@@ -25,8 +25,10 @@ from fractions import Fraction
 from typing import assert_never
 
 from hubbub.errors import InternalError, QueryError
+from hubbub.sql.functions import WRITE
 from hubbub.tables.expressions import (
     Arithmetic,
+    Call,
     Case,
     Column,
     Compare,
@@ -41,6 +43,7 @@ from hubbub.tables.expressions import (
     columns_of,
     rebuild,
 )
+from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.plan import Counting, Measurement, Plan
 from hubbub.tables.question import Question
@@ -49,6 +52,7 @@ __all__ = ["aggregate_sql", "choice_sql", "expression_sql", "quote"]
 
 
 MAX_EXPRESSION = 200_000
+_FLOAT_FUNCTIONS = {"ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10"}
 _TYPES = {
     Kind.INTEGER: "BIGINT",
     Kind.NUMBER: "DOUBLE",
@@ -110,6 +114,9 @@ def expression_sql(node: Expression) -> str:
 
 
 def _expression(node: Expression) -> str:
+    if node.kind is Kind.NULL:
+        # Without a type of its own: a typed NULL beside a text would make the engine cast the text, and fail on it.
+        return "NULL"
     match node:
         case Column(name=name):
             return quote(name)
@@ -135,6 +142,11 @@ def _expression(node: Expression) -> str:
             return f"({expression_sql(operand)} {word} {_text_sql(pattern)}{tail})"
         case Case():
             return _case(node)
+        case Call(name=name):
+            if name in _FLOAT_FUNCTIONS:
+                raw = _raw(node)
+                return f"(CASE WHEN isfinite({raw}) THEN {raw} END)"
+            return _call(node)
     assert_never(node)
 
 
@@ -152,8 +164,39 @@ def _raw(node: Expression) -> str:
         case Arithmetic(left=left, right=right):
             a, b = _raw(left), _divisor(right)
             return f"({a} - {b} * floor({a} / {b}))"
+        case Call(name=name, arguments=(first, *rest)) if name in _FLOAT_FUNCTIONS:
+            return WRITE[name]([_raw(first), *map(expression_sql, rest)])
         case _:
             return _double(expression_sql(node))
+
+
+def _call(node: Call) -> str:
+    """A function whose arguments are values or NULL; where it may give any of them, they have one type."""
+    arguments = node.arguments
+    if FUNCTIONS[node.name].gives is None and node.name != "DATE_TRUNC":
+        return WRITE[node.name]([_as_kind(a, node.kind) for a in arguments])
+    if node.name == "DATE_DIFF":
+        return WRITE[node.name]([expression_sql(arguments[0]), *(_as_kind(a, Kind.TIMESTAMP) for a in arguments[1:])])
+    takes = FUNCTIONS[node.name].takes
+    sql = WRITE[node.name]([_argument(a, takes[min(i, len(takes) - 1)]) for i, a in enumerate(arguments)])
+    if node.name == "DATE_TRUNC" and node.kind is Kind.DATE:
+        return f"TRY_CAST({sql} AS DATE)"
+    return f"(CASE WHEN isfinite({sql}) THEN {sql} END)" if node.name == "CAST_NUMBER" else sql
+
+
+def _argument(node: Expression, takes: frozenset[Kind]) -> str:
+    """An argument; where it is NULL itself, of a type that the function takes."""
+    if node.kind is not Kind.NULL:
+        return expression_sql(node)
+    return f"CAST(NULL AS {_TYPES[next(k for k in (Kind.TEXT, Kind.TIMESTAMP, Kind.NUMBER) if k in takes)]})"
+
+
+def _as_kind(node: Expression, kind: Kind) -> str:
+    """An expression as a value of a kind that holds all of its own."""
+    sql = expression_sql(node)
+    if kind in (Kind.NULL, node.kind):
+        return _double(sql) if kind is Kind.NUMBER else sql
+    return f"TRY_CAST({sql} AS {_TYPES[kind]})"
 
 
 def _divisor(node: Expression) -> str:

@@ -16,10 +16,12 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.sql.functions import UNITS, cast_name, named
 from hubbub.sql.locate import refuse
 from hubbub.tables.expressions import (
     Arithmetic,
     ArithmeticOp,
+    Call,
     Case,
     Compare,
     CompareOp,
@@ -33,6 +35,7 @@ from hubbub.tables.expressions import (
     Not,
     comparable,
 )
+from hubbub.tables.functions import FUNCTIONS, PARTS
 from hubbub.tables.kinds import NUMERIC, Kind
 
 __all__ = ["ExpressionReader", "function_name"]
@@ -58,6 +61,24 @@ _WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kin
 
 
 MAX_DEPTH = 100
+_SAME = {
+    Kind.INTEGER: "CAST_INTEGER",
+    Kind.NUMBER: "CAST_NUMBER",
+    Kind.TEXT: "CAST_TEXT",
+    Kind.BOOLEAN: "CAST_BOOLEAN",
+    Kind.DATE: "CAST_DATE",
+    Kind.TIMESTAMP: "CAST_TIMESTAMP",
+}
+_CASTABLE = {
+    *((cast, kind) for kind, cast in _SAME.items()),
+    *(("CAST_TEXT", kind) for kind in _SAME),
+    *((cast, Kind.TEXT) for cast in _SAME.values()),
+    *(("CAST_INTEGER", kind) for kind in (Kind.NUMBER, Kind.BOOLEAN)),
+    *(("CAST_NUMBER", kind) for kind in (Kind.INTEGER, Kind.BOOLEAN)),
+    ("CAST_BOOLEAN", Kind.INTEGER),
+    ("CAST_DATE", Kind.TIMESTAMP),
+    ("CAST_TIMESTAMP", Kind.DATE),
+}
 # Three digits of exponent reach past every double; "1e999999999" as a Fraction would fill the memory.
 _NUMBER = re.compile(r"(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
 _LARGEST = Fraction(sys.float_info.max)
@@ -119,9 +140,7 @@ class ExpressionReader:
 
     def _read(self, node: exp.Expr) -> Expression:
         if type(node) in _ARITHMETIC:
-            left, right = node.this, node.expression
-            word = _ARITHMETIC[type(node)]
-            return Arithmetic(word, self.number(left, f"'{word}'"), self.number(right, f"'{word}'"))
+            return self._arithmetic(_ARITHMETIC[type(node)], node)
         if type(node) in _COMPARE:
             return self._compare(_COMPARE[type(node)], node)
         if isinstance(node, exp.AggFunc | exp.Window | exp.Filter):
@@ -131,8 +150,14 @@ class ExpressionReader:
                 return self.read(node.this)
             case exp.Column():
                 return self.column(node)
-            case exp.Literal() | exp.Boolean() | exp.Null() | exp.Cast():
+            case exp.Literal() | exp.Boolean() | exp.Null():
                 return self._constant(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.If():
+                return self._if(node)
+            case exp.NullSafeEQ() | exp.NullSafeNEQ():
+                return self._distinct(node)
             case exp.Neg():
                 return self._negate(node)
             case exp.And():
@@ -154,11 +179,23 @@ class ExpressionReader:
             case exp.Subquery() | exp.Select() | exp.Exists():
                 raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
             case _:
+                called = named(node)
+                if called is not None:
+                    return self._call(node, *called)
                 raise self.refuse(
                     f"{function_name(node)} is not supported. Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, "
-                    "IS NULL, + - * / // %, CASE.",
+                    "IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",
                     node,
                 )
+
+    def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
+        left, right = self.read(node.this), self.read(node.expression)
+        if op == "-" and left.kind is Kind.DATE and right.kind is Kind.DATE:
+            return Call("DATE_DIFF", (Literal("DAY"), right, left))
+        for side, place in ((left, node.this), (right, node.expression)):
+            if side.kind not in NUMERIC and side.kind is not Kind.NULL:
+                raise self.refuse(f"'{op}' needs a number; this is {_WORDS[side.kind]}.", place)
+        return Arithmetic(op, left, right)
 
     def _logic(self, word: OneWord["AND", "OR"], node: exp.Expr) -> Expression:
         # A chain of a thousand ANDs is a left-deep tree; walking it in a loop spares the stack.
@@ -186,14 +223,69 @@ class ExpressionReader:
                 return Literal(str(node.this))
             case exp.Literal():
                 return Literal(self._number_of(node))
-            case exp.Cast(this=exp.Literal(is_string=True)) if node.to.sql() in ("DATE", "TIMESTAMP"):
-                wanted = Kind.DATE if node.to.sql() == "DATE" else Kind.TIMESTAMP
-                return self._temporal(str(node.this.this), wanted, node)
-        raise self.refuse(
-            "a cast is not supported. Declare the column's type with types={...}; constants may be DATE '...' "
-            "or TIMESTAMP '...'.",
-            node,
-        )
+        raise self.refuse("this is not a constant.", node)
+
+    def _cast(self, node: exp.Expr) -> Expression:
+        """A cast that gives NULL where a value has no counterpart; DATE '...' and TIMESTAMP '...' are constants."""
+        target = cast_name(node.args["to"])
+        if target in ("CAST_DATE", "CAST_TIMESTAMP") and isinstance(node.this, exp.Literal) and node.this.is_string:
+            wanted = Kind.DATE if target == "CAST_DATE" else Kind.TIMESTAMP
+            return self._temporal(str(node.this.this), wanted, node)
+        operand = self.read(node.this)
+        if target is None or ((target, operand.kind) not in _CASTABLE and operand.kind is not Kind.NULL):
+            raise self.refuse(f"a cast of {_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported.", node)
+        return operand if target == _SAME.get(operand.kind) else Call(target, (operand,))
+
+    def _if(self, node: exp.Expr) -> Expression:
+        default = node.args.get("false")
+        yes, no = self.read(node.args["true"]), self.read(default) if default else Literal(None)
+        return self._one_kind(Case((self.condition(node.this, "IF"),), (yes,), no), (yes, no), "IF", node)
+
+    def _distinct(self, node: exp.Expr) -> Expression:
+        left, right = self._comparable(self.read(node.this), self.read(node.expression), node)
+        both = Logic("AND", (IsNull(left), IsNull(right)))
+        known = Logic("AND", (Not(IsNull(left)), Not(IsNull(right)), Compare("=", left, right)))
+        same = Logic("OR", (both, known))
+        return same if isinstance(node, exp.NullSafeEQ) else Not(same)
+
+    def _one_kind(self, result: Expression, parts: tuple[Expression, ...], word: str, node: exp.Expr) -> Expression:
+        for part in parts:
+            if not comparable(result.kind, part.kind) or part.kind is Kind.OTHER:
+                raise self.refuse(
+                    f"the values of {word} must be of one kind; here {_WORDS[result.kind]} and {_WORDS[part.kind]}.",
+                    node,
+                )
+        return result
+
+    def _call(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expression:
+        function = FUNCTIONS[name]
+        arguments = tuple(self.read(argument) for argument in nodes)
+        if len(arguments) < function.least or (len(arguments) > len(function.takes) and not function.more):
+            raise self.refuse(f"{name} does not take {len(arguments)} arguments.", node)
+        for i, argument in enumerate(arguments):
+            takes = function.takes[min(i, len(function.takes) - 1)]
+            if argument.kind not in takes or argument.kind is Kind.OTHER:
+                words = " or ".join(sorted({_WORDS[k] for k in takes - {Kind.NULL, Kind.OTHER}}))
+                raise self.refuse(f"{name} takes {words} here; this is {_WORDS[argument.kind]}.", nodes[i])
+            if i in function.constants:
+                self._check_constant(name, i, argument, nodes[i])
+        call = Call(name, arguments)
+        return self._one_kind(call, arguments, name, node) if function.gives is None and name != "DATE_TRUNC" else call
+
+    def _check_constant(self, name: str, place: int, argument: Expression, node: exp.Expr) -> None:
+        if not isinstance(argument, Literal):
+            raise self.refuse(f"{name} takes a constant here.", node)
+        value = argument.value
+        if name in ("DATE_TRUNC", "DATE_DIFF", "EXTRACT"):
+            known = PARTS if name == "EXTRACT" else UNITS
+            if value not in known:
+                raise self.refuse(f"{name} knows {', '.join(sorted(known))}.", node)
+        elif name == "REPLACE" and not (isinstance(value, str) and len(value) <= 100):
+            raise self.refuse("REPLACE takes texts of at most 100 characters.", node)
+        elif name in ("ROUND", "SUBSTR", "LEFT", "RIGHT"):
+            limit = 15 if name == "ROUND" else 1_000_000
+            if not isinstance(value, int) or abs(value) > limit:
+                raise self.refuse(f"{name} takes a whole number up to {limit:,} here.", node)
 
     def _number_of(self, node: exp.Expr) -> int | Fraction:
         text = str(node.this)
@@ -302,13 +394,7 @@ class ExpressionReader:
             values.append(self.read(branch.args["true"]))
         default = node.args.get("default")
         case = Case(tuple(conditions), tuple(values), self.read(default) if default else Literal(None))
-        for value in (*case.values, case.default):
-            if not comparable(case.kind, value.kind) or value.kind is Kind.OTHER:
-                raise self.refuse(
-                    f"the branches of CASE must be of one kind; here {_WORDS[case.kind]} and {_WORDS[value.kind]}.",
-                    node,
-                )
-        return case
+        return self._one_kind(case, (*case.values, case.default), "CASE", node)
 
 
 def _escapes_are_complete(pattern: str, escape: str) -> bool:

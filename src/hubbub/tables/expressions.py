@@ -7,30 +7,32 @@ floating point, row by row (nothing is accumulated); a result that is not finite
 counts as NULL. There are no implicit casts between text, numbers, booleans and dates. Truth is three-valued as
 in SQL.
 
-Bounds. `interval` gives the range an expression takes if its columns keep to their declared bounds. It decides
+Bounds. `span` gives the range an expression takes if its columns keep to their declared bounds. It decides
 where a value is clamped at the aggregate, so a column that does not keep to them costs accuracy, never privacy.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
 from hubbub.errors import InternalError
 from hubbub.tables.declare import Between, Declaration, OneOf
+from hubbub.tables.functions import FUNCTIONS, PARTS, Range, union
 from hubbub.tables.kinds import COMPARABLE, NUMERIC, Kind
 
 __all__ = [
     "Arithmetic",
+    "Call",
     "Case",
     "Column",
     "Compare",
     "Expression",
     "InList",
-    "Interval",
     "IsNull",
     "Like",
     "Literal",
@@ -40,9 +42,10 @@ __all__ = [
     "canonical",
     "children",
     "columns_of",
+    "common_kind",
     "comparable",
-    "interval",
     "rebuild",
+    "span",
     "whole",
 ]
 
@@ -173,14 +176,45 @@ class Case:
 
     @property
     def kind(self) -> Kind:
-        kinds = {v.kind for v in (*self.values, self.default)} - {Kind.NULL}
-        if kinds <= NUMERIC and len(kinds) > 1:
-            return Kind.NUMBER
-        return next(iter(kinds), Kind.NULL)
+        return common_kind(v.kind for v in (*self.values, self.default))
 
 
-Expression: TypeAlias = Column | Literal | Arithmetic | Negate | Compare | Logic | Not | IsNull | InList | Like | Case
-_NODES = (Column, Literal, Arithmetic, Negate, Compare, Logic, Not, IsNull, InList, Like, Case)
+@dataclass(frozen=True)
+class Call:
+    """A function of `hubbub.tables.functions`, with arguments that it takes."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        function = FUNCTIONS.get(self.name)
+        if function is None or len(self.arguments) < function.least:
+            raise InternalError(f"no function {self.name} of {len(self.arguments)} arguments")
+
+    @property
+    def kind(self) -> Kind:
+        gives = FUNCTIONS[self.name].gives
+        if gives is not None:
+            return gives
+        if self.name == "DATE_TRUNC":
+            return self.arguments[1].kind
+        return common_kind(a.kind for a in self.arguments)
+
+
+Expression: TypeAlias = (
+    Column | Literal | Arithmetic | Negate | Compare | Logic | Not | IsNull | InList | Like | Case | Call
+)
+_NODES = (Column, Literal, Arithmetic, Negate, Compare, Logic, Not, IsNull, InList, Like, Case, Call)
+
+
+def common_kind(kinds: Iterable[Kind]) -> Kind:
+    """The kind of a value that is one of several: a number where whole and other numbers meet."""
+    found = set(kinds) - {Kind.NULL}
+    if found <= NUMERIC and len(found) > 1:
+        return Kind.NUMBER
+    if found == {Kind.DATE, Kind.TIMESTAMP}:
+        return Kind.TIMESTAMP
+    return next(iter(found), Kind.NULL)
 
 
 def children(node: Expression) -> Iterator[Expression]:
@@ -234,95 +268,80 @@ def canonical(node: Expression) -> object:
     return parts
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A closed range of numbers, exact. `low <= high`."""
+def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
+    """The least and largest value of a numeric expression, from the declared bounds of its columns.
 
-    low: Fraction
-    high: Fraction
-
-    def __post_init__(self) -> None:
-        if self.low > self.high:
-            raise InternalError(f"an interval from {self.low} to {self.high}")
-
-    def hull(self, other: Interval) -> Interval:
-        return Interval(min(self.low, other.low), max(self.high, other.high))
-
-
-def interval(node: Expression, declared: Mapping[str, Declaration]) -> Interval | str | None:
-    """The range of a numeric expression from the declared bounds of its columns.
-
-    Returns the Interval; None for an expression that is always NULL; or, where there is no range, the name of
-    the column that lacks bounds, or "" when the operation itself has none (a division by a range).
+    An end is None where nothing bounds it. The whole is None for an expression that is always NULL.
     """
     match node:
         case Literal(value=None):
             return None
         case Literal(value=int() | Fraction() as value):
-            return Interval(Fraction(value), Fraction(value))
+            return Fraction(value), Fraction(value)
         case Column(name=name):
-            return _declared(name, declared.get(name))
+            return _declared(declared.get(name))
         case Negate(operand=operand):
-            inner = interval(operand, declared)
-            return Interval(-inner.high, -inner.low) if isinstance(inner, Interval) else inner
+            inner = span(operand, declared)
+            return None if inner is None else (_minus(inner[1]), _minus(inner[0]))
         case Arithmetic(op=op, left=left, right=right):
-            a, b = interval(left, declared), interval(right, declared)
-            for side in (a, b):
-                if not isinstance(side, Interval):
-                    return side
-            assert isinstance(a, Interval)
-            assert isinstance(b, Interval)
-            return _combine(op, a, b)
+            a, b = span(left, declared), span(right, declared)
+            return None if a is None or b is None else _combine(op, a, b)
         case Case(values=values, default=default):
-            return _union([interval(v, declared) for v in (*values, default)])
+            return _union([span(v, declared) for v in (*values, default)])
+        case Call(name="EXTRACT", arguments=(Literal(value=str() as part), *_)):
+            return PARTS[part]([])
+        case Call(name="LEAST" | "GREATEST" | "COALESCE" as name, arguments=arguments):
+            spans = [s for s in (span(a, declared) for a in arguments) if s is not None]
+            return FUNCTIONS[name].span(spans) if spans else None
+        case Call(name=name, arguments=arguments):
+            parts = [span(a, declared) for a in arguments]
+            return FUNCTIONS[name].span([(None, None) if p is None else p for p in parts])
         case _:
-            return ""
+            return None, None
 
 
-def _declared(name: str, what: Declaration | None) -> Interval | str:
+def _minus(end: Fraction | None) -> Fraction | None:
+    return None if end is None else -end
+
+
+def _declared(what: Declaration | None) -> Range:
     match what:
         case Between(low=Fraction() as low, high=Fraction() as high):
-            return Interval(low, high)
+            return low, high
         case OneOf(values=values):
             numbers = [Fraction(str(v)) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
             if numbers:
-                return Interval(min(numbers), max(numbers))
-    return name
+                return min(numbers), max(numbers)
+    return None, None
 
 
-def _combine(op: ArithmeticOp, a: Interval, b: Interval) -> Interval | str:
-    match op:
-        case "+":
-            return Interval(a.low + b.low, a.high + b.high)
-        case "-":
-            return Interval(a.low - b.high, a.high - b.low)
-        case "*":
-            ends = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-            return Interval(min(ends), max(ends))
-        case "/" | "//" if b.low > 0 or b.high < 0:
-            ends = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
-            if op == "//":
-                ends = [Fraction(e.__floor__()) for e in ends]
-            return Interval(min(ends), max(ends))
-        case "%" if b.low > 0:
-            return Interval(Fraction(0), b.high)
-        case _:
-            return ""
+def _sum(x: Fraction | None, y: Fraction | None) -> Fraction | None:
+    return None if x is None or y is None else x + y
 
 
-def _union(parts: list[Interval | str | None]) -> Interval | str | None:
-    ranges: list[Interval] = []
-    for part in parts:
-        if isinstance(part, str):
-            return part
-        if part is not None:
-            ranges.append(part)
-    if not ranges:
-        return None
-    total = ranges[0]
-    for part in ranges[1:]:
-        total = total.hull(part)
-    return total
+def _combine(op: ArithmeticOp, a: Range, b: Range) -> Range:
+    if op == "+":
+        return _sum(a[0], b[0]), _sum(a[1], b[1])
+    if op == "-":
+        return _sum(a[0], _minus(b[1])), _sum(a[1], _minus(b[0]))
+    if op == "%":
+        return (Fraction(0), b[1]) if b[0] is not None and b[0] > 0 else (None, None)
+    if a[0] is None or a[1] is None or b[0] is None or b[1] is None:
+        return None, None
+    if op == "*":
+        ends = [x * y for x in (a[0], a[1]) for y in (b[0], b[1])]
+        return min(ends), max(ends)
+    if not (b[0] > 0 or b[1] < 0):
+        return None, None
+    ends = [x / y for x in (a[0], a[1]) for y in (b[0], b[1])]
+    if op == "//":
+        ends = [Fraction(math.floor(e)) for e in ends]
+    return min(ends), max(ends)
+
+
+def _union(parts: list[Range | None]) -> Range | None:
+    found = [part for part in parts if part is not None]
+    return union(found) if found else None
 
 
 def whole(node: Expression) -> bool:
@@ -331,12 +350,16 @@ def whole(node: Expression) -> bool:
         case Column(kind=kind):
             return kind is Kind.INTEGER
         case Literal(value=value):
-            return value is None or isinstance(value, int)
+            return value is None or (isinstance(value, int) and not isinstance(value, bool))
         case Negate(operand=operand):
             return whole(operand)
         case Arithmetic(op=op, left=left, right=right):
             return op != "/" and whole(left) and whole(right)
         case Case(values=values, default=default):
             return all(map(whole, (*values, default)))
+        case Call(name="FLOOR" | "CEIL" | "SIGN" | "LENGTH" | "EXTRACT" | "DATE_DIFF" | "CAST_INTEGER"):
+            return True
+        case Call(name=name, arguments=arguments):
+            return FUNCTIONS[name].whole and all(map(whole, arguments))
         case _:
             return False

@@ -28,7 +28,7 @@ from typing import assert_never
 from hubbub.errors import PolicyError, QueryError
 from hubbub.noise import Grid
 from hubbub.tables.declare import EACH_ROW, Between, Neighbours, OneOf, PrivateTable, Scalar
-from hubbub.tables.expressions import Column, Expression, Interval, canonical, interval, whole
+from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span, whole
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Aggregate, Function, Key, Question
 
@@ -91,6 +91,14 @@ class Measurement:
     @property
     def high(self) -> int:
         return self.ceiling - self.centre
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A closed range of numbers, exact."""
+
+    low: Fraction
+    high: Fraction
 
 
 @dataclass(frozen=True)
@@ -323,19 +331,19 @@ def _exponent(bounds: Interval, *, whole_numbers: bool) -> int:
 
 
 def _interval_of(argument: Expression, table: PrivateTable) -> Interval:
-    bounds = interval(argument, table.columns)
-    match bounds:
-        case Interval():
-            return bounds
-        case None:
-            return Interval(Fraction(0), Fraction(0))
-        case "":
-            raise QueryError(
-                "the range of the summed expression does not follow from declared bounds (a division by something "
-                "that may be 0, or a remainder). Sum a column, or divide by a constant."
-            )
-        case name:
+    found = span(argument, table.columns)
+    if found is None:
+        return Interval(Fraction(0), Fraction(0))
+    low, high = found
+    if low is not None and high is not None:
+        return Interval(low, high)
+    for name in sorted(columns_of(argument)):
+        if None in (span(Column(name, Kind.NUMBER), table.columns) or ()):
             raise PolicyError(
                 f"the column {name} has no declared bounds, so one person could move the sum by any amount. "
                 f'Declare them: columns={{"{name}": hb.between(low, high)}}.'
             )
+    raise QueryError(
+        "the range of the summed expression does not follow from declared bounds (a division by something that may "
+        "be 0, say). Give it one: LEAST(GREATEST(..., low), high)."
+    )

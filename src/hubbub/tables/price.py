@@ -61,7 +61,7 @@ def make_price(plan: Plan, epsilon: Fraction) -> Price:
         if scale > MAX_SCALE:
             raise QueryError(
                 f"at this epsilon the noise would not fit 64-bit integers (scale {float(scale):.3g}, at most "
-                f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller max_groups, max_rows or bounds."
+                f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller limits or bounds."
             )
         noise = DiscreteLaplaceNoise(scale)
         parts.append(Priced(measurement, bound, share, noise))

@@ -1,0 +1,157 @@
+"""Row functions in SQL: how each is written by people, and how each is written for DuckDB so that no row can raise.
+
+`TRY(...)` gives NULL where a row has no answer; numbers are doubles, and what is not finite is made NULL around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sqlglot import exp
+
+__all__ = ["READ", "WRITE", "cast_name", "named"]
+
+UNITS: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
+
+Arguments = list[exp.Expr]
+
+
+def _plain(*names: str) -> Callable[[exp.Expr], Arguments]:
+    """The arguments under these names, lists spread out, missing ones left out."""
+
+    def read(node: exp.Expr) -> Arguments:
+        found: Arguments = []
+        for name in names:
+            value = node.args.get(name)
+            if isinstance(value, list):
+                found += value
+            elif isinstance(value, exp.Expr):
+                found.append(value)
+        return found
+
+    return read
+
+
+def _unit(node: exp.Expr, name: str = "unit") -> exp.Expr:
+    value = node.args.get(name)
+    return exp.Literal.string(value.name.upper() if isinstance(value, exp.Expr) else "DAY")
+
+
+READ: Final[dict[type[exp.Expr], tuple[str, Callable[[exp.Expr], Arguments]]]] = {
+    exp.Abs: ("ABS", _plain("this")),
+    exp.Sign: ("SIGN", _plain("this")),
+    exp.Floor: ("FLOOR", _plain("this", "decimals")),
+    exp.Ceil: ("CEIL", _plain("this", "decimals")),
+    exp.Round: ("ROUND", _plain("this", "decimals")),
+    exp.Sqrt: ("SQRT", _plain("this")),
+    exp.Exp: ("EXP", _plain("this")),
+    exp.Ln: ("LN", _plain("this")),
+    exp.Least: ("LEAST", _plain("this", "expressions")),
+    exp.Greatest: ("GREATEST", _plain("this", "expressions")),
+    exp.Coalesce: ("COALESCE", _plain("this", "expressions")),
+    exp.Nullif: ("NULLIF", _plain("this", "expression")),
+    exp.Lower: ("LOWER", _plain("this")),
+    exp.Upper: ("UPPER", _plain("this")),
+    exp.Reverse: ("REVERSE", _plain("this")),
+    exp.Length: ("LENGTH", _plain("this")),
+    exp.Substring: ("SUBSTR", _plain("this", "start", "length")),
+    exp.Left: ("LEFT", _plain("this", "expression")),
+    exp.Right: ("RIGHT", _plain("this", "expression")),
+    exp.Replace: ("REPLACE", _plain("this", "expression", "replacement")),
+    exp.DPipe: ("CONCAT", _plain("this", "expression")),
+    exp.StartsWith: ("STARTS_WITH", _plain("this", "expression")),
+    exp.EndsWith: ("ENDS_WITH", _plain("this", "expression")),
+    exp.Contains: ("CONTAINS", _plain("this", "expression")),
+    exp.TimestampTrunc: ("DATE_TRUNC", lambda n: [_unit(n), n.this]),
+    exp.DateTrunc: ("DATE_TRUNC", lambda n: [_unit(n), n.this]),
+    exp.Extract: ("EXTRACT", lambda n: [exp.Literal.string(n.name.upper()), n.expression]),
+    exp.DateDiff: ("DATE_DIFF", lambda n: [_unit(n), n.expression, n.this]),
+    **{
+        node: ("EXTRACT", lambda n, part=part: [exp.Literal.string(part), n.this])  # type: ignore[misc]
+        for node, part in (
+            (exp.Year, "YEAR"),
+            (exp.Quarter, "QUARTER"),
+            (exp.Month, "MONTH"),
+            (exp.Week, "WEEK"),
+            (exp.Day, "DAY"),
+            (exp.DayOfMonth, "DAY"),
+            (exp.DayOfWeek, "DOW"),
+            (exp.DayOfYear, "DOY"),
+            (exp.Hour, "HOUR"),
+            (exp.Minute, "MINUTE"),
+            (exp.Second, "SECOND"),
+        )
+    },
+}
+"""How sqlglot's nodes are read: the function's name, and its arguments in order."""
+
+_ANONYMOUS: Final = {"DATE_PART": "EXTRACT", "DATEPART": "EXTRACT"}
+
+
+def named(node: exp.Expr) -> tuple[str, Arguments] | None:
+    """The function and the arguments of a call, or None for one that is not on the list."""
+    kind = type(node)
+    if kind in READ:
+        name, arguments = READ[kind]
+        return name, arguments(node)
+    if isinstance(node, exp.Trim) and node.args.get("expression") is None:
+        return {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position")), "TRIM"), [node.this]
+    if isinstance(node, exp.Log) and isinstance(node.args.get("expression"), exp.Expr) and node.name == "10":
+        return "LOG10", [node.expression]
+    if isinstance(node, exp.Log) and node.args.get("expression") is None:
+        return "LOG10", [node.this]
+    if isinstance(node, exp.Anonymous) and str(node.this).upper() in _ANONYMOUS:
+        part, *rest = node.expressions or [exp.Null()]
+        return "EXTRACT", [exp.Literal.string(part.name.upper()), *rest]
+    return None
+
+
+_CASTS: Final = {
+    "INTEGER": ("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128"),
+    "NUMBER": ("FLOAT", "DOUBLE", "DECIMAL"),
+    "TEXT": ("TEXT", "VARCHAR", "CHAR"),
+    "BOOLEAN": ("BOOLEAN",),
+    "DATE": ("DATE",),
+    "TIMESTAMP": ("TIMESTAMP", "DATETIME"),
+}
+
+
+def cast_name(target: exp.Expr) -> str | None:
+    """The function that casts to an SQL type, or None for a type that is not on the list."""
+    word = target.this.name if hasattr(target.this, "name") else str(target.this)
+    return next((f"CAST_{kind}" for kind, words in _CASTS.items() if word in words), None)
+
+
+def _call(name: str) -> Callable[[Sequence[str]], str]:
+    return lambda a: f"{name}({', '.join(a)})"
+
+
+def _tried(name: str) -> Callable[[Sequence[str]], str]:
+    return lambda a: f"TRY({name}({', '.join(a)}))"
+
+
+def _try_cast(target: str) -> Callable[[Sequence[str]], str]:
+    return lambda a: f"TRY_CAST({a[0]} AS {target})"
+
+
+WRITE: Final[dict[str, Callable[[Sequence[str]], str]]] = {
+    **{name: _call(name.lower()) for name in ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10")},
+    **{name: _call(name.lower()) for name in ("LEAST", "GREATEST", "COALESCE", "LOWER", "UPPER", "TRIM", "LTRIM")},
+    **{name: _call(name.lower()) for name in ("RTRIM", "REVERSE", "STARTS_WITH", "ENDS_WITH", "CONTAINS", "REPLACE")},
+    **{name: _tried(name.lower()) for name in ("LEFT", "RIGHT", "DATE_DIFF")},
+    "SIGN": lambda a: f"CAST(sign({a[0]}) AS DOUBLE)",
+    "NULLIF": lambda a: f"(CASE WHEN {a[0]} = {a[1]} THEN NULL ELSE {a[0]} END)",
+    "LENGTH": lambda a: f"CAST(length({a[0]}) AS BIGINT)",
+    "SUBSTR": _tried("substring"),
+    "CONCAT": lambda a: f"({' || '.join(a)})",
+    "DATE_TRUNC": _tried("date_trunc"),
+    "EXTRACT": lambda a: f"CAST(TRY(date_part({a[0]}, {a[1]})) AS BIGINT)",
+    "CAST_INTEGER": _try_cast("BIGINT"),
+    "CAST_NUMBER": _try_cast("DOUBLE"),
+    "CAST_TEXT": _try_cast("VARCHAR"),
+    "CAST_BOOLEAN": _try_cast("BOOLEAN"),
+    "CAST_DATE": _try_cast("DATE"),
+    "CAST_TIMESTAMP": _try_cast("TIMESTAMP"),
+}
+"""How each function is written for DuckDB, from the texts of its arguments."""

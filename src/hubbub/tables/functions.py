@@ -1,0 +1,194 @@
+"""The row functions a question may use: their arguments, their kind, and the range of their values.
+
+Every function is total: where mathematics has no answer (the logarithm of 0, a text that is no date) it is NULL.
+How each is written in an engine's dialect stands in `hubbub.sql.functions`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from hubbub.tables.kinds import NUMERIC, Kind
+
+__all__ = ["FUNCTIONS", "PARTS", "Function", "Range", "union"]
+
+Range = tuple[Fraction | None, Fraction | None]
+"""The least and the largest value; None where there is no end."""
+
+RangeRule = Callable[[list[Range]], Range]
+
+ANY: Final = frozenset(Kind)
+NUMBER: Final = NUMERIC | {Kind.NULL}
+TEXT: Final = frozenset({Kind.TEXT, Kind.NULL})
+TEMPORAL: Final = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NULL})
+UNKNOWN: Final[Range] = (None, None)
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function: what it takes, what it gives.
+
+    takes: the kinds of each argument; the last entry stands for all further ones where `more` is true.
+    least: how many arguments there must be at least. gives: its kind; None for the kind of its arguments.
+    constants: the positions that must be constants. span: the range of its value from those of its arguments.
+    """
+
+    takes: tuple[frozenset[Kind], ...]
+    gives: Kind | None
+    least: int = 0
+    more: bool = False
+    constants: frozenset[int] = frozenset()
+    span: RangeRule = lambda _: UNKNOWN
+    whole: bool = False
+
+
+def _ends(change: Callable[[Fraction], Fraction]) -> RangeRule:
+    """The rule of a function that never falls."""
+
+    def rule(spans: list[Range]) -> Range:
+        low, high = spans[0]
+        return (None if low is None else change(low), None if high is None else change(high))
+
+    return rule
+
+
+def _through_floats(function: Callable[[float], float], low: Fraction | None, high: Fraction | None) -> RangeRule:
+    """The rule of a rising function computed in floats: ends rounded outward; `low`, `high` hold whatever comes."""
+
+    def end(x: Fraction | None, fallback: Fraction | None, direction: float) -> Fraction | None:
+        if x is None:
+            return fallback
+        try:
+            value = function(float(x))
+        except (ValueError, OverflowError):
+            return fallback
+        for _ in range(4):
+            value = math.nextafter(value, direction)
+        return Fraction(value) if math.isfinite(value) else fallback
+
+    def rule(spans: list[Range]) -> Range:
+        return end(spans[0][0], low, -math.inf), end(spans[0][1], high, math.inf)
+
+    return rule
+
+
+def _absolute(spans: list[Range]) -> Range:
+    low, high = spans[0]
+    if low is None or high is None:
+        return Fraction(0), None
+    least = Fraction(0) if low <= 0 <= high else min(abs(low), abs(high))
+    return least, max(abs(low), abs(high))
+
+
+def union(spans: list[Range]) -> Range:
+    """The range of a value that is one of several; at least one."""
+    lows, highs = [s[0] for s in spans], [s[1] for s in spans]
+    return (
+        None if None in lows else min(x for x in lows if x is not None),
+        None if None in highs else max(x for x in highs if x is not None),
+    )
+
+
+def _least(spans: list[Range]) -> Range:
+    """LEAST leaves NULLs out, so its value is one of its arguments': at most each *constant*, and within the union."""
+    low, _ = union(spans)
+    constants = [s[1] for s in spans if s[0] is not None and s[0] == s[1]]
+    highs = [h for h in constants if h is not None]
+    return low, min(highs) if highs else union(spans)[1]
+
+
+def _greatest(spans: list[Range]) -> Range:
+    _, high = union(spans)
+    constants = [s[0] for s in spans if s[0] is not None and s[0] == s[1]]
+    lows = [x for x in constants if x is not None]
+    return max(lows) if lows else union(spans)[0], high
+
+
+def _fixed(low: int, high: int) -> RangeRule:
+    return lambda _: (Fraction(low), Fraction(high))
+
+
+def _first(spans: list[Range]) -> Range:
+    return spans[0]
+
+
+_number = (NUMBER,)
+_text = (TEXT,)
+_time = (TEMPORAL,)
+
+PARTS: Final[dict[str, RangeRule]] = {
+    "YEAR": lambda _: UNKNOWN,
+    "QUARTER": _fixed(1, 4),
+    "MONTH": _fixed(1, 12),
+    "WEEK": _fixed(1, 53),
+    "DAY": _fixed(1, 31),
+    "DOW": _fixed(0, 6),
+    "ISODOW": _fixed(1, 7),
+    "DOY": _fixed(1, 366),
+    "HOUR": _fixed(0, 23),
+    "MINUTE": _fixed(0, 59),
+    "SECOND": _fixed(0, 59),
+}
+"""What EXTRACT can take out of a date or time, and the values it can have."""
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    "ABS": Function(_number, Kind.NUMBER, 1, span=_absolute, whole=True),
+    "SIGN": Function(_number, Kind.NUMBER, 1, span=_fixed(-1, 1), whole=True),
+    "FLOOR": Function(_number, Kind.NUMBER, 1, span=_ends(lambda x: Fraction(math.floor(x))), whole=True),
+    "CEIL": Function(_number, Kind.NUMBER, 1, span=_ends(lambda x: Fraction(math.ceil(x))), whole=True),
+    "ROUND": Function(
+        (NUMBER, NUMBER),
+        Kind.NUMBER,
+        1,
+        constants=frozenset({1}),
+        span=lambda s: (
+            None if s[0][0] is None else Fraction(math.floor(s[0][0])) - 1,
+            None if s[0][1] is None else Fraction(math.ceil(s[0][1])) + 1,
+        ),
+    ),
+    "SQRT": Function(_number, Kind.NUMBER, 1, span=_through_floats(lambda x: math.sqrt(max(x, 0)), Fraction(0), None)),
+    "EXP": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.exp, Fraction(0), None)),
+    "LN": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.log, None, None)),
+    "LOG10": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.log10, None, None)),
+    "LEAST": Function((ANY,), None, 1, more=True, span=_least, whole=True),
+    "GREATEST": Function((ANY,), None, 1, more=True, span=_greatest, whole=True),
+    "COALESCE": Function((ANY,), None, 1, more=True, span=union, whole=True),
+    "NULLIF": Function((ANY, ANY), None, 2, span=_first),
+    "LOWER": Function(_text, Kind.TEXT, 1),
+    "UPPER": Function(_text, Kind.TEXT, 1),
+    "TRIM": Function(_text, Kind.TEXT, 1),
+    "LTRIM": Function(_text, Kind.TEXT, 1),
+    "RTRIM": Function(_text, Kind.TEXT, 1),
+    "REVERSE": Function(_text, Kind.TEXT, 1),
+    "LENGTH": Function(_text, Kind.INTEGER, 1, span=lambda _: (Fraction(0), None), whole=True),
+    "SUBSTR": Function((TEXT, NUMBER, NUMBER), Kind.TEXT, 2, constants=frozenset({1, 2})),
+    "LEFT": Function((TEXT, NUMBER), Kind.TEXT, 2, constants=frozenset({1})),
+    "RIGHT": Function((TEXT, NUMBER), Kind.TEXT, 2, constants=frozenset({1})),
+    "REPLACE": Function((TEXT, TEXT, TEXT), Kind.TEXT, 3, constants=frozenset({1, 2})),
+    "CONCAT": Function((TEXT,), Kind.TEXT, 1, more=True),
+    "STARTS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
+    "ENDS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
+    "CONTAINS": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
+    "DATE_TRUNC": Function((TEXT, TEMPORAL), None, 2, constants=frozenset({0})),
+    "EXTRACT": Function((TEXT, TEMPORAL), Kind.INTEGER, 2, constants=frozenset({0}), whole=True),
+    "DATE_DIFF": Function((TEXT, TEMPORAL, TEMPORAL), Kind.INTEGER, 3, constants=frozenset({0}), whole=True),
+    "CAST_INTEGER": Function(
+        (ANY,),
+        Kind.INTEGER,
+        1,
+        span=lambda s: (
+            None if s[0][0] is None else Fraction(math.floor(s[0][0])),
+            None if s[0][1] is None else Fraction(math.ceil(s[0][1])),
+        ),
+        whole=True,
+    ),
+    "CAST_NUMBER": Function((ANY,), Kind.NUMBER, 1, span=_first),
+    "CAST_TEXT": Function((ANY,), Kind.TEXT, 1),
+    "CAST_BOOLEAN": Function((ANY,), Kind.BOOLEAN, 1),
+    "CAST_DATE": Function((ANY,), Kind.DATE, 1),
+    "CAST_TIMESTAMP": Function((ANY,), Kind.TIMESTAMP, 1),
+}
