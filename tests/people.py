@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import hubbub as hb
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb import DuckDBEngine, image
 from hubbub.session import Session
 from hubbub.sql.parse import TableInfo, parse
 from hubbub.tables.declare import EachRow, PrivateTable
@@ -70,7 +70,7 @@ def engine(name: str, table: PrivateTable) -> Iterator[tuple[DuckDBEngine, Any]]
         def plan(sql: str) -> Plan:
             question = parse(sql, catalog)
             assert isinstance(question, Question)
-            return make_plan(question, table)
+            return make_plan(question, table, image)
 
         yield opened, plan
     finally:

@@ -40,6 +40,7 @@ wheres = st.sampled_from(
         "WHERE NOT (x IN (1, 50, 1e308) OR n IS NULL)",
         "WHERE CASE WHEN x < 0 THEN n > 5 ELSE ok END",
         "WHERE n * n * n > x - n",
+        "WHERE COALESCE(ward, 'none') <> LOWER(ward) OR ABS(n) > SQRT(x)",
     ]
 )
 measures = st.lists(
@@ -57,13 +58,18 @@ measures = st.lists(
             "SUM(must)",
             "AVG(must)",
             "COUNT(ward)",
+            "SUM(LEAST(GREATEST(x * n, -5), 5))",
+            "AVG(ROUND(x / 3, 1))",
+            "SUM(LEAST(LENGTH(ward), 4) + ABS(n))",
         ]
     ),
     min_size=1,
     max_size=3,
     unique=True,
 )
-groupings = st.sampled_from([(), ("ward",), ("ok",), ("ward", "ok")])
+groupings = st.sampled_from(
+    [(), ("ward",), ("ok",), ("ward", "ok"), ("UPPER(ward)", "x > 50"), ("n",), ("FLOOR(x / 25)", "ok"), ("n % 3",)]
+)
 limits = st.fixed_dictionaries(
     {
         "max_groups": st.integers(1, 4),

@@ -9,7 +9,8 @@ noisy count is 0 or less, the middle of the range.
 
 Intervals at level L hold the *bounded* truth (what the table says after each unit's contribution is bounded and
 clamped) with probability at least L: exact discrete Laplace quantiles for COUNT and SUM, Fieller's method for AVG
-(`hubbub.mechanisms.ratio`). They cover the noise, not what bounding left out.
+(`hubbub.mechanisms.ratio`). A column computed from others has the quantiles of what it would be for other draws of
+the known noise. They cover the noise, not what bounding left out.
 """
 
 from __future__ import annotations
@@ -20,19 +21,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
+from hubbub.engines.duckdb import arrow_type, locked_memory
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.ratio import ratio_interval
+from hubbub.sql.compile import choice_sql, computed_sql, expression_sql
 from hubbub.tables.declare import Scalar
-from hubbub.tables.kinds import Kind
+from hubbub.tables.expressions import Expression, columns_of
+from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.plan import Measurement
 from hubbub.tables.price import Price
 from hubbub.tables.question import Aggregate, Function, Key
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
 
-__all__ = ["Estimates", "Release", "arrow_type", "text_table"]
+__all__ = ["Chosen", "Estimates", "Release", "choose", "text_table"]
 
 Cell = Scalar
 
@@ -63,6 +69,19 @@ class Estimates:
         reach = float(self.price.part(parts[0]).noise.half_width(level) * parts[0].grid.step)
         return [(value - reach, value + reach) for value in self.values(aggregate)]
 
+    def redrawn(self, aggregate: Aggregate, noise: Mapping[Measurement, Any]) -> Any:
+        """The estimates less noise of other draws: an array of the noise's shape (draws by groups)."""
+        parts = self.price.plan.measurement_of(aggregate)
+        drawn = [np.array(self.noisy[m], np.float64) - noise[m] for m in parts]
+        step = float(parts[0].grid.step)
+        if aggregate.function is not Function.AVG:
+            return drawn[0] * step
+        total = parts[0]
+        middle = (total.low + total.high) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            offset = np.where(drawn[1] > 0, drawn[0] / drawn[1], middle)
+        return (total.centre + np.clip(offset, total.low, total.high)) * step
+
     def _mean(self, total: Measurement, count: Measurement, place: int) -> float:
         step, centre = total.grid.step, total.centre
         n, s = self.noisy[count][place], self.noisy[total][place]
@@ -84,6 +103,51 @@ class Estimates:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """What HAVING, ORDER BY and LIMIT leave: the places of the rows shown, and the computed columns of these rows."""
+
+    places: tuple[int, ...]
+    computed: tuple[tuple[Cell, ...], ...]
+
+
+def choose(estimates: Estimates) -> Chosen:
+    """Choose among released rows and compute with them, in a DuckDB that holds nothing else."""
+    plan = estimates.price.plan
+    if not plan.question.chooses:
+        return Chosen(tuple(range(plan.group_count)), ())
+    values = [pa.array(estimates.values(a), column_type(a)) for a in plan.question.aggregates]
+    with locked_memory({"released": _released(estimates, values, 1)}) as con:
+        rows = con.execute(choice_sql(plan.question)).fetchall()
+    columns = list(zip(*rows, strict=True)) if rows else [()] * (1 + len(computed_sql(plan.question)))
+    return Chosen(columns[0], tuple(columns[1:]))
+
+
+def simulate(estimates: Estimates, expression: Expression) -> Any:
+    """What a computed column would be for other draws of the noise: an array of groups by draws, NaN for NULL."""
+    plan = estimates.price.plan
+    draws = max(200, min(2_000, 2_000_000 // plan.group_count))
+    noise = {p.measurement: p.noise.sample((draws, plan.group_count)) for p in estimates.price.parts}
+    values = [pa.array(estimates.redrawn(a, noise).ravel()) for a in plan.question.aggregates]
+    with locked_memory({"released": _released(estimates, values, draws)}) as con:
+        sql = f"SELECT CAST({expression_sql(expression)} AS DOUBLE) AS e FROM released ORDER BY draw, place"
+        found = con.sql(sql).to_arrow_table().column(0).to_numpy()
+    return np.asarray(found, np.float64).reshape(draws, plan.group_count).T
+
+
+def _released(estimates: Estimates, values: Sequence[Any], draws: int) -> pa.Table:
+    """The table `released`: draw, place, keys k0, k1, ... and aggregates a0, a1, ..., draw by draw."""
+    plan = estimates.price.plan
+    groups = list(plan.groups())
+    columns: dict[str, Any] = {
+        "draw": np.repeat(np.arange(draws), len(groups)),
+        "place": np.tile(np.arange(len(groups)), draws),
+    }
+    for i, key in enumerate(plan.question.keys):
+        columns[f"k{i}"] = pa.array([g[i] for g in groups] * draws, column_type(key))
+    return pa.table(columns | {f"a{i}": array for i, array in enumerate(values)})
+
+
+@dataclass(frozen=True)
 class Release:
     """An answer. `columns` and `rows()` are the table; the rest says how good it is and what it cost.
 
@@ -97,8 +161,9 @@ class Release:
     charge_id: str
     receipt: Mapping[str, Any] = field(repr=False)
     _estimates: Estimates | None = field(repr=False)
-    _places: tuple[int, ...] = field(repr=False)
+    _chosen: Chosen = field(repr=False)
     _exact: Any = field(default=None, repr=False)
+    _simulated: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def epsilon(self) -> Fraction:
@@ -115,11 +180,9 @@ class Release:
 
     def to_arrow(self) -> pa.Table:
         """The answer as a pyarrow Table: counts int64, sums and means float64, keys in their declared type."""
-        import pyarrow as pa
-
         if self._exact is not None:
             return self._exact
-        arrays = [pa.array(v, arrow_type(w)) for v, w in zip(self._columns(), self._whats(), strict=True)]
+        arrays = [pa.array(v, column_type(w)) for v, w in zip(self._columns(), self._whats(), strict=True)]
         return pa.table(arrays, names=list(self.columns))
 
     def to_pandas(self) -> Any:
@@ -140,8 +203,6 @@ class Release:
 
         Raises ParameterError for a level outside (0, 1).
         """
-        import pyarrow as pa
-
         table = self.to_arrow()
         arrays, names = [], []
         for i, name in enumerate(self.columns):
@@ -192,7 +253,7 @@ class Release:
         )
 
     def __len__(self) -> int:
-        return len(self.to_arrow()) if self._exact is not None else len(self._places)
+        return len(self.to_arrow()) if self._exact is not None else len(self._chosen.places)
 
     def __str__(self) -> str:
         return text_table(self.columns, self.text_rows())
@@ -208,7 +269,7 @@ class Release:
                 shown.append([_label(v) for v in values])
         return list(zip(*shown, strict=True))
 
-    def _whats(self) -> Sequence[Key | Aggregate]:
+    def _whats(self) -> Sequence[Key | Aggregate | Expression]:
         if self._estimates is None:
             return ()
         return [output.what for output in self._estimates.price.plan.question.outputs]
@@ -218,40 +279,43 @@ class Release:
             return [column.to_pylist() for column in self._exact.columns]
         plan = self._estimates.price.plan
         groups = list(plan.groups())
+        places, computed = self._chosen.places, iter(self._chosen.computed)
         columns: list[list[Cell]] = []
         for what in self._whats():
             if isinstance(what, Key):
                 at = plan.question.keys.index(what)
-                columns.append([groups[place][at] for place in self._places])
-            else:
+                columns.append([groups[place][at] for place in places])
+            elif isinstance(what, Aggregate):
                 values = self._estimates.values(what)
-                columns.append([values[place] for place in self._places])
+                columns.append([values[place] for place in places])
+            else:
+                columns.append(list(next(computed)))
         return columns
 
     def _ends(self, i: int, level: float) -> list[tuple[float, float]] | None:
+        """The intervals of one column's estimates; None for a column that is exact."""
         if not 0 < level < 1:
             raise ParameterError(f"level={level!r}: a level lies between 0 and 1, such as 0.95.")
         what = self._whats()[i] if self._estimates else None
-        if self._estimates is None or not isinstance(what, Aggregate):
+        if self._estimates is None or what is None or isinstance(what, Key):
             return None
-        ends = self._estimates.intervals(what, level)
-        return [ends[place] for place in self._places]
+        if isinstance(what, Aggregate):
+            ends = self._estimates.intervals(what, level)
+            return [ends[place] for place in self._chosen.places]
+        if what.kind not in NUMERIC or not any(name.startswith("a") for name in columns_of(what)):
+            return None
+        if i not in self._simulated:
+            self._simulated[i] = simulate(self._estimates, what)
+        draws = self._simulated[i][list(self._chosen.places)]
+        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
-def arrow_type(what: Kind | Key | Aggregate) -> pa.DataType:
+def column_type(what: Key | Aggregate | Expression) -> pa.DataType:
     """The Arrow type of a released column; it depends on the question and the declared schema alone."""
-    import pyarrow as pa
-
     if isinstance(what, Aggregate):
-        return pa.float64() if what.function in (Function.SUM, Function.AVG) else pa.int64()
-    return {
-        Kind.INTEGER: pa.int64(),
-        Kind.NUMBER: pa.float64(),
-        Kind.TEXT: pa.string(),
-        Kind.BOOLEAN: pa.bool_(),
-        Kind.DATE: pa.date32(),
-        Kind.TIMESTAMP: pa.timestamp("us"),
-    }[what.kind if isinstance(what, Key) else what]
+        return arrow_type(Kind.NUMBER if what.function in (Function.SUM, Function.AVG) else Kind.INTEGER)
+    return arrow_type(Kind.NUMBER if what.kind is Kind.NULL else what.kind)
 
 
 def _held(value: Fraction, low: int, high: int) -> Fraction:

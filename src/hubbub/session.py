@@ -27,15 +27,14 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import pure_epsilon, to_json
 from hubbub.engines.contract import Exact
-from hubbub.engines.duckdb import DuckDBEngine, locked_memory, public_tables
+from hubbub.engines.duckdb import DuckDBEngine, image, public_tables
 from hubbub.errors import EngineError, InternalError, PolicyError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
 from hubbub.ledger.policy import PublicPolicy, TablePolicy, find_policy, load_policy
 from hubbub.ledger.store import Entry, Ledger, StoredRelease
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.ratio import two_laplace_half_width
-from hubbub.release import Estimates, Release, arrow_type, text_table
-from hubbub.sql.compile import choice_sql
+from hubbub.release import Chosen, Estimates, Release, choose, text_table
 from hubbub.sql.parse import PublicQuestion, TableInfo, parse
 from hubbub.tables.declare import (
     EACH_ROW,
@@ -50,7 +49,7 @@ from hubbub.tables.declare import (
 )
 from hubbub.tables.plan import Measurement, make_plan
 from hubbub.tables.price import Price, make_price
-from hubbub.tables.question import Aggregate, Function, Question
+from hubbub.tables.question import Aggregate, Function, Key, Question
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
@@ -60,10 +59,13 @@ __all__ = ["Check", "ColumnError", "Session"]
 
 @dataclass(frozen=True)
 class ColumnError:
-    """What `check` predicts for one column: the half-width of its 95 % interval, and under which assumption."""
+    """What `check` predicts for one column: the half-width of its 95 % interval, and under which assumption.
+
+    plus_minus is None for a column that is computed from others: its error depends on the answer.
+    """
 
     name: str
-    plus_minus: float
+    plus_minus: float | None
     unit_note: str = ""
 
 
@@ -94,7 +96,7 @@ class Check:
         return Fraction(0) if self.stored else self.epsilon
 
     def __str__(self) -> str:
-        rows = [(c.name, f"± {c.plus_minus:,.4g}", c.unit_note) for c in self.columns]
+        rows = [(c.name, "" if c.plus_minus is None else f"± {c.plus_minus:,.4g}", c.unit_note) for c in self.columns]
         lines = [text_table(("column", "95 % of answers within", ""), rows), ""]
         cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)
         left = decimal_text(self.left)
@@ -245,7 +247,7 @@ class Session:
         table = self._tables[question.table]
         if not isinstance(table, PrivateTable):
             raise InternalError("a private question on a public table")
-        price = make_price(make_plan(question, table), epsilon)
+        price = make_price(make_plan(question, table, image), epsilon)
         if pure_epsilon(price.event) != epsilon:
             raise InternalError("the noise that would be added does not cost what would be charged")
         return price
@@ -316,7 +318,7 @@ class Session:
             charge_id=stored.charge_id,
             receipt=receipt,
             _estimates=estimates,
-            _places=_choose(estimates),
+            _chosen=choose(estimates),
         )
 
     def _public(self, question: PublicQuestion) -> Release:
@@ -325,7 +327,9 @@ class Session:
             question.sql,
         )
         names = tuple(exact.column_names)
-        return Release(names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, (), exact)
+        return Release(
+            names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, Chosen((), ()), exact
+        )
 
 
 def _user() -> str:
@@ -362,30 +366,15 @@ def _open_ledger(ledger: str | Path | None, spaces: Mapping[str, Budget], *, cre
     return Ledger.in_memory(spaces)
 
 
-def _choose(estimates: Estimates) -> tuple[int, ...]:
-    """The places of the rows that HAVING, ORDER BY and LIMIT leave, in their order."""
-    import pyarrow as pa
-
-    plan = estimates.price.plan
-    question = plan.question
-    if not question.chooses:
-        return tuple(range(plan.group_count))
-    groups = list(plan.groups())
-    columns: dict[str, Any] = {"place": pa.array(range(len(groups)), pa.int64())}
-    for i, key in enumerate(question.keys):
-        columns[f"k{i}"] = pa.array([g[i] for g in groups], arrow_type(key.kind))
-    for i, aggregate in enumerate(question.aggregates):
-        columns[f"a{i}"] = pa.array(estimates.values(aggregate), arrow_type(aggregate))
-    with locked_memory({"released": pa.table(columns)}) as con:
-        return tuple(row[0] for row in con.execute(choice_sql(question)).fetchall())
-
-
 def _predicted(price: Price, assume_rows: int) -> list[ColumnError]:
     """The half-width of each estimate's 95 % interval, from scales alone."""
     found = []
     for output in price.plan.question.outputs:
         what = output.what
+        if isinstance(what, Key):
+            continue
         if not isinstance(what, Aggregate):
+            found.append(ColumnError(output.name, None, "follows from the other columns; the release has its interval"))
             continue
         parts = price.plan.measurement_of(what)
         step = float(parts[0].grid.step)

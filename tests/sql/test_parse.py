@@ -49,7 +49,7 @@ def test_every_part_of_a_question_is_read() -> None:
         "HAVING visits > 10 AND SUM(n) > 0 ORDER BY 2 DESC NULLS FIRST, ok LIMIT 5 OFFSET 2"
     )
     assert q.table == "visits"
-    assert q.keys == (Key("ward", Kind.TEXT), Key("ok", Kind.BOOLEAN))
+    assert q.keys == (Key(Column("ward", Kind.TEXT)), Key(Column("ok", Kind.BOOLEAN)))
     assert [o.name for o in q.outputs] == ["ward", "visits", "avg_age"]
     assert [a.function for a in q.aggregates] == [Function.COUNT_ROWS, Function.AVG, Function.SUM]
     assert (q.limit, q.offset) == (5, 2)
@@ -63,7 +63,7 @@ def test_every_part_of_a_question_is_read() -> None:
 
 @pytest.mark.parametrize("group", ["ward", "1", "w", "WARD", '"ward"', "visits.ward"])
 def test_a_group_can_be_named_in_every_usual_way(group: str) -> None:
-    assert read(f"SELECT ward AS w, COUNT(*) FROM visits GROUP BY {group}").keys == (Key("ward", Kind.TEXT),)
+    assert read(f"SELECT ward AS w, COUNT(*) FROM visits GROUP BY {group}").keys == (Key(Column("ward", Kind.TEXT)),)
 
 
 def test_constants_are_exact() -> None:
@@ -129,7 +129,10 @@ REFUSED = [
     ("WITH a AS (SELECT 1) SELECT COUNT(*) FROM visits", "WITH is not supported", "WITH"),
     ("SELECT COUNT(*) FROM visits WHERE age IN (SELECT 1)", "IN with a sub-query", None),
     ("SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1)", "sub-query is not supported", None),
-    ("SELECT SUM(age)/COUNT(*) FROM visits", "compute with the answer", None),
+    ("SELECT SUM(age)/n FROM visits", "neither in GROUP BY nor inside an aggregate", "n"),
+    ("SELECT age + 1, COUNT(*) FROM visits GROUP BY age - 1", "neither in GROUP BY", "age"),
+    ("SELECT COUNT(*) FROM visits GROUP BY NULL", "GROUP BY needs something that varies", None),
+    ("SELECT AVG(SUM(n)) FROM visits", "an aggregate or window cannot stand here", None),
     ("SELECT COUNT(*) FROM visits UNION SELECT COUNT(*) FROM visits", "UNION is not supported", "UNION"),
     ("SELECT COUNT(*) FROM visits QUALIFY 1", "QUALIFY is not supported", "QUALIFY"),
     ("SELECT COUNT(*) FROM visits USING SAMPLE 10%", "SAMPLE is not supported", "SAMPLE"),
@@ -151,7 +154,6 @@ REFUSED = [
     ("SELECT COUNT(*) FROM visits LIMIT -1", "LIMIT takes a whole number", None),
     ("SELECT COUNT(*) FROM visits GROUP BY ROLLUP(ward)", "not supported", None),
     ("SELECT COUNT(*) FROM visits GROUP BY ALL", "GROUP BY ALL is not supported", "ALL"),
-    ("SELECT UPPER(ward), COUNT(*) FROM visits GROUP BY 1", "grouping by an expression", "UPPER(ward"),
     ("SELECT COUNT(*) FROM visits ORDER BY 3", "the answer has 1 columns", "3"),
     ("SELECT COUNT(*) FROM visits ORDER BY age", "neither in GROUP BY", "age"),
     (r"SELECT COUNT(*) FROM visits WHERE ward LIKE 'a\' ESCAPE '\'", "ends with its escape character", None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fractions import Fraction
+from typing import NoReturn
 
 import pytest
 
@@ -12,8 +13,9 @@ from hubbub.accounting import pure_epsilon
 from hubbub.noise import Grid
 from hubbub.tables.declare import Neighbours, PrivateTable
 from hubbub.tables.expressions import Arithmetic, Case, Column, Compare, Literal
+from hubbub.tables.groups import fitted
 from hubbub.tables.kinds import Kind
-from hubbub.tables.plan import Bounds, Counting, Plan, fitted, make_plan, sensitivity
+from hubbub.tables.plan import Bounds, Counting, Plan, make_plan, sensitivity
 from hubbub.tables.price import make_price
 from hubbub.tables.question import Aggregate, Function, Key, Output, Question
 
@@ -24,7 +26,7 @@ def question(*aggregates: Aggregate, keys: tuple[str, ...] = ()) -> Question:
     return Question(
         table="t",
         where=None,
-        keys=tuple(Key(k, Kind.TEXT) for k in keys),
+        keys=tuple(Key(Column(k, Kind.NUMBER if k == "age" else Kind.TEXT)) for k in keys),
         aggregates=aggregates,
         outputs=tuple(Output(f"x{i}", a) for i, a in enumerate(aggregates)),
     )
@@ -60,8 +62,12 @@ def test_the_formula_is_the_brute_force_maximum(
     assert sensitivity(bounds, low, high, groups, neighbours) == brute_force(bounds, low, high, groups, neighbours)
 
 
+def nothing_computed(*_: object) -> NoReturn:
+    raise AssertionError("no key here is an expression")
+
+
 def plan(*aggregates: Aggregate, keys: tuple[str, ...] = (), **changes: object) -> Plan:
-    return make_plan(question(*aggregates, keys=keys), declared(**changes))
+    return make_plan(question(*aggregates, keys=keys), declared(**changes), nothing_computed)
 
 
 def test_counts_move_by_groups_times_rows() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.sources import (
@@ -30,13 +31,14 @@ from hubbub.engines.sources import (
     source_of,
 )
 from hubbub.errors import EngineError, PolicyError, QueryError
-from hubbub.sql.compile import aggregate_sql, quote
+from hubbub.sql.compile import aggregate_sql, image_sql, quote
 from hubbub.sql.parse import did_you_mean, find_name
-from hubbub.tables.declare import Between, Declaration, EachRow, OneOf, PrivateTable, PublicTable
+from hubbub.tables.declare import Between, Declaration, EachRow, OneOf, PrivateTable, PublicTable, Scalar
+from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 
-__all__ = ["DuckDBEngine", "describe", "locked_memory", "public_tables"]
+__all__ = ["DuckDBEngine", "arrow_type", "describe", "image", "locked_memory", "public_tables"]
 
 _SHUT: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
@@ -402,3 +404,26 @@ def public_tables(tables: Mapping[str, PublicTable], sql: str) -> Any:
             return con.sql(sql).to_arrow_table()
         except duckdb.Error as error:
             raise QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}") from None
+
+
+def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) -> list[Scalar]:
+    """The value of an expression for every combination of declared values, the last column fastest."""
+    tables = {
+        f"values{i}": pa.table({"place": range(len(values)), "value": pa.array(values, arrow_type(column.kind))})
+        for i, (column, values) in enumerate(columns.items())
+    }
+    with locked_memory(tables) as con:
+        rows = con.execute(image_sql(expression, list(columns))).fetchall()
+    return [row[0] for row in rows]
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    """The Arrow type that holds values of a kind."""
+    return {
+        Kind.INTEGER: pa.int64(),
+        Kind.NUMBER: pa.float64(),
+        Kind.TEXT: pa.string(),
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.DATE: pa.date32(),
+        Kind.TIMESTAMP: pa.timestamp("us"),
+    }[kind]

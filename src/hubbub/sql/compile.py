@@ -20,7 +20,7 @@ answer by that unit's bounded part alone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import assert_never
 
@@ -46,9 +46,9 @@ from hubbub.tables.expressions import (
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.plan import Counting, Measurement, Plan
-from hubbub.tables.question import Question
+from hubbub.tables.question import Aggregate, Key, Question
 
-__all__ = ["aggregate_sql", "choice_sql", "expression_sql", "quote"]
+__all__ = ["aggregate_sql", "choice_sql", "computed_sql", "expression_sql", "image_sql", "quote"]
 
 
 MAX_EXPRESSION = 200_000
@@ -263,9 +263,10 @@ Stage = tuple[str, str]
 
 def _owned(plan: Plan, source: str, columns: Mapping[str, str], unit: str | None) -> Iterator[Stage]:
     question = plan.question
-    needed = {k.column for k in question.keys}
-    for expression in (question.where, *(m.argument for m in plan.measurements)):
-        needed |= columns_of(expression) if expression is not None else set()
+    needed: frozenset[str] = frozenset()
+    keys = [k.expression for k in question.keys]
+    for expression in (question.where, *keys, *(m.argument for m in plan.measurements)):
+        needed |= columns_of(expression) if expression is not None else frozenset()
     # Names of ours (c0, c1, ...): a user's column can never meet a name that this text uses.
     names = {name: f"c{i}" for i, name in enumerate(sorted(needed))}
     owner = [f"{unit} AS unit"] if unit is not None else []
@@ -280,11 +281,16 @@ def _owned(plan: Plan, source: str, columns: Mapping[str, str], unit: str | None
     keep = f"\n  WHERE {' AND '.join(conditions)}" if conditions else ""
     values = {i: m for i, m in enumerate(plan.measurements) if m.argument is not None}
     parts = ["unit"] if unit is not None else []
-    parts += [f"{names[k.column]} AS k{i}" for i, k in enumerate(question.keys)]
+    parts += [f"{_key(k, sql)} AS k{i}" for i, k in enumerate(question.keys)]
     parts += [f"{_steps(m, sql)} AS x{i}" for i, m in values.items()]
     yield "filtered", f"  SELECT {', '.join(parts) or '1 AS one'}\n  FROM scanned{keep}"
     clamped = "".join(f", {_clamped(f'x{i}', m)} AS v{i}" for i, m in values.items())
     yield "owned", f"  SELECT *{clamped}\n  FROM filtered"
+
+
+def _key(key: Key, sql: Callable[[Expression], str]) -> str:
+    text = sql(key.expression)
+    return text if key.kind is key.expression.kind else f"TRY_CAST({text} AS {_TYPES[key.kind]})"
 
 
 def _renamed(node: Expression, names: Mapping[str, str]) -> Expression:
@@ -374,10 +380,11 @@ def _bounded(i: int, measurement: Measurement, rows: int) -> str:
 
 
 def choice_sql(question: Question) -> str:
-    """The part above the aggregate: which rows of the table `released` are shown, and in which order.
+    """The part above the aggregate: which rows of the table `released` are shown, in which order, and what is
+    computed from them.
 
     `released` has a column `place` beside the keys and aggregates; ties are broken by it, so that the order of an
-    answer is a function of the released values alone.
+    answer is a function of the released values alone. The result has `place`, then each computed column.
     """
     having = f" WHERE {expression_sql(question.having)}" if question.having is not None else ""
     terms = [
@@ -386,4 +393,23 @@ def choice_sql(question: Question) -> str:
     ]
     limit = f" LIMIT {question.limit}" if question.limit is not None else ""
     offset = f" OFFSET {question.offset}" if question.offset else ""
-    return f"SELECT place FROM released{having} ORDER BY {', '.join([*terms, 'place'])}{limit}{offset}"
+    columns = ", ".join(["place", *computed_sql(question)])
+    return f"SELECT {columns} FROM released{having} ORDER BY {', '.join([*terms, 'place'])}{limit}{offset}"
+
+
+def computed_sql(question: Question) -> list[str]:
+    """The computed columns of an answer, as expressions over the table `released`."""
+    return [expression_sql(o.what) for o in question.outputs if not isinstance(o.what, Key | Aggregate)]
+
+
+def image_sql(expression: Expression, columns: Sequence[Column]) -> str:
+    """An expression's value for each row of the product of the tables `values0`, `values1`, ..., one for each column.
+
+    Each has the columns `place` and `value`; the result is in the order of the places, the last table fastest.
+    """
+    names = {column.name: f"c{i}" for i, column in enumerate(columns)}
+    fields = ", ".join(f"values{i}.value AS c{i}, values{i}.place AS p{i}" for i in range(len(columns)))
+    tables = ", ".join(f"values{i}" for i in range(len(columns)))
+    order = ", ".join(f"p{i}" for i in range(len(columns)))
+    text = _key(Key(expression), lambda node: expression_sql(_renamed(node, names)))
+    return f"SELECT {text} FROM (SELECT {fields} FROM {tables}) ORDER BY {order}"

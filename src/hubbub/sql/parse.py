@@ -188,6 +188,7 @@ class _Reader:
     keys: list[Key] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
+    _rows: ExpressionReader = field(init=False)
 
     def refuse(self, message: str, node: exp.Expr | None, word: str | None = None) -> QueryError:
         return refuse(message, self.text, node, word=word)
@@ -197,13 +198,18 @@ class _Reader:
             raise self.refuse(f"{node.key.upper()} is not supported; ask one SELECT.", node, word=node.key)
         self._clauses(node)
         self._from(node)
-        rows = ExpressionReader(self.text, self._row_column, self._no_aggregate)
+        rows = self._rows = ExpressionReader(self.text, self._row_column, self._no_aggregate)
         where = node.args.get("where")
         condition = rows.condition(where.this, "WHERE") if where else None
-        self._group_by(node)
+        self._group_by(node, rows)
+
+        def aggregate(item: exp.Expr) -> Expression:
+            return self._released(self._aggregate(item, rows))
+
+        above = ExpressionReader(self.text, lambda n: self._released(self._key_named(n)), aggregate, self._key_of)
         for item in node.expressions:
-            self._output(item, rows)
-        answer = ExpressionReader(self.text, self._released_column, lambda n: self._released(self._aggregate(n, rows)))
+            self._output(item, above)
+        answer = ExpressionReader(self.text, self._released_column, aggregate, self._key_of)
         having = node.args.get("having")
         released_condition = answer.condition(having.this, "HAVING") if having else None
         order = tuple(self._order(term, answer) for term in (node.args.get("order") or exp.Order()).expressions)
@@ -275,7 +281,7 @@ class _Reader:
     def _no_aggregate(self, node: exp.Expr) -> Expression:
         raise self.refuse("an aggregate or window cannot stand here; conditions on answers go into HAVING.", node)
 
-    def _group_by(self, node: exp.Expr) -> None:
+    def _group_by(self, node: exp.Expr, rows: ExpressionReader) -> None:
         group = node.args.get("group")
         if group is None:
             return
@@ -283,14 +289,14 @@ class _Reader:
             if value and name != "expressions":
                 raise self.refuse(f"GROUP BY {name.upper()} is not supported; name the columns.", group, word=name)
         for term in group.expressions:
-            column = self._group_column(term, node)
-            read = self._row_column(column)
-            key = Key(read.name, read.kind)
+            key = Key(rows.read(self._group_term(term, node)))
+            if key.kind is Kind.NULL:
+                raise self.refuse("GROUP BY needs something that varies; this is NULL.", term)
             if key not in self.keys:
                 self.keys.append(key)
 
-    def _group_column(self, term: exp.Expr, select: exp.Expr) -> exp.Column:
-        """The column a term of GROUP BY names: itself, by position, or by its alias in SELECT."""
+    def _group_term(self, term: exp.Expr, select: exp.Expr) -> exp.Expr:
+        """What a term of GROUP BY names: itself, or a column of SELECT by position or alias."""
         if isinstance(term, exp.Literal) and not term.is_string and str(term.this).isdigit():
             place = int(term.this)
             if not 1 <= place <= len(select.expressions):
@@ -299,36 +305,17 @@ class _Reader:
         elif isinstance(term, exp.Column) and find_name(term.name, self.info.columns) is None:
             named = [i for i in select.expressions if isinstance(i, exp.Alias) and i.alias.lower() == term.name.lower()]
             term = named[0] if named else term
-        if isinstance(term, exp.Alias):
-            term = term.this
-        if isinstance(term, exp.Column):
-            return term
-        raise self.refuse(
-            "GROUP BY takes columns with declared values; grouping by an expression is not supported.", term
-        )
+        return term.this if isinstance(term, exp.Alias) else term
 
-    def _output(self, item: exp.Expr, rows: ExpressionReader) -> None:
+    def _output(self, item: exp.Expr, answer: ExpressionReader) -> None:
         inner = item.this if isinstance(item, exp.Alias) else item
         while isinstance(inner, exp.Paren):
             inner = inner.this
-        what: Key | Aggregate
         if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star)):
             raise self.refuse("'*' would show rows of people; ask for aggregates such as COUNT(*).", inner, word="*")
-        if isinstance(inner, exp.Column):
-            what = self._key_named(inner)
-            default = what.column
-        elif isinstance(inner, exp.AggFunc | exp.Window | exp.Filter | exp.Distinct):
-            what = self._aggregate(inner, rows)
-            default = _default_name(what)
-        else:
-            rows_or_aggregates = next(inner.find_all(exp.AggFunc), None)
-            hint = (
-                "select the aggregates themselves and compute with the answer"
-                if rows_or_aggregates
-                else "a column of the answer is a column of GROUP BY, or COUNT, SUM or AVG"
-            )
-            raise self.refuse(f"this expression is not supported in SELECT; {hint}.", inner)
-        name = item.alias if isinstance(item, exp.Alias) else default
+        read = answer.read(inner)
+        what = self._meaning(read)
+        name = item.alias if isinstance(item, exp.Alias) else _default_name(what)
         taken = {o.name.lower() for o in self.outputs}
         if name.lower() in taken and isinstance(item, exp.Alias):
             raise self.refuse(f"two columns of the answer are named {name!r}.", item)
@@ -337,12 +324,29 @@ class _Reader:
             unique, i = f"{name}_{i}", i + 1
         self.outputs.append(Output(unique, what))
 
+    def _meaning(self, read: Expression) -> Key | Aggregate | Expression:
+        """A released column as the key or aggregate it holds; anything else as it is."""
+        if isinstance(read, Column):
+            return self.keys[int(read.name[1:])] if read.name[0] == "k" else self.aggregates[int(read.name[1:])]
+        return read
+
+    def _key_of(self, node: exp.Expr) -> Column | None:
+        """The released column of a piece of SQL that stands in GROUP BY, word for word or not."""
+        if not any(not isinstance(key.expression, Column) for key in self.keys) or isinstance(node, exp.Column):
+            return None
+        if next(node.find_all(exp.AggFunc, exp.Window), None) is not None:
+            return None
+        try:
+            read = Key(self._rows.read(node))
+        except QueryError:
+            return None
+        return self._released(read) if read in self.keys else None
+
     def _key_named(self, node: exp.Column) -> Key:
-        read = self._row_column(node)
-        key = Key(read.name, read.kind)
+        key = Key(self._row_column(node))
         if key not in self.keys:
             raise self.refuse(
-                f"the column {key.column!r} is neither in GROUP BY nor inside an aggregate; rows of people are "
+                f"the column {node.name!r} is neither in GROUP BY nor inside an aggregate; rows of people are "
                 "never shown.",
                 node,
             )
@@ -396,10 +400,13 @@ class _Reader:
         kind = Kind.NUMBER if what.function in (Function.SUM, Function.AVG) else Kind.INTEGER
         return Column(f"a{self.aggregates.index(what)}", kind)
 
-    def _released_column(self, node: exp.Column) -> Column:
+    def _released_column(self, node: exp.Column) -> Expression:
         """A column above the aggregate: a name of the answer first, then a key."""
         named = [o for o in self.outputs if o.name.lower() == node.name.lower()] if not node.table else []
-        return self._released(named[0].what if named else self._key_named(node))
+        if not named:
+            return self._released(self._key_named(node))
+        what = named[0].what
+        return self._released(what) if isinstance(what, Key | Aggregate) else what
 
     def _order(self, term: exp.Expr, answer: ExpressionReader) -> Order:
         by = term.this
@@ -407,7 +414,8 @@ class _Reader:
             place = int(by.this)
             if not 1 <= place <= len(self.outputs):
                 raise self.refuse(f"ORDER BY {place}: the answer has {len(self.outputs)} columns.", by)
-            read: Expression = self._released(self.outputs[place - 1].what)
+            what = self.outputs[place - 1].what
+            read: Expression = self._released(what) if isinstance(what, Key | Aggregate) else what
         else:
             read = answer.read(by)
         return Order(read, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
@@ -422,12 +430,16 @@ class _Reader:
         raise self.refuse(f"{name.upper()} takes a whole number.", clause, word=name)
 
 
-def _default_name(aggregate: Aggregate) -> str:
+def _default_name(what: Key | Aggregate | Expression) -> str:
+    if isinstance(what, Key):
+        return what.expression.name if isinstance(what.expression, Column) else "key"
+    if not isinstance(what, Aggregate):
+        return "value"
     word = {
         Function.COUNT_ROWS: "count",
         Function.COUNT_VALUES: "count",
         Function.COUNT_UNITS: "units",
         Function.SUM: "sum",
         Function.AVG: "avg",
-    }[aggregate.function]
-    return f"{word}_{aggregate.argument.name}" if isinstance(aggregate.argument, Column) else word
+    }[what.function]
+    return f"{word}_{what.argument.name}" if isinstance(what.argument, Column) else word

@@ -99,11 +99,13 @@ class ExpressionReader:
 
     column: turns a column (or, above the aggregate, a key or an alias) into an expression.
     aggregate: turns an aggregate into an expression, or refuses it.
+    known: an expression that a whole piece of SQL stands for (a term of GROUP BY), tried first; None for no such.
     """
 
     text: str
     column: Callable[[exp.Column], Expression]
     aggregate: Callable[[exp.Expr], Expression]
+    known: Callable[[exp.Expr], Expression | None] = lambda _: None
     depth: list[None] = field(default_factory=list)
 
     def refuse(self, message: str, node: exp.Expr) -> QueryError:
@@ -134,7 +136,8 @@ class ExpressionReader:
         try:
             if len(self.depth) > MAX_DEPTH:
                 raise QueryError(f"the expression is nested more than {MAX_DEPTH} deep; write it flatter.")
-            return self._read(node)
+            stands_for = self.known(node)
+            return self._read(node) if stands_for is None else stands_for
         finally:
             self.depth.pop()
 
@@ -233,7 +236,9 @@ class ExpressionReader:
             return self._temporal(str(node.this.this), wanted, node)
         operand = self.read(node.this)
         if target is None or ((target, operand.kind) not in _CASTABLE and operand.kind is not Kind.NULL):
-            raise self.refuse(f"a cast of {_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported.", node)
+            raise self.refuse(
+                f"a cast of {_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported.", node
+            )
         return operand if target == _SAME.get(operand.kind) else Call(target, (operand,))
 
     def _if(self, node: exp.Expr) -> Expression:

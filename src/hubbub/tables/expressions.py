@@ -41,6 +41,7 @@ __all__ = [
     "Not",
     "canonical",
     "children",
+    "columns_in",
     "columns_of",
     "common_kind",
     "comparable",
@@ -243,6 +244,13 @@ def columns_of(node: Expression) -> frozenset[str]:
     if isinstance(node, Column):
         return frozenset({node.name})
     return frozenset().union(*map(columns_of, children(node)))
+
+
+def columns_in(node: Expression) -> tuple[Column, ...]:
+    """The columns an expression reads, each once, in the order in which it names them."""
+    if isinstance(node, Column):
+        return (node,)
+    return tuple(dict.fromkeys(column for child in children(node) for column in columns_in(child)))
 
 
 def comparable(left: Kind, right: Kind) -> bool:

@@ -15,8 +15,6 @@ Both are exact: some table reaches them. A whole question without groups is the 
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import itertools
 import json
 import math
@@ -27,10 +25,11 @@ from typing import assert_never
 
 from hubbub.errors import PolicyError, QueryError
 from hubbub.noise import Grid
-from hubbub.tables.declare import EACH_ROW, Between, Neighbours, OneOf, PrivateTable, Scalar
+from hubbub.tables.declare import EACH_ROW, Between, Neighbours, PrivateTable, Scalar
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span, whole
+from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Aggregate, Function, Key, Question
+from hubbub.tables.question import Aggregate, Function, Question
 
 __all__ = ["GRID_BITS", "Bounds", "Counting", "Measurement", "Plan", "make_plan", "sensitivity"]
 
@@ -154,7 +153,7 @@ class Plan:
             {
                 "table": q.table,
                 "where": None if q.where is None else canonical(q.where),
-                "keys": [k.column for k in q.keys],
+                "keys": [canonical(k.expression) for k in q.keys],
                 "domains": [[[type(v).__name__, str(v)] for v in d] for d in self.domains],
                 "bounds": [self.bounds.groups, self.bounds.rows],
                 "neighbours": self.neighbours,
@@ -181,13 +180,13 @@ def sensitivity(bounds: Bounds, low: int, high: int, groups: int, neighbours: Ne
     return bounds.rows * (shared * (high - low) + 2 * (c - shared) * most)
 
 
-def make_plan(question: Question, table: PrivateTable) -> Plan:
-    """Plan a question on a declared table.
+def make_plan(question: Question, table: PrivateTable, evaluate: Evaluate) -> Plan:
+    """Plan a question on a declared table. `evaluate` computes the groups of a key that is an expression.
 
     Raises PolicyError where a declaration is missing (a limit, bounds, values), QueryError where the question has
     no private answer.
     """
-    domains = tuple(_domain(key, table) for key in question.keys)
+    domains = tuple(domain(key, table.columns, evaluate) for key in question.keys)
     if math.prod(map(len, domains)) > MAX_GROUPS_OF_ANSWER:
         raise QueryError(
             f"the answer would have {math.prod(map(len, domains)):,} groups; at most {MAX_GROUPS_OF_ANSWER:,} are "
@@ -199,47 +198,6 @@ def make_plan(question: Question, table: PrivateTable) -> Plan:
     each_row = table.unit is EACH_ROW
     bounds = Bounds(1, 1) if each_row else _bounds(question, table, measurements)
     return Plan(question, table, each_row, bounds, domains, measurements)
-
-
-def _domain(key: Key, table: PrivateTable) -> tuple[Scalar, ...]:
-    declared = table.columns.get(key.column)
-    if isinstance(declared, OneOf):
-        return tuple(fitted(value, key.kind, key.column) for value in declared.values)
-    found = f"it is declared as {declared!r}" if declared else "it has no declared values"
-    raise PolicyError(
-        f"GROUP BY {key.column}: {found}. Which groups exist would tell who is in the table; declare them: "
-        f'columns={{"{key.column}": hb.one_of(...)}}.'
-    )
-
-
-def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:
-    """A declared value as a value of the column's kind: 1 for 1.0 in a column of integers, a date for its ISO text.
-
-    Raises PolicyError for a value that the column can never hold.
-    """
-    match kind, value:
-        case _, None:
-            return None
-        case (Kind.BOOLEAN, bool()) | (Kind.TEXT, str()) | (Kind.TIMESTAMP, dt.datetime()):
-            return value
-        case (Kind.INTEGER | Kind.NUMBER, bool()):
-            pass
-        case Kind.INTEGER, int() | float() if value == int(value) and -(2**63) <= value < 2**63:
-            return int(value)
-        case Kind.NUMBER, int() | float() if abs(value) < 2**1000:
-            return float(value)
-        case Kind.DATE, dt.date() if not isinstance(value, dt.datetime):
-            return value
-        case Kind.TIMESTAMP, dt.date():
-            return dt.datetime(value.year, value.month, value.day)
-        case ((Kind.DATE | Kind.TIMESTAMP), str()):
-            with contextlib.suppress(ValueError):
-                day = dt.datetime.fromisoformat(value)
-                return fitted(day.date() if kind is Kind.DATE and len(value) == 10 else day, kind, column)
-    raise PolicyError(
-        f"column {column!r} is declared as one_of(... {value!r} ...), but it holds values of type {kind.value}, "
-        "which are never equal to that. Declare values as the column holds them."
-    )
 
 
 def _bounds(question: Question, table: PrivateTable, measurements: tuple[Measurement, ...]) -> Bounds:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hubbub.errors import InternalError
-from hubbub.tables.expressions import Expression
-from hubbub.tables.kinds import Kind
+from hubbub.tables.expressions import Expression, whole
+from hubbub.tables.kinds import NUMERIC, Kind
 
 __all__ = ["Aggregate", "Function", "Key", "Order", "Output", "Question"]
 
@@ -40,18 +40,26 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Key:
-    """One column of GROUP BY; its declared values are the groups."""
+    """One term of GROUP BY. `hubbub.tables.groups` finds the groups it can have."""
 
-    column: str
-    kind: Kind
+    expression: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its groups: whole numbers stay whole, whatever computes them."""
+        return Kind.INTEGER if self.expression.kind in NUMERIC and whole(self.expression) else self.expression.kind
 
 
 @dataclass(frozen=True)
 class Output:
-    """One column of the answer, under its name: a key or an aggregate of the question."""
+    """One column of the answer, under its name: a key, an aggregate, or an expression of both.
+
+    An expression is over the released table, whose columns are named `k0`, `k1`, ... (keys) and `a0`, `a1`, ...
+    (aggregates).
+    """
 
     name: str
-    what: Key | Aggregate
+    what: Key | Aggregate | Expression
 
 
 @dataclass(frozen=True)
@@ -67,8 +75,7 @@ class Order:
 class Question:
     """One private question.
 
-    `where` is a row expression over the table's columns. `having` and `order` are expressions over the released
-    table, whose columns are named `k0`, `k1`, ... (keys) and `a0`, `a1`, ... (aggregates).
+    `where` is a row expression over the table's columns; `having` and `order` are over the released table.
     """
 
     table: str
@@ -85,11 +92,18 @@ class Question:
         if not self.aggregates:
             raise InternalError("a question without an aggregate")
         for output in self.outputs:
-            known: tuple[object, ...] = self.keys if isinstance(output.what, Key) else self.aggregates
-            if output.what not in known:
+            known: tuple[object, ...] | None = None
+            if isinstance(output.what, Key | Aggregate):
+                known = self.keys if isinstance(output.what, Key) else self.aggregates
+            if known is not None and output.what not in known:
                 raise InternalError(f"column {output.name!r} is no key and no aggregate of the question")
 
     @property
     def chooses(self) -> bool:
-        """Whether some released rows may be left out or reordered."""
-        return self.having is not None or bool(self.order) or self.limit is not None or self.offset > 0
+        """Whether released rows may be left out or reordered, or computed with."""
+        return self.computed or self.having is not None or bool(self.order) or self.limit is not None or self.offset > 0
+
+    @property
+    def computed(self) -> bool:
+        """Whether some column of the answer is an expression of others."""
+        return any(not isinstance(o.what, Key | Aggregate) for o in self.outputs)

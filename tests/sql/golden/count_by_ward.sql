@@ -3,7 +3,7 @@ WITH scanned AS (
   FROM frame0
 ),
 filtered AS (
-  SELECT unit, c1 AS k0
+  SELECT unit, "c1" AS k0
   FROM scanned
   WHERE coalesce((CAST("c0" AS DOUBLE) > CAST(20 AS DOUBLE)), FALSE) AND unit IS NOT NULL
 ),

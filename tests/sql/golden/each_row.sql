@@ -3,7 +3,7 @@ WITH scanned AS (
   FROM frame0
 ),
 filtered AS (
-  SELECT c2 AS k0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x0, "c0" AS x1
+  SELECT "c2" AS k0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x0, "c0" AS x1
   FROM scanned
 ),
 owned AS (

@@ -3,7 +3,7 @@ WITH scanned AS (
   FROM frame0
 ),
 filtered AS (
-  SELECT unit, c3 AS k0, c2 AS k1, round_even(CAST("c0" AS DOUBLE) * CAST(32768.0 AS DOUBLE), 0) AS x0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x1, "c0" AS x2
+  SELECT unit, "c3" AS k0, "c2" AS k1, round_even(CAST("c0" AS DOUBLE) * CAST(32768.0 AS DOUBLE), 0) AS x0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x1, "c0" AS x2
   FROM scanned
   WHERE unit IS NOT NULL
 ),

@@ -3,7 +3,7 @@ WITH scanned AS (
   FROM frame0
 ),
 filtered AS (
-  SELECT unit, c0 AS k0
+  SELECT unit, "c0" AS k0
   FROM scanned
   WHERE unit IS NOT NULL
 ),

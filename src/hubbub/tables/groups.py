@@ -1,0 +1,113 @@
+"""Which groups an answer names: always the same ones, whatever the rows are.
+
+A column's values are those it is declared to have: `one_of`, every whole number or day of a `between` that has at most
+10,000 of them, false and true for a boolean. The groups of an expression are the image of its columns' values, found
+by evaluating it over all their combinations. Where its columns have no such values, a condition still has the groups
+false and true, and an expression of whole numbers within declared bounds every number between them. Rows that fall
+in no group are dropped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from hubbub.errors import PolicyError, QueryError
+from hubbub.tables.declare import Between, Declaration, OneOf, Scalar
+from hubbub.tables.expressions import Column, Expression, columns_in, span, whole
+from hubbub.tables.kinds import Kind
+from hubbub.tables.question import Key
+
+__all__ = ["Evaluate", "domain", "fitted"]
+
+Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scalar]]
+"""An engine's value of an expression for every combination of its columns' values, the last column fastest."""
+
+MOST_IN_A_RANGE = 10_000
+MOST_COMBINATIONS = 1_000_000
+
+
+def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) -> tuple[Scalar, ...]:
+    """The groups of one key, in canonical order.
+
+    Raises PolicyError where they do not follow from declared values, QueryError for too many combinations.
+    """
+    expression = key.expression
+    values = {column: _values(column, declared.get(column.name)) for column in columns_in(expression)}
+    known = {column: found for column, found in values.items() if found is not None}
+    if len(known) == len(values) and known:
+        if isinstance(expression, Column):
+            return known[expression]
+        combinations = math.prod(map(len, known.values()))
+        if combinations > MOST_COMBINATIONS:
+            raise QueryError(
+                f"GROUP BY would need {combinations:,} combinations of declared values; at most 1,000,000."
+            )
+        return tuple(dict.fromkeys(evaluate(expression, known)))
+    if expression.kind is Kind.BOOLEAN:
+        return False, True
+    if whole(expression):
+        low, high = span(expression, declared) or (None, None)
+        if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
+            return tuple(range(math.ceil(low), math.floor(high) + 1))
+    raise _undeclared(expression, [c.name for c in values if c not in known], declared)
+
+
+def _values(column: Column, what: Declaration | None) -> tuple[Scalar, ...] | None:
+    """The values a column is declared to have, if they can be counted out."""
+    match what:
+        case OneOf(values=values):
+            return tuple(fitted(value, column.kind, column.name) for value in values)
+        case Between(low=Fraction() as low, high=Fraction() as high) if column.kind is Kind.INTEGER:
+            if high - low < MOST_IN_A_RANGE:
+                return tuple(range(math.ceil(low), math.floor(high) + 1))
+        case Between(low=dt.date() as first, high=dt.date() as last) if column.kind is Kind.DATE:
+            days = (last - first).days + 1
+            if days <= MOST_IN_A_RANGE:
+                return tuple(first + dt.timedelta(days=i) for i in range(days))
+        case None if column.kind is Kind.BOOLEAN:
+            return False, True
+    return None
+
+
+def _undeclared(expression: Expression, missing: list[str], declared: Mapping[str, Declaration]) -> PolicyError:
+    name = missing[0] if missing else "this expression"
+    found = f"it is declared as {declared[name]!r}" if name in declared else "it has no declared values"
+    subject = name if isinstance(expression, Column) else f"an expression of {name}"
+    return PolicyError(
+        f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; declare them: "
+        f'columns={{"{name}": hb.one_of(...)}}.'
+    )
+
+
+def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:
+    """A declared value as a value of the column's kind: 1 for 1.0 in a column of integers, a date for its ISO text.
+
+    Raises PolicyError for a value that the column can never hold.
+    """
+    match kind, value:
+        case _, None:
+            return None
+        case (Kind.BOOLEAN, bool()) | (Kind.TEXT, str()) | (Kind.TIMESTAMP, dt.datetime()):
+            return value
+        case (Kind.INTEGER | Kind.NUMBER, bool()):
+            pass
+        case Kind.INTEGER, int() | float() if value == int(value) and -(2**63) <= value < 2**63:
+            return int(value)
+        case Kind.NUMBER, int() | float() if abs(value) < 2**1000:
+            return float(value)
+        case Kind.DATE, dt.date() if not isinstance(value, dt.datetime):
+            return value
+        case Kind.TIMESTAMP, dt.date():
+            return dt.datetime(value.year, value.month, value.day)
+        case ((Kind.DATE | Kind.TIMESTAMP), str()):
+            with contextlib.suppress(ValueError):
+                day = dt.datetime.fromisoformat(value)
+                return fitted(day.date() if kind is Kind.DATE and len(value) == 10 else day, kind, column)
+    raise PolicyError(
+        f"column {column!r} is declared as one_of(... {value!r} ...), but it holds values of type {kind.value}, "
+        "which are never equal to that. Declare values as the column holds them."
+    )
