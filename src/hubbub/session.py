@@ -19,7 +19,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -39,7 +39,6 @@ from hubbub.sql.parse import PublicQuestion, TableInfo, parse
 from hubbub.tables.declare import (
     EACH_ROW,
     Declaration,
-    EachRow,
     PrivateTable,
     PublicTable,
     between,
@@ -135,8 +134,10 @@ class Session:
         try:
             self._catalog = {name: self._add(name, t) for name, t in self._tables.items()}
             self._engine.seal()
-            spaces = {t.unit_space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
+            spaces = {t.space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
+            relations = _neighbours(self._tables)
             self._ledger = _open_ledger(ledger, spaces, create=_create_ledger)
+            _check_neighbours(self._ledger, relations)
         except BaseException:
             self._engine.close()
             raise
@@ -168,7 +169,7 @@ class Session:
         if isinstance(question, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
         price = self._price(question, amount)
-        space = price.plan.table.unit_space
+        space = price.plan.table.space
         return Check(
             epsilon=amount,
             left=self._ledger.remaining(space),
@@ -209,7 +210,7 @@ class Session:
     @property
     def remaining(self) -> Fraction:
         """What is left of the budget, exactly; with several unit spaces, of the one that has least left."""
-        spaces = {t.unit_space for t in self._tables.values() if isinstance(t, PrivateTable)}
+        spaces = {t.space for t in self._tables.values() if isinstance(t, PrivateTable)}
         return min((self._ledger.remaining(s) for s in spaces), default=self.budget.epsilon)
 
     def history(self) -> list[Entry]:
@@ -240,30 +241,32 @@ class Session:
         schema = self._engine.add(name, table)
         if isinstance(table, PublicTable):
             return TableInfo(schema.columns, private=False)
-        unit = None if isinstance(table.unit, EachRow) else table.unit
-        return TableInfo(schema.columns, private=True, unit=unit)
+        if schema.unit is not None:
+            # As the source writes it: "ID" and "id" are one column, one unit space, one budget.
+            self._tables[name] = replace(table, unit=schema.unit)
+        return TableInfo(schema.columns, private=True, unit=schema.unit)
 
     def _price(self, question: Question, epsilon: Fraction) -> Price:
         table = self._tables[question.table]
         if not isinstance(table, PrivateTable):
             raise InternalError("a private question on a public table")
-        price = make_price(make_plan(question, table, image), epsilon)
+        price = make_price(make_plan(question, table.without_source(), image), epsilon)
         if pure_epsilon(price.event) != epsilon:
             raise InternalError("the noise that would be added does not cost what would be charged")
         return price
 
     def _key(self, price: Price) -> str:
         plan = price.plan
-        version = self._ledger.data_version(plan.table.unit_space, plan.question.table)
+        version = self._ledger.data_version(plan.table.space, plan.question.table)
         return hashlib.sha256(f"{version}\n{plan.key()}".encode()).hexdigest()
 
     def _stored(self, price: Price) -> StoredRelease | None:
-        space = price.plan.table.unit_space
+        space = price.plan.table.space
         return self._ledger.find_release(space=space, question_key=self._key(price), at_least=price.epsilon)
 
     def _charge(self, price: Price, sql: str) -> str:
         return self._ledger.charge(
-            space=price.plan.table.unit_space,
+            space=price.plan.table.space,
             dataset=price.plan.question.table,
             analyst=self.analyst,
             question_key=self._key(price),
@@ -355,6 +358,30 @@ def _named(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Privat
     return dict(tables)
 
 
+def _neighbours(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, str]:
+    """The neighbour relation of each unit space: losses add up under one relation only."""
+    found: dict[str, str] = {}
+    for name, item in tables.items():
+        if isinstance(item, PrivateTable) and found.setdefault(item.space, item.neighbours) != item.neighbours:
+            raise PolicyError(
+                f"table {name!r} has neighbours={item.neighbours!r}, another table of the unit space {item.space!r} "
+                f"has {found[item.space]!r}. One budget needs one relation; declare the same for both."
+            )
+    return found
+
+
+def _check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
+    """Raises PolicyError where the ledger holds charges made under another neighbour relation."""
+    for space, relation in relations.items():
+        charged = next((json.loads(entry.details).get("neighbours") for entry in ledger.history(space)), relation)
+        if charged != relation:
+            raise PolicyError(
+                f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "
+                f"now say {relation!r}. Losses under two relations do not add up: declare {charged!r}, or use another "
+                "ledger."
+            )
+
+
 def _open_ledger(ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool) -> Ledger:
     if ledger is not None:
         return Ledger.open(ledger, budgets=spaces, create=create)
@@ -405,10 +432,12 @@ def _notes(price: Price) -> tuple[str, ...]:
     plan, bounds = price.plan, price.plan.bounds
     if plan.each_row:
         return ("protected: each single row. The ± covers the noise.",)
-    limits = f"{bounds.rows} rows" + (f" in each of {bounds.groups} groups" if plan.domains else "")
+    limits = f"{bounds.rows} row{'s' * (bounds.rows > 1)}" + (
+        f" in each of {bounds.groups} groups" if plan.domains else ""
+    )
     return (
         f"protected: everything one {plan.table.unit} contributed ({plan.neighbours.replace('_', '/')}).",
-        f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}; more is left out.",
+        f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}.",
     )
 
 

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import pickle
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -211,11 +212,12 @@ def test_a_csv_is_read_as_declared(tmp_path: Path) -> None:
     with engine("visits", text) as (duck, plan):
         asked = plan("SELECT COUNT(DISTINCT id), COUNT(age), COUNT(*) FROM visits")
         found = dict(zip([m.counting.value for m in asked.measurements], duck.run(asked).vectors, strict=True))
-    # Kept: 01, 1, 2, 5, 6, 7. Left out: a field short, a field too many, no unit. x and NaN are NULL.
-    assert found == {"units": (6,), "values": (4,), "rows": (6,)}
-    assert integers(text, "SELECT COUNT(DISTINCT id) FROM visits WHERE ward <> 'x'") == ((5,),)  # not the \\xff
+    # Kept: 01, 1, 2, 5, 7. Left out: a field short, a field too many, no unit, a quote that its line does not close.
+    # x and NaN are NULL, and so is the ward that is not UTF-8.
+    assert found == {"units": (5,), "values": (3,), "rows": (5,)}
+    assert integers(text, "SELECT COUNT(DISTINCT id) FROM visits WHERE ward <> 'x'") == ((4,),)
     numbers = visits(source=path, types={"id": "integer", "age": "number"}, columns={"age": hb.between(0, 10)})
-    assert integers(numbers, "SELECT COUNT(DISTINCT id) FROM visits") == ((5,),)  # 01 is 1
+    assert integers(numbers, "SELECT COUNT(DISTINCT id) FROM visits") == ((4,),)  # 01 is 1
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -296,7 +298,7 @@ def test_objects_without_a_declared_type_cannot_be_named() -> None:
 def test_a_sealed_engine_opens_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
     with engine("visits", visits()) as (duck, _):
-        con = duck._cursor()
+        con = duck._con.cursor()
         for sql in (
             f"SELECT * FROM read_csv('{tmp_path}/secret.csv')",
             f"ATTACH '{tmp_path}/x.db'",
@@ -312,14 +314,14 @@ def test_a_sealed_engine_opens_nothing_else(tmp_path: Path) -> None:
 def test_what_an_engine_cannot_do_is_an_incident_without_words() -> None:
     with engine("visits", visits()) as (duck, plan):
         asked = plan(SQL)
-        duck._known["visits"] = type(duck._known["visits"])(
-            "frame0", dict.fromkeys(duck._known["visits"].columns, "CAST('secret 4711' AS INTEGER)"), "id"
-        )
+        known = duck._known["visits"]
+        broken = dict.fromkeys(known.columns, "CAST('secret 4711' AS INTEGER)")
+        duck._known["visits"] = replace(known, columns=broken)
         with pytest.raises(hb.EngineError) as caught:
             duck.run(asked)
     assert "4711" not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
 
 
 def test_exact_integers_neither_print_nor_pickle() -> None:

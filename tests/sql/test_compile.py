@@ -71,6 +71,7 @@ X, WHOLE, S, B, D = (
     Column("b", Kind.BOOLEAN),
     Column("d", Kind.DATE),
 )
+PARTS_OF_PATTERNS = st.sampled_from(["%", "_", "=A", "=%", "=_", "=\\", "=\0", "=Z\\", "=\u212a", "=\u0130"])
 FLOAT_CALLS = ["ABS", "SIGN", "FLOOR", "CEIL", "SQRT", "EXP", "LN", "LOG10"]
 SMALL = st.sampled_from([0, 1, 2, -1, 1_000_000, -1_000_000])
 numbers: st.SearchStrategy[Expression] = st.recursive(
@@ -133,7 +134,7 @@ conditions: st.SearchStrategy[Expression] = st.recursive(
             numbers,
             st.lists(numbers.filter(lambda e: isinstance(e, Literal)), min_size=1, max_size=3),
         ),
-        st.builds(Like, texts, st.sampled_from(["%", "A_", "", "\\", "%\0%"]), st.none(), st.booleans()),
+        st.builds(lambda t, p, i: Like(t, tuple(p), i), texts, st.lists(PARTS_OF_PATTERNS, max_size=4), st.booleans()),
         st.builds(IsNull, st.one_of(numbers, texts, days)),
         st.just(B),
     ),

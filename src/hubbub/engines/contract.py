@@ -15,9 +15,10 @@ __all__ = ["Engine", "Exact", "Schema"]
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns of a source, by name, in order. Read from metadata, never from rows."""
+    """Columns of a source, by name, in order, and its unit column as the source writes it. From metadata alone."""
 
     columns: Mapping[str, Kind]
+    unit: str | None = None
 
 
 @dataclass(frozen=True)

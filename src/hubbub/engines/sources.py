@@ -1,18 +1,30 @@
-"""Declared sources, looked at from outside: which file, which frame. Nothing here reads a row of a private file."""
+"""Declared sources: which file, which frame; their columns without their rows, and their rows without surprises.
+
+Columns are told from metadata alone (a header line, a Parquet footer, dtypes). Rows are read when a question runs, and
+reading is total: a value that does not fit its column's type is NULL, a text that is not UTF-8 is NULL, and a row of
+one person never changes how another person's row is read.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
+import datetime as dt
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
 
 from hubbub.errors import PolicyError
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 
-__all__ = ["CsvFile", "DuckDBFile", "Frame", "ParquetFile", "csv_header", "frame_to_arrow", "source_of"]
+__all__ = ["CsvFile", "DuckDBFile", "Frame", "Held", "ParquetFile", "csv_header", "hold", "safe_table", "source_of"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,12 @@ class Frame:
 
 Source = ParquetFile | CsvFile | DuckDBFile | Frame
 
+UNUSABLE = pa.list_(pa.null())
+"""The type of a column that no question can use."""
+
+# What conversions of single values raise; anything else is a defect and becomes an incident of the engine.
+_UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError, UnicodeError, NotImplementedError, AttributeError)
+
 
 def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     """What a declared table's source is.
@@ -68,86 +86,206 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     )
 
 
+@dataclass
+class Held:
+    """Rows that the program holds or parses itself: known by their schema, read once, when first asked for."""
+
+    schema: pa.Schema
+    load: Callable[[], pa.Table]
+    _table: pa.Table | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def empty(self) -> pa.Table:
+        """The table without rows."""
+        return self.schema.empty_table()
+
+    def table(self) -> pa.Table:
+        """The table, of the schema that was promised."""
+        with self._lock:
+            if self._table is None:
+                self._table = self.load()
+            return self._table
+
+
+def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
+    """A CSV file or a frame, held by its schema; no row is read here.
+
+    Raises PolicyError for a source that has no usable schema.
+    """
+    if isinstance(source, CsvFile):
+        header = csv_header(name, source.path)
+        return Held(pa.schema([(column, pa.string()) for column in header]), lambda: _read_csv(source.path, header))
+    frame = source.frame
+    if type(frame).__module__.split(".")[0] == "pandas":
+        labels = [str(label) for label in frame.columns]
+        if len(set(labels)) < len(labels):
+            raise PolicyError(f"table {name!r}: two columns of the frame have the same name; rename one.")
+        places = list(enumerate(labels))
+        schema = pa.schema([(label, _pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
+        return Held(_safe_schema(schema), lambda: safe_table(_read_pandas(frame, schema)))
+    problem = None
+    try:
+        reader = frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame)
+        schema = reader.schema
+        if len(set(schema.names)) < len(schema.names):
+            problem = "two of its columns have the same name; rename one"
+    except Exception:
+        problem = "it cannot be read as Arrow"
+    if problem:
+        raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
+    return Held(_safe_schema(schema), lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all()))
+
+
 def csv_header(name: str, path: str) -> list[str]:
     """The column names in the first line of a CSV.
 
     Raises PolicyError for a file without a usable header.
     """
+    problem = None
     try:
         # As bytes: decoding a buffer of text would look at rows, and fail on them.
         with open(path, "rb") as file:
             line = file.readline(1 << 20).decode("utf-8-sig")
         header = next(csv.reader([line], strict=True), [])
     except (UnicodeDecodeError, csv.Error):
-        raise PolicyError(f"table {name!r}: the first line of the CSV is not a UTF-8 header.") from None
-    if not header or any(not column.strip() for column in header):
-        raise PolicyError(f"table {name!r}: the first line of the CSV must name every column.")
-    if len({c.lower() for c in header}) < len(header):
-        raise PolicyError(f"table {name!r}: two columns of the CSV have the same name (case aside); rename one.")
+        problem = "the first line of the CSV is not a UTF-8 header"
+    else:
+        if not header or any(not column.strip() for column in header):
+            problem = "the first line of the CSV must name every column"
+        elif len({c.lower() for c in header}) < len(header):
+            problem = "two columns of the CSV have the same name (case aside); rename one"
+    if problem:
+        raise PolicyError(f"table {name!r}: {problem}.")
     return header
 
 
-def frame_to_arrow(name: str, frame: Any, types: Mapping[str, Kind]) -> Any:
-    """A frame as an Arrow table; in place where the frame's library allows it.
+_SLICE = 1 << 26
 
-    Columns of a pandas frame with dtype object are converted by their declared type, a value of another type being
-    NULL; without a declared type they are left out of questions, because looking for one would read the rows.
 
-    Raises PolicyError for a frame that cannot be handed over.
+def _read_csv(path: str, header: list[str]) -> pa.Table:
+    """The rows of a CSV, every field a text: one line is one row, whatever stands in the lines around it.
+
+    By rule: fields are divided by commas and may stand in double quotes, a doubled quote inside them is one; a line
+    break always ends a row; a line with another number of fields, or with a quote that is not closed, is left out; an
+    empty field, or one that is not UTF-8, is NULL.
     """
-    import pyarrow as pa
+    tables = []
+    with open(path, "rb") as file:
+        file.readline(1 << 20)
+        for piece in _pieces(file):
+            parse = _parse_quoted if b'"' in piece else _parse_plain
+            tables.append(parse(piece, header))
+    return pa.concat_tables(tables) if tables else pa.schema([(c, pa.string()) for c in header]).empty_table()
 
-    if type(frame).__module__.split(".")[0] == "pandas":
-        return _pandas_to_arrow(frame, types)
-    try:
-        return frame if isinstance(frame, pa.Table) else pa.table(frame)
-    except (TypeError, ValueError, pa.ArrowException):
-        raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be read as Arrow.") from None
 
-
-def _pandas_to_arrow(frame: Any, types: Mapping[str, Kind]) -> Any:
-    import pyarrow as pa
-
-    columns = {}
-    for label in frame.columns:
-        series = frame[label]
-        if str(series.dtype) == "object":
-            columns[str(label)] = _object_column(list(series), types.get(str(label)))
+def _pieces(file: Any) -> Iterator[bytes]:
+    """The rest of a file in pieces of whole lines."""
+    rest = b""
+    while chunk := file.read(_SLICE):
+        whole, end, rest_of_chunk = chunk.rpartition(b"\n")
+        if end:
+            yield rest + whole + end
+            rest = rest_of_chunk
         else:
-            columns[str(label)] = pa.array(series, from_pandas=True)
-    return pa.table(columns)
+            rest += chunk
+    if rest:
+        yield rest
 
 
-def _object_column(values: list[Any], kind: Kind | None) -> Any:
-    """Objects by their declared type; what does not fit is NULL."""
-    import datetime as dt
-
-    import pyarrow as pa
-
-    match kind:
-        case Kind.INTEGER:
-            kept: list[Any] = [v if _is_integer(v) else None for v in values]
-            return pa.array(kept, pa.int64())
-        case Kind.NUMBER:
-            return pa.array([_as_float(v) for v in values], pa.float64())
-        case Kind.TEXT:
-            return pa.array([_as_text(v) for v in values], pa.string())
-        case Kind.BOOLEAN:
-            return pa.array([v if isinstance(v, bool) else None for v in values], pa.bool_())
-        case Kind.DATE:
-            dates = [v if isinstance(v, dt.date) and not isinstance(v, dt.datetime) else None for v in values]
-            return pa.array(dates, pa.date32())
-        case Kind.TIMESTAMP:
-            return pa.array([_as_moment(v) for v in values], pa.timestamp("us"))
-    # A type that no question can use, whatever the objects are.
-    return pa.array([None] * len(values), pa.list_(pa.null()))
+def _parse_plain(piece: bytes, header: list[str]) -> pa.Table:
+    """Lines without quotes. Arrow splits them at line breaks and commas, and nothing else has a meaning."""
+    parsed = arrow_csv.read_csv(
+        pa.BufferReader(piece),
+        read_options=arrow_csv.ReadOptions(column_names=header, block_size=len(piece) + 1, use_threads=False),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter=",",
+            quote_char=False,
+            double_quote=False,
+            escape_char=False,
+            newlines_in_values=False,
+            invalid_row_handler=lambda _: "skip",
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={column: pa.binary() for column in header}, strings_can_be_null=True, null_values=[""]
+        ),
+    )
+    return pa.table([_as_utf8(column) for column in parsed.columns], names=header)
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+def _parse_quoted(piece: bytes, header: list[str]) -> pa.Table:
+    """Lines of which some have quotes: those are read one by one, the others together."""
+    plain: list[bytes] = []
+    rows: list[list[str | None]] = []
+    for line in piece.splitlines():
+        if b'"' not in line:
+            plain.append(line)
+            continue
+        fields = _fields(line)
+        if fields is not None and len(fields) == len(header):
+            rows.append([_decoded(field) for field in fields])
+    quoted = pa.table(
+        [pa.array(column, pa.string()) for column in (zip(*rows, strict=True) if rows else [[]] * len(header))],
+        names=header,
+    )
+    return pa.concat_tables([_parse_plain(b"\n".join(plain) + b"\n", header), quoted]) if plain else quoted
 
 
-def _as_float(value: Any) -> float | None:
+def _fields(line: bytes) -> list[str] | None:
+    """The fields of one line; None if its quotes do not pair up."""
+    with contextlib.suppress(csv.Error):
+        return next(csv.reader([line.decode("utf-8", "surrogateescape")], strict=True), None)
+    return None
+
+
+def _decoded(text: str) -> str | None:
+    with contextlib.suppress(UnicodeEncodeError):
+        text.encode("utf-8")
+        return text or None
+    return None
+
+
+def _as_utf8(column: Any) -> Any:
+    """Bytes as text; what is not UTF-8 is NULL."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        return column.cast(pa.string())
+    return pa.array([None if v is None else _decoded(v.decode("utf-8", "surrogateescape")) for v in column.to_pylist()])
+
+
+def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
+    """The Arrow type of a pandas column, from its dtype and the declaration; `column` has no rows."""
+    dtype = str(column.dtype)
+    if dtype == "object":
+        return _OBJECTS.get(declared, (UNUSABLE, None))[0] if declared else UNUSABLE
+    if dtype == "category":
+        dtype = str(column.cat.categories.dtype)
+        return pa.string() if dtype in ("object", "str") or dtype.startswith("string") else pa.from_numpy_dtype(dtype)
+    try:
+        return pa.array(column, from_pandas=True).type
+    except _UNFIT:
+        return UNUSABLE
+
+
+def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
+    columns = []
+    for i, wanted in enumerate(schema.types):
+        series = frame.iloc[:, i]
+        if wanted == UNUSABLE:
+            columns.append(pa.nulls(len(frame), UNUSABLE))
+            continue
+        if str(series.dtype) != "object":
+            with contextlib.suppress(*_UNFIT):
+                columns.append(pa.array(series, wanted, from_pandas=True))
+                continue
+        fit = next((fit for kind, fit in _OBJECTS.values() if kind == wanted), lambda _: None)
+        columns.append(pa.array([fit(value) for value in series.tolist()], wanted))
+    return pa.table(columns, names=schema.names)
+
+
+def _fit_integer(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63 else None
+
+
+def _fit_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -156,20 +294,77 @@ def _as_float(value: Any) -> float | None:
         return float("inf") if value > 0 else float("-inf")
 
 
-def _as_text(value: Any) -> str | None:
+def _fit_text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
-    try:
+    with contextlib.suppress(UnicodeEncodeError):
         value.encode()
-    except UnicodeEncodeError:
-        return None
-    return value
+        return str(value)
+    return None
 
 
-def _as_moment(value: Any) -> Any:
-    import datetime as dt
+def _fit_date(value: Any) -> dt.date | None:
+    return value if type(value) is dt.date else None
 
+
+def _fit_moment(value: Any) -> dt.datetime | None:
     if not isinstance(value, dt.datetime):
         return None
-    plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-    return plain if type(plain) is dt.datetime else dt.datetime(*plain.timetuple()[:6], plain.microsecond)
+    with contextlib.suppress(ValueError, OverflowError, TypeError, AttributeError):
+        plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return dt.datetime(*plain.timetuple()[:6], plain.microsecond)
+    return None
+
+
+_OBJECTS: dict[Kind | None, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    Kind.INTEGER: (pa.int64(), _fit_integer),
+    Kind.NUMBER: (pa.float64(), _fit_number),
+    Kind.TEXT: (pa.string(), _fit_text),
+    Kind.BOOLEAN: (pa.bool_(), lambda value: value if isinstance(value, bool) else None),
+    Kind.DATE: (pa.date32(), _fit_date),
+    Kind.TIMESTAMP: (pa.timestamp("us"), _fit_moment),
+}
+"""For a column of objects with a declared kind: its Arrow type, and what becomes of each object."""
+
+
+def _safe_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([(f.name, safe_table(pa.schema([f]).empty_table()).schema.types[0]) for f in schema])
+
+
+def safe_table(table: pa.Table) -> pa.Table:
+    """A table on whose values no engine fails: texts are UTF-8 or NULL, times are in range or NULL, in UTC."""
+    return pa.table([_safe_column(column) for column in table.columns], names=table.column_names)
+
+
+def _safe_column(column: Any) -> Any:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_timestamp(kind):
+        return _safe_times(column, kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            return _as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()))
+        return column
+    if pa.types.is_float16(kind) or pa.types.is_decimal256(kind) or pa.types.is_union(kind):
+        return pa.nulls(len(column), UNUSABLE)
+    return column
+
+
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_FIRST = int(dt.datetime(1, 1, 1, tzinfo=dt.UTC).timestamp())
+_LAST = int(dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp())
+
+
+def _safe_times(column: Any, kind: Any) -> Any:
+    """Instants of the years 1 to 9999, else NULL; seconds and milliseconds as microseconds, without a zone."""
+    steps = _PER_SECOND[kind.unit]
+    raw = column.cast(pa.timestamp(kind.unit)).cast(pa.int64())
+    if kind.unit != "ns":
+        inside = pc.and_(pc.greater_equal(raw, _FIRST * steps), pc.less_equal(raw, _LAST * steps))
+        raw = pc.if_else(inside, raw, pa.scalar(None, pa.int64()))
+    if kind.unit in ("s", "ms"):
+        return pc.multiply(raw, 10**6 // steps).cast(pa.timestamp("us"))
+    return raw.cast(pa.timestamp(kind.unit))

@@ -7,8 +7,9 @@ s' - theta n' = X - theta Y has a known law, symmetric about 0, so
 `level`, whatever s and n are. For a sum of Laplace variables of scales a != c,
 P(|X + Z| > t) = (a^2 e^(-t/a) - c^2 e^(-t/c)) / (a^2 - c^2), and (1 + t / 2a) e^(-t/a) for a = c.
 
-The discrete law is taken as the continuous one: its scale is at least a few steps wherever an interval is of use,
-and the interval decides nothing about privacy.
+The noise is discrete Laplace X', Y' on the integers. P(|X'| >= k) = 2 q^k / (1 + q) <= q^(k - 1/2) = P(|X| + 1/2 >= k),
+so |X'| is at most |X| + 1/2 in law, and |X' - theta Y'| at most |X - theta Y| + (1 + |theta|) / 2. The interval is
+widened by that much: it covers with probability `level` or more at every scale.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def ratio_interval(
     estimate = min(max(total / count, low), high)
 
     def inside(theta: float) -> bool:
-        return two_laplace_tail(abs(total - theta * count), total_scale, abs(theta) * count_scale) >= 1 - level
+        distance = abs(total - theta * count) - (1 + abs(theta)) / 2
+        return two_laplace_tail(max(0.0, distance), total_scale, abs(theta) * count_scale) >= 1 - level
 
     if not inside(estimate):
         return low, high

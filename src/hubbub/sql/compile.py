@@ -20,6 +20,7 @@ answer by that unit's bounded part alone.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import assert_never
@@ -136,10 +137,9 @@ def _expression(node: Expression) -> str:
             return f"({expression_sql(operand)} IS NULL)"
         case InList(operand=operand, values=values):
             return f"({_in_terms(operand, values)})"
-        case Like(operand=operand, pattern=pattern, escape=escape, ignore_case=ignore_case):
+        case Like(operand=operand, pattern=pattern, ignore_case=ignore_case):
             word = "ILIKE" if ignore_case else "LIKE"
-            tail = f" ESCAPE {_text_sql(escape)}" if escape else ""
-            return f"({expression_sql(operand)} {word} {_text_sql(pattern)}{tail})"
+            return f"({expression_sql(operand)} {word} {_pattern_sql(pattern)})"
         case Case():
             return _case(node)
         case Call(name=name):
@@ -148,6 +148,19 @@ def _expression(node: Expression) -> str:
                 return f"(CASE WHEN isfinite({raw}) THEN {raw} END)"
             return _call(node)
     assert_never(node)
+
+
+def _pattern_sql(parts: tuple[str, ...]) -> str:
+    """A pattern, with one escape character that no engine changes, and only where it is needed.
+
+    DuckDB looks at the escape character row by row and fails on the first row that meets a wrong one, so a user's own
+    never reaches it.
+    """
+    texts = [part[1:] for part in parts if part[0] == "="]
+    if not any(c in text for text in texts for c in "%_"):
+        return _text_sql("".join(part[1:] if part[0] == "=" else part for part in parts))
+    escaped = "".join(re.sub(r"([\\%_])", r"\\\1", part[1:]) if part[0] == "=" else part for part in parts)
+    return f"{_text_sql(escaped)} ESCAPE '\\'"
 
 
 def _raw(node: Expression) -> str:

@@ -113,7 +113,7 @@ _CASTS: Final = {
     "TEXT": ("TEXT", "VARCHAR", "CHAR"),
     "BOOLEAN": ("BOOLEAN",),
     "DATE": ("DATE",),
-    "TIMESTAMP": ("TIMESTAMP", "DATETIME"),
+    "TIMESTAMP": ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"),
 }
 
 

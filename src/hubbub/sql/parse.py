@@ -19,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
+from hubbub.sql.arguments import unread
 from hubbub.sql.locate import caret, refuse
 from hubbub.sql.read_expression import ExpressionReader
 from hubbub.tables.expressions import Column, Expression
@@ -230,7 +231,18 @@ class _Reader:
             offset=self._whole_number(node, "offset") or 0,
         )
 
+    def _known(self, *nodes: exp.Expr) -> None:
+        """Refuse a modifier that would be ignored."""
+        for node in nodes:
+            modifier = unread(node)
+            if modifier is not None:
+                raise self.refuse(f"{modifier} is not supported here.", node)
+
     def _clauses(self, node: exp.Expr) -> None:
+        clauses = [node.args.get(name) for name in ("group", "order", "limit", "offset")]
+        for clause in clauses:
+            if clause is not None:
+                self._known(clause, *clause.expressions if isinstance(clause, exp.Order) else ())
         for name, value in node.args.items():
             if not value or name in _READ_CLAUSES:
                 continue
@@ -308,6 +320,8 @@ class _Reader:
         return term.this if isinstance(term, exp.Alias) else term
 
     def _output(self, item: exp.Expr, answer: ExpressionReader) -> None:
+        if isinstance(item, exp.Alias):
+            self._known(item)
         inner = item.this if isinstance(item, exp.Alias) else item
         while isinstance(inner, exp.Paren):
             inner = inner.this
@@ -353,6 +367,8 @@ class _Reader:
         return key
 
     def _aggregate(self, node: exp.Expr, rows: ExpressionReader) -> Aggregate:
+        if isinstance(node, exp.Count | exp.Sum | exp.Avg | exp.Distinct):
+            self._known(node, *[n for n in (node.this,) if isinstance(n, exp.Star | exp.Distinct)])
         match node:
             case exp.Window():
                 raise self.refuse("window functions (OVER) are not supported.", node)
@@ -365,7 +381,7 @@ class _Reader:
                 found = Aggregate(Function.COUNT_ROWS)
             case exp.Count(this=exp.Distinct() as distinct):
                 found = self._count_units(distinct, node)
-            case exp.Count(this=exp.Expr() as argument) if not node.args.get("expressions"):
+            case exp.Count(this=exp.Expr() as argument):
                 found = Aggregate(Function.COUNT_VALUES, rows.read(argument))
             case exp.Sum(this=exp.Distinct()) | exp.Avg(this=exp.Distinct()):
                 raise self.refuse("DISTINCT inside SUM and AVG is not supported.", node)
@@ -386,10 +402,9 @@ class _Reader:
 
     def _count_units(self, distinct: exp.Expr, node: exp.Expr) -> Aggregate:
         columns = distinct.expressions
-        if len(columns) == 1 and isinstance(columns[0], exp.Column):
-            name = self._row_column(columns[0]).name
-            if self.info.unit is not None and name == self.info.unit:
-                return Aggregate(Function.COUNT_UNITS)
+        name = columns[0].name if len(columns) == 1 and isinstance(columns[0], exp.Column) else ""
+        if self.info.unit is not None and find_name(name, self.info.columns) == self.info.unit:
+            return Aggregate(Function.COUNT_UNITS)
         unit = f"COUNT(DISTINCT {self.info.unit})" if self.info.unit else "nothing here, as each row is a unit"
         raise self.refuse(f"COUNT(DISTINCT ...) counts units only: {unit}.", node)
 

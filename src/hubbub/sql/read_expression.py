@@ -16,6 +16,7 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.sql.arguments import unread
 from hubbub.sql.functions import UNITS, cast_name, named
 from hubbub.sql.locate import refuse
 from hubbub.tables.expressions import (
@@ -33,6 +34,7 @@ from hubbub.tables.expressions import (
     Logic,
     Negate,
     Not,
+    children,
     comparable,
 )
 from hubbub.tables.functions import FUNCTIONS, PARTS
@@ -61,6 +63,7 @@ _WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kin
 
 
 MAX_DEPTH = 100
+MAX_GROWTH = 64
 _SAME = {
     Kind.INTEGER: "CAST_INTEGER",
     Kind.NUMBER: "CAST_NUMBER",
@@ -111,6 +114,13 @@ class ExpressionReader:
     def refuse(self, message: str, node: exp.Expr) -> QueryError:
         return refuse(message, self.text, node)
 
+    def only_known_arguments(self, *nodes: exp.Expr) -> None:
+        """Refuse a modifier that would be ignored."""
+        for node in nodes:
+            modifier = unread(node)
+            if modifier is not None:
+                raise self.refuse(f"{modifier} is not supported here.", node)
+
     def condition(self, node: exp.Expr, where: str) -> Expression:
         """A truth value.
 
@@ -142,12 +152,13 @@ class ExpressionReader:
             self.depth.pop()
 
     def _read(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.AggFunc | exp.Window | exp.Filter):
+            return self.aggregate(node)
+        self.only_known_arguments(node)
         if type(node) in _ARITHMETIC:
             return self._arithmetic(_ARITHMETIC[type(node)], node)
         if type(node) in _COMPARE:
             return self._compare(_COMPARE[type(node)], node)
-        if isinstance(node, exp.AggFunc | exp.Window | exp.Filter):
-            return self.aggregate(node)
         match node:
             case exp.Paren():
                 return self.read(node.this)
@@ -232,8 +243,11 @@ class ExpressionReader:
         """A cast that gives NULL where a value has no counterpart; DATE '...' and TIMESTAMP '...' are constants."""
         target = cast_name(node.args["to"])
         if target in ("CAST_DATE", "CAST_TIMESTAMP") and isinstance(node.this, exp.Literal) and node.this.is_string:
-            wanted = Kind.DATE if target == "CAST_DATE" else Kind.TIMESTAMP
-            return self._temporal(str(node.this.this), wanted, node)
+            literal = self._temporal(str(node.this.this), node, strictly=target == "CAST_DATE")
+            if target == "CAST_DATE" or isinstance(literal.value, dt.datetime):
+                return literal
+            assert isinstance(literal.value, dt.date)
+            return Literal(dt.datetime(literal.value.year, literal.value.month, literal.value.day))
         operand = self.read(node.this)
         if target is None or ((target, operand.kind) not in _CASTABLE and operand.kind is not Kind.NULL):
             raise self.refuse(
@@ -275,6 +289,8 @@ class ExpressionReader:
             if i in function.constants:
                 self._check_constant(name, i, argument, nodes[i])
         call = Call(name, arguments)
+        if growth(call) > MAX_GROWTH:
+            raise self.refuse("this would make texts too long; replace and join less.", node)
         return self._one_kind(call, arguments, name, node) if function.gives is None and name != "DATE_TRUNC" else call
 
     def _check_constant(self, name: str, place: int, argument: Expression, node: exp.Expr) -> None:
@@ -303,9 +319,9 @@ class ExpressionReader:
         whole = text.isdigit()
         return int(value) if whole and abs(value) < 2**63 else value
 
-    def _temporal(self, text: str, wanted: Kind, node: exp.Expr) -> Literal:
+    def _temporal(self, text: str, node: exp.Expr, *, strictly: bool = False) -> Literal:
         try:
-            if wanted is Kind.DATE and len(text) == 10:
+            if len(text) <= 10 or strictly:
                 return Literal(dt.date.fromisoformat(text))
             moment = dt.datetime.fromisoformat(text)
             if moment.tzinfo is not None:
@@ -332,7 +348,7 @@ class ExpressionReader:
 
     def _as_temporal(self, side: Expression, other: Expression, node: exp.Expr) -> Expression:
         if isinstance(side, Literal) and isinstance(side.value, str) and other.kind in (Kind.DATE, Kind.TIMESTAMP):
-            return self._temporal(side.value, Kind.DATE, node)
+            return self._temporal(side.value, node)
         return side
 
     def _between(self, node: exp.Expr) -> Expression:
@@ -378,19 +394,23 @@ class ExpressionReader:
             escape = str(escape_node.this)
         if not isinstance(node, exp.Like | exp.ILike):
             raise self.refuse("ESCAPE belongs to LIKE.", node)
+        self.only_known_arguments(node)
         operand, pattern = self.read(node.this), self.read(node.expression)
         if operand.kind not in (Kind.TEXT, Kind.NULL):
             raise self.refuse(f"LIKE looks at text; this is {_WORDS[operand.kind]}.", node.this)
         if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
             raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node)
-        if escape and not _escapes_are_complete(pattern.value, escape):
+        parts = _pattern_parts(pattern.value, escape)
+        if parts is None:
             raise self.refuse("the pattern ends with its escape character.", node)
-        return Like(operand, pattern.value, escape, isinstance(node, exp.ILike))
+        like = Like(operand, parts, isinstance(node, exp.ILike))
+        return Not(like) if node.args.get("negate") else like
 
     def _case(self, node: exp.Expr) -> Expression:
         subject = node.args.get("this")
         conditions, values = [], []
         for branch in node.args["ifs"]:
+            self.only_known_arguments(branch)
             if subject is None:
                 conditions.append(self.condition(branch.this, "WHEN"))
             else:
@@ -402,8 +422,33 @@ class ExpressionReader:
         return self._one_kind(case, (*case.values, case.default), "CASE", node)
 
 
-def _escapes_are_complete(pattern: str, escape: str) -> bool:
-    i = 0
-    while i < len(pattern):
-        i += 2 if pattern[i] == escape else 1
-    return i == len(pattern)
+def _pattern_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:
+    """A pattern as wildcards and literal texts: ("%", "=abc", "_"); None if its escape character ends it."""
+    parts: list[str] = []
+    literal = ""
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            following = next(characters, None)
+            if following is None:
+                return None
+            literal += following
+        elif character in "%_":
+            parts += [f"={literal}", character] if literal else [character]
+            literal = ""
+        else:
+            literal += character
+    return (*parts, f"={literal}") if literal else tuple(parts)
+
+
+def growth(node: Expression) -> float:
+    """At most how many times longer than the longest text it reads the value of a text expression is."""
+    match node:
+        case Literal(value=str() as text):
+            return 1 + len(text) / 1000
+        case Call(name="CONCAT", arguments=arguments):
+            return sum(map(growth, arguments))
+        case Call(name="REPLACE", arguments=(text, Literal(value=str() as old), Literal(value=str() as new))):
+            return growth(text) * max(1.0, len(new) / max(1, len(old)))
+        case _:
+            return max(map(growth, children(node)), default=1.0)

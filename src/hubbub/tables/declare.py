@@ -14,7 +14,7 @@ import datetime as dt
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args
@@ -182,6 +182,8 @@ def _category(value: object) -> Scalar:
         raise PolicyError(f"one_of: {value!r} cannot be a group; NaN and infinities never match. Leave it out.")
     if isinstance(value, float) and value == 0:
         return 0.0
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
     if value is None or isinstance(value, bool | int | float | str | dt.date):
         return value
     raise PolicyError(
@@ -210,7 +212,23 @@ class PrivateTable:
     columns: Mapping[str, Declaration] = field(default_factory=dict)
     types: Mapping[str, Kind] = field(default_factory=dict)
     neighbours: Neighbours = "add_remove"
-    unit_space: str = ""
+    unit_space: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.source is not None:
+            raise PolicyError("a declared private table holds people's rows and cannot be pickled; declare it anew.")
+        return self.__dict__
+
+    def without_source(self) -> PrivateTable:
+        """The declaration alone, for what outlives the question."""
+        return replace(self, source=None)
+
+    @property
+    def space(self) -> str:
+        """The unit space, under which the ledger keeps one budget."""
+        if self.unit_space is not None:
+            return self.unit_space
+        return self.unit.lower() if isinstance(self.unit, str) else "each row"
 
 
 @dataclass(frozen=True)
@@ -270,7 +288,7 @@ def table(
     types: kinds by column name (integer, number, text, boolean, date, timestamp); required for a CSV, and for
         pandas columns of dtype object.
     neighbours: "add_remove" or "replace".
-    unit_space: tables of one unit space share one budget; default: the name of the unit column.
+    unit_space: tables of one unit space share one budget; default: the name of the unit column, in lower case.
 
     Raises PolicyError for anything declared wrongly.
     """
@@ -284,7 +302,6 @@ def table(
             raise PolicyError(
                 f"column {name!r} is declared as {what!r}; expected hb.between(low, high) or hb.one_of(...)."
             )
-    space = unit_space or (unit if isinstance(unit, str) else "each row")
     return PrivateTable(
         source=_source(source),
         unit=unit,
@@ -295,7 +312,7 @@ def table(
         columns=declared,
         types=_types(types),
         neighbours=neighbours,
-        unit_space=space,
+        unit_space=unit_space,
     )
 
 

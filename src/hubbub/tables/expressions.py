@@ -158,11 +158,10 @@ class InList:
 
 @dataclass(frozen=True)
 class Like:
-    """`operand LIKE pattern`, with % and _; `escape` is one character or none."""
+    """`operand LIKE pattern`. The pattern is in parts: "%", "_", or "=" followed by a text that stands for itself."""
 
     operand: Expression
-    pattern: str
-    escape: str | None
+    pattern: tuple[str, ...]
     ignore_case: bool
     kind = Kind.BOOLEAN
 
@@ -268,7 +267,7 @@ def canonical(node: Expression) -> object:
     for field in fields(node):
         value = getattr(node, field.name)
         if isinstance(value, tuple):
-            parts.append([canonical(v) for v in value])
+            parts.append([canonical(v) if isinstance(v, _NODES) else v for v in value])
         elif isinstance(value, _NODES):
             parts.append(canonical(value))
         else:

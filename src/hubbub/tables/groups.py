@@ -60,7 +60,14 @@ def _values(column: Column, what: Declaration | None) -> tuple[Scalar, ...] | No
     """The values a column is declared to have, if they can be counted out."""
     match what:
         case OneOf(values=values):
-            return tuple(fitted(value, column.kind, column.name) for value in values)
+            found = tuple(fitted(value, column.kind, column.name) for value in values)
+            if len(set(found)) < len(found):
+                twice = next(v for i, v in enumerate(found) if v in found[:i])
+                raise PolicyError(
+                    f"column {column.name!r}: two of its declared values are {twice!r} in a column of type "
+                    f"{column.kind.value}; name each value once."
+                )
+            return found
         case Between(low=Fraction() as low, high=Fraction() as high) if column.kind is Kind.INTEGER:
             if high - low < MOST_IN_A_RANGE:
                 return tuple(range(math.ceil(low), math.floor(high) + 1))
@@ -106,6 +113,7 @@ def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:
         case ((Kind.DATE | Kind.TIMESTAMP), str()):
             with contextlib.suppress(ValueError):
                 day = dt.datetime.fromisoformat(value)
+                day = day.astimezone(dt.UTC).replace(tzinfo=None) if day.tzinfo else day
                 return fitted(day.date() if kind is Kind.DATE and len(value) == 10 else day, kind, column)
     raise PolicyError(
         f"column {column!r} is declared as one_of(... {value!r} ...), but it holds values of type {kind.value}, "

@@ -157,6 +157,7 @@ class Plan:
                 "domains": [[[type(v).__name__, str(v)] for v in d] for d in self.domains],
                 "bounds": [self.bounds.groups, self.bounds.rows],
                 "neighbours": self.neighbours,
+                "unit": None if self.each_row else str(self.table.unit),
                 "measurements": [m.canonical() for m in self.measurements],
             },
             sort_keys=True,

@@ -1,6 +1,6 @@
 WITH scanned AS (
-  SELECT CAST("id" AS BIGINT) AS unit
-  FROM frame0
+  SELECT "id" AS unit
+  FROM source0
 ),
 filtered AS (
   SELECT unit

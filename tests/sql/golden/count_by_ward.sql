@@ -1,6 +1,6 @@
 WITH scanned AS (
-  SELECT CAST("id" AS BIGINT) AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("ward" AS VARCHAR) AS c1
-  FROM frame0
+  SELECT "id" AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("ward" AS VARCHAR) AS c1
+  FROM source0
 ),
 filtered AS (
   SELECT unit, "c1" AS k0

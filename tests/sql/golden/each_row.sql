@@ -1,6 +1,6 @@
 WITH scanned AS (
   SELECT (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1, CAST("ward" AS VARCHAR) AS c2
-  FROM frame0
+  FROM source0
 ),
 filtered AS (
   SELECT "c2" AS k0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x0, "c0" AS x1

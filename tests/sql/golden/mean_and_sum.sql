@@ -1,6 +1,6 @@
 WITH scanned AS (
-  SELECT CAST("id" AS BIGINT) AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1, "ok" AS c2, CAST("ward" AS VARCHAR) AS c3
-  FROM frame0
+  SELECT "id" AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1, "ok" AS c2, CAST("ward" AS VARCHAR) AS c3
+  FROM source0
 ),
 filtered AS (
   SELECT unit, "c3" AS k0, "c2" AS k1, round_even(CAST("c0" AS DOUBLE) * CAST(32768.0 AS DOUBLE), 0) AS x0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x1, "c0" AS x2

@@ -1,6 +1,6 @@
 WITH scanned AS (
-  SELECT CAST("id" AS BIGINT) AS unit, CAST("ward" AS VARCHAR) AS c0
-  FROM frame0
+  SELECT "id" AS unit, CAST("ward" AS VARCHAR) AS c0
+  FROM source0
 ),
 filtered AS (
   SELECT unit, "c0" AS k0

@@ -1,0 +1,193 @@
+"""The columns of one table: physical types, declared types, and the DuckDB expression that gives each value.
+
+An expression is total: NaN is NULL, wide types are cast safely, times are in the years 1 to 9999. A *unit* is never
+cast in a way that could make two of them one: it is grouped by as it is stored, or by its exact text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hubbub.errors import PolicyError
+from hubbub.sql.compile import quote
+from hubbub.sql.parse import did_you_mean, find_name
+from hubbub.tables.declare import Between, Declaration, OneOf
+from hubbub.tables.kinds import Kind
+
+__all__ = ["Fields", "normalised"]
+
+_INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+_TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+_UNITS = {"UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL", "BOOLEAN", "DATE", "TIME", "BLOB", "TIMESTAMP WITH TIME ZONE"}
+_CASTS = {
+    Kind.INTEGER: "BIGINT",
+    Kind.NUMBER: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Everything known of a table's columns."""
+
+    name: str
+    physical: Mapping[str, str]
+    types: Mapping[str, Kind]
+    declared: Mapping[str, Declaration]
+
+    def check_names(self) -> None:
+        """Raises PolicyError for a declaration of no column, or one that the column's type contradicts."""
+        for column in (*self.declared, *self.types):
+            if column not in self.physical:
+                raise PolicyError(
+                    f"table {self.name!r} has no column {column!r}, which is declared. "
+                    f"{did_you_mean(column, self.physical)}"
+                )
+        folded = [c.lower() for c in self.physical]
+        if len(set(folded)) < len(folded):
+            raise PolicyError(f"table {self.name!r} has two columns whose names differ in case alone; rename one.")
+        for column, what in self.declared.items():
+            self._check_declaration(column, what)
+
+    def _check_declaration(self, column: str, what: Declaration) -> None:
+        kind = self._kind_and_sql(column)[0]
+        if isinstance(what, Between) and kind is not Kind.OTHER:
+            fits = kind in ((Kind.INTEGER, Kind.NUMBER) if what.numeric else (Kind.DATE, Kind.TIMESTAMP))
+            if not fits:
+                raise PolicyError(
+                    f"table {self.name!r}: column {column!r} is declared as {what!r}, but it holds values of type "
+                    f"{kind.value}."
+                )
+
+    def kinds(self) -> dict[str, Kind]:
+        """The kind of each column."""
+        return {column: self._kind_and_sql(column)[0] for column in self.physical}
+
+    def expressions(self) -> dict[str, str]:
+        """The expression of each column."""
+        return {column: self._kind_and_sql(column)[1] for column in self.physical}
+
+    def unit(self, column: str) -> tuple[str, str]:
+        """The name of the unit column as the source writes it, and its expression, by which units are told apart.
+
+        Raises PolicyError where there is no such column, or its values cannot be told apart exactly.
+        """
+        found = find_name(column, self.physical)
+        if found is None:
+            raise PolicyError(
+                f"table {self.name!r} has no column {column!r} to be its unit. {did_you_mean(column, self.physical)}"
+            )
+        base, sql = _base(self.physical[found]), quote(found)
+        declared = self.types.get(found)
+        if base in ("VARCHAR", "ENUM", "UUID"):
+            if declared not in (None, Kind.TEXT, Kind.INTEGER):
+                raise PolicyError(
+                    f"table {self.name!r}: the unit column {found!r} is text, declared as {declared.value}; different "
+                    "texts could become one unit. Declare it as text, or as integer."
+                )
+            if declared is Kind.INTEGER:
+                return (
+                    found,
+                    f"(CASE WHEN regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*') THEN TRY_CAST({sql} AS BIGINT) END)",
+                )
+            return found, f"CAST({sql} AS VARCHAR)"
+        if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):
+            raise PolicyError(
+                f"table {self.name!r}: the unit column {found!r} is declared as a number; large whole numbers would "
+                "become one. Declare it as integer or text."
+            )
+        if base in ("DOUBLE", "FLOAT"):
+            # 0.0 and -0.0 are one unit, NaN is none.
+            return found, f"(CASE WHEN isnan({sql}) THEN NULL ELSE CAST({sql} AS DOUBLE) + 0.0 END)"
+        if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"}:
+            return found, sql
+        raise PolicyError(
+            f"table {self.name!r}: the unit column {found!r} is of type {self.physical[found]}; a unit is named by "
+            "text, a number, a UUID or a date."
+        )
+
+    def _kind_and_sql(self, column: str) -> tuple[Kind, str]:
+        kind, sql = normalised(self.physical[column], quote(column))
+        wanted = self.types.get(column)
+        if kind is Kind.NULL and wanted is None:
+            wanted = _kind_declared(self.declared.get(column))
+        if wanted is None or wanted is kind:
+            return kind, sql
+        if kind is Kind.NULL:
+            return wanted, f"CAST(NULL AS {_CASTS[wanted]})"
+        if kind is Kind.TEXT:
+            return wanted, _in_range(f"TRY_CAST({sql} AS {_CASTS[wanted]})", wanted)
+        if kind is not Kind.OTHER and (
+            (kind, wanted) in ((Kind.INTEGER, Kind.NUMBER), (Kind.DATE, Kind.TIMESTAMP)) or wanted is Kind.TEXT
+        ):
+            return wanted, f"TRY_CAST({sql} AS {_CASTS[wanted]})"
+        found = self.physical[column].lower() if kind is Kind.OTHER else kind.value
+        raise PolicyError(
+            f"table {self.name!r}: column {column!r} is declared as {wanted.value}, but the source says {found}."
+        )
+
+
+def _kind_declared(what: Declaration | None) -> Kind | None:
+    match what:
+        case Between(numeric=True):
+            return Kind.NUMBER
+        case Between():
+            return Kind.TIMESTAMP
+        case OneOf(values=values):
+            first = next((v for v in values if v is not None), None)
+            if isinstance(first, bool):
+                return Kind.BOOLEAN
+            if isinstance(first, int | float):
+                return Kind.NUMBER
+            return Kind.TEXT if isinstance(first, str) or first is None else Kind.TIMESTAMP
+    return None
+
+
+def _in_range(sql: str, kind: Kind) -> str:
+    """A value, or NULL where it is NaN, or a time outside the years 1 to 9999 (infinite ones included)."""
+    match kind:
+        case Kind.NUMBER:
+            return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {sql} END)"
+        case Kind.DATE:
+            return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
+        case Kind.TIMESTAMP:
+            return (
+                f"(CASE WHEN {sql} BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999' "
+                f"THEN {sql} END)"
+            )
+    return sql
+
+
+def _base(physical: str) -> str:
+    """The name of a physical type without its parameters; lists and structures are themselves."""
+    return physical if physical.endswith("]") else physical.split("(")[0].strip('"').upper()
+
+
+def normalised(physical: str, sql: str) -> tuple[Kind, str]:
+    """The kind of a physical type, and a total expression of a column of that type."""
+    base = _base(physical)
+    if base in _INTEGERS:
+        return Kind.INTEGER, f"CAST({sql} AS BIGINT)"
+    if base in ("UBIGINT", "HUGEINT"):
+        return Kind.INTEGER, f"CAST({sql} AS HUGEINT)"
+    if base in ("DOUBLE", "FLOAT"):
+        return Kind.NUMBER, _in_range(f"CAST({sql} AS DOUBLE)", Kind.NUMBER)
+    if base in ("DECIMAL", "UHUGEINT"):
+        return Kind.NUMBER, f"TRY_CAST({sql} AS DOUBLE)"
+    if base in ("VARCHAR", "ENUM", "UUID"):
+        return Kind.TEXT, f"CAST({sql} AS VARCHAR)"
+    if base == "BOOLEAN":
+        return Kind.BOOLEAN, sql
+    if base == "DATE":
+        return Kind.DATE, _in_range(sql, Kind.DATE)
+    if base in _TIMESTAMPS:
+        return Kind.TIMESTAMP, _in_range(f"TRY_CAST({sql} AS TIMESTAMP)", Kind.TIMESTAMP)
+    if base == "TIMESTAMP WITH TIME ZONE":
+        return Kind.TIMESTAMP, _in_range(f"TRY(make_timestamp(epoch_us({sql})))", Kind.TIMESTAMP)
+    if base == "NULL":
+        return Kind.NULL, "NULL"
+    return Kind.OTHER, "NULL"

@@ -1,0 +1,357 @@
+"""What hostile readers found, each kept as a test: rows that raise, people that merge, answers to another question."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hubbub as hb
+from people import HUGE, engine, session, visits
+
+HIV = pa.table({"id": [1, 2, 3], "name": ["ann", "bob", "carol"], "diag": ["flu", "hiv", "flu"]})
+
+
+def exact(table: Any, sql: str) -> tuple[tuple[int, ...], ...]:
+    with engine("t", table) as (duck, plan):
+        return duck.run(plan(sql)).vectors
+
+
+def count(condition: str) -> Any:
+    with session() as s:
+        return s.sql(f"SELECT COUNT(*) AS c FROM visits WHERE {condition}", epsilon=HUGE).to_dict()["c"][0]
+
+
+@pytest.mark.parametrize(
+    "like", ["name LIKE 'x' ESCAPE 'é'", "name ILIKE 'bZ' ESCAPE 'z'", "name ILIKE 'xİ' ESCAPE 'i'", r"name LIKE 'b\'"]
+)
+def test_no_escape_character_makes_a_row_raise(like: str) -> None:
+    table = hb.table(HIV, unit="id", max_total=1)
+    for name in ("ann", "bob"):
+        sql = f"SELECT COUNT(*) FROM t WHERE CASE WHEN name = '{name}' AND diag = 'hiv' THEN {like} ELSE FALSE END"
+        try:
+            assert exact(table, sql) == ((0,),)
+        except hb.QueryError as error:
+            assert "escape" in str(error)
+
+
+def test_an_escape_makes_the_next_character_stand_for_itself() -> None:
+    texts = pa.table({"id": list(range(5)), "s": ["100%", "100x", "a_b", "axb", "\\%"]})
+    table = hb.table(texts, unit="id", max_total=1)
+    for condition, expected in (
+        ("s LIKE '100!%' ESCAPE '!'", 1),
+        ("s LIKE '100%'", 2),
+        ("s LIKE 'a$_b' ESCAPE '$'", 1),
+        ("s LIKE 'a_b'", 2),
+        (r"s LIKE '\%'", 1),
+        (r"s LIKE '\\\%' ESCAPE '\'", 1),
+        ("s ILIKE 'A!_B' ESCAPE '!'", 1),
+    ):
+        assert exact(table, f"SELECT COUNT(*) FROM t WHERE {condition}") == ((expected,),), condition
+
+
+def test_not_like_is_not_like() -> None:
+    assert count("ward LIKE 'A%'") == 3
+    for condition in ("ward NOT LIKE 'A%'", "NOT (ward LIKE 'A%')", "ward NOT ILIKE 'a%'", "ward !~~ 'A%'"):
+        assert count(condition) == 2
+    assert count("ward NOT LIKE 'A!%' ESCAPE '!'") == 5
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 50 PERCENT",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 10%",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 1 BY ward",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 2 WITH TIES",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward FETCH FIRST 3 ROWS ONLY",
+        "SELECT COUNT(*, n) FROM visits",
+        "SELECT COUNT(* EXCLUDE (n)) FROM visits",
+        "SELECT SUM(n ORDER BY n) FROM visits",
+        "SELECT COUNT(*) FROM visits WHERE day = DATE '1970-01-01 12:00:00'",
+        "SELECT COUNT(*) FROM visits WHERE TRIM(ward, 'A') = ''",
+    ],
+)
+def test_a_modifier_that_is_not_read_is_refused(sql: str) -> None:
+    with session() as s, pytest.raises(hb.QueryError):
+        s.check(sql, epsilon=1)
+
+
+def test_a_timestamp_constant_is_read() -> None:
+    assert count("day = TIMESTAMP '1970-01-01 00:00:00'") == 1
+    assert count("CAST(day AS TIMESTAMP) < TIMESTAMP '1970-01-01 00:00:01'") == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (pa.array([0], pa.timestamp("us")), ("2025-01-01", "2025-01-01 00:00:00", "20250101", "2025-W01-3")),
+        (pa.array([2.0**53]), (2**53, 2**53 + 1)),
+        (pa.array([0], pa.date32()), ("2025-01-01", "2025-W01-3")),
+    ],
+)
+def test_two_names_of_one_group_are_refused(column: Any, values: tuple[Any, ...]) -> None:
+    table = hb.table(pa.table({"d": column}), unit=hb.EACH_ROW, columns={"d": hb.one_of(*values)})
+    with engine("t", table) as (_, plan), pytest.raises(hb.PolicyError, match="once"):
+        plan("SELECT d, COUNT(*) FROM t GROUP BY d")
+
+
+def test_a_declared_instant_is_matched_in_utc() -> None:
+    import datetime as dt
+
+    east = dt.timezone(dt.timedelta(hours=2))
+    moments = pa.table({"d": pa.array([dt.datetime(2025, 1, 1), dt.datetime(2025, 1, 1, 2)], pa.timestamp("us"))})
+    table = hb.table(moments, unit=hb.EACH_ROW, columns={"d": hb.one_of(dt.datetime(2025, 1, 1, 2, tzinfo=east))})
+    assert exact(table, "SELECT d, COUNT(*) FROM t GROUP BY d") == ((1,),)
+    with session(t=table) as s:
+        assert s.sql("SELECT d, COUNT(*) AS c FROM t GROUP BY d", epsilon=HUGE).rows() == [(dt.datetime(2025, 1, 1), 1)]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array([2**53, 2**53 + 1], pa.decimal128(38, 0)),
+        pa.array([2**53, 2**53 + 1], pa.int64()),
+        pa.array([2**64 - 1, 2**64 - 2], pa.uint64()),
+        pa.array([1000, 1001], pa.timestamp("ns")),
+        pa.array([1000, 1001], pa.timestamp("ns", "UTC")),
+        pa.array([b"\xff", b"\xfe"], pa.binary()),
+        pa.array(["a", "A"]),
+        pa.array(["a", "a "]),
+    ],
+)
+def test_two_people_stay_two(ids: Any) -> None:
+    table = hb.table(pa.table({"id": ids}), unit="id")
+    assert exact(table, "SELECT COUNT(DISTINCT id) FROM t") == ((2,),)
+
+
+def test_a_unit_that_a_cast_could_merge_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("id,v\n9007199254740992,1\n9007199254740993,2\n1.5,1\n2,1\n")
+    for word in ("number", "date", "timestamp", "boolean"):
+        table = hb.table(tmp_path / "v.csv", unit="id", types={"id": word})
+        with pytest.raises(hb.PolicyError, match="one unit"), engine("t", table):
+            pass
+    whole = hb.table(tmp_path / "v.csv", unit="id", types={"id": "integer"})
+    assert exact(whole, "SELECT COUNT(DISTINCT id) FROM t") == ((3,),)  # 1.5 is no whole number
+
+
+def test_a_collation_is_refused(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "v.duckdb")) as con:
+        con.execute("CREATE TABLE c (id VARCHAR COLLATE nocase, x INTEGER)")
+    with (
+        pytest.raises(hb.PolicyError, match="collation"),
+        engine("t", hb.table(tmp_path / "v.duckdb", table="c", unit="id")),
+    ):
+        pass
+
+
+CLEAN = b"".join(b"%d,A\n" % i for i in range(50))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'999,"b\n',
+        b'999,"\n',
+        b'"999,b\n',
+        b"999,b\r\n",
+        b"999,b\rc\n",
+        b'999,"b\r\n',
+        b"999,\xff\xfe\n",
+        b"\n",
+        b"999\n",
+        b"999,a,b,c\n",
+        b'999,"a""b"\n',
+        b'999,"a"b"\n',
+        b"\0\n",
+        b"999," + b"x" * 100_000 + b"\n",
+    ],
+)
+@pytest.mark.parametrize("at", ["first", "last"])
+def test_one_line_of_a_csv_changes_no_other(tmp_path: Path, line: bytes, at: str) -> None:
+    path = tmp_path / "v.csv"
+    table = hb.table(path, unit="id", types={"id": "text"}, columns={"w": hb.one_of("A")}, max_total=1)
+    path.write_bytes(b"id,w\n" + CLEAN)
+    sql = "SELECT COUNT(*) FROM t WHERE id <> '999'"
+    before = exact(table, sql)
+    path.write_bytes(b"id,w\n" + (line + CLEAN if at == "first" else CLEAN + line))
+    assert exact(table, sql) == before == ((50,),)
+
+
+def test_quoted_fields_of_a_csv_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_bytes(b'"id","w"\r\n"1","a,b"\r\n2,"say ""A"""\r\n3,\r\n4,""\r\n5,c')
+    table = hb.table(
+        path,
+        unit="id",
+        types={"id": "integer"},
+        columns={"w": hb.one_of("a,b", 'say "A"', None, "c")},
+        max_groups=1,
+        max_rows=1,
+    )
+    assert exact(table, "SELECT w, COUNT(*) FROM t GROUP BY w") == ((1, 1, 2, 1),)
+
+
+def test_the_case_of_the_units_name_makes_no_second_budget() -> None:
+    with session(epsilon=1, a=visits(unit="id"), b=visits(unit="ID")) as s:
+        s.sql("SELECT COUNT(DISTINCT id) FROM b", epsilon=1)
+        with pytest.raises(hb.BudgetError):
+            s.sql("SELECT COUNT(*) FROM a", epsilon=1)
+
+
+def test_one_budget_has_one_neighbour_relation(tmp_path: Path) -> None:
+    with pytest.raises(hb.PolicyError, match="one relation"), session(a=visits(), b=visits(neighbours="replace")):
+        pass
+    with session(epsilon=1, ledger=tmp_path / "b.db") as s:
+        s.sql("SELECT COUNT(*) FROM visits", epsilon="0.5")
+    changed = visits(neighbours="replace")
+    with (
+        pytest.raises(hb.PolicyError, match="add_remove"),
+        session(epsilon=1, ledger=tmp_path / "b.db", visits=changed),
+    ):
+        pass
+
+
+def test_a_release_of_one_unit_is_none_of_another(tmp_path: Path) -> None:
+    frame = pa.table({"id": [1, 2, 3], "hh": [1, 1, 1]})
+    charged = []
+    for unit in ("id", "hh", hb.EACH_ROW):
+        table = hb.table(frame, unit=unit, max_total=1, unit_space="people")  # type: ignore[arg-type]
+        with session(epsilon=3, ledger=tmp_path / "b.db", t=table) as s:
+            charged.append(s.sql("SELECT COUNT(*) FROM t", epsilon=1).charged)
+    assert charged == [True, True, True]
+
+
+def bad_text() -> Any:
+    offsets, data = pa.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pa.py_buffer(b"a\xff\xfe")
+    return pa.Array.from_buffers(pa.string(), 2, [None, offsets, data])
+
+
+FAR = 2**62
+
+
+@pytest.mark.parametrize(
+    ("column", "questions"),
+    [
+        (
+            bad_text(),
+            ["v ILIKE 'A%'", "v = 'x'", "LOWER(v) = 'a'", "REVERSE(v) = 'a'", "LENGTH(v) > 0", "TRIM(v) = 'a'"],
+        ),
+        (pa.array([FAR, 0], pa.timestamp("ms")), ["v > '2020-01-01'", "CAST(v AS TEXT) = 'a'", "YEAR(v) = 1970"]),
+        (pa.array([FAR, 0], pa.timestamp("ms", "UTC")), ["v > '2020-01-01'", "DATE_TRUNC('month', v) IS NULL"]),
+        (pa.array([-(2**63), -(2**63) + 2, -9223372022400000001], pa.timestamp("us")), ["CAST(v AS TEXT) = 'a'"]),
+        (
+            pa.array([2**31 - 1, -(2**31), 0], pa.date32()),
+            ["CAST(v AS TIMESTAMP) > '2020-01-01'", "v - DATE '2020-01-01' > 1"],
+        ),
+        (pa.array(["a", "b"]).dictionary_encode(), ["v = 'x'", "v = 'a'"]),
+        (pa.nulls(2), ["v = 'x'", "v = 1", "v IS NULL", "COALESCE(v, 'a') = 'a'"]),
+    ],
+    ids=["utf8", "ms", "s-utc", "us", "date", "dictionary", "null"],
+)
+@pytest.mark.parametrize("way", ["frame", "parquet"])
+def test_no_row_makes_a_question_fail(tmp_path: Path, column: Any, questions: list[str], way: str) -> None:
+    source: Any = pa.table({"id": list(range(len(column))), "v": column})
+    if way == "parquet":
+        pq.write_table(source, tmp_path / "v.parquet")
+        source = tmp_path / "v.parquet"
+    with engine("t", hb.table(source, unit="id", max_total=1)) as (duck, plan):
+        for question in questions:
+            duck.run(plan(f"SELECT COUNT(*), COUNT(v) FROM t WHERE {question}"))
+        assert duck.run(plan("SELECT COUNT(*) FROM t")).vectors == ((len(column),),)
+
+
+def test_an_engine_that_broke_answers_the_next_question() -> None:
+    with session(epsilon=2) as s:
+        run = s._engine._rows
+        s._engine._rows = lambda *_: None  # type: ignore[method-assign, assignment]
+        with pytest.raises(hb.EngineError):
+            s.sql("SELECT COUNT(*) FROM visits", epsilon=1)
+        s._engine._rows = run  # type: ignore[method-assign]
+        s._engine._open()
+        assert s.sql("SELECT COUNT(*) FROM visits WHERE n > 0", epsilon=1).charged
+
+
+def test_texts_cannot_be_made_to_explode() -> None:
+    big = "x" * 90
+    nested = "ward"
+    for i in range(6):
+        nested = f"REPLACE({nested}, '{'Ax'[i > 0]}', '{big}')"
+    with session() as s, pytest.raises(hb.QueryError, match="too long"):
+        s.check(f"SELECT COUNT(*) FROM visits WHERE {nested} = 'a'", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "frame", [pd.DataFrame({"id": [1, 2], "secret": ["alice-hiv", "bob"]}), HIV], ids=["pandas", "arrow"]
+)
+def test_a_release_does_not_carry_the_table(frame: Any) -> None:
+    with session(epsilon=1, t=hb.table(frame, unit="id", max_total=1)) as s:
+        release = s.sql("SELECT COUNT(*) FROM t", epsilon=1)
+    for text in (pickle.dumps(release), pickle.dumps(copy.deepcopy(release)), repr(release).encode()):
+        assert b"hiv" not in text
+    with pytest.raises(hb.PolicyError, match="pickled"):
+        pickle.dumps(hb.table(frame, unit="id"))
+
+
+class Failing:
+    """A stream that fails half-way, with a private value in its words."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        def batches() -> Any:
+            yield pa.record_batch({"id": [1]})
+            raise RuntimeError("alice-hiv")
+
+        return pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), batches()).__arrow_c_stream__()
+
+
+def test_a_failing_stream_is_an_incident_after_the_charge() -> None:
+    with session(epsilon=1, t=hb.table(Failing(), unit="id", max_total=1)) as s:
+        s.check("SELECT COUNT(*) FROM t", epsilon=1)
+        with pytest.raises(hb.EngineError) as caught:
+            s.sql("SELECT COUNT(*) FROM t", epsilon=1)
+        assert (caught.value.__context__, caught.value.__cause__) == (None, None)
+        assert (s.remaining, s.history()[0].state) == (0, "failed")
+
+
+ODD_COLUMNS: dict[str, Any] = {
+    "NaT among objects": (pd.Series([pd.NaT, pd.Timestamp("2025-01-01")], dtype=object), "timestamp"),
+    "a time before time": (pd.Series([pd.Timestamp("2025-01-01", tz="Asia/Tokyo"), None], dtype=object), "timestamp"),
+    "mixed categories": (pd.Series([1, "alice"], dtype="category"), None),
+    "empty categories": (pd.Series([None, None], dtype="category"), None),
+    "a surrogate": (pd.Series(["\ud800", "a"], dtype=object), "text"),
+    "complex": (pd.Series([1j, 2j]), None),
+    "sparse": (pd.Series(pd.arrays.SparseArray([1, 0])), None),
+    "intervals": (pd.Series(pd.interval_range(0, 2)), None),
+    "periods": (pd.Series(pd.period_range("2025-01", periods=2, freq="M")), None),
+}
+
+
+@pytest.mark.parametrize("name", ODD_COLUMNS)
+def test_no_column_of_a_frame_keeps_a_session_from_opening(name: str) -> None:
+    column, word = ODD_COLUMNS[name]
+    frame = pd.DataFrame({"id": [1, 2], "v": column})
+    table = hb.table(frame, unit="id", max_total=1, types={"v": word} if word else {})
+    assert exact(table, "SELECT COUNT(*) FROM t") == ((2,),)
+
+
+def test_columns_of_one_name_are_refused() -> None:
+    frame = pd.DataFrame([[1, 2, 3]], columns=["id", 1, "1"])
+    with pytest.raises(hb.PolicyError, match="same name"), engine("t", hb.table(frame, unit="id")):
+        pass
+
+
+def test_a_type_that_text_cannot_stand_for_is_refused() -> None:
+    frame = pa.table({"id": [1], "v": pa.array([b"x"]), "w": pa.array([["x"]], pa.list_(pa.string()))})
+    for column in ("v", "w"):
+        with (
+            pytest.raises(hb.PolicyError, match="the source says"),
+            engine("t", hb.table(frame, unit="id", types={column: "text"})),
+        ):
+            pass
