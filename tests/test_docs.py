@@ -33,6 +33,7 @@ import pytest
 import hubbub as hb
 from cli.helpers import terminal
 from hubbub.cli.main import COMMANDS, commands
+from hubbub.tables.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)])
@@ -203,6 +204,22 @@ def test_what_a_page_calls_refused_is_and_what_it_offers_is_answered(
         session.check(asked, epsilon=0.1)
     if instead:
         assert session.check(instead, epsilon=0.1).affordable
+
+
+def function_examples() -> list[str]:
+    page = (ROOT / "docs/reference/sql.md").read_text("utf-8")
+    rows = page.split("\n| function | example | value |\n|---|---|---|\n")[1].split("\n\n")[0].splitlines()
+    return [re.split(r"(?<!\\)\|", row)[2].strip(" `").replace("\\|", "|") for row in rows]
+
+
+@pytest.mark.parametrize("example", function_examples())
+def test_every_function_s_example_is_answered(session: hb.Session, example: str) -> None:
+    assert session.check(f"SELECT COUNT({example}) FROM visits", epsilon=0.1).affordable
+
+
+def test_every_function_has_its_place() -> None:
+    page = (ROOT / "docs/reference/sql.md").read_text("utf-8")
+    assert [n for n in FUNCTIONS if f"`{n}`" not in page and not n.startswith("CAST_")] == []
 
 
 def reference() -> str:
