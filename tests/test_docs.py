@@ -105,7 +105,9 @@ def same(shown: str, seen: str, *, noisy: bool) -> None:
         assert without_ids(seen) == without_ids(shown)
 
 
-@pytest.mark.parametrize("name", [n for n, p in zip(NAMES, PAGES, strict=True) if {b.info for b in blocks(p)} & RUNNABLE])
+@pytest.mark.parametrize(
+    "name", [n for n, p in zip(NAMES, PAGES, strict=True) if {b.info for b in blocks(p)} & RUNNABLE]
+)
 def test_every_block_of_the_page_runs(name: str, folder: Path) -> None:
     space: dict[str, object] = {"__name__": "page"}
     printed: str | None = None
