@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev, ranges
+from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.convolution import Convolved, Part, convolve, saddle
 from hubbub.accounting.decompose import Flat, directions, flatten
 from hubbub.accounting.exact import cost
@@ -65,7 +66,9 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
 
 @lru_cache(maxsize=256)
 def upper_epsilon(event: ev.Event, delta: Fraction) -> float:
-    """The upper bound alone, on one lattice: certified like `bounds`, smooth in the event's parameters, and quick."""
+    """The upper bound alone, on one lattice: certified like `bounds`, smooth in the event's parameters,
+    and quick.
+    """
     known = _known_epsilon(event, delta)
     if delta == 0:
         return min(known, pure_bounds(event)[1])
@@ -281,7 +284,9 @@ class _Plan:
         return math.sqrt(max(variance, 1e-30))
 
     def composed(self, h: Fraction | float, *, only_above: bool = False) -> list[tuple[Convolved, Convolved]]:
-        """For each direction the composition from below and from above (twice from above if only that is asked)."""
+        """For each direction the composition from below and from above (twice from above if only that is
+        asked).
+        """
         extra = self._extra(float(h))
         result = []
         for direction in self.directions:
@@ -355,7 +360,7 @@ def _zcdp_measures(rho: Fraction, h: float, log_tail: float) -> tuple[Measure, M
     reach = math.ceil((r + 2 * math.sqrt(r * -log_tail)) / h) + 1
     if 2 * reach > MOST_POINTS:
         raise too_wide(2 * reach, "one zCDP loss")
-    e = np.arange(reach + 1) * h
+    e: Array = np.arange(reach + 1, dtype=np.float64) * h
     value = np.minimum(_log_conversion(r, e), 0.0) * (1 - 1e-13) + 1e-12
     positive = np.minimum(np.exp(value), 1.0)
     x = np.exp(-e[:0:-1])
@@ -467,7 +472,7 @@ def _cross(profile: ranges.Profile, v: Array, delta: float, *, down: bool) -> fl
     """Where the profile falls through delta: on the chord above; below at the last lattice point still
     over it.
     """
-    e = (profile.first + np.arange(v.size)) * profile.h
+    e: Array = np.arange(profile.first, profile.first + v.size, dtype=np.float64) * profile.h
     over = np.flatnonzero(v > delta)
     if not over.size:
         return 0.0

@@ -1,13 +1,15 @@
-"""Composition by contour inversion: a fast estimate for Gaussian noise, Poisson-sampled or not, mixed at will.
+"""Composition by contour inversion: a fast estimate for Gaussian noise, Poisson-sampled or not, mixed at
+will.
 
 With K(s) = ln E_P[e^(s L)] of the composed loss, and any theta > 0 (two-sided Laplace inversion),
 
     delta(epsilon) = (1/pi) Int_0^inf Re exp(K(s) - s epsilon) / (s (s + 1)) dt,   s = theta + i t.
 
-At the saddle point the integrand falls like a Gaussian and the trapezoid rule converges geometrically, so the cost
-does not grow with the number of compositions. K of a sampled Gaussian is itself a trapezoid sum, over
-x ~ N(0, sigma^2): with m(x) = 1 - q + q e^((2x - 1)/2 sigma^2), removal has E[m^(1+s)] and addition E[m^(-s)]
-(Mironov, Talwar, Zhang 2019). Not certified: `certify.py` is. Pure atoms have no falling integrand and are not here.
+At the saddle point the integrand falls like a Gaussian and the trapezoid rule converges geometrically, so
+the cost does not grow with the number of compositions. K of a sampled Gaussian is itself a trapezoid sum,
+over x ~ N(0, sigma^2): with m(x) = 1 - q + q e^((2x - 1)/2 sigma^2), removal has E[m^(1+s)] and addition
+E[m^(-s)] (Mironov, Talwar, Zhang 2019). Not certified: `certify.py` is. Pure atoms have no falling
+integrand and are not here.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ Complex = NDArray[np.complex128]
 
 @dataclass(frozen=True)
 class Term:
-    """`times` Gaussians of sensitivity 1, sampled at `rate`; unsampled Gaussians have rate 1 and any real times."""
+    """`times` Gaussians of sensitivity 1, sampled at `rate`; unsampled Gaussians have rate 1 and any
+    real times.
+    """
 
     sigma: float
     rate: float
@@ -138,7 +142,7 @@ def _saddle(line: _Inversion, log_delta: float | None, epsilon: float | None) ->
 def _inverse(line: _Inversion, theta: float, spread: float) -> tuple[Complex, Array, float, float]:
     # The steps alias delta at distances 2 pi / dt; 12 spreads and 12 / theta leave 1e-16 or so.
     dt = 2 * math.pi / (12 * spread + 36 / theta)
-    t = np.arange(int(8.6 / spread / dt) + 2) * dt
+    t: Array = np.arange(int(8.6 / spread / dt) + 2, dtype=np.float64) * dt
     f, at = line.spectrum(theta, t)
     f = f / ((theta + 1j * t) * (theta + 1 + 1j * t))
     f[0] *= 0.5

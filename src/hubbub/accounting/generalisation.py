@@ -1,7 +1,7 @@
 """Differential privacy implies generalisation: bounds on how far a chosen query can overfit (catalogue D12).
 
-S holds n independent draws; a mechanism, (epsilon, delta)-DP under *replace* neighbours, picks h: X -> [0, 1] from S.
-h(S) is its mean on the sample, h(P) its true mean.
+S holds n independent draws; a mechanism, (epsilon, delta)-DP under *replace* neighbours, picks h: X -> [0,
+1] from S. h(S) is its mean on the sample, h(P) its true mean.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ def expected_gap(epsilon: float, delta: float = 0.0) -> float:
 def pure_tail(epsilon: float, n: int, gap: float) -> float:
     """P(|h(S) - h(P)| > gap) <= 4 e^(-n gap^2 / 12) for a pure mechanism with epsilon <= gap / 4.
 
-    (Dwork, Feldman, Hardt, Pitassi, Reingold, Roth 2015, "Preserving statistical validity", Theorem 9: for
-    epsilon = gap / 4 and n >= 12 ln(4/beta)/gap^2 the probability is at most beta.) 1 where it says nothing.
+    (Dwork, Feldman, Hardt, Pitassi, Reingold, Roth 2015, "Preserving statistical validity", Theorem 9: with
+    n >= 12 ln(4/beta)/gap^2 the probability is at most beta; of epsilon, half of what they need is asked
+    here.) 1 where it says nothing.
     """
     _check(epsilon, 0.0)
     if epsilon > gap / 4 or n < 1:

@@ -96,7 +96,7 @@ def cells(pair: Pair, h: Fraction | float, log_tail: float) -> Cells:
     if (high - low) / step > MOST_POINTS:
         raise too_wide((high - low) / step, "one loss distribution")
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
-    edges = np.arange(first, last + 1) * step
+    edges: Array = np.arange(first, last + 1, dtype=np.float64) * step
     n = last - first
     mass, error, right, right_error = (np.zeros(n) for _ in range(4))
     under = beyond = 0.0
@@ -253,7 +253,9 @@ _SAFE = 1.0 - 2.0**-40
 
 
 def _merge_up(mass: list[float], surplus: list[float], least: list[float], most: list[float], h: float) -> Array:
-    """Bins from the bottom: what is left of cell j-1 is lifted to l_j by surplus of cells j, j+1, ... in turn."""
+    """Bins from the bottom: what is left of cell j-1 is lifted to l_j by surplus of cells j, j+1, ... in
+    turn.
+    """
     n, grow = len(mass), math.exp(h)
     out, free = [0.0] * (n + 1), [1.0] * n
     for j in range(1, n + 1):

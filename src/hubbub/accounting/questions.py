@@ -1,7 +1,8 @@
 """Questions about an event: epsilon at a delta, delta at an epsilon, curves, Renyi orders, calibration.
 
-`epsilon` and `delta` are exact where there is a closed form, contour inversions where the loss is continuous (about
-ten digits), and otherwise the certified *upper* bound. `bounds` and `calibrate` are certified. Neighbours: the event's.
+`epsilon` and `delta` are exact where there is a closed form, contour inversions where the loss is
+continuous (about ten digits), and otherwise the certified *upper* bound. `bounds` and `calibrate` are
+certified. Neighbours: the event's.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve as two arrays of one length: delta over epsilon, or the attacker's errors against each other."""
+    """A curve as two arrays of one length: delta over epsilon, or the attacker's errors against each
+    other.
+    """
 
     x: Array
     y: Array
@@ -109,7 +112,9 @@ def tradeoff(event: ev.Event, points: int = 101) -> Curve:
 
 
 def mu(event: ev.Event) -> Fraction:
-    """The exact-from-above mu of Gaussian DP. Raises ParameterError unless the event is built of Gaussian noise."""
+    """The exact-from-above mu of Gaussian DP. Raises ParameterError unless the event is built of
+    Gaussian noise.
+    """
     found = flatten(event)
     if not all(f.gaussian_only for f in found):
         raise ParameterError("only events built of Gaussian noise have a known mu. Ask for `epsilon` or `tradeoff`.")
@@ -119,8 +124,8 @@ def mu(event: ev.Event) -> Fraction:
 def renyi(event: ev.Event, orders: Sequence[float]) -> Array:
     """Renyi divergences D_alpha of the worst direction at orders alpha > 1, to about 6 digits, from above.
 
-    Raises ParameterError for orders <= 1 and for classes without one worst pair (zCDP, bounded range), whose bound is
-    rho alpha: ask for `rho`.
+    Raises ParameterError for orders <= 1 and for classes without one worst pair (zCDP, bounded range),
+    whose bound is rho alpha: ask for `rho`.
     """
     from hubbub.accounting.convolution import log_mgf
     from hubbub.accounting.lattice import cells, upper
@@ -142,7 +147,8 @@ def renyi(event: ev.Event, orders: Sequence[float]) -> Array:
                 if points.p_only:
                     total += math.inf
                     continue
-                # E_P[e^((alpha - 1) L)] is convex in e^(-L), so the lattice above bounds it; what lies beyond does not count.
+                # E_P[e^((alpha - 1) L)] is convex in e^(-L), so the lattice above bounds it; what lies
+                # beyond does not count.
                 total += [n * log_mgf(measure, float(a) - 1)[0] / (float(a) - 1) for a in alphas]
             worst = np.maximum(worst, total)
     return worst
@@ -151,14 +157,15 @@ def renyi(event: ev.Event, orders: Sequence[float]) -> Array:
 def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number) -> float:
     """The parameter at which make(parameter) just is (epsilon, delta)-DP, found on the safe side.
 
-    `make` is any family that gets more, or less, private as its parameter grows; the direction is found out. The
-    answer is to the last float for Gaussian and pure families, else to 10 digits where the certified upper bound
-    allows; it is always one at which the upper bound holds.
+    `make` is any family that gets more, or less, private as its parameter grows; the direction is found
+    out. The answer is to the last float for Gaussian and pure families, else to 10 digits where the
+    certified upper bound allows; it is always one at which the upper bound holds.
 
     >>> round(calibrate(lambda sigma: ev.Gaussian(sigma), 1, "1e-6"), 12)
     4.224678889327
 
-    Raises ParameterError for epsilon <= 0, delta outside [0, 1), or when no parameter in 1e-12 .. 1e12 is enough.
+    Raises ParameterError for epsilon <= 0, delta outside [0, 1), or when no parameter in 1e-12 .. 1e12 is
+    enough.
     """
     e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
     if e == 0:

@@ -1,6 +1,7 @@
 """The theorems of the field as functions: what a textbook states, as numbers one can compare.
 
-The exact accountant is never worse; these are for teaching, for checking, and for quick sums. Floats in, floats out.
+The exact accountant is never worse; these are for teaching, for checking, and for quick sums. Floats in,
+floats out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def _check(epsilon: float, delta: float = 0.0) -> None:
 
 
 def basic_composition(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """(epsilon_i, delta_i)-DP mechanisms, adaptively composed: the sums (Dwork, Kenthapadi et al. 2006, Theorem 1).
+    """(epsilon_i, delta_i)-DP mechanisms, adaptively composed: the sums (Dwork, Kenthapadi et al. 2006,
+    Theorem 1).
 
     >>> basic_composition([(0.5, 0.0), (0.25, 0.0)])
     (0.75, 0.0)
@@ -61,11 +63,12 @@ def advanced_composition(epsilon: float, delta: float, k: int, slack: float) -> 
 
 
 def optimal_composition(epsilon: float, delta: float, k: int, total_delta: float) -> float:
-    """The least epsilon of k-fold composition of (epsilon, delta)-DP (Kairouz, Oh, Viswanath 2015, Theorem 3.3).
+    """The least epsilon of k-fold composition of (epsilon, delta)-DP (Kairouz, Oh, Viswanath 2015,
+    Theorem 3.3).
 
-    The worst mechanism is the four-outcome table: loss infinite with probability delta, else +epsilon or -epsilon.
-    With the binomial law of the signs, delta(e) = 1 - (1 - delta)^k (1 - sum_i (1 - e^(e - (2i-k) epsilon))_+ P(i)).
-    inf if total_delta cannot be reached.
+    The worst mechanism is the four-outcome table: loss infinite with probability delta, else +epsilon or
+    -epsilon. With the binomial law of the signs, delta(e) = 1 - (1 - delta)^k (1 - sum_i (1 - e^(e - (2i-k)
+    epsilon))_+ P(i)). inf if total_delta cannot be reached.
     """
     _check(epsilon, delta)
     _check(epsilon, total_delta)
@@ -102,13 +105,17 @@ def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float
 
 
 def convexity(epsilon: float, delta: float) -> tuple[float, float]:
-    """A random choice, independent of the data, between (epsilon, delta)-DP mechanisms is (epsilon, delta)-DP."""
+    """A random choice, independent of the data, between (epsilon, delta)-DP mechanisms is (epsilon,
+    delta)-DP.
+    """
     _check(epsilon, delta)
     return epsilon, delta
 
 
 def poisson_amplification(epsilon: float, delta: float, rate: float) -> tuple[float, float]:
-    """Poisson sampling, add/remove: (ln(1 + q(e^epsilon - 1)), q delta) (Balle, Barthe, Gaboardi 2018, Theorem 8)."""
+    """Poisson sampling, add/remove: (ln(1 + q(e^epsilon - 1)), q delta) (Balle, Barthe, Gaboardi 2018,
+    Theorem 8).
+    """
     _check(epsilon, delta)
     if not 0 <= rate <= 1:
         raise ParameterError(f"rate = {rate} was asked; allowed is [0, 1].")
