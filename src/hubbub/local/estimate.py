@@ -19,7 +19,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -99,6 +99,17 @@ class Estimate:
             reach = z * np.sqrt(self.variance + drawn * share * (1 - share) / max(self.n, 1))
             return np.clip(self.shares - reach, 0, 1), np.clip(self.shares + reach, 0, 1)
         return _score(self.shares, z * z / max(self.n, 1), self.base, self.slope, drawn)
+
+    def plot(self, level: float = 0.95, *, title: str = "Estimated shares", ax: Any = None) -> Any:
+        """Shares with their intervals, as matplotlib Axes; `hubbub.plots.save` writes them to a file."""
+        from hubbub import plots
+
+        low, high = self.interval(level)
+        shares = np.clip(self.shares, 0, 1)
+        names = [str(c) for c in self.categories]
+        label = f"share, {level:.0%} intervals"
+        ends = (np.minimum(low, shares).tolist(), np.maximum(high, shares).tolist())
+        return plots.intervals(names, shares.tolist(), *ends, title=title, ylabel=label, ax=ax)
 
 
 def _score(shares: Floats, c: float, base: float, slope: float, drawn: float) -> tuple[Floats, Floats]:

@@ -20,8 +20,8 @@ together at the smallest of them, C outside a window is added as if it gave ever
 of all terms: the result is an upper bound.
 
 *Lower bound*: binary response, where n-1 people answer No and one Yes or No: the number of Yes reports is
-Bin(n-1, 1-P) + Bernoulli(P or 1-P); its delta is summed over outcomes, in both directions. No analysis that holds for every
-epsilon0-LDP report can claim less.
+Bin(n-1, 1-P) + Bernoulli(P or 1-P); its delta is summed over outcomes, in both directions. No analysis that holds for
+every epsilon0-LDP report can claim less.
 """
 
 from __future__ import annotations
@@ -37,21 +37,27 @@ from hubbub.accounting.amounts import Number, amount, probability
 from hubbub.accounting.events import ApproxDP
 from hubbub.accounting.rounding import digits_up
 from hubbub.errors import ParameterError
+from hubbub.local.draws import Integers
 from hubbub.local.oracle import epsilon_above_zero, whole
 
 __all__ = ["Shuffled", "shuffle", "shuffled_delta", "shuffled_delta_lower"]
 
 _SLACK = 1e-9
-_TAIL = 1e-30
+_LOG_TAIL = 70.0
 _BLOCKS = 256
+
+
+def _window(n: int, p: float) -> Integers:
+    """Where all but about 1e-30 of Bin(n, p) lies (Bernstein)."""
+    reach = math.sqrt(2 * _LOG_TAIL * n * p * (1 - p)) + _LOG_TAIL
+    return np.arange(max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach)) + 1)
 
 
 def _clones(epsilon0: float, others: int, rate: float) -> Callable[[float], float]:
     """An upper bound of delta as a function of epsilon, for the clones' pair with C ~ Bin(others, rate)."""
     from scipy.stats import binom
 
-    low, high = int(binom.ppf(_TAIL, others, rate)), int(binom.isf(_TAIL, others, rate))
-    every = np.arange(max(0, low - 1), min(others, high + 1) + 1)
+    every = _window(others, rate)
     missing = float(binom.cdf(every[0] - 1, others, rate) + binom.sf(every[-1], others, rate))
     # One more clone is post-processing, so delta falls as c grows: a block of c is bounded by its first.
     starts = np.unique(np.linspace(0, every.size, _BLOCKS, endpoint=False).astype(np.int64))
@@ -89,9 +95,7 @@ def _binary(epsilon0: float, n: int) -> Callable[[float], float]:
     from scipy.stats import binom
 
     yes = 1 / (1 + math.exp(-epsilon0))
-    low, high = int(binom.ppf(_TAIL, n - 1, 1 - yes)), int(binom.isf(_TAIL, n - 1, 1 - yes))
-    counts = np.arange(max(0, low - 1), min(n - 1, high + 1) + 1)
-    others = binom.pmf(counts, n - 1, 1 - yes)
+    others = binom.pmf(_window(n - 1, 1 - yes), n - 1, 1 - yes)
     law_yes = yes * np.append(0.0, others) + (1 - yes) * np.append(others, 0.0)
     law_no = (1 - yes) * np.append(0.0, others) + yes * np.append(others, 0.0)
 

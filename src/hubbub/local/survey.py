@@ -1,7 +1,7 @@
 """Sensitive yes-no questions, and how many people to ask.
 
-The two classic surveys as plain functions, and a planner. A report is 1 for Yes. Both are randomised response with
-P(report = truth) = 1/2 + b:
+The two classic surveys as plain functions over `mechanisms.RandomizedResponse`, whose `loss` is theirs, and a planner.
+A report is True for Yes. Both are randomised response with P(report = truth) = 1/2 + b:
 
 - *Warner* (1965): answer the question with probability 1/2 + b, its opposite otherwise; epsilon = ln((1/2+b)/(1/2-b)).
 - *Two coins*: heads, answer truly; tails, say what a second coin says. A share s of random answers has b = (1-s)/2;
@@ -21,85 +21,54 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.accounting.amounts import Number, amount, probability
-from hubbub.accounting.events import Event, RandomizedResponse
-from hubbub.accounting.rounding import digits_up, ln
+from hubbub.accounting.amounts import Number, amount
 from hubbub.errors import ParameterError
 from hubbub.local.choose import best_oracle
-from hubbub.local.draws import Flags, coins
 from hubbub.local.estimate import Estimate, normal_quantile
 from hubbub.local.oracle import FrequencyOracle
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise import Bits
 
-__all__ = ["SurveyPlan", "plan", "two_coins", "two_coins_share", "warner", "warner_share", "yes_no_loss"]
+__all__ = ["SurveyPlan", "plan", "plan_with", "two_coins", "two_coins_share", "warner", "warner_share"]
 
 
-def _bias(bias: Number) -> Fraction:
-    value = amount(bias, "bias")
-    if not 0 < value < Fraction(1, 2):
-        raise ParameterError(f"bias = {bias} was asked; it lies strictly between 0 and 1/2.")
-    return value
+def _response(bias: Number) -> RandomizedResponse:
+    return RandomizedResponse(bias=bias)
 
 
-def _random_share(share: Number) -> Fraction:
-    value = probability(share, "random_share")
-    if value == 0:
-        raise ParameterError("random_share = 0 was asked, and everybody would tell the truth; give a share above 0.")
-    return value
+def _bias_of_share(random_share: Number) -> Fraction:
+    return (1 - RandomizedResponse(random_share=random_share).parameter) / 2
 
 
-def _truths(answers: Any) -> Flags:
-    truth = np.asarray(answers)
-    if truth.dtype != np.bool_:
-        raise ParameterError(f"answers are {truth.dtype}; yes-no answers are True and False.")
-    return truth
+def warner(answers: Any, *, bias: Number, bits: Bits | None = None) -> Any:
+    """Reports that equal the answer with probability 1/2 + bias: a bool for a bool, or an array of the same shape."""
+    return _response(bias).release(answers, bits=bits)
 
 
-def warner(answers: Any, *, bias: Number, bits: Bits | None = None) -> Flags:
-    """Reports that equal the answer with probability 1/2 + bias."""
-    truth = _truths(answers)
-    return truth ^ coins(Fraction(1, 2) - _bias(bias), truth.size, bits).reshape(truth.shape)
-
-
-def two_coins(answers: Any, *, random_share: Number = "1/2", bits: Bits | None = None) -> Flags:
+def two_coins(answers: Any, *, random_share: Number = "1/2", bits: Bits | None = None) -> Any:
     """Reports that are a fair coin with probability `random_share`, else the answer."""
-    truth = _truths(answers)
-    return truth ^ coins(_random_share(random_share) / 2, truth.size, bits).reshape(truth.shape)
+    return RandomizedResponse(random_share=random_share).release(answers, bits=bits)
 
 
 def warner_share(yes: int, n: int, *, bias: Number) -> Estimate:
     """The estimated share of Yes, as `Estimate` of ("no", "yes"), from `yes` reports of Yes among n.
 
-    >>> warner_share(400, 1000, bias="1/4").shares[1]
-    np.float64(0.3)
+    >>> float(warner_share(400, 1000, bias="1/4").shares[1])
+    0.3
     """
-    if not 0 <= yes <= n or n < 1:
-        raise ParameterError(f"yes = {yes} of n = {n} was given; there are between 0 and n Yes, and n >= 1.")
-    p = Fraction(1, 2) + _bias(bias)
-    share = float((Fraction(yes, n) - (1 - p)) / (2 * p - 1))
-    base = float(p * (1 - p) / (2 * p - 1) ** 2)
-    shares = np.array([1 - share, share])
-    return Estimate(("no", "yes"), n, 0, shares, np.full(2, base / n), base, 0.0)
+    response = _response(bias)
+    share = response.estimate(yes, n)
+    base = response.variance(1, 0.0)
+    return Estimate(("no", "yes"), n, 0, np.array([1 - share, share]), np.full(2, base / n), base, 0.0)
 
 
 def two_coins_share(yes: int, n: int, *, random_share: Number = "1/2") -> Estimate:
     """The estimated share of Yes from `yes` reports of Yes among n.
 
-    >>> two_coins_share(400, 1000).shares[1]
-    np.float64(0.3)
+    >>> float(two_coins_share(400, 1000).shares[1])
+    0.3
     """
-    return warner_share(yes, n, bias=(1 - _random_share(random_share)) / 2)
-
-
-def yes_no_loss(*, bias: Number) -> Event:
-    """ln((1/2+b)/(1/2-b)), rounded up, as an event; two coins with a random share s are bias (1-s)/2.
-
-    >>> round(float(yes_no_loss(bias="1/4").epsilon), 12)
-    1.098612288668
-    """
-    b = _bias(bias)
-    odds = Fraction(ln((1 + 2 * b) / (1 - 2 * b))) * (1 + Fraction(1, 10**40))
-    return RandomizedResponse(digits_up(odds))
+    return warner_share(yes, n, bias=_bias_of_share(random_share))
 
 
 @dataclass(frozen=True)
