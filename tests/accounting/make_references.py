@@ -144,7 +144,7 @@ def sampled(sigma: str, rate: str, times: int, epsilon: str, adding: bool) -> An
     if times == 1:
         return _sampled_once(mp.mpf(sigma), mp.mpf(rate), mp.mpf(epsilon), adding)
     mp.mp.dps = 60
-    found = [_contour(mp.mpf(sigma), mp.mpf(rate), times, mp.mpf(epsilon), adding, fine) for fine in (1, 2)]
+    found = [_contour(mp.mpf(sigma), mp.mpf(rate), times, mp.mpf(epsilon), adding, fine) for fine in (2, 3)]
     mp.mp.dps = 70
     assert abs(found[0] / found[1] - 1) < mp.mpf(10) ** -41, (sigma, rate, times, epsilon, adding)
     return found[1]
@@ -165,7 +165,7 @@ def _sampled_once(sigma: Any, q: Any, e: Any, adding: bool) -> Any:
 
 def _contour(sigma: Any, q: Any, times: int, e: Any, adding: bool, fine: int) -> Any:
     def grid(theta: Any) -> tuple[list[Any], list[Any]]:
-        step = min(sigma * mp.mpf("0.38"), sigma**2 * mp.mpf("0.18")) / fine
+        step = min(sigma * mp.mpf("0.3"), sigma**2 * mp.mpf("0.1")) / fine
         low, high = -15 * sigma - (theta if adding else 0), 15 * sigma + 1 + (0 if adding else theta)
         xs = [low + i * step for i in range(int((high - low) / step) + 2)]
         logs = [mp.log1p(q * mp.expm1((2 * x - 1) / (2 * sigma**2))) for x in xs]
@@ -186,7 +186,7 @@ def _contour(sigma: Any, q: Any, times: int, e: Any, adding: bool, fine: int) ->
         low, high = (theta, high) if derivatives(theta)[0] < e else (low, theta)
     spread = mp.sqrt(derivatives(theta)[1])
     logs, ws = grid(theta)
-    dt = 2 * mp.pi / (110 / theta + 30 * spread) / fine
+    dt = 2 * mp.pi / (140 / theta + 36 * spread) / fine
     total, t = mp.mpf(0), mp.mpf(0)
     p0 = -theta if adding else 1 + theta
     base = [w * mp.exp(p0 * m) for m, w in zip(logs, ws, strict=True)]
@@ -220,13 +220,13 @@ def problems() -> list[dict[str, Any]]:
         found += [{"kind": "gaussian", "args": [sigma, times, e]} for e in epsilons]
     for e0, d0, times, epsilons in (
         ("1", "0", 1, ("0.5",)),
-        ("0.1", "0", 100, ("1", "4.5", "9.5")),
+        ("0.1", "0", 100, ("1", "4.5", "7", "9.5")),
         ("0.1", "1e-8", 20, ("1.5", "1.79")),
         ("0.01", "0", 10000, ("2", "6", "12")),
         ("0.001", "0", 1000000, ("3", "11")),
     ):
         found += [{"kind": "response", "args": [e0, d0, times, e]} for e in epsilons]
-    for scale, times, epsilons in (("1", 1, ("0.5",)), ("2", 5, ("1.2", "2.4")), ("10", 20, ("0.9", "1.9"))):
+    for scale, times, epsilons in (("1", 1, ("0.5", "0.9")), ("2", 5, ("1.2", "2.4")), ("10", 20, ("0.9", "1.9"))):
         found += [{"kind": "laplace", "args": [scale, times, e]} for e in epsilons]
     for scale, s, times, epsilons in (
         ("2", 3, 1, ("1.1",)),

@@ -60,7 +60,7 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
         return pure_bounds(event)
     found = [_epsilon_of(flat, delta, width) for flat in flatten(event)]
     low, high = max(f[0] for f in found), max(f[1] for f in found)
-    high = min(high, _known_epsilon(event, delta))
+    high = min(high, known_epsilon(event, delta))
     return min(low, high), high
 
 
@@ -69,7 +69,7 @@ def upper_epsilon(event: ev.Event, delta: Fraction) -> float:
     """The upper bound alone, on one lattice: certified like `bounds`, smooth in the event's parameters,
     and quick.
     """
-    known = _known_epsilon(event, delta)
+    known = known_epsilon(event, delta)
     if delta == 0:
         return min(known, pure_bounds(event)[1])
     worst = 0.0
@@ -97,7 +97,7 @@ def delta_bounds(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[f
     return min(low, high), high
 
 
-def _known_epsilon(event: ev.Event, delta: Fraction) -> float:
+def known_epsilon(event: ev.Event, delta: Fraction) -> float:
     """The exact rational routes: pure sum, zCDP conversion."""
     whole = cost(event)
     best = math.inf if whole.epsilon is None else float_up(whole.epsilon)

@@ -23,10 +23,13 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.decompose import Flat
+from hubbub.errors import ParameterError
 
 __all__ = ["Term", "delta_estimate", "epsilon_estimate", "terms"]
 
 Array = NDArray[np.float64]
+# Nodes of the contour and of the quadrature over x: their product is one complex matrix.
+MOST_NODES = 4000
 Complex = NDArray[np.complex128]
 
 
@@ -72,7 +75,7 @@ class _Inversion:
         low, high = -10.5 * sigma, 10.5 * sigma + 1.0
         low, high = (low - theta, high) if self.adding else (low, high + theta + 0.5)
         step = min(sigma / 3.0, sigma * sigma / 1.5)
-        x = np.linspace(low, high, min(max(129, int((high - low) / step) + 2), 20001))
+        x = np.linspace(low, high, min(max(129, int(min((high - low) / step, 1e6)) + 2), 4001))
         y = (2 * x - 1) / (2 * sigma * sigma)
         m = np.where(y < 600, np.log1p(term.rate * np.expm1(np.minimum(y, 600.0))), y + math.log(term.rate))
         return m, -x * x / (2 * sigma * sigma) - math.log(sigma * math.sqrt(2 * math.pi) / (x[1] - x[0]))
@@ -142,7 +145,12 @@ def _saddle(line: _Inversion, log_delta: float | None, epsilon: float | None) ->
 def _inverse(line: _Inversion, theta: float, spread: float) -> tuple[Complex, Array, float, float]:
     # The steps alias delta at distances 2 pi / dt; 12 spreads and 12 / theta leave 1e-16 or so.
     dt = 2 * math.pi / (12 * spread + 36 / theta)
-    t: Array = np.arange(int(8.6 / spread / dt) + 2, dtype=np.float64) * dt
+    nodes = 8.6 / spread / dt
+    if not nodes < MOST_NODES:
+        raise ParameterError(
+            f"the contour would need {nodes:.2g} nodes: the loss is too narrow for this delta. Ask for `bounds`."
+        )
+    t: Array = np.arange(int(nodes) + 2, dtype=np.float64) * dt
     f, at = line.spectrum(theta, t)
     f = f / ((theta + 1j * t) * (theta + 1 + 1j * t))
     f[0] *= 0.5

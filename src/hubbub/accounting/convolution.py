@@ -68,6 +68,8 @@ class Convolved:
         if at < self.floor:
             return 1.0
         total, at_edge = self._sum(at), self._right(at)
+        if self.scale - self.theta * at > 700:
+            return 1.0
         ceiling = math.exp(self.scale - self.theta * at)
         error = self.absolute * self._weight()
         value = ceiling * (max(0.0, total + error) + at_edge) * (1 + self.relative)
@@ -78,7 +80,7 @@ class Convolved:
         """At most delta(epsilon)."""
         at = epsilon + self.moved
         total = self._sum(at) - self.absolute * self._weight() - self.wrapped * _peak(self.theta)
-        value = math.exp(self.scale - self.theta * at) * max(0.0, total) * (1 - self.relative)
+        value = math.exp(min(self.scale - self.theta * at, 700.0)) * max(0.0, total) * (1 - self.relative)
         value += self.infinite * (1 - self.relative)
         return max(0.0, value * (1 - 1e-12))
 
@@ -88,7 +90,7 @@ class Convolved:
         gap = (self.first + k + np.arange(self.w.size - k)) * self.h - epsilon
         base = self.w[k:] * np.exp(-self.theta * gap)
         value, slope = float(np.sum(-base * np.expm1(-gap))), -float(np.sum(base * np.exp(-gap)))
-        outer = math.exp(self.scale - self.theta * epsilon)
+        outer = math.exp(min(self.scale - self.theta * epsilon, 700.0))
         delta = outer * value + self.infinite
         return delta, outer * slope / delta if delta > 0 else -self.theta
 

@@ -100,7 +100,8 @@ def explain(epsilon: Number, delta: Number = 0, prior: Number | None = None) -> 
     lines = [f"epsilon = {e:g}{f', delta = {d:g}' if d else ''}: {_verdict(e)}", ""]
     lines += [odds_text(e, d), ""]
     lines += [
-        f"Whoever believes with {_percent(p)} that you are in the data, and knows everyone else's record, believes so",
+        f"Whoever believes with {_percent(p, exact=True)} that you are in the data, and knows "
+        "everyone else's record, believes so",
         f"with {_percent(low)} to {_percent(high)} afterwards, whatever the answer is.",
         f"Betting odds change by a factor of at most {odds(e):.3g}.",
         f"The best attack finds {_percent(advantage(e, d))} more of those present than of those absent.",
@@ -182,13 +183,13 @@ def _verdict(epsilon: float) -> str:
     return "hardly a worst-case promise; somebody who knows all else could be nearly certain."
 
 
-def _percent(p: float) -> str:
-    shown = f"{100 * p:.1f}".rstrip("0").rstrip(".")
-    if shown == "100" and p < 1:
+def _percent(p: float, *, exact: bool = False) -> str:
+    """A share in words; rounding never says certainty unless it is given as `exact`."""
+    if not exact and p >= 0.9995:
         return "more than 99.9 %"
-    if shown == "0" and p > 0:
+    if not exact and p < 0.0005:
         return "less than 0.1 %"
-    return f"{shown} %"
+    return f"{100 * p:.1f}".removesuffix(".0") + " %"
 
 
 def _check(epsilon: float, delta: float) -> None:

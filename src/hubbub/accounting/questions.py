@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, amount, probability
-from hubbub.accounting.certify import bounds, delta_bounds, pure_bounds, upper_epsilon
-from hubbub.accounting.contour import delta_estimate, epsilon_estimate, terms
+from hubbub.accounting.certify import bounds, delta_bounds, known_epsilon, pure_bounds, upper_epsilon
+from hubbub.accounting.contour import Term, delta_estimate, epsilon_estimate, terms
 from hubbub.accounting.decompose import directions, flatten
 from hubbub.accounting.exact import cost
 from hubbub.accounting.normal import delta_of_mu, epsilon_of_mu
@@ -56,13 +56,21 @@ def epsilon(event: ev.Event, delta: Number) -> float:
         parts = terms(flat)
         if flat.gaussian_only:
             found = epsilon_of_mu(float(root_up(flat.mu_squared)), float(d))
-        elif parts is not None and d >= Fraction(1, 10**200):
-            found = epsilon_estimate(parts, float(d))
+        elif parts is not None and d >= Fraction(1, 10**200) and (near := _contour(parts, float(d))) is not None:
+            found = near
         else:
             return bounds(event, d)[1]
         worst = max(worst, found)
     whole = cost(event).epsilon
     return worst if whole is None else min(worst, float_up(whole))
+
+
+def _contour(parts: Sequence[Term], delta: float) -> float | None:
+    """The contour's epsilon, or None where the loss is too narrow for it."""
+    try:
+        return epsilon_estimate(parts, delta)
+    except ParameterError:
+        return None
 
 
 def delta(event: ev.Event, epsilon: Number) -> float:
@@ -177,10 +185,11 @@ def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number)
         """The certified upper bound less the goal; at most 0 where the goal is met."""
         return upper_epsilon(make(x), d) - float_down(e)
 
-    bad, good = _bracket(lambda x: _estimated(make(x), e, d))
+    # Far from the goal the rational routes answer, where an estimate would be costly or too wide for memory.
+    bad, good = _bracket(lambda x: known_epsilon(make(x), d) <= e or _estimated(make(x), e, d))
     if closed:
         return _halve(lambda x: excess(x) <= 0, *_halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-9), 0.0)[1]
-    bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-11)
+    bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-7)
     return _settle(excess, bad, good)
 
 
