@@ -31,6 +31,8 @@ from hubbub.mechanisms import (
     SparseVector,
     StaircaseMechanism,
     above_threshold,
+    draw_local_and_central,
+    draw_plans,
     error_curves,
     gaussian_for,
     k_norm_for,
@@ -189,6 +191,18 @@ def test_curves_of_plans_are_cut_at_one_and_ordered() -> None:
     assert all(0 < v <= 1 for line in curves.values() for v in line)
     with pytest.raises(ParameterError, match="all with a delta"):
         error_curves([*plans, plan(n=1000, universe=4, epsilon=1, queries=3)])
+
+
+def test_pictures_show_every_strategy_and_both_models() -> None:
+    plans = [plan(n=10**6, universe=2**10, epsilon=1, delta="1e-6", queries=k) for k in (1, 100, 10**4)]
+    axes = draw_plans(plans)
+    assert len(axes.lines) == 5
+    laplace = next(line for line in axes.lines if line.get_label() == "laplace")
+    assert list(laplace.get_ydata()) == error_curves(plans)[1]["laplace"]
+    axes = draw_local_and_central(epsilon="1/2", people=[100, 10_000])
+    local, central = (list(line.get_ydata()) for line in axes.lines)
+    assert local[0] / local[1] == pytest.approx(10)
+    assert central[0] / central[1] == pytest.approx(100)
 
 
 def test_the_room_is_light_to_import() -> None:

@@ -544,13 +544,17 @@ def test_q6_planner_states_each_strategys_theorem() -> None:
     assert found["small database"].max_error == near(small)
     rho_all = 0.5 * k / (own * n**2)
     weights = min(
-        2 * math.sqrt(math.log(universe) / t) + 10 * math.log(k) / (math.sqrt(32 * rho_all / (5 * t)) * n)
-        for t in range(50_000, 80_000)
+        2 * math.sqrt(math.log(universe) / t)
+        + (4 * math.log(2 * k * t / beta) + 2 * math.log(2 * t / beta)) / (math.sqrt(32 * rho_all / (5 * t)) * n)
+        for t in range(10_000, 60_000)
     )
     assert found["multiplicative weights"].max_error == near(weights)
     pure = {p.strategy: p for p in plan(n=n, universe=universe, epsilon=1, queries=k).predictions}
     assert "gaussian" not in pure
-    weights = min(2 * math.sqrt(math.log(universe) / t) + 10 * t * math.log(k) / n for t in range(1, 4000))
+    weights = min(
+        2 * math.sqrt(math.log(universe) / t) + t * (4 * math.log(2 * k * t / beta) + 2 * math.log(2 * t / beta)) / n
+        for t in range(1, 4000)
+    )
     assert pure["multiplicative weights"].max_error == near(weights)
 
 
@@ -573,7 +577,8 @@ def test_q6_errors_scale_as_the_statements_say() -> None:
         for n in (10**9, 10**12)
     ]
     for strategy, slope in slopes.items():
-        assert math.log10(both[0][strategy] / both[1][strategy]) / 3 == pytest.approx(slope, abs=0.01)
+        # Multiplicative weights carry a logarithm of the number of rounds.
+        assert math.log10(both[0][strategy] / both[1][strategy]) / 3 == pytest.approx(slope, abs=0.02)
 
 
 def test_q6_a_workloads_own_sensitivity_counts() -> None:
