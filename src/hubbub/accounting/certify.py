@@ -32,7 +32,7 @@ from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.accounting.zcdp import delta_of_rho, epsilon_of_rho
 from hubbub.errors import ParameterError
 
-__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "pure_bounds", "upper_epsilon"]
+__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "lattice_step", "pure_bounds", "upper_epsilon"]
 
 Array = NDArray[np.float64]
 _COARSE = 1500
@@ -65,7 +65,7 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
 
 
 @lru_cache(maxsize=256)
-def upper_epsilon(event: ev.Event, delta: Fraction) -> float:
+def upper_epsilon(event: ev.Event, delta: Fraction, step: float | None = None) -> float:
     """The upper bound alone, on one lattice: certified like `bounds`, smooth in the event's parameters,
     and quick.
     """
@@ -79,11 +79,23 @@ def upper_epsilon(event: ev.Event, delta: Fraction) -> float:
             worst = max(worst, _epsilon_of(flat, delta, None)[1])
             continue
         try:
-            tops = [top for _, top in plan.composed(plan.first_step(), only_above=True)]
+            tops = [top for _, top in plan.composed(step or plan.first_step(), only_above=True)]
         except ParameterError:
             tops = [top for _, top in plan.composed(plan.coarser(plan.first_step()), only_above=True)]
         worst = max(worst, *(_invert(top.above, top, float(delta), up=True) for top in tops))
     return min(worst, known)
+
+
+def lattice_step(event: ev.Event, delta: Fraction) -> float | None:
+    """The step `upper_epsilon` would choose, or None where losses have a lattice of their own or need
+    none.
+    """
+    steps = []
+    for flat in flatten(event):
+        if not (flat.gaussian_only or flat.ranges or flat.rho):
+            plan = _Plan(flat, Goal(delta=delta))
+            steps.append(plan.first_step() if plan.native is None else Fraction(0))
+    return min(float(s) for s in steps) if steps and all(isinstance(s, float) for s in steps) else None
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, amount, probability
-from hubbub.accounting.certify import bounds, delta_bounds, known_epsilon, pure_bounds, upper_epsilon
+from hubbub.accounting.certify import bounds, delta_bounds, known_epsilon, lattice_step, pure_bounds, upper_epsilon
 from hubbub.accounting.contour import Term, delta_estimate, epsilon_estimate, terms
 from hubbub.accounting.decompose import directions, flatten
 from hubbub.accounting.exact import cost
@@ -190,7 +190,8 @@ def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number)
     if closed:
         return _halve(lambda x: excess(x) <= 0, *_halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-9), 0.0)[1]
     bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-7)
-    return _settle(excess, bad, good)
+    step = lattice_step(make(good), d)
+    return _settle(lambda x: upper_epsilon(make(x), d, step) - float_down(e), bad, good)
 
 
 def _closed(event: ev.Event, d: Fraction) -> bool:

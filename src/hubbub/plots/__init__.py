@@ -102,7 +102,8 @@ def curves(
     if log:
         ax.set_yscale("log")
     if any(label for label, _, _ in lines):
-        ax.legend(frameon=False)
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if paired else {}
+        ax.legend(frameon=False, **beside)
     return _dressed(ax, title, xlabel, ylabel)
 
 
