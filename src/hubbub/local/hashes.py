@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hubbub.local.draws import Array, Integers
 from hubbub.noise import Bits, uniform_below
 
-__all__ = ["MAX_BUCKETS", "bucket", "bucket_edges", "collision", "fresh_seeds", "public_seeds"]
+__all__ = ["MAX_BUCKETS", "bucket", "bucket_edges", "collision", "fresh_seeds", "public_bucket", "public_seeds"]
 
 Words = NDArray[np.uint64]
 
@@ -35,13 +35,24 @@ def fresh_seeds(n: int, bits: Bits | None) -> tuple[Words, Words]:
     return words[:n], words[n:]
 
 
-def public_seeds(n: int, name: str) -> tuple[Words, Words]:
-    """n pairs (2a, 2b) that everybody can compute: pair i is the first 16 bytes of SHA-256(name + ":" + i), each half
-    read as a little-endian word and made even.
+def public_seeds(n: int, name: str) -> Words:
+    """n words that everybody can compute: word i is the first 8 bytes of SHA-256(name + ":" + i), little-endian."""
+    text = b"".join(hashlib.sha256(f"{name}:{i}".encode()).digest()[:8] for i in range(n))
+    return np.frombuffer(text, "<u8").astype(np.uint64)
+
+
+def public_bucket(seed: Any, x: Any, buckets: int) -> Array:
+    """The bucket of each x under the public hashes with these seeds, broadcast: the upper half of
+    mix(seed + 0x9E3779B97F4A7C15 (x+1)), mix being the finaliser of splitmix64 (Steele, Lea, Flood 2014).
+
+    The strongly universal family is not used here: its values at three points depend on each other, which shows where
+    many reports share a hash. These behave as random functions.
     """
-    text = b"".join(hashlib.sha256(f"{name}:{i}".encode()).digest()[:16] for i in range(n))
-    words = np.frombuffer(text, "<u8").astype(np.uint64) & np.uint64(2**64 - 2)
-    return words[::2], words[1::2]
+    with np.errstate(over="ignore"):
+        z = seed + np.uint64(0x9E3779B97F4A7C15) * (np.asarray(x).astype(np.uint64) + np.uint64(1))
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray((((z ^ (z >> np.uint64(31))) >> _HALF) * np.uint64(buckets)) >> _HALF)
 
 
 def bucket(a: Any, b: Any, x: Any, buckets: int) -> Array:

@@ -31,7 +31,7 @@ from hubbub.errors import ParameterError
 from hubbub.local.bitmaps import column_sums
 from hubbub.local.draws import Array, Flags, Floats, Integers, coins, lie_chance, uniform
 from hubbub.local.estimate import Estimate, simplex_projection
-from hubbub.local.hashes import bucket, public_seeds
+from hubbub.local.hashes import public_bucket, public_seeds
 from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunks, valid_rows, whole
 from hubbub.noise import Bits
 
@@ -137,10 +137,10 @@ class Rappor(FrequencyOracle):
 
     def filters(self, cohort: Any, indexes: Any) -> Flags:
         """The Bloom filters of categories in their cohorts, shape (n, bloom_bits)."""
-        a, b = public_seeds(2 * self.cohorts, self.public_name)
+        seeds = public_seeds(2 * self.cohorts, self.public_name)
         first, second = 2 * np.asarray(cohort), 2 * np.asarray(cohort) + 1
-        start = bucket(a[first], b[first], indexes, self.bloom_bits).astype(np.int64)
-        step = 2 * bucket(a[second], b[second], indexes, self.bloom_bits // 2).astype(np.int64) + 1
+        start = public_bucket(seeds[first], indexes, self.bloom_bits).astype(np.int64)
+        step = 2 * public_bucket(seeds[second], indexes, self.bloom_bits // 2).astype(np.int64) + 1
         places = (start[:, None] + step[:, None] * np.arange(self.hashes)) % self.bloom_bits
         out = np.zeros((start.size, self.bloom_bits), np.bool_)
         np.put_along_axis(out, places, True, axis=1)

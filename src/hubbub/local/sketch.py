@@ -26,7 +26,7 @@ from hubbub.accounting.amounts import Number
 from hubbub.local.bitmaps import byte_rows, column_sums, contains
 from hubbub.local.draws import Array, Floats, Integers, lie_chance, uniform
 from hubbub.local.estimate import Estimate, simplex_projection
-from hubbub.local.hashes import bucket, collision, public_seeds
+from hubbub.local.hashes import collision, public_bucket, public_seeds
 from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunks, valid_rows, whole
 from hubbub.local.unary import unary_reports
 from hubbub.noise import Bits
@@ -90,9 +90,9 @@ class CountMeanSketch(FrequencyOracle):
         return super().arguments | own
 
     def chance(self, report: Any, value: int) -> Fraction:
-        a, b = public_seeds(self.hashes, self.public_name)
+        seeds = public_seeds(self.hashes, self.public_name)
         j = int(report["hash"])
-        true = int(bucket(a[j], b[j], value, self.buckets))
+        true = int(public_bucket(seeds[j], value, self.buckets))
         out = Fraction(1, self.hashes)
         for i in range(self.buckets):
             out *= self.p if contains(report["bits"], i) == (i == true) else self.lie
@@ -100,11 +100,11 @@ class CountMeanSketch(FrequencyOracle):
 
     def _client(self, indexes: Array, bits: Bits | None) -> Array:
         out = np.empty(len(indexes), self.report_type)
-        a, b = public_seeds(self.hashes, self.public_name)
+        seeds = public_seeds(self.hashes, self.public_name)
         for part in chunks(len(indexes), CHUNK):
             j = uniform(self.hashes, len(indexes[part]), bits)
             out["hash"][part] = j
-            hot = bucket(a[j], b[j], indexes[part], self.buckets)
+            hot = public_bucket(seeds[j], indexes[part], self.buckets)
             out["bits"][part] = unary_reports(hot, self.buckets, self.p, self.lie, bits)
         return out
 
@@ -122,10 +122,10 @@ class CountMeanSketch(FrequencyOracle):
         for j in range(self.hashes):
             rows, _ = byte_rows(reports["bits"][order[ends[j] : ends[j + 1]]], self.buckets)
             sketch[j] = column_sums(rows, self.buckets)
-        a, b = public_seeds(self.hashes, self.public_name)
+        seeds = public_seeds(self.hashes, self.public_name)
         out = np.zeros(self.size, np.int64)
         for j in range(self.hashes):
-            out += sketch[j][bucket(a[j], b[j], np.arange(self.size), self.buckets)]
+            out += sketch[j][public_bucket(seeds[j], np.arange(self.size), self.buckets)]
         return out
 
     def hash_variance(self, shares: Floats) -> Floats:
