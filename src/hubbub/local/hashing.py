@@ -21,18 +21,19 @@ import numpy as np
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
 from hubbub.local.direct import respond
-from hubbub.local.draws import Array, Integers, lie_chance
+from hubbub.local.draws import Array, Flags, Integers, lie_chance
 from hubbub.local.hashes import MAX_BUCKETS, bucket, bucket_edges, collision, fresh_seeds, supporters
 from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, chunks, valid_rows, whole
 from hubbub.noise import Bits
 
-__all__ = ["REPORT", "LocalHashing", "hashed_reports", "hashed_supporters", "valid_hashed"]
+__all__ = ["REPORT", "LocalHashing", "clean_hashed", "hashed_reports", "hashed_supporters", "rates", "valid_hashed"]
 
 REPORT = np.dtype([("a", "<u8"), ("b", "<u8"), ("y", "<u2")])
 """A report: the doubled seeds of its hash, and the answer."""
 
 
-def _rates(buckets: int, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+def rates(buckets: int, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """p and q for that many buckets."""
     lie = lie_chance(buckets - 1, epsilon)
     same = collision(buckets)
     return 1 - lie, (1 - lie) * same + lie * (1 - same) / (buckets - 1)
@@ -43,7 +44,7 @@ def best_buckets(epsilon: Fraction) -> int:
     near = int(min(math.exp(min(float(epsilon), 20.0)) + 1, MAX_BUCKETS - 1))
 
     def factor(buckets: int) -> Fraction:
-        p, q = _rates(buckets, epsilon)
+        p, q = rates(buckets, epsilon)
         return q * (1 - q) / (p - q) ** 2
 
     return min((near, near + 1), key=factor)
@@ -62,8 +63,13 @@ def hashed_reports(x: Array, buckets: int, lie: Fraction, bits: Bits | None) -> 
 def valid_hashed(reports: Any, buckets: int) -> tuple[Array, int]:
     """Reports with even seeds and an answer below `buckets`, and how many others there were. Never raises."""
     array, lost = valid_rows(reports, REPORT)
-    clean = (array["y"] < buckets) & (((array["a"] | array["b"]) & np.uint64(1)) == 0)
+    clean = clean_hashed(array, buckets)
     return (array, lost) if bool(clean.all()) else (array[clean], lost + int(np.count_nonzero(~clean)))
+
+
+def clean_hashed(reports: Array, buckets: int) -> Flags:
+    """Which reports have even seeds and an answer below `buckets`."""
+    return (reports["y"] < buckets) & (((reports["a"] | reports["b"]) & np.uint64(1)) == 0)
 
 
 def hashed_supporters(reports: Array, buckets: int, x: Array) -> Integers:
@@ -107,11 +113,11 @@ class LocalHashing(FrequencyOracle):
 
     @property
     def p(self) -> Fraction:
-        return _rates(self.buckets, self.epsilon)[0]
+        return rates(self.buckets, self.epsilon)[0]
 
     @property
     def q(self) -> Fraction:
-        return _rates(self.buckets, self.epsilon)[1]
+        return rates(self.buckets, self.epsilon)[1]
 
     @property
     def report_type(self) -> np.dtype[Any]:

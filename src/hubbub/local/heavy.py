@@ -9,7 +9,7 @@ The server keeps, level by level, the prefixes whose estimated count stands out,
 next. *False positives*: a prefix that nobody has is supported by Bin(n_i, q) reports at most (a hash of its own). It is
 kept if that count is so large that it would be reached with probability at most beta / (L m_i), m_i the number tested,
 by the exact binomial tail. So, by a union bound, with probability 1 - beta no string is found, at any level, that
-nobody has. *Misses*: a string of share f is found about surely once f (p-q) sqrt(n/L) is several times sqrt(q(1-q) ln
+nobody has (unless its 32-bit digest is that of one that somebody has: m_i times the number of those, over 2^32). *Misses*: a string of share f is found about surely once f (p-q) sqrt(n/L) is several times sqrt(q(1-q) ln
 m/beta).
 
 The final shares are those of the last level. They were chosen for being large, so they lean upwards, by less than their
@@ -32,7 +32,7 @@ from hubbub.accounting.events import Event, PureDP
 from hubbub.errors import ParameterError
 from hubbub.local.draws import Array, Floats, Integers, uniform
 from hubbub.local.estimate import normal_quantile
-from hubbub.local.hashing import REPORT, _rates, best_buckets, hashed_reports, hashed_supporters, valid_hashed
+from hubbub.local.hashing import REPORT, best_buckets, clean_hashed, hashed_reports, hashed_supporters, rates
 from hubbub.local.oracle import epsilon_above_zero, valid_rows, whole
 from hubbub.noise import Bits
 
@@ -109,17 +109,14 @@ class HeavyHitters:
         inputs = inputs.reshape(len(self.ends), -1)
         out = np.empty(places.size, _REPORT)
         out["level"] = level
-        lie = 1 - _rates(self.buckets, self.epsilon)[0]
+        lie = 1 - rates(self.buckets, self.epsilon)[0]
         out["hashed"] = hashed_reports(inputs[level, places], self.buckets, lie, bits)
         return out
 
     def aggregate(self, reports: Any) -> HeavyTally:
         """Keep the valid reports; what no client can have sent is dropped and counted."""
         array, dropped = valid_rows(reports, _REPORT)
-        _, lost = valid_hashed(array["hashed"], self.buckets)
-        good = (array["level"] < len(self.ends)) & (array["hashed"]["y"] < self.buckets)
-        good &= ((array["hashed"]["a"] | array["hashed"]["b"]) & np.uint64(1)) == 0
-        del lost
+        good = (array["level"] < len(self.ends)) & clean_hashed(array["hashed"], self.buckets)
         kept = array[good]
         levels = tuple(kept["hashed"][kept["level"] == i] for i in range(len(self.ends)))
         return HeavyTally(self, levels, dropped + len(array) - len(kept))
@@ -178,11 +175,10 @@ class HeavyTally:
     ) -> tuple[list[str], Floats, float]:
         from scipy.stats import binom
 
-        p, q = (float(v) for v in _rates(self.oracle.buckets, self.oracle.epsilon))
+        p, q = (float(v) for v in rates(self.oracle.buckets, self.oracle.epsilon))
         if not len(level) or not candidates:
             return [], np.empty(0), 0.0
         support: Integers = hashed_supporters(level, self.oracle.buckets, _inputs(candidates))
-        # The collision chance of two inputs is at most 2^-32 of SHA-256's.
         chances = binom.sf(support - 1, len(level), q)
         good = np.flatnonzero(chances <= beta / len(candidates))
         good = good[np.argsort(-support[good], kind="stable")][:most]

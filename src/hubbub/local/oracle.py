@@ -208,9 +208,8 @@ class FrequencyOracle(ABC):
 
         Raises ParameterError, which names no value, if there are such values and `unknown` is not given.
         """
-        values = np.asarray(values) if self.labels is None else values
         if self.labels is None:
-            places, good = _places_of_integers(values, self.size)
+            places, good = _places_of_integers(_plain(values), self.size)
         else:
             table = {label: i for i, label in enumerate(self.labels)}
             items = values.tolist() if isinstance(values, np.ndarray) else list(values)
@@ -231,7 +230,7 @@ class FrequencyOracle(ABC):
         Values are labels, or integers 0 .. k-1 where no labels were given. Raises ParameterError for a value that is
         no category, unless `unknown` says which category it counts as.
         """
-        alone = isinstance(values, str | bytes | tuple) or not hasattr(values, "__len__") or np.ndim(values) == 0
+        alone = isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
         places = self.indexes([values] if alone else values, unknown)
         reports = self._client(places, bits)
         return reports[0] if alone else reports
@@ -256,6 +255,13 @@ class FrequencyOracle(ABC):
         base, slope = q * (1 - q) / gap**2, (1 - p - q) / gap
         variance = (base + slope * np.clip(shares, 0, 1)) / n
         return Estimate(self.categories, tally.n, tally.dropped, shares, variance, base, slope)
+
+
+def _plain(values: Any) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists within lists
+        return np.empty(len(values), object)
 
 
 def _place(table: dict[Hashable, int], value: Any) -> int:
