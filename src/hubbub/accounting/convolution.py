@@ -152,9 +152,12 @@ def saddle(parts: Sequence[Part], log_delta: float | None, epsilon: float | None
         normal = 0.5 * math.log(2 * math.pi * max(variance, 1e-300) + 1.0)
         return k - theta * mean - math.log(theta * (1 + theta)) - normal - (log_delta or 0.0)
 
-    low, high = 1e-4, 1.0
-    while excess(high) > 0 and high < 1e5:
-        low, high = high, high * 4
+    # Losses that end have no saddle point near their end: there the tilt stays where exponents are moderate.
+    reach = sum(n * m.h * (m.mass.size - 1) for m, n in parts)
+    most = max(600.0 / max(reach, 1e-12), 25.0 / math.sqrt(max(_total(parts, 0.0)[2], 1e-24)))
+    low, high = 1e-4, min(1.0, most)
+    while excess(high) > 0 and high < most:
+        low, high = high, min(high * 4, most)
     while excess(low) < 0 and low > 1e-5:
         low /= 10
     for _ in range(20):
