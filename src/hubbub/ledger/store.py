@@ -390,34 +390,38 @@ class Ledger(Stewardship):
                 f"`hubbub ledger unlock {row.analyst}`."
             )
 
-    def resume(self, *, space: str, question_key: str, analyst: str, epsilon: Fraction) -> str | None:
+    def resume(
+        self,
+        *,
+        space: str,
+        question_key: str,
+        analyst: str,
+        epsilon: Fraction,
+        block: str | None = None,
+        charge: str | None = None,
+    ) -> str | None:
         """Take over a charge of this very question whose process died before it drew: its one free retry.
+
+        charge: this one and no other.
 
         Returns the charge, which this process now owns, or None where there is none to take over.
         """
+
+        def wanted(connection: Connection) -> Entry | None:
+            found = _abandoned(connection, space, question_key, analyst, epsilon)
+            return next((e for e in found if e.block == block and charge in (None, e.id)), None)
+
         with self._reading() as connection:
-            if self._abandoned(connection, space, question_key, analyst, epsilon) is None:
+            if wanted(connection) is None:
                 return None
         with self._writing() as writer:
-            entry = self._abandoned(writer.connection, space, question_key, analyst, epsilon)
+            entry = wanted(writer.connection)
             if entry is None:
                 return None
             writer.append("step", entry.serial, "retried", None, this_process())
         with _UNDER_WAY_LOCK:
             _UNDER_WAY.add(entry.id)
         return entry.id
-
-    def _abandoned(
-        self, connection: Connection, space: str, question_key: str, analyst: str, epsilon: Fraction
-    ) -> Entry | None:
-        found = entries(
-            connection,
-            "WHERE unit_space = ? AND question_key = ? AND analyst = ? AND epsilon = ? AND charge.kind = 'question' "
-            "AND step.state IS NULL AND block IS NULL",
-            space, question_key, analyst, write_amount(epsilon),
-        )  # fmt: skip
-        moment = _moment(connection)
-        return next((entry for entry in found if _is_abandoned(connection, entry, moment)), None)
 
     def let_go(self, charge_id: str) -> None:
         """This process gives a charge up, or has finished it: it may be taken over if it still stands at 'charged'."""
@@ -590,6 +594,21 @@ def _check_request(connection: Connection, row: _Row) -> None:
             f"the idempotency key {row.request!r} was used for charge {used[0]}. Ask for that request's answer with "
             "it, or use a new key."
         )
+
+
+def _abandoned(connection: Connection, space: str, question_key: str, analyst: str, epsilon: Fraction) -> list[Entry]:
+    """The charges of a question that nothing was drawn for, whose process is gone, and that were not retried yet."""
+    found = entries(
+        connection,
+        "WHERE unit_space = ? AND question_key = ? AND analyst = ? AND epsilon = ? AND charge.kind = 'question' "
+        "AND step.state IS NULL",
+        space,
+        question_key,
+        analyst,
+        write_amount(epsilon),
+    )
+    moment = _moment(connection)
+    return [entry for entry in found if _is_abandoned(connection, entry, moment)]
 
 
 def _is_abandoned(connection: Connection, entry: Entry, moment: str) -> bool:
