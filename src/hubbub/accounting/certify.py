@@ -408,10 +408,14 @@ def _invert(delta_at: Callable[[float], float], found: Convolved, delta: float, 
         return 0.0
     # Newton on ln delta, kept inside a bracket; started at the heaviest point of the tilted loss.
     low, high = 0.0, max(0.0, (found.first + found.w.size) * found.h)
-    epsilon = min(max(0.0, (found.first + int(np.argmax(found.w))) * found.h), high)
+    heaviest = (found.first + int(np.argmax(found.w))) * found.h
+    epsilon = min(max(0.0, heaviest), high)
     for _ in range(80):
         value, slope = found.middle(epsilon)
-        low, high = (epsilon, high) if value > delta else (low, epsilon)
+        # Far left of the tilted bulk the middle value is magnified round-off; there the bound from above
+        # decides.
+        left = value > delta or (epsilon < heaviest and found.above(epsilon) > delta)
+        low, high = (epsilon, high) if left else (low, epsilon)
         off = math.log(value) - math.log(delta) if value > 0 else -math.inf
         step = off / -slope if value > 0 and slope < 0 else math.inf
         if (abs(step) <= 1e-13 * max(1.0, epsilon) and abs(off) < 0.1) or high - low <= 1e-14 * max(high, 1e-3):
