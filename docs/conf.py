@@ -17,10 +17,11 @@ exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"hubbub {version}"
+_code = {"code-font-size": "80%"}
+html_theme_options = {"light_css_variables": _code, "dark_css_variables": _code}
+html_show_copyright = False
 html_show_sourcelink = False
 html_copy_source = False
-pygments_style = "friendly"
-pygments_dark_style = "monokai"
 
 
 def _theorems_once_there(app: Any, page: str, source: list[str]) -> None:

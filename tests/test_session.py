@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.accounting import from_json, pure_epsilon
+from hubbub.accounting import from_json, pure_epsilon, rho_of_epsilon
 from hubbub.mechanisms import recording
 from hubbub.session import Session
 from people import HUGE, session, visits
@@ -409,9 +409,19 @@ def test_a_wrong_session_is_refused(tables: Any, budget: Any, says: str) -> None
         Session(tables, budget=budget, ledger=None)
 
 
-def test_a_budget_with_delta_is_a_clear_error() -> None:
-    with pytest.raises(hb.PolicyError, match=r"Budget\(epsilon=3\)"):
-        hb.Budget(epsilon=3, delta=1e-6)
+def test_under_a_budget_with_delta_small_questions_cost_their_rho() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"visits": visits()}, budget=hb.Budget(epsilon=1, delta=1e-6), ledger=None)
+    with opened as s:
+        rho = rho_of_epsilon(1, Fraction(1, 2 * 10**6))
+        fitting = int(rho / Fraction(1, 20000))  # a question at 0.01 with one measurement is 0.00005-zCDP
+        assert fitting > 300
+        for _ in range(fitting):
+            s.sql("SELECT COUNT(*) FROM visits", epsilon="0.01", fresh=True)
+        with pytest.raises(hb.BudgetError, match="for the unit space 'id'"):
+            s.sql("SELECT COUNT(*) FROM visits", epsilon="0.01", fresh=True)
+        assert s.remaining < Fraction(1, 100)
 
 
 @pytest.fixture

@@ -18,19 +18,21 @@ import getpass
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hubbub.accounting import pure_epsilon, to_json
+from hubbub.accounting import cost as cost_of, pure_epsilon, to_json
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import DuckDBEngine, image, public_tables
-from hubbub.errors import EngineError, InternalError, PolicyError
+from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
+from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
-from hubbub.ledger.policy import PublicPolicy, TablePolicy, find_policy, load_policy
+from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy, find_policy, load_policy
 from hubbub.ledger.store import Entry, Ledger, StoredRelease
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.ratio import two_laplace_half_width
@@ -83,11 +85,12 @@ class Check:
     notes: tuple[str, ...]
     stored: bool = False
     groups: int = 1
+    fits: bool | None = None
 
     @property
     def affordable(self) -> bool:
-        """Whether the budget holds the charge, or the answer is free."""
-        return self.stored or self.epsilon <= self.left
+        """Whether the budget and every limit below it hold the charge, or the answer is free."""
+        return self.stored or (self.epsilon <= self.left if self.fits is None else self.fits)
 
     @property
     def cost(self) -> Fraction:
@@ -108,8 +111,8 @@ class Session:
     """Declared tables, their budget, and the ledger that keeps it.
 
     tables: private and public tables by the name questions use. budget: the ceiling, one for each unit space.
-    ledger: the ledger's file, made if missing; None keeps it in memory. analyst: who asks; by default the
-    operating system's user.
+    ledger: the ledger's file, made if missing, or a Postgres address; None keeps it in memory. analyst: who asks; by
+    default the operating system's user.
 
     Raises PolicyError for a source that is missing or declared wrongly, and for a ledger that cannot be used.
     """
@@ -122,6 +125,7 @@ class Session:
         ledger: str | Path | None,
         analyst: str | None = None,
         _create_ledger: bool = True,
+        _policy: Policy | None = None,
         _bits: Bits | None = None,
     ) -> None:
         if not isinstance(budget, Budget):
@@ -130,14 +134,18 @@ class Session:
         self.analyst = analyst or _user()
         self._bits = _bits
         self._tables = _named(tables)
+        self._policy_text = _policy.text if _policy else json.dumps(_described(self._tables), sort_keys=True)
+        self._block: str | None = None
         self._engine = DuckDBEngine()
         try:
             self._catalog = {name: self._add(name, t) for name, t in self._tables.items()}
             self._engine.seal()
             spaces = {t.space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
             relations = _neighbours(self._tables)
-            self._ledger = _open_ledger(ledger, spaces, create=_create_ledger)
-            _check_neighbours(self._ledger, relations)
+            self.ledger = _open_ledger(ledger, spaces, create=_create_ledger, policy=_policy)
+            _check_neighbours(self.ledger, relations)
+            if _policy is not None:
+                self._agree_on_limits(_policy, record=_create_ledger)
         except BaseException:
             self._engine.close()
             raise
@@ -153,7 +161,14 @@ class Session:
         policy = load_policy(path if path is not None else find_policy())
         tables: dict[str, PrivateTable | PublicTable] = {p.name: _private(p) for p in policy.tables.values()}
         tables |= {p.name: _public(p) for p in policy.public.values()}
-        return cls(tables, budget=policy.budget, ledger=policy.ledger, analyst=analyst, _create_ledger=create_ledger)
+        return cls(
+            tables,
+            budget=policy.budget,
+            ledger=policy.ledger,
+            analyst=analyst,
+            _create_ledger=create_ledger,
+            _policy=policy,
+        )
 
     def check(self, sql: str, *, epsilon: EpsilonLike, assume_rows: int = 1000) -> Check:
         """What a question would cost and how good its answer would be; reads no rows, charges nothing.
@@ -169,10 +184,12 @@ class Session:
         if isinstance(question, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
         price = self._price(question, amount)
-        space = price.plan.table.space
+        space, name = price.plan.table.space, price.plan.question.table
+        cost = cost_of(price.event)
         return Check(
             epsilon=amount,
-            left=self._ledger.remaining(space),
+            left=self.ledger.remaining(space, dataset=name, analyst=self.analyst),
+            fits=self.ledger.admits(cost, space=space, dataset=name, analyst=self.analyst, block=self._block),
             columns=tuple(_predicted(price, assume_rows)),
             mechanism=_mechanism(price),
             notes=_notes(price),
@@ -180,10 +197,13 @@ class Session:
             groups=price.plan.group_count,
         )
 
-    def sql(self, sql: str, *, epsilon: EpsilonLike, fresh: bool = False) -> Release:
+    def sql(
+        self, sql: str, *, epsilon: EpsilonLike, fresh: bool = False, idempotency_key: str | None = None
+    ) -> Release:
         """Ask. The charge is durable before a row is read.
 
         epsilon: what the answer may cost. fresh: draw anew, and pay again, even if the answer is stored.
+        idempotency_key: a name for this request; sent again with it, the request is charged and drawn once.
 
         Raises QueryError (rewrite it), PolicyError (declare it) or BudgetError (asked, left) before anything is
         charged; EngineError after the charge.
@@ -193,34 +213,111 @@ class Session:
         if isinstance(question, PublicQuestion):
             return self._public(question)
         price = self._price(question, amount)
-        stored = None if fresh else self._stored(price)
+        charge, stored = self._requested(price, idempotency_key)
+        if charge is None and stored is None and not fresh:
+            stored = self._stored(price)
         if stored is not None:
-            self._ledger.advance(stored.charge_id, "shown")
+            self.ledger.share(stored, self.analyst)
+            self.ledger.advance(stored.charge_id, "shown")
             return self._release(price, stored, charged=False)
-        charge = self._charge(price, sql)
-        exact = self._run(price, charge)
-        self._ledger.advance(charge, "drawing")
-        self._ledger.store(charge, self._draw(price, exact))
-        self._ledger.advance(charge, "shown")
-        drawn = self._ledger.release(charge)
+        charge = charge or self._retried(price) or self._charge(price, sql, idempotency_key)
+        try:
+            exact = self._run(price, charge)
+            self.ledger.advance(charge, "drawing")
+        finally:
+            self.ledger.let_go(charge)
+        self.ledger.store(charge, self._draw(price, exact))
+        self.ledger.advance(charge, "shown")
+        drawn = self.ledger.release(charge)
         if drawn is None:
             raise InternalError(f"charge {charge} was stored and is not there")
         return self._release(price, drawn, charged=True)
 
+    @contextmanager
+    def reserve(self, *, epsilon: EpsilonLike, unit_space: str | None = None) -> Iterator[str]:
+        """Set `epsilon` aside for the questions asked inside the `with`; what they do not use comes back at its end.
+
+        Gives the block's id. If the program dies inside, the block keeps its budget until it is closed:
+        `hubbub ledger close ID`.
+
+        Raises BudgetError if it does not fit, QueryError inside another block.
+        """
+        if self._block is not None:
+            raise QueryError("a block is reserved already; end its `with` before you reserve another.")
+        self._block = self.ledger.reserve(
+            space=self._space(unit_space), analyst=self.analyst, epsilon=parse_epsilon(epsilon)
+        )
+        try:
+            yield self._block
+        finally:
+            block, self._block = self._block, None
+            self.ledger.close_block(block)
+
+    def plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
+        """Ask several questions that were fixed in advance: all are charged as one, or none is.
+
+        questions: pairs of SQL and epsilon, about tables of one unit space. Answers that are stored already are free.
+
+        Raises what `sql` raises; before the charge, nothing was asked.
+        """
+        if self._block is not None:
+            raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
+        asked = [(sql, parse_epsilon(epsilon)) for sql, epsilon in questions]
+        parsed = [(parse(sql, self._catalog), epsilon) for sql, epsilon in asked]
+        prices = [self._price(q, e) for q, e in parsed if not isinstance(q, PublicQuestion)]
+        due = {self._key(price): price for price in prices if self._stored(price) is None}
+        if not due:
+            return [self.sql(sql, epsilon=epsilon) for sql, epsilon in asked]
+        spaces = {price.plan.table.space for price in due.values()}
+        if len(spaces) > 1:
+            raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
+        costs = [cost_of(price.event) for price in due.values()]
+        text = "; ".join(sql for sql, _ in asked)
+        self._block = self.ledger.reserve(
+            space=spaces.pop(),
+            analyst=self.analyst,
+            epsilon=sum((price.epsilon for price in due.values()), Fraction(0)),
+            cost=sum(costs[1:], costs[0]),
+            plan=text,
+        )
+        try:
+            return [self.sql(sql, epsilon=epsilon) for sql, epsilon in asked]
+        finally:
+            block, self._block = self._block, None
+            self.ledger.close_block(block)
+
+    def refresh(self, table: str) -> str:
+        """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.
+
+        Gives the data's new version. No budget comes back: it is the units' own. A file that changed is noticed anyway.
+
+        Raises PolicyError for a table that is not private, or is unknown.
+        """
+        found = self._tables.get(table)
+        if not isinstance(found, PrivateTable):
+            raise PolicyError(f"refresh: {table!r} is no private table of this session.")
+        return self.ledger.refresh(found.space, table)
+
     @property
     def remaining(self) -> Fraction:
-        """What is left of the budget, exactly; with several unit spaces, of the one that has least left."""
-        spaces = {t.space for t in self._tables.values() if isinstance(t, PrivateTable)}
-        return min((self._ledger.remaining(s) for s in spaces), default=self.budget.epsilon)
+        """What is left of the joint budget, exactly; with several unit spaces, of the one that has least left.
+
+        Under a budget with delta: the largest epsilon of one more question.
+        """
+        return min((self.ledger.remaining(s) for s in self._spaces()), default=self.budget.epsilon)
 
     def history(self) -> list[Entry]:
         """Every charge in the ledger, oldest first."""
-        return self._ledger.history()
+        return self.ledger.history()
+
+    def receipt(self, charge_id: str) -> dict[str, Any]:
+        """What a charge asked, ran and cost, under which policy, on which data, and where the ledger's chain stood."""
+        return self.ledger.receipt(charge_id)
 
     def close(self) -> None:
         """Close engine and ledger; what was charged stays charged."""
         self._engine.close()
-        self._ledger.close()
+        self.ledger.close()
 
     def __enter__(self) -> Session:
         return self
@@ -231,7 +328,8 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        where = self._ledger.path or "memory only, forgotten when this program ends"
+        kept = self.ledger.where
+        where = "memory only, forgotten when this program ends" if kept == "in memory" else kept
         return f"Session(tables={sorted(self._tables)}, left={decimal_text(self.remaining)}, ledger={str(where)!r})"
 
     def __reduce__(self) -> str:
@@ -255,17 +353,95 @@ class Session:
             raise InternalError("the noise that would be added does not cost what would be charged")
         return price
 
+    def _spaces(self) -> set[str]:
+        return {t.space for t in self._tables.values() if isinstance(t, PrivateTable)}
+
+    def _space(self, named: str | None) -> str:
+        spaces = self._spaces()
+        if named is None and len(spaces) == 1:
+            return spaces.pop()
+        if named not in spaces:
+            raise QueryError(f"unit_space={named!r}: name one of {', '.join(sorted(spaces))}.")
+        return named
+
+    def _agree_on_limits(self, policy: Policy, *, record: bool) -> None:
+        """The policy's limits are the ledger's, which enforces them for whoever opens it."""
+        for space in self._spaces():
+            limits = {} if policy.per_analyst is None else {EACH_ANALYST: policy.per_analyst}
+            limits |= {analyst_account(name): amount for name, amount in policy.analysts.items()}
+            for name, declared in self._tables.items():
+                own = policy.tables[name].budget if name in policy.tables else None
+                if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
+                    limits[table_account(name)] = own
+            limits = {account: amount for account, amount in limits.items() if amount < policy.budget.epsilon}
+            known = self.ledger.policy_limits(space)
+            if record:
+                self.ledger.record_limits(space, limits)
+            elif known != limits:
+                changed = sorted(a for a in known.keys() | limits.keys() if known.get(a) != limits.get(a))
+                raise PolicyError(
+                    f"{policy.path} gives other limits than its ledger holds, for {', '.join(changed)}. A steward "
+                    "records them with `hubbub ledger create`; nothing that was spent comes back."
+                )
+
+    def _version(self, price: Price) -> str:
+        """The version of the rows. A file is known to have changed by its size and time, which the ledger keys."""
+        name = price.plan.question.table
+        source = self._tables[name].source
+        mark = None
+        if isinstance(source, str | Path):
+            try:
+                found = Path(source).stat()
+            except OSError:
+                raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
+            mark = f"{found.st_size} {found.st_mtime_ns}"
+        return self.ledger.data_version(price.plan.table.space, name, fingerprint=mark)
+
     def _key(self, price: Price) -> str:
-        plan = price.plan
-        version = self._ledger.data_version(plan.table.space, plan.question.table)
-        return hashlib.sha256(f"{version}\n{plan.key()}".encode()).hexdigest()
+        return hashlib.sha256(f"{self._version(price)}\n{price.plan.key()}".encode()).hexdigest()
 
     def _stored(self, price: Price) -> StoredRelease | None:
         space = price.plan.table.space
-        return self._ledger.find_release(space=space, question_key=self._key(price), at_least=price.epsilon)
+        return self.ledger.find_release(space=space, question_key=self._key(price), at_least=price.epsilon)
 
-    def _charge(self, price: Price, sql: str) -> str:
-        return self._ledger.charge(
+    def _requested(self, price: Price, request: str | None) -> tuple[str | None, StoredRelease | None]:
+        """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
+        if request is None:
+            return None, None
+        entry = self.ledger.requested(space=price.plan.table.space, analyst=self.analyst, request=request)
+        if entry is None:
+            return None, None
+        if entry.epsilon != price.epsilon or entry.question_key != self._key(price):
+            raise QueryError(f"the idempotency key {request!r} stands for another question. Use a new key.")
+        stored = self.ledger.release(entry.id)
+        if stored is not None:
+            return None, stored
+        charge = self._retried(price, entry.id)
+        if charge is None:
+            raise QueryError(
+                f"the request {request!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "
+                "way, or was lost. Ask again later, or with a new key at a new charge."
+            )
+        return charge, None
+
+    def _retried(self, price: Price, charge: str | None = None) -> str | None:
+        """A charge of this question whose process died before anything was drawn: its one free retry."""
+        return self.ledger.resume(
+            space=price.plan.table.space,
+            question_key=self._key(price),
+            analyst=self.analyst,
+            epsilon=price.epsilon,
+            block=self._block,
+            charge=charge,
+        )
+
+    def _charge(self, price: Price, sql: str, request: str | None) -> str:
+        return self.ledger.charge(
+            cost=cost_of(price.event),
+            policy=self.ledger.remember_policy(self._policy_text),
+            data_version=self._version(price),
+            request=request,
+            block=self._block,
             space=price.plan.table.space,
             dataset=price.plan.question.table,
             analyst=self.analyst,
@@ -280,7 +456,7 @@ class Session:
         try:
             return self._engine.run(price.plan)
         except EngineError as error:
-            self._ledger.advance(charge, "failed", incident=error.incident)
+            self.ledger.advance(charge, "failed", incident=error.incident)
             raise
         except KeyboardInterrupt:
             self._engine.interrupt()
@@ -313,6 +489,7 @@ class Session:
             "epsilon": decimal_text(entry.epsilon),
             "unit_space": entry.space,
             **json.loads(entry.details),
+            **{k: v for k, v in self.ledger.receipt(entry.id).items() if k in ("policy", "data_version", "chain")},
         }
         return Release(
             columns=tuple(o.name for o in price.plan.question.outputs),
@@ -330,9 +507,7 @@ class Session:
             question.sql,
         )
         names = tuple(exact.column_names)
-        return Release(
-            names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, Chosen((), ()), exact
-        )
+        return Release(names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, Chosen((), ()), exact)
 
 
 def _user() -> str:
@@ -382,9 +557,12 @@ def _check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
             )
 
 
-def _open_ledger(ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool) -> Ledger:
+def _open_ledger(
+    ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool, policy: Policy | None
+) -> Ledger:
     if ledger is not None:
-        return Ledger.open(ledger, budgets=spaces, create=create)
+        key, failures = (None, 3) if policy is None else (policy.key(), policy.max_failures)
+        return Ledger.open(ledger, budgets=spaces, create=create, key=key, max_failures=failures)
     warnings.warn(
         "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
         "another program spends the same people's privacy twice.",
@@ -432,9 +610,7 @@ def _notes(price: Price) -> tuple[str, ...]:
     plan, bounds = price.plan, price.plan.bounds
     if plan.each_row:
         return ("protected: each single row. The ± covers the noise.",)
-    limits = f"{bounds.rows} row{'s' * (bounds.rows > 1)}" + (
-        f" in each of {bounds.groups} groups" if plan.domains else ""
-    )
+    limits = f"{bounds.rows} row{'s' * (bounds.rows > 1)}" + (f" in each of {bounds.groups} groups" if plan.domains else "")
     return (
         f"protected: everything one {plan.table.unit} contributed ({plan.neighbours.replace('_', '/')}).",
         f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}.",
@@ -463,6 +639,16 @@ def _details(price: Price) -> dict[str, Any]:
             for p in price.parts
         ],
     }
+
+
+def _described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any]:
+    """What a session declares, for the record, where no policy file does."""
+    found: dict[str, Any] = {}
+    for name, declared in tables.items():
+        parts = {k: v for k, v in vars(declared).items() if k != "source"}
+        where = str(declared.source) if isinstance(declared.source, str | Path) else "a frame"
+        found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
+    return found
 
 
 def _private(policy: TablePolicy) -> PrivateTable:

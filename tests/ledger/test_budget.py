@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
 
 
@@ -72,9 +72,25 @@ def test_a_budget_shows_as_it_is_written():
     assert repr(Budget(0.5)) == "Budget(epsilon=0.5)"
 
 
-def test_a_budget_with_delta_says_what_to_write():
-    with pytest.raises(PolicyError, match=r"pure budgets only.*Write Budget\(epsilon=3\)"):
-        Budget(3, delta=1e-6)
+def test_a_budget_with_delta_sets_half_of_it_aside_unless_said():
+    budget = Budget(3, delta=1e-6)
+    assert (budget.delta, budget.delta_threshold, budget.delta_conversion, budget.pure) == (
+        Fraction(1, 10**6), Fraction(1, 2 * 10**6), Fraction(1, 2 * 10**6), False,
+    )  # fmt: skip
+    assert repr(budget) == "Budget(epsilon=3, delta=0.000001)"
+    said = Budget(3, "1e-6", delta_threshold="1e-7")
+    assert said.delta_conversion == Fraction(9, 10**7)
+    assert eval(repr(said)) == said
+
+
+@pytest.mark.parametrize(
+    ("delta", "threshold", "message"),
+    [(0, None, "delta = 0 .* greater than zero"), (1, None, "must be below 1"), ("nan", None, "not a number"),
+     ("1e-6", "1e-6", "must be below delta"), ("1e-6", 0, "greater than zero"), (None, "1e-7", "give delta too")],
+)  # fmt: skip
+def test_a_delta_out_of_range_is_refused(delta, threshold, message):
+    with pytest.raises(ParameterError, match=message):
+        Budget(3, delta, delta_threshold=threshold)
 
 
 def test_a_budget_does_not_change():

@@ -96,19 +96,20 @@ def test_a_strangers_database_is_left_as_it_is(tmp_path, wal):
     assert os.listdir(tmp_path) == ["b.db"]
 
 
-@pytest.mark.parametrize(("version", "advice"), [(2, "Update hubbub"), (0, "unfinished")])
+@pytest.mark.parametrize(("version", "advice"), [(3, "Update hubbub"), (0, "unfinished")])
 def test_another_schema_version_is_refused(path, version, advice):
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 1\. .*{advice}"):
+    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 2\. .*{advice}"):
         opened(path)
 
 
 @pytest.mark.parametrize("amount", ["much", "1/0", ""])
 def test_an_amount_that_is_none_is_damage_and_no_budget(path, amount):
     connection = sqlite3.connect(path)
-    connection.execute("UPDATE unit_space SET ceiling = ?", (amount,))
+    connection.execute("DROP TRIGGER unit_space_no_update")
+    connection.execute("UPDATE unit_space SET epsilon = ?", (amount,))
     connection.commit()
     connection.close()
     with pytest.raises(PolicyError, match="not a ratio"):

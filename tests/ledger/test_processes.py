@@ -174,7 +174,7 @@ def check_after_kill(path: Path, shown: list[str], ceiling: int) -> None:
         assert ledger.remaining(SPACE) == left - Fraction(1, 100)
 
 
-STATEMENTS_OF_A_LIFE = 26
+STATEMENTS_OF_A_LIFE = 45
 
 
 def test_a_life_has_as_many_statements_as_are_tried(tmp_path):
@@ -253,7 +253,7 @@ def killed_at_random(path: Path, count: int) -> int:
         os.close(write)
         with os.fdopen(read) as pipe:
             pipe.readline()
-            time.sleep((number * 61 % 100) / 100 * 0.006)
+            time.sleep((number * 61 % 100) / 100 * 0.012)
             os.kill(pid, signal.SIGKILL)
             wait(pid)
             shown = [line for line in pipe.read().split() if len(line) == 32]

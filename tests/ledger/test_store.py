@@ -209,10 +209,10 @@ def test_the_file_itself_refuses_to_forget(ledger, statement):
 
 
 def test_a_clock_set_back_does_not_reorder_the_history(ledger, monkeypatch):
-    from hubbub.ledger import store
+    from hubbub.ledger import journal
 
     charge(ledger, "0.1")
-    monkeypatch.setattr(store, "_now", lambda: "1999-01-01T00:00:00.000000Z")
+    monkeypatch.setattr(journal, "now", lambda: "1999-01-01T00:00:00.000000Z")
     charge(ledger, "0.1")
     times = [entry.time for entry in ledger.history()]
     assert times == sorted(times)
@@ -225,7 +225,7 @@ def test_an_interrupted_transaction_leaves_nothing(ledger):
 
     def half() -> None:
         with ledger._database.writing() as connection:
-            connection.execute("INSERT INTO unit_space VALUES ('half', '1/1', 'now')")
+            connection.execute("INSERT INTO unit_space VALUES (99, 'half', '1/1', NULL, NULL)")
             raise Interrupt
 
     with pytest.raises(Interrupt):

@@ -14,6 +14,9 @@ The numerical half loads numpy and scipy when first used; the rest needs the sta
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from hubbub.accounting.amounts import Number
 from hubbub.accounting.codec import from_json, to_json
 from hubbub.accounting.events import (
@@ -48,6 +51,35 @@ from hubbub.accounting.zcdp import (
     variance_of_rho,
 )
 
+if TYPE_CHECKING:
+    from hubbub.accounting.certify import bounds as bounds, delta_bounds as delta_bounds
+    from hubbub.accounting.losses import Loss as Loss, loss as loss
+    from hubbub.accounting.meaning import explain as explain
+    from hubbub.accounting.questions import (
+        calibrate as calibrate,
+        delta as delta,
+        epsilon as epsilon,
+        mu as mu,
+        profile as profile,
+        renyi as renyi,
+        tradeoff as tradeoff,
+    )
+
+_LATER = {
+    "bounds": "certify",
+    "calibrate": "questions",
+    "delta": "questions",
+    "delta_bounds": "certify",
+    "epsilon": "questions",
+    "explain": "meaning",
+    "Loss": "losses",
+    "loss": "losses",
+    "mu": "questions",
+    "profile": "questions",
+    "renyi": "questions",
+    "tradeoff": "questions",
+}
+
 __all__ = [
     "ZCDP",
     "ApproxDP",
@@ -63,6 +95,7 @@ __all__ = [
     "GaussianFilter",
     "Group",
     "Laplace",
+    "Loss",
     "Number",
     "Parallel",
     "PoissonSampled",
@@ -73,16 +106,36 @@ __all__ = [
     "SampledWithoutReplacement",
     "Threshold",
     "ZCDPFilter",
+    "bounds",
+    "calibrate",
     "cost",
+    "delta",
+    "delta_bounds",
     "delta_of_rho",
+    "epsilon",
     "epsilon_of_rho",
+    "explain",
     "from_json",
+    "loss",
+    "mu",
     "neighbours",
+    "profile",
     "pure_epsilon",
+    "renyi",
     "rho",
     "rho_of_epsilon",
     "rho_of_sigma",
     "sigma_of_rho",
     "to_json",
+    "tradeoff",
     "variance_of_rho",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'hubbub.accounting' has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"hubbub.accounting.{_LATER[name]}"), name)
+    # Bound once: later look-ups do not come here.
+    globals()[name] = found
+    return found

@@ -18,8 +18,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev, ranges
+from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.convolution import Convolved, Part, convolve, saddle
 from hubbub.accounting.decompose import Flat, directions, flatten
 from hubbub.accounting.exact import cost
@@ -30,8 +32,9 @@ from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.accounting.zcdp import delta_of_rho, epsilon_of_rho
 from hubbub.errors import ParameterError
 
-__all__ = ["bounds", "composed", "delta_bounds", "pure_bounds"]
+__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "lattice_step", "pure_bounds", "upper_epsilon"]
 
+Array = NDArray[np.float64]
 _COARSE = 1500
 _ROUNDS = 8
 
@@ -57,8 +60,42 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
         return pure_bounds(event)
     found = [_epsilon_of(flat, delta, width) for flat in flatten(event)]
     low, high = max(f[0] for f in found), max(f[1] for f in found)
-    high = min(high, _known_epsilon(event, delta))
+    high = min(high, known_epsilon(event, delta))
     return min(low, high), high
+
+
+@lru_cache(maxsize=256)
+def upper_epsilon(event: ev.Event, delta: Fraction, step: float | None = None) -> float:
+    """The upper bound alone, on one lattice: certified like `bounds`, and quick; with the same `step`
+    (see `lattice_step`) also smooth in the event's parameters.
+    """
+    known = known_epsilon(event, delta)
+    if delta == 0:
+        return min(known, pure_bounds(event)[1])
+    worst = 0.0
+    for flat in flatten(event):
+        plan = None if flat.gaussian_only or flat.ranges or flat.rho else _Plan(flat, Goal(delta=delta))
+        if plan is None:
+            worst = max(worst, _epsilon_of(flat, delta, None)[1])
+            continue
+        try:
+            tops = [top for _, top in plan.composed(step or plan.first_step(), only_above=True)]
+        except ParameterError:
+            tops = [top for _, top in plan.composed(plan.coarser(plan.first_step()), only_above=True)]
+        worst = max(worst, *(_invert(top.above, top, float(delta), up=True) for top in tops))
+    return min(worst, known)
+
+
+def lattice_step(event: ev.Event, delta: Fraction) -> float | None:
+    """The step `upper_epsilon` would choose, or None where losses have a lattice of their own or need
+    none.
+    """
+    steps = []
+    for flat in flatten(event):
+        if not (flat.gaussian_only or flat.ranges or flat.rho):
+            plan = _Plan(flat, Goal(delta=delta))
+            steps.append(plan.first_step() if plan.native is None else Fraction(0))
+    return min(float(s) for s in steps) if steps and all(isinstance(s, float) for s in steps) else None
 
 
 @lru_cache(maxsize=256)
@@ -72,7 +109,7 @@ def delta_bounds(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[f
     return min(low, high), high
 
 
-def _known_epsilon(event: ev.Event, delta: Fraction) -> float:
+def known_epsilon(event: ev.Event, delta: Fraction) -> float:
     """The exact rational routes: pure sum, zCDP conversion."""
     whole = cost(event)
     best = math.inf if whole.epsilon is None else float_up(whole.epsilon)
@@ -101,11 +138,10 @@ def pure_bounds(event: ev.Event) -> tuple[float, float]:
 def _largest_loss(flat: Flat) -> tuple[float, float]:
     low = high = Fraction(0)
     for event, n in flat.leaves:
-        inner = event.event if isinstance(event, ev.PoissonSampled | ev.SampledWithoutReplacement) else event
-        epsilon = cost(inner).epsilon
+        epsilon = cost(event).epsilon
         if epsilon is None:
             return math.inf, math.inf
-        if inner is event:
+        if not isinstance(event, ev.PoissonSampled | ev.SampledWithoutReplacement):
             low, high = low + n * epsilon, high + n * epsilon
         else:
             # ln(1 + rate (e^epsilon - 1)): the removal side is the larger.
@@ -158,28 +194,31 @@ def _refined(flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float])
     """Halves the lattice until `ask` is as narrow as wanted; raises when memory ends first."""
     plan = _Plan(flat, goal)
     low, high, h = 0.0, math.inf, plan.first_step()
-    for _ in range(_ROUNDS):
-        found = ask(plan.composed(h))
+    for attempt in range(_ROUNDS):
+        try:
+            found = ask(plan.composed(h))
+        except ParameterError:
+            if math.isfinite(high) or attempt == _ROUNDS - 1:
+                if math.isinf(high):
+                    raise
+                raise _too_narrow(low, high, wanted(high)) from None
+            h = plan.coarser(h)
+            continue
         low, high = max(low, found[0]), min(high, found[1])
         target = wanted(high)
         if high - low <= target or plan.exact(h) or flat.rho:
             return low, high
-        try:
-            h = plan.next_step(h, (high - low) / target)
-        except ParameterError:
-            if math.isfinite(high):
-                raise ParameterError(
-                    f"certified within memory is [{low:.6g}, {high:.6g}]; the width asked, "
-                    f"{target:.2g}, needs a "
-                    f"lattice of more than {MOST_POINTS} points. Ask for width >= {high - low:.2g}, "
-                    "or relax delta."
-                ) from None
-            raise
+        h = plan.next_step(h, (high - low) / target)
     if math.isinf(high):
         return low, high
-    raise ParameterError(
-        f"after {_ROUNDS} refinements the bounds are [{low:.6g}, {high:.6g}], wider than {wanted(high):.2g}. "
-        f"Ask for width >= {high - low:.2g}."
+    raise _too_narrow(low, high, wanted(high))
+
+
+def _too_narrow(low: float, high: float, target: float) -> ParameterError:
+    return ParameterError(
+        f"certified within the memory allowed is [{low:.6g}, {high:.6g}]; the width asked, "
+        f"{target:.2g}, needs a finer "
+        f"lattice than {MOST_POINTS} points. Ask for width >= {high - low:.2g}, or relax delta."
     )
 
 
@@ -214,14 +253,16 @@ class _Plan:
         return atoms_only and self.native is not None and isinstance(h, Fraction) and not self.flat.ranges
 
     def first_step(self) -> Fraction | float:
-        spreads = [self._spread(d) for d in self.directions]
-        wide = max(s[0] for s in spreads)
+        wide = max(self._spread(d) for d in self.directions)
         if self.native is not None and self.exact(self.native):
             if 30 * wide / float(self.native) < MOST_POINTS / 2 and self._fits(self.native):
                 return self.native
             self.native = None
-        tolerance = 1e-3 * max(wide, 1e-9)
-        return self._aligned(wide * math.sqrt(tolerance / max(wide, 1e-9) / self.times) / 2)
+        return self._aligned(wide * math.sqrt(2.5e-3 / self.times))
+
+    def coarser(self, h: Fraction | float) -> Fraction | float:
+        """A step for when h asks for too much memory."""
+        return self._aligned(float(h) * 4)
 
     def next_step(self, h: Fraction | float, excess: float) -> Fraction | float:
         """A step that should make the bounds `excess` times narrower: second order, unless atoms lie off
@@ -231,15 +272,15 @@ class _Plan:
         return self._aligned(float(h) / factor)
 
     def _aligned(self, h: float) -> Fraction | float:
-        if self.native is None:
+        if self.native is None or float(self.native) < h:
             return h
-        return self.native / max(1, math.ceil(float(self.native) / h)) if float(self.native) > h / 64 else h
+        return self.native / max(1, math.ceil(float(self.native) / h))
 
     def _fits(self, h: Fraction) -> bool:
         most = max((float(np.ptp(p.atoms.loss)) for d in self.directions for p, _ in d if p.atoms.loss.size))
         return most / float(h) < MOST_POINTS / 4
 
-    def _spread(self, direction: list[tuple[Pair, int]]) -> tuple[float, float]:
+    def _spread(self, direction: list[tuple[Pair, int]]) -> float:
         """Rough deviation of the composed loss, from a coarse lattice per pair."""
         variance = 0.0
         for pair, n in direction:
@@ -247,23 +288,31 @@ class _Plan:
             if pair.atoms.loss.size:
                 low, high = min(low, float(pair.atoms.loss.min())), max(high, float(pair.atoms.loss.max()))
             m = upper(cells(pair, max(high - low, 1e-12) / _COARSE, self.log_tail))
-            l = (m.first + np.arange(m.mass.size)) * m.h
+            loss = (m.first + np.arange(m.mass.size)) * m.h
             total = float(m.mass.sum())
-            mean = float(m.mass @ l) / total
-            variance += n * float(m.mass @ (l - mean) ** 2) / total
+            mean = float(m.mass @ loss) / total
+            variance += n * float(m.mass @ (loss - mean) ** 2) / total
         variance += sum(n * float(e.epsilon) ** 2 / 4 for e, n in self.flat.ranges) + 2 * float(self.flat.rho)
-        return math.sqrt(max(variance, 1e-30)), 0.0
+        return math.sqrt(max(variance, 1e-30))
 
-    def composed(self, h: Fraction | float) -> list[tuple[Convolved, Convolved]]:
-        """For each direction the composition from below and from above."""
+    def composed(self, h: Fraction | float, *, only_above: bool = False) -> list[tuple[Convolved, Convolved]]:
+        """For each direction the composition from below and from above (twice from above if only that is
+        asked).
+        """
         extra = self._extra(float(h))
         result = []
         for direction in self.directions:
             cut = [(cells(pair, h, self.log_tail), n) for pair, n in direction]
             tops: list[Part] = [(upper(c), n) for c, n in cut] + [(top, 1) for _, top in extra]
+            if only_above:
+                epsilon = None if self.goal.epsilon is None else float(self.goal.epsilon)
+                found = convolve(tops, saddle(_coarser(tops), self.goal.log_delta, epsilon))
+                result.append((found, found))
+                continue
             downs: list[Part] = [(lower(c), n) for c, n in cut] + [(down, 1) for down, _ in extra]
             epsilon = None if self.goal.epsilon is None else float(self.goal.epsilon)
-            theta = saddle(_coarser(tops), self.goal.log_delta, epsilon)
+            # The tilted mean, times thousands, needs every cell; the rougher criterion for a delta does not.
+            theta = saddle(_coarser(tops) if epsilon is None else tops, self.goal.log_delta, epsilon)
             result.append((convolve(downs, theta), convolve(tops, theta)))
         return result
 
@@ -290,7 +339,7 @@ def _coarser(parts: list[Part]) -> list[Part]:
         mass = np.pad(m.mass, (0, size * step - m.mass.size)).reshape(size, step)
         at = mass @ np.arange(step)
         total = mass.sum(axis=1)
-        mean = int(round(float(at.sum() / max(total.sum(), 1e-300))))
+        mean = round(float(at.sum() / max(total.sum(), 1e-300)))
         # Blocks move to a common point inside; the first is shifted so that the mean stays.
         result.append((Measure(m.h * step, (m.first + mean) // step, total, m.infinite, m.moved), n))
     return result
@@ -306,8 +355,8 @@ def _halves(found: list[tuple[float, int]], h: float) -> Measure:
         mass[max(0, 2 * k - 2)] = 1 / (1 + math.exp(-e / 2)) * (1 - 1e-14)
         parts.append((Measure(h, -k, mass, 0.0, 0.0), n))
     plain = convolve(parts, 1e-6)
-    l = (plain.first + np.arange(plain.w.size)) * h
-    mass = np.maximum(plain.w - plain.absolute, 0.0) * np.exp(plain.scale - plain.theta * l) * (1 - plain.relative)
+    loss = (plain.first + np.arange(plain.w.size)) * h
+    mass = np.maximum(plain.w - plain.absolute, 0.0) * np.exp(plain.scale - plain.theta * loss) * (1 - plain.relative)
     mass = np.where(mass < 1e-15, 0.0, mass * (1 - 1e-12))
     return Measure(h, plain.first, mass, 0.0, plain.moved)
 
@@ -324,7 +373,7 @@ def _zcdp_measures(rho: Fraction, h: float, log_tail: float) -> tuple[Measure, M
     reach = math.ceil((r + 2 * math.sqrt(r * -log_tail)) / h) + 1
     if 2 * reach > MOST_POINTS:
         raise too_wide(2 * reach, "one zCDP loss")
-    e = np.arange(reach + 1) * h
+    e: Array = np.arange(reach + 1, dtype=np.float64) * h
     value = np.minimum(_log_conversion(r, e), 0.0) * (1 - 1e-13) + 1e-12
     positive = np.minimum(np.exp(value), 1.0)
     x = np.exp(-e[:0:-1])
@@ -336,7 +385,7 @@ def _zcdp_measures(rho: Fraction, h: float, log_tail: float) -> tuple[Measure, M
     return below, ranges.from_profile(profile)[0]
 
 
-def _log_conversion(rho: float, e: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _log_conversion(rho: float, e: Array) -> Array:
     """ln of the zCDP conversion's delta, at the alpha of a bisection per point."""
     low, high = np.full(e.shape, -30.0), np.full(e.shape, 40.0)
     for _ in range(50):
@@ -355,19 +404,24 @@ def _invert(delta_at: Callable[[float], float], found: Convolved, delta: float, 
     """
     if found.infinite >= delta * (1 - 1e-12) and up:
         return math.inf
-    if (delta_at(0.0) <= delta) if up else (delta_at(0.0) * (1 + 1e-15) <= delta):
+    if up and delta_at(0.0) <= delta:
         return 0.0
-    # found.middle(epsilon) is smooth and log-concave enough for Newton from the left.
-    epsilon = max(0.0, (found.scale - math.log(delta)) / max(found.theta, 1e-9) * 0.0 + _start(found, delta))
-    for _ in range(60):
+    # Newton on ln delta, kept inside a bracket; started at the heaviest point of the tilted loss.
+    low, high = 0.0, max(0.0, (found.first + found.w.size) * found.h)
+    heaviest = (found.first + int(np.argmax(found.w))) * found.h
+    epsilon = min(max(0.0, heaviest), high)
+    for _ in range(80):
         value, slope = found.middle(epsilon)
-        if value <= 0 or slope >= 0:
+        # Far left of the tilted bulk the middle value is magnified round-off; there the bound from above
+        # decides.
+        left = value > delta or (epsilon < heaviest and found.above(epsilon) > delta)
+        low, high = (epsilon, high) if left else (low, epsilon)
+        off = math.log(value) - math.log(delta) if value > 0 else -math.inf
+        step = off / -slope if value > 0 and slope < 0 else math.inf
+        if (abs(step) <= 1e-13 * max(1.0, epsilon) and abs(off) < 0.1) or high - low <= 1e-14 * max(high, 1e-3):
             break
-        step = (math.log(value) - math.log(delta)) / -slope
-        epsilon = max(0.0, epsilon + max(min(step, 5 * found.h + 2.0), -2.0))
-        if abs(step) <= 1e-13 * max(1.0, epsilon):
-            break
-    gap = 1e-13 * max(epsilon, 1e-3)
+        epsilon = epsilon + step if low < epsilon + step < high else (low + high) / 2
+    gap = 1e-12 * max(epsilon, 1e-3)
     for _ in range(200):
         at = epsilon + gap if up else max(0.0, epsilon - gap)
         fits = delta_at(at) <= delta
@@ -377,11 +431,6 @@ def _invert(delta_at: Callable[[float], float], found: Convolved, delta: float, 
             return 0.0
         gap *= 2
     return math.inf if up else 0.0
-
-
-def _start(found: Convolved, delta: float) -> float:
-    l = (found.first + np.arange(found.w.size)) * found.h
-    return max(0.0, float(l[int(np.argmax(found.w))]))
 
 
 def _ranges_epsilon(flat: Flat, delta: float, width: float | None) -> tuple[float, float]:
@@ -436,11 +485,11 @@ def _ranges_refined(
         m *= 2
 
 
-def _cross(profile: ranges.Profile, v: np.ndarray, delta: float, *, down: bool) -> float:  # type: ignore[type-arg]
+def _cross(profile: ranges.Profile, v: Array, delta: float, *, down: bool) -> float:
     """Where the profile falls through delta: on the chord above; below at the last lattice point still
     over it.
     """
-    e = (profile.first + np.arange(v.size)) * profile.h
+    e: Array = np.arange(profile.first, profile.first + v.size, dtype=np.float64) * profile.h
     over = np.flatnonzero(v > delta)
     if not over.size:
         return 0.0
@@ -455,7 +504,7 @@ def _cross(profile: ranges.Profile, v: np.ndarray, delta: float, *, down: bool) 
     return max(0.0, math.log(x0 + (v[k] - delta) / (v[k] - v[k + 1]) * (x1 - x0)) * (1 + 8 * UNIT) + 4 * UNIT)
 
 
-def _slope_down(e: np.ndarray, v: np.ndarray, k: int) -> float:  # type: ignore[type-arg]
+def _slope_down(e: Array, v: Array, k: int) -> float:
     """dx / d(-delta) along the lattice curve itself: the lattice strategy's delta *is* linear between
     lattice points.
     """
@@ -482,18 +531,16 @@ def composed(event: ev.Event, delta: Fraction) -> list[Convolved]:
     result = []
     for flat in flatten(event):
         plan = _Plan(flat, Goal(delta=delta))
-        result += [top for _, top in plan.composed(plan.first_step())]
+        result += [top for _, top in plan.composed(plan.first_step(), only_above=True)]
     return result
 
 
-def bounds(event: ev.Event, delta: float, *, width: float | None = None) -> tuple[float, float]:
+def bounds(event: ev.Event, delta: Number, *, width: float | None = None) -> tuple[float, float]:
     """Certified (lower, upper) on the smallest epsilon at which the event is (epsilon, delta)-DP.
 
     `width=None` asks for 1e-3 of epsilon. Raises ParameterError for a delta outside [0, 1), a width that is
     not positive, and for what would not fit into 500 MB.
     """
-    from hubbub.accounting.amounts import probability
-
     if width is not None and not (0 < width < math.inf):
         raise ParameterError(f"width = {width} was asked; it must be a positive number. Leave it out for 1e-3 epsilon.")
     return epsilon_bounds(event, probability(delta, "delta"), width)

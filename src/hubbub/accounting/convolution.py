@@ -2,11 +2,12 @@
 
 Measures p_c on hZ, composed n_c times, have P = conv_c p_c^(n_c), and
 
-    delta(epsilon) = P(infinity) + sum over l > epsilon of P(l) (1 - e^(epsilon - l)).
+    delta(epsilon) = P(infinity) + sum over l > epsilon of P(loss) (1 - e^(epsilon - loss)).
 
-Tilt: w_c = p_c e^(theta l) / M_c with M_c its sum; then P(l) = e^K e^(-theta l) W(l), K = sum n_c ln M_c,
-and W, the convolution of the w_c, is a probability whose mean is near epsilon when theta is the saddle
-point. So W is needed only to a *relative* accuracy of its own scale, and delta = 1e-30 is as easy as 1e-3.
+Tilt: w_c = p_c e^(theta loss) / M_c with M_c its sum; then P(loss) = e^K e^(-theta loss) W(loss), K = sum
+n_c ln M_c, and W, the convolution of the w_c, is a probability whose mean is near epsilon when theta is the
+saddle point. So W is needed only to a *relative* accuracy of its own scale, and delta = 1e-30 is as easy as
+1e-3.
 
 Errors, all counted in `Convolved`:
 - the window: W is computed on N points, hence modulo N h. Mass outside the window is bounded by a second tilt
@@ -15,12 +16,12 @@ Errors, all counted in `Convolved`:
 - round-off: each transform value is within 8 u (log2 N + 2) of the truth (a path of log2 N butterflies; the
   inputs sum
   to 1), powers by squaring multiply that by n_c; the sum of these over all frequencies, divided by N,
-  bounds the error of every W(l);
+  bounds the error of every W(loss);
 - masses, tilts and logarithms: relative errors, multiplied out over the number of compositions;
 - losses known within `moved`: epsilon is moved by the sum of these.
 
-A sum over the lattice of e^(-theta l)(1 - e^(epsilon - l)) over l > epsilon is at most e^(-theta epsilon)
-(1 / (h theta (theta+1)) + peak), peak = theta^theta / (theta+1)^(theta+1) its largest term.
+A sum over the lattice of e^(-theta loss)(1 - e^(epsilon - loss)) over l > epsilon is at most e^(-theta
+epsilon) (1 / (h theta (theta+1)) + peak), peak = theta^theta / (theta+1)^(theta+1) its largest term.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class Convolved:
         if at < self.floor:
             return 1.0
         total, at_edge = self._sum(at), self._right(at)
+        if self.scale - self.theta * at > 700:
+            return 1.0
         ceiling = math.exp(self.scale - self.theta * at)
         error = self.absolute * self._weight()
         value = ceiling * (max(0.0, total + error) + at_edge) * (1 + self.relative)
@@ -77,7 +80,7 @@ class Convolved:
         """At most delta(epsilon)."""
         at = epsilon + self.moved
         total = self._sum(at) - self.absolute * self._weight() - self.wrapped * _peak(self.theta)
-        value = math.exp(self.scale - self.theta * at) * max(0.0, total) * (1 - self.relative)
+        value = math.exp(min(self.scale - self.theta * at, 700.0)) * max(0.0, total) * (1 - self.relative)
         value += self.infinite * (1 - self.relative)
         return max(0.0, value * (1 - 1e-12))
 
@@ -87,7 +90,7 @@ class Convolved:
         gap = (self.first + k + np.arange(self.w.size - k)) * self.h - epsilon
         base = self.w[k:] * np.exp(-self.theta * gap)
         value, slope = float(np.sum(-base * np.expm1(-gap))), -float(np.sum(base * np.exp(-gap)))
-        outer = math.exp(self.scale - self.theta * epsilon)
+        outer = math.exp(min(self.scale - self.theta * epsilon, 700.0))
         delta = outer * value + self.infinite
         return delta, outer * slope / delta if delta > 0 else -self.theta
 
@@ -95,7 +98,9 @@ class Convolved:
         return min(max(0, math.floor(epsilon / self.h) - self.first + 1), self.w.size)
 
     def _sum(self, epsilon: float) -> float:
-        """sum of W(l) e^(-theta (l - epsilon)) (1 - e^(epsilon - l)) over the window's l > epsilon."""
+        """sum of W(loss) e^(-theta (loss - epsilon)) (1 - e^(epsilon - loss)) over the window's l >
+        epsilon.
+        """
         k = self._start(epsilon)
         gap = (self.first + k + np.arange(self.w.size - k)) * self.h - epsilon
         gap = np.maximum(gap, 0.0)
@@ -117,16 +122,16 @@ def _peak(theta: float) -> float:
 
 
 def log_mgf(measure: Measure, s: float) -> tuple[float, float, float]:
-    """K(s) = ln sum p e^(s l), and its first two derivatives."""
-    l = (measure.first + np.arange(measure.mass.size)) * measure.h
+    """K(s) = ln sum p e^(s loss), and its first two derivatives."""
+    loss = (measure.first + np.arange(measure.mass.size)) * measure.h
     with np.errstate(divide="ignore"):
-        top = s * float(l[int(np.argmax(np.log(measure.mass) + s * l))])
-    w = measure.mass * np.exp(np.minimum(s * l - top, 700.0))
+        top = s * float(loss[int(np.argmax(np.log(measure.mass) + s * loss))])
+    w = measure.mass * np.exp(np.minimum(s * loss - top, 700.0))
     total = float(w.sum())
     if total <= 0:
         return -math.inf, 0.0, 0.0
-    mean = float(w @ l) / total
-    spread = l - mean
+    mean = float(w @ loss) / total
+    spread = loss - mean
     return top + math.log(total), mean, float(w @ (spread * spread)) / total
 
 
@@ -147,9 +152,12 @@ def saddle(parts: Sequence[Part], log_delta: float | None, epsilon: float | None
         normal = 0.5 * math.log(2 * math.pi * max(variance, 1e-300) + 1.0)
         return k - theta * mean - math.log(theta * (1 + theta)) - normal - (log_delta or 0.0)
 
-    low, high = 1e-4, 1.0
-    while excess(high) > 0 and high < 1e5:
-        low, high = high, high * 4
+    # Losses that end have no saddle point near their end: there the tilt stays where exponents are moderate.
+    reach = sum(n * m.h * (m.mass.size - 1) for m, n in parts)
+    most = max(600.0 / max(reach, 1e-12), 25.0 / math.sqrt(max(_total(parts, 0.0)[2], 1e-24)))
+    low, high = 1e-4, min(1.0, most)
+    while excess(high) > 0 and high < most:
+        low, high = high, min(high * 4, most)
     while excess(low) < 0 and low > 1e-5:
         low /= 10
     for _ in range(20):
@@ -203,17 +211,17 @@ def _tilt(measure: Measure, theta: float) -> tuple[Array, float, tuple[float, fl
     """Normalised tilted masses, ln of their sum, their mean and variance, and the largest exponent that
     matters.
     """
-    l = (measure.first + np.arange(measure.mass.size)) * measure.h
+    loss = (measure.first + np.arange(measure.mass.size)) * measure.h
     # Masses are zero or at least 1e-280, so no exponent relative to the heaviest term exceeds 700.
     with np.errstate(divide="ignore"):
-        heaviest = int(np.argmax(np.log(measure.mass) + theta * l))
-    top = theta * float(l[heaviest])
-    w = measure.mass * np.exp(np.minimum(theta * l - top, 700.0))
+        heaviest = int(np.argmax(np.log(measure.mass) + theta * loss))
+    top = theta * float(loss[heaviest])
+    w = measure.mass * np.exp(np.minimum(theta * loss - top, 700.0))
     total = float(w.sum())
     w /= total
-    mean = float(w @ l)
-    spread = l - mean
-    exponent = float(np.max(np.abs(theta * l - top)[w > 1e-290], initial=0.0)) + abs(top)
+    mean = float(w @ loss)
+    spread = loss - mean
+    exponent = float(np.max(np.abs(theta * loss - top)[w > 1e-290], initial=0.0)) + abs(top)
     return w, top + math.log(total), (mean, float(w @ (spread * spread))), exponent
 
 
@@ -229,7 +237,7 @@ def _window(
     h = parts[0][0].h
     k0 = [t[1] for t in tilted]
     best_right, best_left = math.inf, -math.inf
-    for factor in (2.0, 4.0, 6.0, 8.5, 12.0):
+    for factor in (0.7, 1.5, 3.0, 5.0, 8.5):
         s = factor / max(deviation, h)
         up = sum(n * (log_mgf(m, theta + s)[0] - k) for (m, n), k in zip(parts, k0, strict=True))
         down = sum(n * (log_mgf(m, theta - s)[0] - k) for (m, n), k in zip(parts, k0, strict=True))

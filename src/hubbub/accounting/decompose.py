@@ -124,7 +124,9 @@ def _dominated(a: Choice, b: Choice) -> bool:
         return False
     (x,), (y,) = a, b
     match x, y:
-        case (ev.PureDP(), ev.PureDP()) | (ev.BoundedRange(adaptive=True), ev.BoundedRange(adaptive=True)):
+        case (ev.PureDP(), ev.PureDP()):
+            return x.epsilon < y.epsilon
+        case (ev.BoundedRange(adaptive=True), ev.BoundedRange(adaptive=True)):
             return x.epsilon < y.epsilon
         case (ev.Laplace(), ev.Laplace()):
             return x.sensitivity / x.scale < y.sensitivity / y.scale
@@ -288,14 +290,14 @@ def _discrete_laplace(event: ev.DiscreteLaplace) -> Base:
     b = float(event.scale)
     if s > 1_000_000:
         raise ParameterError(f"sensitivity = {s} is too wide for an exact lattice; allowed are up to 1000000.")
-    x = np.arange(s + 1)
+    x = np.arange(s + 1, dtype=np.float64)
     # P(x) = tanh(1/2b) e^(-|x - s|/b); everything left of 0 has the smallest loss, right of s the largest.
     head = math.tanh(1 / (2 * b))
     inner = head * np.exp(-(s - x) / b)
     inner[0] = math.exp(-s / b) / (1 + math.exp(-1 / b))
     inner[-1] = 1 / (1 + math.exp(-1 / b))
     index = (2 * x - s).astype(np.int64)
-    loss = index * float(unit)
+    loss = index.astype(np.float64) * float(unit)
     return AtomicPair(Atoms(loss, inner, inner[::-1].copy(), slack=_slack(s / b), unit=unit, index=index))
 
 
@@ -318,5 +320,6 @@ def _discrete_gaussian(event: ev.DiscreteGaussian, log_tail: float) -> Base:
     index = (2 * y + s).astype(np.int64)
     missing = 4 * float(np.exp(-((reach - s) ** 2) / (2 * sigma * sigma))) * (1 + sigma)
     slack = 2.0**-53 * (64 + 8 * reach * reach / (2 * sigma * sigma))
-    points = Atoms(index * float(unit), p, q, 0.0, 0.0, slack, unit, index, missing)
+    loss = index.astype(np.float64) * float(unit)
+    points = Atoms(loss, p, q, 0.0, 0.0, slack, unit, index, missing)
     return AtomicPair(points)

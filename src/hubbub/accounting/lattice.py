@@ -96,7 +96,7 @@ def cells(pair: Pair, h: Fraction | float, log_tail: float) -> Cells:
     if (high - low) / step > MOST_POINTS:
         raise too_wide((high - low) / step, "one loss distribution")
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
-    edges = np.arange(first, last + 1) * step
+    edges: Array = np.arange(first, last + 1, dtype=np.float64) * step
     n = last - first
     mass, error, right, right_error = (np.zeros(n) for _ in range(4))
     under = beyond = 0.0
@@ -222,11 +222,15 @@ def lower(c: Cells) -> Measure:
     """A lattice measure whose delta is at most the pair's, at every epsilon and in every composition."""
     mass = np.maximum(c.mass - c.mass_error, 0.0)
     right = np.maximum(c.right - c.right_error, 0.0)
-    left = np.maximum(c.mass + c.mass_error - right, 0.0) * math.exp(c.h)
-    fractions = _fractions(left.tolist(), right.tolist())
+    shrink = -math.expm1(-c.h)
+    # Q-mass of a cell times e^(l_i), from below and from above; the second is at most the first's P-mass.
+    least = np.maximum(mass - (c.right + c.right_error) * shrink - c.mass_error, 0.0)
+    most = np.minimum(c.mass + c.mass_error - right * shrink, c.mass + c.mass_error)
+    # Start from the end that is further from the bulk: what is lost, is lost at the far end.
+    upward = int(np.argmax(mass)) * 2 < mass.size
+    merge = _merge_up if upward else _merge_down
     out = np.maximum(c.fixed - c.fixed_error, 0.0)
-    out[1:] += fractions * mass
-    out[:-1] += (1 - fractions) * mass
+    out += merge(mass.tolist(), (right * shrink).tolist(), least.tolist(), most.tolist(), c.h)
     return measure_below(c.h, c.first, out * (1 - 8 * UNIT), c.infinite * (1 - 64 * UNIT), _moved(c))
 
 
@@ -245,14 +249,61 @@ def _moved(c: Cells) -> float:
     return moved(max(abs(c.first), abs(c.first + c.mass.size)) * c.h)
 
 
-def _fractions(left: list[float], right: list[float]) -> Array:
-    """f, from the top cell down: f_(i-1) left_(i-1) <= (1 - f_i) right_i, where left already holds e^h."""
-    out = [0.0] * len(left)
-    below = 1.0 - 64 * UNIT
-    stays = 1.0
-    for i in range(len(left) - 1, 0, -1):
-        offer, want = stays * right[i] * below, left[i - 1]
-        share = 1.0 if want <= offer else offer / want * below
-        out[i - 1] = share
-        stays = 1.0 - share
-    return np.asarray(out)
+_SAFE = 1.0 - 2.0**-40
+
+
+def _merge_up(mass: list[float], surplus: list[float], least: list[float], most: list[float], h: float) -> Array:
+    """Bins from the bottom: what is left of cell j-1 is lifted to l_j by surplus of cells j, j+1, ... in
+    turn.
+    """
+    n, grow = len(mass), math.exp(h)
+    out, free = [0.0] * (n + 1), [1.0] * n
+    for j in range(1, n + 1):
+        rest = free[j - 1]
+        if rest <= 0.0 or mass[j - 1] <= 0.0:
+            continue
+        need = rest * max(grow * most[j - 1] - mass[j - 1], 0.0)
+        taken, k = [], j
+        while need > 0.0 and k < min(n, j + 64):
+            gain = (surplus[k] + least[k] * -math.expm1((j - k) * h)) * _SAFE
+            if free[k] * gain >= need:
+                taken.append((k, need / gain))
+                need = 0.0
+            elif free[k] * gain > 0.0:
+                taken.append((k, free[k]))
+                need -= free[k] * gain
+            k += 1
+        if need > 0.0:
+            # Nothing is left above to lift it with: it is lowered.
+            out[j - 1] += rest * mass[j - 1]
+            continue
+        out[j] += rest * mass[j - 1]
+        for k, part in taken:
+            out[j] += part * mass[k]
+            free[k] = max(0.0, free[k] - part)
+    return np.asarray(out) * _SAFE
+
+
+def _merge_down(mass: list[float], surplus: list[float], least: list[float], most: list[float], h: float) -> Array:
+    """Bins from the top: what is left of cell j comes down to l_j and lifts cells j-1, j-2, ... in turn."""
+    n = len(mass)
+    out, free = [0.0] * (n + 1), [1.0] * n
+    del least
+    for j in range(n - 1, -1, -1):
+        rest = free[j]
+        if rest <= 0.0:
+            continue
+        out[j] += rest * mass[j]
+        offer, k = rest * surplus[j] * _SAFE, j - 1
+        while offer > 0.0 and k >= max(0, j - 64):
+            price = max(math.exp((j - k) * h) * most[k] - mass[k], 0.0)
+            if free[k] * price > offer:
+                part = offer / price
+                offer = 0.0
+            else:
+                part = free[k]
+                offer -= part * price
+            out[j] += part * mass[k]
+            free[k] = max(0.0, free[k] - part)
+            k -= 1
+    return np.asarray(out) * _SAFE

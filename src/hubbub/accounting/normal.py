@@ -22,7 +22,7 @@ def log_delta_of_mu(mu: float, epsilon: float) -> tuple[float, float]:
     a = epsilon / mu - mu / 2
     b = epsilon / mu + mu / 2
     if a < -5:
-        inner, outer = float(ndtr(-a)), math.exp(epsilon - b * b / 2) * _mills(b) / math.sqrt(2 * math.pi)
+        inner, outer = float(ndtr(-a)), math.exp(-a * a / 2) * _mills(b) / math.sqrt(2 * math.pi)
         value = inner - outer
         return math.log(value), UNIT * (64 + 8 * b * b * outer + 8 * a * a) / value
     ra, rb = _mills(a), _mills(b)

@@ -143,8 +143,8 @@ class Pair:
         """Whether there is a continuous part."""
         return True
 
-    def tails(self, l: Array) -> Tails:
-        """The continuous part at ascending points l."""
+    def tails(self, at: Array) -> Tails:
+        """The continuous part at ascending points."""
         raise TypeError(f"{type(self).__name__} has no continuous part")
 
     def span(self, log_tail: float) -> tuple[float, float]:
@@ -188,8 +188,8 @@ class GaussianPair(Base):
 
     mu: float
 
-    def tails(self, l: Array) -> Tails:
-        zp, zq = l / self.mu - self.mu / 2, l / self.mu + self.mu / 2
+    def tails(self, at: Array) -> Tails:
+        zp, zq = at / self.mu - self.mu / 2, at / self.mu + self.mu / 2
         far = np.maximum(np.abs(zp), np.abs(zq))
         # ndtr is good to a few units times the square of its argument (held by a test against 50 digits).
         return Tails(ndtr(-zp), ndtr(zp), ndtr(-zq), ndtr(zq), 4 * UNIT * (8 + far * far))
@@ -212,14 +212,14 @@ class LaplacePair(Base):
         loss = np.array([-self.epsilon, self.epsilon])
         return Atoms(loss, p, p[::-1].copy(), unit=self.exact, index=np.array([-1, 1]))
 
-    def tails(self, l: Array) -> Tails:
+    def tails(self, at: Array) -> Tails:
         e = self.epsilon
-        inside = np.clip(l, -e, e)
+        inside = np.clip(at, -e, e)
         # Distances to both ends, so that neither tail cancels.
         up, down = e - inside, e + inside
         p_above, q_below = -0.5 * np.expm1(-up / 2), -0.5 * np.expm1(-down / 2)
         p_below, q_above = 0.5 * np.exp(-e) * np.expm1(down / 2), 0.5 * np.exp(-e) * np.expm1(up / 2)
-        return Tails(p_above, p_below, q_above, q_below, np.full(l.shape, 16 * UNIT + 4 * UNIT * e))
+        return Tails(p_above, p_below, q_above, q_below, np.full(at.shape, 16 * UNIT + 4 * UNIT * e))
 
     def span(self, log_tail: float) -> tuple[float, float]:
         return -self.epsilon, self.epsilon
@@ -242,8 +242,8 @@ class Sampled(Pair):
     def continuous(self) -> bool:
         return self.base.continuous
 
-    def tails(self, l: Array) -> Tails:
-        raw = np.expm1(-l if self.adding else l) + self.rate
+    def tails(self, at: Array) -> Tails:
+        raw = np.expm1(-at if self.adding else at) + self.rate
         # The base loss at which the sampled loss is l; none is so low where 1 - q + q e^L cannot be that
         # small.
         with np.errstate(divide="ignore"):

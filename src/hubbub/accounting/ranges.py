@@ -58,7 +58,7 @@ def adaptive(ranges: list[tuple[float, int]], h: float) -> Profile:
     ups = [(math.ceil(e / h * (1 - 1e-12)), n) for e, n in ranges]
     downs = [(math.floor(e / h * (1 + 1e-12)), n) for e, n in ranges]
     reach = sum(m * n for m, n in ups) + 1
-    e = np.arange(-reach, reach + 1) * h
+    e: Array = np.arange(-reach, reach + 1, dtype=np.float64) * h
     above = below = np.maximum(-np.expm1(np.minimum(e, 0.0)), 0.0)
     for m, n in ups:
         for _ in range(n):

@@ -88,11 +88,16 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
 
 @dataclass
 class Held:
-    """Rows that the program holds or parses itself: known by their schema, read once, when first asked for."""
+    """Rows that the program holds or parses itself: known by their schema, read when first asked for.
+
+    They are read again when `stamp` says that their file has changed.
+    """
 
     schema: pa.Schema
     load: Callable[[], pa.Table]
+    stamp: Callable[[], object] = lambda: None
     _table: pa.Table | None = None
+    _read_at: object = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def empty(self) -> pa.Table:
@@ -102,8 +107,9 @@ class Held:
     def table(self) -> pa.Table:
         """The table, of the schema that was promised."""
         with self._lock:
-            if self._table is None:
-                self._table = self.load()
+            now = self.stamp()
+            if self._table is None or now != self._read_at:
+                self._table, self._read_at = self.load(), now
             return self._table
 
 
@@ -114,7 +120,8 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
     """
     if isinstance(source, CsvFile):
         header = csv_header(name, source.path)
-        return Held(pa.schema([(column, pa.string()) for column in header]), lambda: _read_csv(source.path, header))
+        schema = pa.schema([(column, pa.string()) for column in header])
+        return Held(schema, lambda: _read_csv(source.path, header), lambda: _stamp(source.path))
     frame = source.frame
     if type(frame).__module__.split(".")[0] == "pandas":
         labels = [str(label) for label in frame.columns]
@@ -134,6 +141,11 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
     if problem:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
     return Held(_safe_schema(schema), lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all()))
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    found = Path(path).stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def csv_header(name: str, path: str) -> list[str]:

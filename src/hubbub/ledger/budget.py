@@ -3,7 +3,8 @@
 **Basic composition** (Dwork, McSherry, Nissim, Smith 2006; Dwork and Roth 2014, Corollary 3.15, and
 adaptively Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6 with pure parameters). If the i-th question is
 epsilon_i-DP, where epsilon_i may depend on earlier answers, and the filter stops before sum epsilon_i
-exceeds epsilon, then everything released together is epsilon-DP. A pure `Budget(epsilon)` is that epsilon.
+exceeds epsilon, then everything released together is epsilon-DP. A pure `Budget(epsilon)` is that epsilon; one with
+a delta is kept as approximate zCDP, whose rhos add up in the same way.
 
 **Exactness.** An epsilon is parsed once, by what was written: 0.1 is 1/10, not the nearest binary fraction.
 So ten questions at 0.1 fit into a budget of 1, and 0.30000000000000004 does not fit into 0.3.
@@ -19,7 +20,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import SupportsIndex, TypeAlias
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError
 
 __all__ = ["Budget", "EpsilonLike", "decimal_text", "parse_epsilon"]
 
@@ -100,33 +101,72 @@ def decimal_text(amount: Fraction) -> str:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Budget:
-    """What may be spent on one unit space in all: the sum of the epsilons stays within `epsilon`.
+    """What may be spent on one unit space in all.
+
+    Pure, `Budget(epsilon)`: the sum of the epsilons stays within `epsilon`. Approximate, `Budget(epsilon, delta)`:
+    kept as approximate zCDP. `delta_threshold` of delta is set aside for thresholds; the rest, `delta_conversion`,
+    turns epsilon into a ceiling on the sum of rhos (Canonne, Kamath, Steinke 2020, Proposition 12). Everything
+    released is then (epsilon, delta)-DP, however adaptively it was asked (`accounting.filters`).
 
     Args:
         epsilon: the ceiling, exact; read as `parse_epsilon` reads it.
-        delta: kept for budgets with delta, which do not exist yet.
+        delta: None for a pure budget, else between 0 and 1.
+        delta_threshold: the part of delta for thresholds; half unless said.
 
     Raises:
-        ParameterError: epsilon is not a positive number.
-        PolicyError: a delta was given.
+        ParameterError: epsilon or a delta is out of range.
 
-    >>> Budget(epsilon=0.5)
-    Budget(epsilon=0.5)
+    >>> Budget(epsilon=0.5), Budget(3, delta=1e-6).delta_threshold
+    (Budget(epsilon=0.5), Fraction(1, 2000000))
     """
 
     epsilon: Fraction
+    delta: Fraction | None
+    delta_threshold: Fraction
 
-    def __init__(self, epsilon: EpsilonLike, delta: object = None) -> None:
-        parsed = parse_epsilon(epsilon, "the budget's epsilon")
-        if delta is not None:
-            raise PolicyError(
-                f"delta={delta!r}: this version keeps pure budgets only, whose losses add up. "
-                f"Write Budget(epsilon={_source_text(parsed)})."
-            )
-        object.__setattr__(self, "epsilon", parsed)
+    def __init__(
+        self, epsilon: EpsilonLike, delta: EpsilonLike | None = None, *, delta_threshold: EpsilonLike | None = None
+    ) -> None:
+        object.__setattr__(self, "epsilon", parse_epsilon(epsilon, "the budget's epsilon"))
+        whole, share = _shares(delta, delta_threshold)
+        object.__setattr__(self, "delta", whole)
+        object.__setattr__(self, "delta_threshold", share)
+
+    @property
+    def pure(self) -> bool:
+        """Whether it holds pure losses only."""
+        return self.delta is None
+
+    @property
+    def delta_conversion(self) -> Fraction:
+        """The part of delta that pays for the conversion from rho; 0 for a pure budget."""
+        return Fraction(0) if self.delta is None else self.delta - self.delta_threshold
 
     def __repr__(self) -> str:
-        return f"Budget(epsilon={_source_text(self.epsilon)})"
+        if self.delta is None:
+            return f"Budget(epsilon={_source_text(self.epsilon)})"
+        half = self.delta_threshold == self.delta / 2
+        share = "" if half else f", delta_threshold={_source_text(self.delta_threshold)}"
+        return f"Budget(epsilon={_source_text(self.epsilon)}, delta={_source_text(self.delta)}{share})"
+
+
+def _shares(delta: EpsilonLike | None, threshold: EpsilonLike | None) -> tuple[Fraction | None, Fraction]:
+    if delta is None:
+        if threshold is not None:
+            raise ParameterError("delta_threshold is a part of delta: give delta too, or leave both out.")
+        return None, Fraction(0)
+    whole = parse_epsilon(delta, "the budget's delta")
+    if whole >= 1:
+        raise ParameterError(
+            f"the budget's delta = {delta} is not allowed: it must be below 1. Write one such as 1e-6."
+        )
+    share = whole / 2 if threshold is None else parse_epsilon(threshold, "delta_threshold")
+    if share >= whole:
+        raise ParameterError(
+            f"delta_threshold = {threshold} is not allowed: it must be below delta = {decimal_text(whole)}, whose rest "
+            "pays for the conversion from rho. Leave it out for half."
+        )
+    return whole, share
 
 
 def _source_text(amount: Fraction) -> str:

@@ -21,14 +21,18 @@ import sqlite3
 import threading
 import uuid
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hubbub.errors import HubbubError, PolicyError
-from hubbub.ledger.schema import APPLICATION_ID, SCHEMA, VERSION
+from hubbub.ledger.journal import Connection
+from hubbub.ledger.migrate import migrate
+from hubbub.ledger.schema import APPLICATION_ID, VERSION, sqlite_schema
 
 __all__ = ["Database", "create_file"]
+
+Fill = Callable[[Connection], None]
 
 _CREATE = "Make one with `hubbub ledger create`, or name another file."
 
@@ -40,12 +44,19 @@ class Database:
         path: an existing ledger file, or None for a database in this process's memory.
         patience: seconds to wait for other writers.
         read_only: refuse every write.
+        fill: writes the first rows of a database in memory.
+
+    A file of an older schema is brought to this one when it is opened for writing, in one transaction.
 
     Raises:
         PolicyError: the path is no ledger, or one that cannot be used from here.
     """
 
-    def __init__(self, path: Path | None, *, patience: float = 30.0, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path | None, *, patience: float = 30.0, read_only: bool = False, fill: Fill | None = None
+    ) -> None:
+        self.where = str(path) if path is not None else "in memory"
+        self._fill = fill
         self._path = path
         self._patience = patience
         self._read_only = read_only
@@ -79,6 +90,53 @@ class Database:
         with self._lock, self._translated(), _transaction(self._connected(), "BEGIN") as connection:
             yield connection
 
+    @property
+    def holds_open(self) -> bool:
+        """Whether a file is open at this moment."""
+        return self._path is not None and self._connection is not None
+
+    def same_file(self, path: Path) -> bool:
+        """Whether the ledger is the file `path`, by whatever name."""
+        try:
+            return self._path is not None and os.path.samefile(self._path, path)
+        except OSError:
+            return False
+
+    def integrity(self) -> str:
+        """'ok', or the first damage that SQLite finds in the file's structure.
+
+        Raises:
+            PolicyError: it could not be read at all.
+        """
+        with self.reading() as connection:
+            return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+
+    def backup(self, target: Path) -> None:
+        """Write one state of the ledger, whole, to a file that does not exist yet.
+
+        Raises:
+            PolicyError: the target exists or cannot be written.
+        """
+        _check_folder(target)
+        if target.exists():
+            raise PolicyError(f"{target} exists and is left as it is. Name another file.")
+        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
+        try:
+            with self._lock, self._translated():
+                copy = sqlite3.connect(draft, isolation_level=None)
+                try:
+                    self._connected().backup(copy)
+                finally:
+                    copy.close()
+            os.link(draft, target)
+            _flush_folder(target.parent)
+        except sqlite3.Error as error:
+            raise _in_words(error, target) from error
+        except OSError as error:
+            raise PolicyError(f"cannot write the backup {target}: {error.strerror}.") from error
+        finally:
+            draft.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Close the file. A database in memory is gone; a file opens again when needed."""
         with self._lock:
@@ -106,10 +164,17 @@ class Database:
                 )
             self._connection, self._pid = None, os.getpid()
         if self._connection is None:
-            self._connection = _connect(self._path, self._patience, self._read_only)
+            self._connection = self._opened()
             if check and self._path is not None:
-                _check_contents(self._connection, self._path)
+                _check_contents(self._connection, self._path, self._read_only)
         return self._connection
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = _connect(self._path, self._patience, self._read_only)
+        if self._path is None:
+            with _transaction(connection, "BEGIN"):
+                _make_tables(connection, self._fill)
+        return connection
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -144,8 +209,12 @@ def _after_fork() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
-def create_file(path: Path) -> bool:
-    """Make an empty ledger at `path`, whole or not at all; False if something is there already.
+def create_file(path: Path, fill: Fill) -> bool:
+    """Make a ledger at `path`, whole or not at all; False if something is there already.
+
+    Args:
+        path: where; its folder must exist.
+        fill: writes the first rows.
 
     Raises:
         PolicyError: the folder is missing or cannot be written to.
@@ -155,7 +224,7 @@ def create_file(path: Path) -> bool:
         return False
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
     try:
-        _build(draft)
+        _build(draft, fill)
         os.link(draft, path)
         _flush_folder(path.parent)
     except FileExistsError:
@@ -172,22 +241,24 @@ def create_file(path: Path) -> bool:
     return True
 
 
-def _build(draft: Path) -> None:
+def _build(draft: Path, fill: Fill) -> None:
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        _make_tables(connection)
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            _make_tables(connection, fill)
         connection.execute("PRAGMA journal_mode = WAL")
     finally:
         connection.close()
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
-    with _transaction(connection, "BEGIN IMMEDIATE"):
-        for statement in SCHEMA:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {VERSION}")
+def _make_tables(connection: sqlite3.Connection, fill: Fill | None) -> None:
+    for statement in sqlite_schema():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    if fill is not None:
+        fill(connection)
 
 
 def _flush_folder(folder: Path) -> None:
@@ -204,9 +275,6 @@ def _connect(path: Path | None, patience: float, read_only: bool) -> sqlite3.Con
         target, uri=path is not None, timeout=patience, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    if path is None:
-        _make_tables(connection)
     if read_only:
         connection.execute("PRAGMA query_only = ON")
     return connection
@@ -234,10 +302,9 @@ def _check_folder(path: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """Refuse what is no ledger before it is opened for writing, which could change a stranger's database.
+    """Refuse what is no ledger before SQLite opens it, which could change a stranger's database.
 
-    SQLite does the looking, as an immutable file: were we to open and close the file ourselves, POSIX would
-    drop the locks of every connection this process has to it.
+    Its header is looked at, and nothing else: beside a write-ahead log, the rest of the file may be of any age.
     """
     if path.is_dir():
         raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
@@ -250,34 +317,54 @@ def _check_file(path: Path) -> None:
 
 
 def _application_id(path: Path) -> int:
-    not_sqlite = PolicyError(
-        f"{path} is not a ledger: it does not begin like a SQLite file. If it once was one, it is damaged: "
-        f"restore a backup, never start anew in its place. {_CREATE}"
-    )
-    if path.stat().st_size < 512:
-        raise not_sqlite
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-        try:
-            return int(connection.execute("PRAGMA application_id").fetchone()[0])
-        finally:
-            connection.close()
-    except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-            raise not_sqlite from error
-        raise _in_words(error, path) from error
+    """The number at byte 68 of a SQLite file's header, https://sqlite.org/fileformat.html.
 
-
-def _check_contents(connection: sqlite3.Connection, path: Path) -> None:
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version != VERSION:
+    To close a file drops every lock that this process has on it (POSIX), so one that is open already is not looked at.
+    """
+    if _is_open_here(path):
+        return APPLICATION_ID
+    with path.open("rb") as file:
+        header = file.read(100)
+        size = os.fstat(file.fileno()).st_size
+    if size < 512 or not header.startswith(b"SQLite format 3\x00"):
         raise PolicyError(
-            f"the ledger {path} has schema version {version}; this hubbub reads version {VERSION}. "
-            + ("Update hubbub." if version > VERSION else "It was made by an unfinished hubbub: create a new one.")
+            f"{path} is not a ledger: it does not begin like a SQLite file. If it once was one, it is damaged: "
+            f"restore a backup, never start anew in its place. {_CREATE}"
         )
+    return int.from_bytes(header[68:72], "big")
+
+
+def _is_open_here(path: Path) -> bool:
+    with _FORKS:
+        others = [database for database in _OPEN if database.holds_open]
+    return any(other.same_file(path) for other in others)
+
+
+def _check_contents(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise _damaged(path)
+    version = _version(connection)
+    if 1 <= version < VERSION and not read_only:
+        with _transaction(connection, "BEGIN IMMEDIATE"):
+            version = _version(connection)  # another process may have been quicker
+            if version < VERSION:
+                migrate(connection, version)
+                version = VERSION
+    if version != VERSION:
+        if version > VERSION:
+            next_step = "Update hubbub."
+        elif version < 1:
+            next_step = "It was made by an unfinished hubbub: create a new one."
+        else:
+            next_step = "Bring it up to date: `hubbub ledger migrate`."
+        raise PolicyError(
+            f"the ledger {path} has schema version {version}; this hubbub reads version {VERSION}. {next_step}"
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _damaged(path: Path | None) -> PolicyError:

@@ -14,15 +14,16 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from hubbub.errors import ParameterError, PolicyError
-from hubbub.ledger.budget import Budget
+from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.lines import Lines
 
-__all__ = ["POLICY_NAME", "Policy", "PublicPolicy", "TablePolicy", "find_policy", "load_policy"]
+__all__ = ["POLICY_NAME", "Policy", "PublicPolicy", "TablePolicy", "find_policy", "load_policy", "read_key"]
 
 POLICY_NAME: Final = "hubbub.toml"
 KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
@@ -34,7 +35,10 @@ _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 
 @dataclass(frozen=True)
 class TablePolicy:
-    """A private table. `unit` is the column that names the protected unit; None where each row is one."""
+    """A private table. `unit` is the column that names the protected unit; None where each row is one.
+
+    budget: what may be spent on this table, below the joint budget; None: no limit of its own.
+    """
 
     name: str
     source: Path
@@ -44,6 +48,7 @@ class TablePolicy:
     max_rows: int | None = None
     max_total: int | None = None
     neighbours: str = "add_remove"
+    budget: Fraction | None = None
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -60,13 +65,46 @@ class PublicPolicy:
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy file that has been read: `path` is the file, `ledger` the ledger's place."""
+    """A policy file that has been read.
+
+    path, text: the file and what stands in it. ledger: the ledger's file, or its Postgres address. key_file: where the
+    key of its chain is. max_failures: after how many engine failures an analyst waits for a steward. per_analyst: the
+    limit of each analyst that `analysts` does not name.
+    """
 
     path: Path
-    ledger: Path
+    ledger: Path | str
     budget: Budget
     tables: Mapping[str, TablePolicy]
     public: Mapping[str, PublicPolicy]
+    text: str = ""
+    key_file: Path | None = None
+    max_failures: int = 3
+    per_analyst: Fraction | None = None
+    analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
+
+    def key(self) -> bytes | None:
+        """The key of the ledger's chain, where one is declared.
+
+        Raises:
+            PolicyError: the key file cannot be read, or is shorter than 16 bytes.
+        """
+        return None if self.key_file is None else read_key(self.key_file)
+
+
+def read_key(path: Path) -> bytes:
+    """The key in a file, without the white space around it.
+
+    Raises:
+        PolicyError: it cannot be read, or is shorter than 16 bytes.
+    """
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise PolicyError(f"cannot read the key file {path}: {error.strerror}.") from error
+    if len(key) < 16:
+        raise PolicyError(f"the key in {path} has {len(key)} bytes; allowed are 16 or more, from a random source.")
+    return key
 
 
 def find_policy(start: str | os.PathLike[str] | None = None) -> Path:
@@ -101,7 +139,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{file}: not valid TOML: {error}.") from error
-    return _Reader(file, Lines(text)).policy(content)
+    return _Reader(file, Lines(text)).policy(content, text)
 
 
 @dataclass(frozen=True)
@@ -111,7 +149,7 @@ class _Reader:
     file: Path
     lines: Lines
 
-    def policy(self, content: dict[str, Any]) -> Policy:
+    def policy(self, content: dict[str, Any], text: str) -> Policy:
         self.known((), content, ("ledger", "budget", "tables", "public"))
         for section, example in (("ledger", 'file = "budget.db"'), ("budget", "epsilon = 3")):
             if section not in content:
@@ -121,33 +159,67 @@ class _Reader:
         if not tables:
             raise PolicyError(f"{self.file}: no private table is declared. Add one as [tables.NAME].")
         self.distinct(tables, public)
+        ledger = self.section(("ledger",), content["ledger"])
+        budget = self.section(("budget",), content["budget"])
+        whole = self.budget(budget)
+        analysts = self.section(("budget", "analysts"), budget.get("analysts", {}))
         return Policy(
             path=self.file,
-            ledger=self.ledger(content["ledger"]),
-            budget=self.budget(content["budget"]),
-            tables=MappingProxyType({name: self.table(name, body) for name, body in tables.items()}),
+            text=text,
+            ledger=self.ledger(ledger),
+            key_file=self.place(("ledger", "key_file"), ledger["key_file"]) if "key_file" in ledger else None,
+            max_failures=self.limit(("ledger", "max_failures"), ledger.get("max_failures")) or 3,
+            budget=whole,
+            per_analyst=self.share(("budget", "per_analyst"), budget.get("per_analyst"), whole),
+            analysts=MappingProxyType(
+                {name: self.part(("budget", "analysts", name), share, whole) for name, share in analysts.items()}
+            ),
+            tables=MappingProxyType({name: self.table(name, body, whole) for name, body in tables.items()}),
             public=MappingProxyType({name: self.public(name, body) for name, body in public.items()}),
         )
 
-    def ledger(self, body: object) -> Path:
-        found = self.section(("ledger",), body)
-        self.known(("ledger",), found, ("file",), required=("file",))
-        return self.place(("ledger", "file"), found["file"])
+    def ledger(self, found: dict[str, Any]) -> Path | str:
+        self.known(("ledger",), found, ("file", "url", "key_file", "max_failures"))
+        if ("file" in found) == ("url" in found):
+            raise self.wrong(
+                ("ledger",), 'name the ledger: file = "budget.db" or url = "postgresql://...", one of them'
+            )
+        if "file" in found:
+            return self.place(("ledger", "file"), found["file"])
+        url = self.text(("ledger", "url"), found["url"]) or ""
+        if not url.startswith(("postgresql://", "postgres://")):
+            raise self.wrong(("ledger", "url"), "allowed: an address that begins with postgresql://")
+        return url
 
-    def budget(self, body: object) -> Budget:
-        found = self.section(("budget",), body)
-        self.known(("budget",), found, ("epsilon", "delta"), required=("epsilon",))
+    def budget(self, found: dict[str, Any]) -> Budget:
+        allowed = ("epsilon", "delta", "delta_threshold", "per_analyst", "analysts")
+        self.known(("budget",), found, allowed, required=("epsilon",))
         try:
-            return Budget(found["epsilon"], delta=found.get("delta"))
+            Budget(found["epsilon"])
         except ParameterError as error:
             raise self.wrong(("budget", "epsilon"), str(error)) from None
-        except PolicyError as error:
+        try:
+            return Budget(found["epsilon"], found.get("delta"), delta_threshold=found.get("delta_threshold"))
+        except ParameterError as error:
             raise self.wrong(("budget", "delta"), str(error)) from None
 
-    def table(self, name: str, body: object) -> TablePolicy:
+    def part(self, at: tuple[str, ...], value: object, whole: Budget) -> Fraction:
+        """A limit below the joint budget, as an epsilon."""
+        try:
+            amount = parse_epsilon(value)  # type: ignore[arg-type]
+        except ParameterError as error:
+            raise self.wrong(at, str(error)) from None
+        if amount > whole.epsilon:
+            raise self.wrong(at, f"found {value!r}, above the budget of {whole!r}; a limit lies at or below it")
+        return amount
+
+    def share(self, at: tuple[str, ...], value: object, whole: Budget) -> Fraction | None:
+        return None if value is None else self.part(at, value, whole)
+
+    def table(self, name: str, body: object, whole: Budget) -> TablePolicy:
         at = ("tables", name)
         found = self.section(at, body)
-        allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "columns", "types")
+        allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types")
         self.known(at, found, allowed, required=("source",))
         return TablePolicy(
             name=name,
@@ -158,6 +230,7 @@ class _Reader:
             max_rows=self.limit((*at, "max_rows"), found.get("max_rows")),
             max_total=self.limit((*at, "max_total"), found.get("max_total")),
             neighbours=self.choice((*at, "neighbours"), found.get("neighbours", "add_remove"), NEIGHBOURS),
+            budget=self.share((*at, "budget"), found.get("budget"), whole),
             columns=self.columns((*at, "columns"), found.get("columns", {})),
             types=self.types((*at, "types"), found.get("types", {})),
         )

@@ -1,84 +1,115 @@
-"""The tables of a ledger file, version 1.
+"""The tables of a ledger, version 2, for SQLite and Postgres alike.
 
-    unit_space    whose budget it is, and its ceiling
-    data_version  the random id of a data set's current rows, issued by the ledger
-    charge        what was asked, what it cost, and the space's sum of costs up to and including this charge
-    step          the life of a charge after 'charged': drawing, stored, shown, or failed
+    ledger        its random id, and whether its chain is keyed
+    journal       one line for every row of the tables below: when, what, and the hash that chains them all
+    unit_space    whose budget it is, and its ceiling when it was created
+    allowance     what an account may spend: grants, revocations, limits of the policy, raised ceilings
+    policy        the texts of policies under which something was asked
+    data_version  the random id of a data set's current rows
+    charge        what was asked and what it cost
+    step          the life of a charge after 'charged': retried, drawing, stored, shown, failed, closed
     release       the answer that left
+    refusal       what was asked and did not fit
+    clearance     a steward unlocked an analyst
+    posting       by account: the sum of costs up to and including a charge (hashed with its charge)
 
-All but `unit_space` only ever grow, and triggers hold them to it. `spent` repeats what summing `epsilon`
-would
-give: it makes a charge cost the same whether ten or a million went before.
+Every row has the serial number of its line in the journal. All tables only ever grow, and triggers hold them to it.
+A posting repeats what summing charges would give: it makes a charge cost the same whether ten or a million went
+before.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
+__all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", "sqlite_schema"]
 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 1
-"""The schema this code reads and writes; kept in `user_version`."""
+VERSION: Final = 2
+"""The schema this code reads and writes."""
 
-_TABLES: Final = (
-    """
-CREATE TABLE unit_space (
-    name    TEXT PRIMARY KEY NOT NULL,
-    ceiling TEXT NOT NULL,
-    created TEXT NOT NULL
-)""",
-    """
-CREATE TABLE data_version (
-    serial     INTEGER PRIMARY KEY AUTOINCREMENT,
-    unit_space TEXT NOT NULL REFERENCES unit_space (name),
-    dataset    TEXT NOT NULL,
-    id         TEXT NOT NULL UNIQUE,
-    issued     TEXT NOT NULL
-)""",
-    """
-CREATE TABLE charge (
-    serial       INTEGER PRIMARY KEY AUTOINCREMENT,
-    id           TEXT NOT NULL UNIQUE,
-    time         TEXT NOT NULL,
-    unit_space   TEXT NOT NULL REFERENCES unit_space (name),
-    dataset      TEXT NOT NULL,
-    analyst      TEXT NOT NULL,
-    question_key TEXT NOT NULL,
-    sql          TEXT NOT NULL,
-    epsilon      TEXT NOT NULL,
-    spent        TEXT NOT NULL,
-    event        TEXT NOT NULL,
-    details      TEXT NOT NULL
-)""",
-    """
-CREATE TABLE step (
-    charge   INTEGER NOT NULL REFERENCES charge (serial),
-    number   INTEGER NOT NULL,
-    state    TEXT NOT NULL CHECK (state IN ('drawing', 'stored', 'shown', 'failed')),
-    time     TEXT NOT NULL,
-    incident TEXT,
-    PRIMARY KEY (charge, number)
-) WITHOUT ROWID""",
-    """
-CREATE TABLE release (
-    charge  INTEGER PRIMARY KEY REFERENCES charge (serial),
-    time    TEXT NOT NULL,
-    payload TEXT NOT NULL
-)""",
+_T, _N, _I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL"
+
+_TABLES: Final[dict[str, dict[str, str]]] = {
+    "ledger": {"id": _T, "secret": _T, "key_check": _N},
+    "unit_space": {"name": f"{_T} UNIQUE", "epsilon": _T, "delta": _N, "delta_threshold": _N},
+    "allowance": {
+        "unit_space": _T, "account": _T, "epsilon": _N, "expires": _N, "author": _T, "reason": _T,
+    },
+    "policy": {"hash": f"{_T} UNIQUE", "content": _T},
+    "data_version": {"unit_space": _T, "dataset": _T, "id": f"{_T} UNIQUE", "reason": _T, "fingerprint": _N},
+    "charge": {
+        "id": f"{_T} UNIQUE", "kind": _T, "unit_space": _T, "dataset": _T, "analyst": _T, "question_key": _T,
+        "sql": _T, "epsilon": _T, "pure": _T, "rho": _T, "delta": _T, "impure": _I, "event": _T, "details": _T,
+        "policy": _N, "data_version": _N, "request": _N, "block": _N, "owner": _N,
+    },
+    "step": {"charge": _I, "state": _T, "incident": _N, "owner": _N},
+    "release": {"charge": f"{_I} UNIQUE", "payload": _T},
+    "refusal": {
+        "unit_space": _T, "dataset": _T, "analyst": _T, "sql": _T, "account": _T, "asked": _T, "remaining": _T,
+    },
+    "clearance": {"unit_space": _T, "analyst": _T, "author": _T},
+}  # fmt: skip
+
+COLUMNS: Final[dict[str, tuple[str, ...]]] = {table: tuple(columns) for table, columns in _TABLES.items()}
+"""The columns of every journaled table after `serial`, in the order in which they are hashed."""
+
+HASHED: Final = tuple(COLUMNS)
+"""The journaled tables."""
+
+_PLAIN: Final = (
+    "CREATE TABLE journal (serial INTEGER PRIMARY KEY NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, "
+    "hash TEXT NOT NULL)",
+    "CREATE TABLE posting (unit_space TEXT NOT NULL, account TEXT NOT NULL, charge INTEGER NOT NULL, "
+    "epsilon TEXT NOT NULL, rho TEXT NOT NULL, delta TEXT NOT NULL, impure INTEGER NOT NULL, "
+    "PRIMARY KEY (unit_space, account, charge))",
+)
+_INDEXES: Final = (
+    "CREATE INDEX posting_of_charge ON posting (charge)",
+    "CREATE INDEX allowance_of ON allowance (unit_space, account, serial)",
     "CREATE INDEX data_version_of ON data_version (unit_space, dataset, serial)",
     "CREATE INDEX charge_of_space ON charge (unit_space, serial)",
     "CREATE INDEX charge_of_question ON charge (unit_space, question_key)",
+    "CREATE UNIQUE INDEX charge_of_request ON charge (unit_space, analyst, request) WHERE request IS NOT NULL",
+    "CREATE INDEX charge_of_block ON charge (block) WHERE block IS NOT NULL",
+    "CREATE INDEX step_of_charge ON step (charge, serial)",
+    "CREATE INDEX step_failed ON step (charge) WHERE state = 'failed'",
 )
 
-_APPEND_ONLY: Final = tuple(
-    f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
-    f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-    for table in ("data_version", "charge", "step", "release")
-    for verb in ("UPDATE", "DELETE")
-)
 
-SCHEMA: Final = (*_TABLES, *_APPEND_ONLY)
-"""The statements that make an empty ledger."""
+def _tables() -> Iterator[str]:
+    yield from _PLAIN
+    for table, columns in _TABLES.items():
+        parts = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        yield f"CREATE TABLE {table} (serial INTEGER PRIMARY KEY NOT NULL, {parts})"
+    yield from _INDEXES
+
+
+def sqlite_schema() -> list[str]:
+    """The statements that make an empty ledger in SQLite."""
+    tables = [text + " WITHOUT ROWID" if "PRIMARY KEY (" in text else text for text in _tables()]
+    triggers = [
+        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
+        for table in ("journal", "posting", *HASHED)
+        for verb in ("UPDATE", "DELETE")
+    ]
+    return [*tables, *triggers]
+
+
+def postgres_schema() -> list[str]:
+    """The statements that make an empty ledger in a schema of a Postgres database."""
+    tables = [text.replace("INTEGER", "BIGINT") for text in _tables()]
+    refuse = (
+        "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"
+    )
+    triggers = [
+        f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
+        for table in ("journal", "posting", *HASHED)
+    ]
+    return [*tables, refuse, *triggers]

@@ -33,7 +33,15 @@ from hubbub.mechanisms.gaussian import (
 from hubbub.mechanisms.groups import GroupThreshold, OptimalGroupSelection
 from hubbub.mechanisms.knorm import KNormMechanism, Polytope
 from hubbub.mechanisms.laplace import LaplaceMechanism
-from hubbub.mechanisms.planner import Plan, Prediction, error_curves, local_and_central_error, plan
+from hubbub.mechanisms.planner import (
+    Plan,
+    Prediction,
+    draw_local_and_central,
+    draw_plans,
+    error_curves,
+    local_and_central_error,
+    plan,
+)
 from hubbub.mechanisms.quantiles import QuantileMechanism, rank_error
 from hubbub.mechanisms.randomized_response import KaryResponse, RandomizedResponse, response_sample_size
 from hubbub.mechanisms.ratio import ratio_interval
@@ -70,6 +78,8 @@ __all__ = [
     "classic_variance",
     "delta_between",
     "discrete_gaussian_delta",
+    "draw_local_and_central",
+    "draw_plans",
     "epsilon_between",
     "error_curves",
     "examine",

@@ -16,6 +16,7 @@ import numpy as np
 from hubbub.accounting.amounts import Number, amount, scale as positive
 from hubbub.accounting.rounding import digits_up
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.weighted import as_integers
 from hubbub.noise import Grid
 
 T = TypeVar("T")
@@ -88,7 +89,7 @@ def integers(values: Any, grid: Grid | None, cells: int) -> tuple[int, ...]:
 
     Raises ParameterError for floats without a grid, or another number of values.
     """
-    array = np.atleast_1d(np.asarray(values))
+    array = np.atleast_1d(np.asarray(values) if grid is not None else as_integers(values))
     if grid is not None:
         array = grid.to_integers(array) if array.dtype != object else np.array([grid.nearest(v) for v in array])
     elif array.dtype.kind not in "iuO" or not all(isinstance(v, int | np.integer) for v in array.ravel().tolist()):

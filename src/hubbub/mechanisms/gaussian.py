@@ -275,8 +275,6 @@ def _variance_within(within: Number | None, confidence: Number | None, step: Fra
     def enough(sigma: float) -> bool:
         return 2 * float(DiscreteGaussian(sigma).tail(reach)) <= per_cell
 
-    if not enough(low):
-        raise ParameterError(f"within = {within} was asked, less than one step; ask for at least one step.")
     for _ in range(100):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if enough(middle) else (low, middle)

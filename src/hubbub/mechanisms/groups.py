@@ -38,6 +38,7 @@ from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace, bernoulli
 __all__ = ["GroupThreshold", "OptimalGroupSelection"]
 
 _GRAIN_BITS = 200
+_LONGEST = 100_000
 
 
 @dataclass(frozen=True, init=False)
@@ -85,6 +86,12 @@ class OptimalGroupSelection:
 
 @lru_cache(maxsize=64)
 def _optimal(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
+    # Each branch takes about (1/epsilon) ln(1 + (e^epsilon - 1) / 2 delta) steps to reach the middle.
+    if 2 / float(epsilon) * math.log1p(math.expm1(min(float(epsilon), 500.0)) / (2 * float(delta))) > _LONGEST:
+        raise ParameterError(
+            f"epsilon = {float(epsilon):g} with delta = {float(delta):g} shows no group for certain below {_LONGEST} "
+            "units; give a larger epsilon or delta."
+        )
     growth = exp_down(epsilon)
     table = [Fraction(0)]
     grain = 2 ** (_GRAIN_BITS + (1 / delta).__ceil__().bit_length())
@@ -94,11 +101,6 @@ def _optimal(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
         if most >= 1:
             return tuple(table)
         table.append(Fraction(math.floor(most * grain), grain) if len(table) > 1 else delta)
-        if len(table) > 10**6:
-            raise ParameterError(
-                f"epsilon = {float(epsilon):g} with delta = {float(delta):g} shows no group for certain below 1e6 "
-                "units; give a larger epsilon or delta."
-            )
 
 
 @dataclass(frozen=True, init=False)

@@ -9,9 +9,11 @@ All errors are of *shares* (answers divided by n): the largest over the k querie
 - small database (Blum, Ligett, Roth 2008): the exponential mechanism over tables of m rows. Some table is within
   a = sqrt(ln(2k) / 2m) (Hoeffding); max a + (2 / (epsilon n)) (m ln|X| + ln(1/beta)), at the best m. This is
   O((log|X| log k / (epsilon n))^(1/3)).
-- multiplicative weights (Hardt, Ligett, McSherry 2012, Theorem 2.2): T rounds of which each is e-DP:
-  max 2 sqrt(ln|X| / T) + 10 ln k / (e n), at the best T. e = epsilon / T, or with delta e = sqrt(32 rho / 5T), since a
-  round (half of e for selecting, half for measuring) costs e^2/32 + e^2/8. With probability 1 - 2T/k.
+- multiplicative weights (Hardt, Ligett, McSherry 2012, proof of Theorem 2.2, with its logarithms kept): T rounds of
+  which each is e-DP, half for selecting and half for measuring:
+  max 2 sqrt(ln|X| / T) + (4 ln(2kT/beta) + 2 ln(2T/beta)) / (e n), at the best T. e = epsilon / T, or with delta
+  e = sqrt(32 rho / 5T), since a round costs rho = e^2/32 + e^2/8. This is
+  O((sqrt(log|X| log(1/delta)) log k / (epsilon n))^(1/2)).
 
 The last two are theorems' bounds, much larger than what happens; their mean squared error is bounded by max^2.
 """
@@ -21,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.zcdp import rho_of_epsilon
@@ -29,7 +32,15 @@ from hubbub.mechanisms.calibrate import beta_of, epsilon_of, whole_number
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.queries import Workload
 
-__all__ = ["Plan", "Prediction", "error_curves", "local_and_central_error", "plan"]
+__all__ = [
+    "Plan",
+    "Prediction",
+    "draw_local_and_central",
+    "draw_plans",
+    "error_curves",
+    "local_and_central_error",
+    "plan",
+]
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,7 @@ def plan(
         _noisy("laplace", l1 / (e * rows) * math.log(k / chance), 2 * (l1 / (e * rows)) ** 2),
         _response(k, rows, e, chance),
         _small_database(k, rows, values, e, chance),
-        _multiplicative_weights(k, rows, values, e, rho),
+        _multiplicative_weights(k, rows, values, e, rho, chance),
     ]
     if rho is not None:
         variance = l2_squared / (2 * rho) / rows**2
@@ -128,6 +139,43 @@ def error_curves(plans: Iterable[Plan]) -> tuple[list[int], dict[str, list[float
     return [each.queries for each in made], {name: [e[name] for e in errors] for name in names.pop()}
 
 
+def draw_plans(plans: Iterable[Plan], *, ax: Any = None) -> Any:
+    """A picture: the largest error of each strategy over the number of queries, both logarithmic. Gives the Axes."""
+    from hubbub import plots
+
+    ks, lines = error_curves(plans)
+    drawn = plots.curves(
+        [(name, ks, errors) for name, errors in lines.items()],
+        title="The largest error of k answers",
+        xlabel="number of queries k",
+        ylabel="largest error of a share",
+        log=True,
+        ax=ax,
+    )
+    drawn.set_xscale("log")
+    return drawn
+
+
+def draw_local_and_central(*, epsilon: Number, people: Sequence[int], ax: Any = None) -> Any:
+    """A picture: the standard error of a share, by randomised response and at the centre, over the number of people."""
+    from hubbub import plots
+
+    pairs = [local_and_central_error(n=n, epsilon=epsilon) for n in people]
+    drawn = plots.curves(
+        [
+            ("local: everybody randomises", people, [local for local, _ in pairs]),
+            ("central: one draw of Laplace noise", people, [central for _, central in pairs]),
+        ],
+        title=f"One share at epsilon {float(epsilon_of(epsilon)):g}",
+        xlabel="number of people n",
+        ylabel="standard error of the share",
+        log=True,
+        ax=ax,
+    )
+    drawn.set_xscale("log")
+    return drawn
+
+
 def _noisy(strategy: str, largest: float, mean_square: float) -> Prediction:
     return Prediction(strategy, largest, mean_square, bound=False)
 
@@ -147,10 +195,13 @@ def _small_database(k: int, n: int, universe: int, epsilon: float, beta: float) 
     return Prediction("small database", largest, largest**2, bound=True)
 
 
-def _multiplicative_weights(k: int, n: int, universe: int, epsilon: float, rho: float | None) -> Prediction:
+def _multiplicative_weights(
+    k: int, n: int, universe: int, epsilon: float, rho: float | None, beta: float
+) -> Prediction:
     def error(rounds: int) -> float:
         each = epsilon / rounds if rho is None else math.sqrt(32 * rho / (5 * rounds))
-        return 2 * math.sqrt(math.log(universe) / rounds) + 10 * math.log(max(k, 2)) / (each * n)
+        gap = 4 * math.log(2 * k * rounds / beta) + 2 * math.log(2 * rounds / beta)
+        return 2 * math.sqrt(math.log(universe) / rounds) + gap / (each * n)
 
     largest = error(_least(error))
     return Prediction("multiplicative weights", largest, largest**2, bound=True)

@@ -21,7 +21,7 @@ from hubbub.errors import InternalError, ParameterError
 from hubbub.noise import Bits, choice, uniform_below
 from hubbub.noise.certified import exp_bounds
 
-__all__ = ["integer_steps", "log_weights", "weighted_choice"]
+__all__ = ["as_integers", "integer_steps", "log_weights", "weighted_choice"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ def integer_steps(scores: Any) -> tuple[Any, Fraction]:
     >>> integer_steps([3, 1, 2])
     (array([0, 2, 1]), Fraction(1, 1))
     """
-    array = np.asarray(scores)
+    array = as_integers(scores)
     if array.ndim != 1 or array.size == 0:
         raise ParameterError(f"scores have shape {array.shape}; give a list of at least one score, one per candidate.")
     if array.dtype.kind in "iu":
@@ -61,6 +61,14 @@ def integer_steps(scores: Any) -> tuple[Any, Fraction]:
     best = max(exact)
     steps = [int((best - s) / unit) for s in exact]
     return np.array(steps, dtype=np.int64 if max(steps) < 2**62 else object), unit
+
+
+def as_integers(values: Any) -> NDArray[Any]:
+    """An array that keeps large Python ints, which numpy would turn into floats among small ones."""
+    if isinstance(values, np.ndarray):
+        return values
+    array = np.asarray(values)
+    return np.array(values, dtype=object) if array.dtype.kind == "f" else array
 
 
 def log_weights(steps: Any, rate: Fraction, counts: Any = None) -> Floats:

@@ -15,6 +15,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,11 @@ def _count_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_count_fork)
+
+
+def forks() -> int:
+    """How many forks lie between the first process and this one."""
+    return _forks
 
 
 class Bits(ABC):
@@ -95,11 +101,13 @@ class SystemBits(Bits):
 
     def __init__(self) -> None:
         self._local = threading.local()
+        self._epochs = count(1)
         self._epoch = 0
 
     def rekey(self) -> None:
         """Make every thread take a new key before its next byte (say, after a virtual machine was cloned)."""
-        self._epoch += 1
+        # Never a number used before, even if two threads ask at once.
+        self._epoch = next(self._epochs)
 
     def fill(self, buffer: NDArray[np.uint8]) -> None:
         view = buffer.data
@@ -109,6 +117,13 @@ class SystemBits(Bits):
         self._fill(view)
 
     def word(self) -> int:
+        while True:
+            before = _forks
+            word = self._word()
+            if before == _forks:
+                return word
+
+    def _word(self) -> int:
         stream = self._stream(0)
         if stream is None:
             return int.from_bytes(os.urandom(8), "little")
@@ -123,11 +138,16 @@ class SystemBits(Bits):
         return word
 
     def _fill(self, view: memoryview) -> None:
-        stream = self._stream(len(view))
-        if stream is None:
-            view[:] = os.urandom(len(view))
-        else:
-            stream.fill(view)
+        # A signal handler may fork after the stream was looked up: the child then fills again, under its own key.
+        while True:
+            before = _forks
+            stream = self._stream(len(view))
+            if stream is None:
+                view[:] = os.urandom(len(view))
+            else:
+                stream.fill(view)
+            if before == _forks:
+                return
 
     def _stream(self, need: int) -> _Stream | None:
         """This thread's stream with `need` bytes left under its key, or None where there is no AES."""

@@ -8,7 +8,6 @@ on the draw, and the number of random bytes is independent of what is drawn.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +34,7 @@ from hubbub.noise.parameters import (
     shape_of,
 )
 from hubbub.noise.tables import gaussian_table, laplace_table
+from hubbub.noise.workers import in_parts
 
 __all__ = ["Mode", "gaussian", "geometric", "laplace", "mode", "set_mode"]
 
@@ -70,7 +70,8 @@ _GAUSSIAN = _Law("gaussian", direct.gaussian, direct.gaussian_one, gaussian_tabl
 # A table takes about a megabyte; the oldest goes first.
 _MOST_TABLES = 16
 _tables: dict[tuple[str, Fraction], _Table] = {}
-_tables_lock = threading.Lock()
+# Large draws are filled in parts of this many, by several threads.
+_PART = 1 << 18
 
 
 def mode() -> Mode:
@@ -93,14 +94,18 @@ def checked_mode(name: Mode | None) -> Mode:
     return name
 
 
-def _in_chunks(many: _Many, cells: Cells, shape: tuple[int, ...], bits: Bits, spare: bool) -> Integers:
+def _in_chunks(
+    many: _Many, cells: Cells, shape: tuple[int, ...], bits: Bits, spare: bool, threads: bool = False
+) -> Integers:
     n = math.prod(shape)
     out: Integers = np.empty(n, np.int64)
-    # A caller's np.seterr must not turn exp(-1000) = 0 into an exception that depends on the draw.
-    with np.errstate(all="ignore"):
-        for start in range(0, n, direct.CHUNK):
-            stop = min(n, start + direct.CHUNK)
+
+    def chunk(start: int, stop: int) -> None:
+        # A caller's np.seterr must not turn exp(-1000) = 0 into an exception that depends on the draw.
+        with np.errstate(all="ignore"):
             out[start:stop] = many(cells.part(start, stop), stop - start, bits, spare)
+
+    in_parts(chunk, n, direct.CHUNK, threads=threads)
     return out.reshape(shape)
 
 
@@ -116,7 +121,9 @@ def _draws(law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: 
     if table is None:
         return _in_chunks(law.many, one_cell(parameter), shape, source, hardened)
     out: Integers = np.empty(math.prod(shape), np.int64)
-    table.fill(out, source)
+    fill = table.fill
+    # A source that a test passes is used in one order; the production source has a stream for each thread.
+    in_parts(lambda start, stop: fill(out[start:stop], source), out.size, _PART, threads=bits is None)
     return out.reshape(shape)
 
 
@@ -126,10 +133,10 @@ def _table(law: _Law, parameter: Fraction, n: int) -> _Table | None:
     table = _tables.get(key)
     if table is None and n >= law.worth_a_table:
         table = law.table(parameter)
-        with _tables_lock:
-            while len(_tables) >= _MOST_TABLES:
-                del _tables[next(iter(_tables))]
-            _tables[key] = table
+        # No lock, which a fork or a signal handler could find taken for ever; at worst some table is built twice.
+        for oldest in list(_tables)[: max(0, len(_tables) - _MOST_TABLES + 1)]:
+            _tables.pop(oldest, None)
+        _tables[key] = table
     return table
 
 
@@ -154,7 +161,9 @@ def gaussian_draws(sigma2: Fraction, size: Size, bits: Bits | None, mode: Mode |
 
 
 def _cell_draws(cells: Cells, shape: tuple[int, ...], bits: Bits | None, mode: Mode | None, many: _Many) -> Integers:
-    return _in_chunks(many, cells, shape, system_bits() if bits is None else bits, checked_mode(mode) == "hardened")
+    hardened = checked_mode(mode) == "hardened"
+    source = system_bits() if bits is None else bits
+    return _in_chunks(many, cells, shape, source, hardened, threads=bits is None and not hardened)
 
 
 @overload

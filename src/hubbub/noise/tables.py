@@ -38,9 +38,8 @@ from hubbub.noise.steps import BlockSteps, GaussianSteps, LaplaceSteps, Steps
 __all__ = ["GaussianTable", "InverseTable", "LaplaceTable", "gaussian_table", "laplace_table"]
 
 _PREFIXES = 1 << 16
-_PLAIN_CHUNK = 1 << 17
 _SPLIT_CHUNK = 1 << 16
-_BLOCK = 1 << 19
+_BLOCK = 1 << 18
 _GUARD = 32
 # A single table up to here, a split with a high part of scale 32 to 64 beyond.
 _WIDEST_LAPLACE = 128
@@ -150,20 +149,13 @@ class PlainTable:
             self._block(out[start : start + _BLOCK], bits)
 
     def _block(self, out: Integers, bits: Bits) -> None:
-        late = _Late()
-        buffer = np.empty(2 * min(_PLAIN_CHUNK, out.size), np.uint8)
-        for start in range(0, out.size, _PLAIN_CHUNK):
-            part = out[start : start + _PLAIN_CHUNK]
-            raw = buffer[: 2 * part.size]
-            bits.fill(raw)
-            prefixes = raw.view(np.uint16)
-            values = self.values.take(prefixes)
-            mixed = (values == self.mark).nonzero()[0]
-            part[:] = values
-            late.add(mixed + start, prefixes[mixed])
-        places, prefixes = late.all()
-        if places.size:
-            out[places] = self.inverse.finish(prefixes, bits)
+        prefixes = bits.u16(out.size)
+        # Every 16-bit index is in range; of take's modes, `wrap` is the quickest.
+        values = self.values.take(prefixes, mode="wrap")
+        mixed = (values == self.mark).nonzero()[0]
+        out[:] = values
+        if mixed.size:
+            out[mixed] = self.inverse.finish(prefixes[mixed], bits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,272 @@
+"""Questions about an event: epsilon at a delta, delta at an epsilon, curves, Renyi orders, calibration.
+
+`epsilon` and `delta` are exact where there is a closed form, contour inversions where the loss is
+continuous (about ten digits), and otherwise the certified *upper* bound. `bounds` and `calibrate` are
+certified. Neighbours: the event's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting import events as ev
+from hubbub.accounting.amounts import Number, amount, probability
+from hubbub.accounting.certify import bounds, delta_bounds, known_epsilon, lattice_step, pure_bounds, upper_epsilon
+from hubbub.accounting.contour import Term, delta_estimate, epsilon_estimate, terms
+from hubbub.accounting.decompose import directions, flatten
+from hubbub.accounting.exact import cost
+from hubbub.accounting.normal import delta_of_mu, epsilon_of_mu
+from hubbub.accounting.rounding import float_down, float_up, root_up
+from hubbub.errors import ParameterError
+
+__all__ = ["Curve", "bounds", "calibrate", "delta", "epsilon", "mu", "profile", "renyi", "tradeoff"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A curve as two arrays of one length: delta over epsilon, or the attacker's errors against each
+    other.
+    """
+
+    x: Array
+    y: Array
+
+
+def epsilon(event: ev.Event, delta: Number) -> float:
+    """The smallest epsilon at which the event is (epsilon, delta)-DP.
+
+    >>> round(epsilon(ev.Repeated(ev.Gaussian(50), 1000), "1e-6"), 9)
+    2.92160059
+
+    Raises ParameterError for delta outside [0, 1).
+    """
+    d = probability(delta, "delta")
+    if d == 0:
+        return pure_bounds(event)[1]
+    worst = 0.0
+    for flat in flatten(event):
+        parts = terms(flat)
+        if flat.gaussian_only:
+            found = epsilon_of_mu(float(root_up(flat.mu_squared)), float(d))
+        elif parts is not None and d >= Fraction(1, 10**200) and (near := _contour(parts, float(d))) is not None:
+            found = near
+        else:
+            return bounds(event, d)[1]
+        worst = max(worst, found)
+    whole = cost(event).epsilon
+    return worst if whole is None else min(worst, float_up(whole))
+
+
+def _contour(parts: Sequence[Term], delta: float) -> float | None:
+    """The contour's epsilon, or None where the loss is too narrow for it."""
+    try:
+        return epsilon_estimate(parts, delta)
+    except ParameterError:
+        return None
+
+
+def delta(event: ev.Event, epsilon: Number) -> float:
+    """The smallest delta at which the event is (epsilon, delta)-DP.
+
+    >>> delta(ev.PureDP(1), 1)
+    0.0
+
+    Raises ParameterError for a negative epsilon.
+    """
+    e = amount(epsilon, "epsilon")
+    worst = 0.0
+    for flat in flatten(event):
+        parts = terms(flat)
+        if flat.gaussian_only:
+            found = delta_of_mu(float(root_up(flat.mu_squared)), float(e))
+        elif parts is not None:
+            found = delta_estimate(parts, float(e))
+        else:
+            return delta_bounds(event, e, 1e-2)[1]
+        worst = max(worst, found)
+    return worst
+
+
+def profile(event: ev.Event, epsilons: Sequence[float] | None = None) -> Curve:
+    """delta at many epsilons (as many as given; else 41 from 0 to the epsilon at delta = 1e-9)."""
+    if epsilons is None:
+        pure = cost(event).epsilon
+        top = bounds(event, 1e-9, width=None)[1] if pure is None else float(pure)
+        points = np.linspace(0.0, top if math.isfinite(top) else 10.0, 41)
+    else:
+        points = np.asarray([float(amount(e, "epsilon")) for e in epsilons])
+    return Curve(points, np.asarray([delta(event, float(e)) for e in points]))
+
+
+def tradeoff(event: ev.Event, points: int = 101) -> Curve:
+    """The f-DP curve: for each false-alarm rate alpha the least miss rate an attack can have.
+
+    f(alpha) = sup over epsilon of max(0, 1 - delta - e^epsilon alpha, e^(-epsilon) (1 - delta - alpha))
+    (Dong, Roth, Su 2022, Proposition 2.13), here the supremum over the points of `profile`.
+    """
+    curve = profile(event)
+    alpha = np.linspace(0.0, 1.0, points)
+    e, d = np.exp(curve.x)[:, None], curve.y[:, None]
+    best = np.maximum(1 - d - e * alpha, (1 - d - alpha) / e).max(axis=0)
+    return Curve(alpha, np.maximum(best, 0.0))
+
+
+def mu(event: ev.Event) -> Fraction:
+    """The exact-from-above mu of Gaussian DP. Raises ParameterError unless the event is built of
+    Gaussian noise.
+    """
+    found = flatten(event)
+    if not all(f.gaussian_only for f in found):
+        raise ParameterError("only events built of Gaussian noise have a known mu. Ask for `epsilon` or `tradeoff`.")
+    return max(root_up(f.mu_squared) for f in found)
+
+
+def renyi(event: ev.Event, orders: Sequence[float]) -> Array:
+    """Renyi divergences D_alpha of the worst direction at orders alpha > 1, to about 6 digits, from above.
+
+    Raises ParameterError for orders <= 1 and for classes without one worst pair (zCDP, bounded range),
+    whose bound is rho alpha: ask for `rho`.
+    """
+    from hubbub.accounting.convolution import log_mgf
+    from hubbub.accounting.lattice import cells, upper
+
+    alphas = np.asarray(orders, dtype=np.float64)
+    if alphas.size == 0 or not np.all(alphas > 1) or not np.all(np.isfinite(alphas)):
+        raise ParameterError(f"orders = {orders} were asked; allowed are finite numbers above 1.")
+    worst = np.zeros(alphas.shape)
+    for flat in flatten(event):
+        if flat.rho or flat.ranges:
+            raise ParameterError("a zCDP or bounded-range event has no Renyi curve but alpha rho: ask for `rho`.")
+        for direction in directions(flat, -300.0):
+            total = np.zeros(alphas.shape)
+            for pair, n in direction:
+                low, high = pair.span(-300.0) if pair.continuous else (0.0, 0.0)
+                points = pair.atoms
+                low, high = min([low, *points.loss]), max([high, *points.loss])
+                measure = upper(cells(pair, max(high - low, 1e-9) / 20000, -300.0))
+                if points.p_only:
+                    total += math.inf
+                    continue
+                # E_P[e^((alpha - 1) L)] is convex in e^(-L), so the lattice above bounds it; what lies
+                # beyond does not count.
+                total += [n * log_mgf(measure, float(a) - 1)[0] / (float(a) - 1) for a in alphas]
+            worst = np.maximum(worst, total)
+    return worst
+
+
+def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number) -> float:
+    """The parameter at which make(parameter) just is (epsilon, delta)-DP, found on the safe side.
+
+    `make` is any family that gets more, or less, private as its parameter grows; the direction is found
+    out. The answer is to the last float for Gaussian and pure families, else to 10 digits where the
+    certified upper bound allows; it is always one at which the upper bound holds.
+
+    >>> round(calibrate(lambda sigma: ev.Gaussian(sigma), 1, "1e-6"), 12)
+    4.224678889327
+
+    Raises ParameterError for epsilon <= 0, delta outside [0, 1), or when no parameter in 1e-12 .. 1e12 is
+    enough.
+    """
+    e, d = amount(epsilon, "epsilon"), probability(delta, "delta")
+    if e == 0:
+        raise ParameterError("epsilon = 0 was asked; no noise is enough for it. Give an epsilon above 0.")
+
+    closed = _closed(make(1.0), d)
+
+    def excess(x: float) -> float:
+        """The certified upper bound less the goal; at most 0 where the goal is met."""
+        return upper_epsilon(make(x), d) - float_down(e)
+
+    # Far from the goal the rational routes answer, where an estimate would be costly or too wide for memory.
+    bad, good = _bracket(lambda x: known_epsilon(make(x), d) <= e or _estimated(make(x), e, d))
+    if closed:
+        return _halve(lambda x: excess(x) <= 0, *_halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-9), 0.0)[1]
+    bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-7)
+    step = lattice_step(make(good), d)
+    return _settle(lambda x: upper_epsilon(make(x), d, step) - float_down(e), bad, good)
+
+
+def _closed(event: ev.Event, d: Fraction) -> bool:
+    return d == 0 or all(f.gaussian_only for f in flatten(event))
+
+
+def _estimated(event: ev.Event, e: Fraction, d: Fraction) -> bool:
+    whole = cost(event)
+    if whole.epsilon is not None and whole.epsilon <= e:
+        return True
+    if d == 0:
+        return pure_bounds(event)[1] <= e
+    try:
+        return _rough(event, d) <= e
+    except ParameterError:
+        return False
+
+
+def _rough(event: ev.Event, d: Fraction) -> float:
+    """An estimate where there is a quick one, else the upper bound on one lattice."""
+    if all(f.gaussian_only or terms(f) is not None for f in flatten(event)):
+        return epsilon(event, d)
+    return upper_epsilon(event, d)
+
+
+def _bracket(fits: Callable[[float], bool]) -> tuple[float, float]:
+    """(bad, good): the nearest powers between which the answer lies, whichever way the family goes."""
+    start = fits(1.0)
+    for factor in (4.0, 0.25):
+        x = 1.0
+        while 1e-12 < x < 1e12:
+            y = x * factor
+            if fits(y) != start:
+                return (x, y) if not start else (y, x)
+            x = y
+    state = "every" if start else "no"
+    raise ParameterError(
+        f"{state} parameter between 1e-12 and 1e12 meets the goal, so there is nothing to calibrate. "
+        "Check that the family depends on its parameter."
+    )
+
+
+def _halve(fits: Callable[[float], bool], bad: float, good: float, relative: float) -> tuple[float, float]:
+    while abs(good - bad) > relative * abs(good):
+        middle = math.sqrt(bad * good) if max(bad, good) > 2 * min(bad, good) else (bad + good) / 2
+        if middle in (bad, good):
+            break
+        bad, good = (bad, middle) if fits(middle) else (middle, good)
+    return bad, good
+
+
+def _settle(excess: Callable[[float], float], bad: float, good: float) -> float:
+    """From an estimate to the root of the certified bound, on its safe side, by regula falsi (Illinois)."""
+    away = 1.0 if good > bad else -1.0
+    x, value = good, excess(good)
+    step = 1e-6
+    while value > 0:
+        bad, over = x, value
+        x = good * (1 + away * step)
+        value = excess(x)
+        step *= 4
+        if step > 0.5:
+            raise ParameterError("the certified bound does not reach the goal near the estimate. Relax delta.")
+    if x == good:
+        return good
+    good, under = x, value
+    for _ in range(40):
+        if abs(good - bad) <= 2e-11 * abs(good):
+            break
+        x = good + (bad - good) * under / (under - over)
+        # A hair towards the safe side, so that both ends of the bracket close in.
+        x += away * 4e-12 * abs(good)
+        value = excess(x)
+        if value > 0:
+            bad, over, under = x, value, under / 2
+        else:
+            good, under, over = x, value, over / 2
+    return good

@@ -1,0 +1,178 @@
+"""Accounts: who pays for a charge, what each may spend, and the exact sums that decide.
+
+**Accounts of a unit space.** `everyone` is the joint budget: the promise to the people in the data, on the sum over
+all analysts, because analysts may collude. `table:NAME` and `analyst:NAME` are limits below it, `analyst:*` the
+limit of each analyst who has none of their own. `block:ID` is what a reserved block holds.
+
+**Filters.** Every account admits a charge by the same rule (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6, for pure
+budgets; Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1, for approximate zCDP): the sum of epsilons stays within the
+account's epsilon while all was pure, *or* the sum of rhos within its rho and the deltas within its share. The rho of a
+limit is that of its epsilon at the *data set's* delta, so that one and the same rho is charged everywhere.
+
+**Arithmetic.** Sums are exact rationals. A sum whose denominator grows beyond 2,048 bits is rounded up to 60 decimal
+places: against the spender, and so that no choice of epsilons makes the ledger slow.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from hubbub.errors import PolicyError
+from hubbub.ledger.budget import Budget
+
+if TYPE_CHECKING:
+    from hubbub.accounting import Cost, PureFilter, ZCDPFilter
+
+__all__ = [
+    "EACH_ANALYST",
+    "EVERYONE",
+    "Total",
+    "analyst_account",
+    "block_account",
+    "filter_of",
+    "largest_question",
+    "pure_cost",
+    "read_amount",
+    "rho_at",
+    "table_account",
+    "write_amount",
+]
+
+EVERYONE: Final = "everyone"
+EACH_ANALYST: Final = "analyst:*"
+_LONG: Final = 2048
+_GRID: Final = 10**60
+
+
+def table_account(dataset: str) -> str:
+    """The account of one data set."""
+    return f"table:{dataset}"
+
+
+def analyst_account(analyst: str) -> str:
+    """The account of one analyst."""
+    return f"analyst:{analyst}"
+
+
+def block_account(charge_id: str) -> str:
+    """The account of a reserved block or plan."""
+    return f"block:{charge_id}"
+
+
+@dataclass(frozen=True)
+class Total:
+    """A sum of costs. `impure` counts those that have no pure epsilon; while it is 0, `epsilon` is the pure loss.
+
+    >>> Total(Fraction(1, 2), Fraction(1, 8)) + Total(Fraction(0), Fraction(1, 4), impure=1)
+    Total(epsilon=Fraction(1, 2), rho=Fraction(3, 8), delta=Fraction(0, 1), impure=1)
+    """
+
+    epsilon: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    impure: int = 0
+
+    @classmethod
+    def of(cls, cost: Cost) -> Total:
+        """The total of one cost."""
+        return cls(cost.epsilon or Fraction(0), cost.rho, cost.delta, int(cost.epsilon is None))
+
+    @property
+    def cost(self) -> Cost:
+        """The total as the accountant sees it."""
+        from hubbub.accounting import Cost
+
+        return Cost(None if self.impure else self.epsilon, self.rho, min(Fraction(1), self.delta))
+
+    def __add__(self, other: Total) -> Total:
+        return Total(
+            _held(self.epsilon + other.epsilon),
+            _held(self.rho + other.rho),
+            _held(self.delta + other.delta),
+            self.impure + other.impure,
+        )
+
+    def __sub__(self, other: Total) -> Total:
+        """What is left of a reserved total after `other` was used of it; never below zero."""
+        zero = Fraction(0)
+        return Total(
+            max(zero, _held(self.epsilon - other.epsilon)),
+            max(zero, _held(self.rho - other.rho)),
+            max(zero, _held(self.delta - other.delta)),
+            self.impure - other.impure,
+        )
+
+
+def _held(amount: Fraction) -> Fraction:
+    """`amount`, or the next larger multiple of 10^-60 where its denominator is out of hand."""
+    if amount.denominator.bit_length() <= _LONG:
+        return amount
+    return Fraction(-((-amount.numerator * _GRID) // amount.denominator), _GRID)
+
+
+def pure_cost(epsilon: Fraction) -> Cost:
+    """The cost of an epsilon-DP question, which is epsilon^2/2-zCDP (Bun, Steinke 2016, Proposition 1.4)."""
+    from hubbub.accounting import Cost
+
+    return Cost(epsilon, epsilon * epsilon / 2)
+
+
+def rho_at(budget: Budget, epsilon: Fraction) -> Fraction:
+    """The rho of one (epsilon, delta) release at an approximate budget's own delta, rounded down once."""
+    from hubbub.accounting import rho_of_epsilon
+
+    return rho_of_epsilon(epsilon, budget.delta_conversion)
+
+
+@lru_cache(maxsize=1024)
+def _empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
+    from hubbub.accounting import PureFilter, ZCDPFilter
+
+    if budget.delta is None:
+        return PureFilter.of(epsilon)
+    if not epsilon:
+        return ZCDPFilter()
+    return ZCDPFilter.of(epsilon, budget.delta, delta_threshold=budget.delta_threshold)
+
+
+def filter_of(budget: Budget, epsilon: Fraction, spent: Total) -> PureFilter | ZCDPFilter:
+    """The filter of an account that may spend `epsilon` under `budget`'s kind and has spent `spent`."""
+    return replace(_empty_filter(budget, epsilon), spent=spent.cost)
+
+
+def largest_question(found: PureFilter | ZCDPFilter) -> Fraction:
+    """The largest epsilon at which one more question with pure noise fits.
+
+    Under rho it is sqrt(2 (rho - spent)), rounded down to 15 decimal places; under a pure budget it is exact.
+    """
+    from hubbub.accounting import PureFilter
+
+    if isinstance(found, PureFilter):
+        return max(Fraction(0), found.left)
+    left = found.left
+    by_rho = Fraction(math.isqrt(2 * left.rho.numerator * 10**30 // left.rho.denominator), 10**15)
+    return max(by_rho, left.epsilon or Fraction(0))
+
+
+def write_amount(amount: Fraction) -> str:
+    """An exact amount as the ledger keeps it."""
+    return f"{amount.numerator}/{amount.denominator}"
+
+
+def read_amount(ratio: str) -> Fraction:
+    """What `write_amount` wrote.
+
+    Raises:
+        PolicyError: it is something else, so somebody else wrote into the ledger.
+    """
+    try:
+        return Fraction(ratio)
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise PolicyError(
+            "the ledger holds an amount that is not a ratio: somebody else wrote into it. No answer is given; restore "
+            "a backup that holds every charge."
+        ) from None

@@ -1,0 +1,204 @@
+"""A ledger in Postgres, for several machines. Needs the extra `postgres` (psycopg 3).
+
+All tables stand in the schema `hubbub` of one database. **Durable**: `synchronous_commit` is on for our transactions
+whatever the server's default. **One writer at a time**: a write transaction begins by locking the ledger's first row,
+and only then reads; under READ COMMITTED each of its statements sees all that earlier writers committed. Readers see
+one snapshot (REPEATABLE READ). The lock ends with its transaction, or with the connection of a process that died.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psycopg
+
+from hubbub.errors import HubbubError, PolicyError, QueryError
+from hubbub.ledger.journal import Connection, Rows, Value
+from hubbub.ledger.schema import VERSION, postgres_schema
+
+__all__ = ["PostgresStore", "without_password"]
+
+_CREATING = 0x68756262  # the advisory lock under which a ledger is made
+
+
+def without_password(address: str) -> str:
+    """A Postgres address as it may be shown.
+
+    >>> without_password("postgresql://ada:secret@db.example:5432/budgets?sslmode=require")
+    'postgresql://db.example:5432/budgets'
+    """
+    parts = urlsplit(address)
+    host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
+    return f"postgresql://{host}{parts.path}"
+
+
+class _Marks:
+    """A psycopg connection that takes `?` for a value, as SQLite does."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, parameters: Sequence[Value] = (), /) -> Rows:
+        if any(isinstance(value, str) and "\x00" in value for value in parameters):
+            raise QueryError("the text holds a NUL character, which Postgres cannot keep. Leave it out.")
+        return self._connection.execute(sql.replace("?", "%s").encode() if parameters else sql.encode(), parameters)
+
+
+class PostgresStore:
+    """The connection of one `Ledger` to its database; safe for threads, opened anew after a fork.
+
+    Args:
+        address: `postgresql://user@host:port/database`.
+        patience: seconds to wait for other writers and for the server.
+        read_only: refuse every write.
+        fill: makes a missing ledger and writes its first row; None: a missing ledger is an error.
+
+    Raises:
+        PolicyError: the server cannot be reached, or holds no ledger that this hubbub reads.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        patience: float = 30.0,
+        read_only: bool = False,
+        fill: Callable[[Connection], None] | None = None,
+    ) -> None:
+        self.where = without_password(address)
+        self._address = address
+        self._patience = patience
+        self._read_only = read_only
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._connection: psycopg.Connection[Any] | None = None
+        if fill is not None:
+            self._create(fill)
+        self._check()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that excludes other writers from its first statement on; committed durably at the end.
+
+        Raises:
+            PolicyError: Postgres could not do it. Nothing of the transaction stays.
+        """
+        if self._read_only:
+            raise PolicyError(f"cannot write to the ledger {self.where}: it was opened for reading only.")
+        with self._transaction("READ COMMITTED") as connection:
+            connection.execute("SELECT 1 FROM ledger FOR UPDATE")
+            yield _Marks(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the ledger.
+
+        Raises:
+            PolicyError: Postgres could not read it.
+        """
+        with self._transaction("REPEATABLE READ") as connection:
+            yield _Marks(connection)
+
+    def close(self) -> None:
+        """Close the connection; it opens again when needed."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and self._pid == os.getpid():
+                with suppress(psycopg.Error):
+                    connection.close()
+
+    def integrity(self) -> str:
+        """'ok': Postgres looks after its own pages."""
+        with self.reading() as connection:
+            connection.execute("SELECT count(*) FROM journal").fetchone()
+        return "ok"
+
+    def backup(self, target: Path) -> None:
+        """Refused: the server's own tool does it, from one snapshot."""
+        raise PolicyError(f"the ledger {self.where} lives in Postgres: back it up with `pg_dump --schema=hubbub`.")
+
+    @contextmanager
+    def _transaction(self, isolation: str) -> Iterator[psycopg.Connection[Any]]:
+        with self._lock, self._translated():
+            connection = self._connected()
+            connection.execute(f"BEGIN ISOLATION LEVEL {isolation}".encode())
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._pid != os.getpid():
+            # The parent's socket must not be spoken on, nor closed with a goodbye, from here.
+            _INHERITED.append(self._connection)
+            self._connection, self._pid = None, os.getpid()
+        if self._connection is None or self._connection.closed:
+            wait = max(1, round(self._patience * 1000))
+            self._connection = psycopg.connect(
+                self._address,
+                autocommit=True,
+                connect_timeout=max(2, round(self._patience)),
+                options=f"-c search_path=hubbub -c lock_timeout={wait} -c synchronous_commit=on",
+                application_name="hubbub",
+            )
+        return self._connection
+
+    def _create(self, fill: Callable[[Connection], None]) -> None:
+        with self._transaction("READ COMMITTED") as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
+            if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() != (None,):
+                return
+            connection.execute("CREATE SCHEMA IF NOT EXISTS hubbub")
+            for statement in postgres_schema():
+                connection.execute(statement.encode())
+            connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
+            connection.execute("INSERT INTO version VALUES (%s)", (VERSION,))
+            fill(_Marks(connection))
+
+    def _check(self) -> None:
+        with self._transaction("READ COMMITTED") as connection:
+            if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
+                raise PolicyError(f"there is no ledger in {self.where}. Make one with `hubbub ledger create`.")
+            (found,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
+        if found != VERSION:
+            raise PolicyError(
+                f"the ledger {self.where} has schema version {found}; this hubbub reads version {VERSION}. "
+                + ("Update hubbub." if found > VERSION else "Bring it up to date: `hubbub ledger migrate`.")
+            )
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except psycopg.Error as error:
+            self.close()  # after a failure, what this connection believes is not to be trusted
+            raise _in_words(error, self.where) from error
+
+
+_INHERITED: list[object] = []
+
+
+def _in_words(error: psycopg.Error, where: str) -> HubbubError:
+    """A failure of Postgres as a refusal. Its own text names tables and addresses, never rows of the data."""
+    after = "This step was not recorded, so no answer is given."
+    match error:
+        case psycopg.errors.LockNotAvailable() | psycopg.errors.QueryCanceled():
+            return PolicyError(f"the ledger {where} is held by another process for too long. {after} Try again later.")
+        case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
+            return PolicyError(f"cannot write to the ledger {where}. {after} Ask its owner for the right to.")
+        case psycopg.errors.DiskFull():
+            return PolicyError(f"no room for the ledger {where}: the disk is full. {after} Free some space.")
+        case psycopg.OperationalError() if error.sqlstate is None:
+            return PolicyError(f"cannot reach the ledger {where}. {after} See to the server and the address.")
+        case _:
+            said = error.diag.message_primary or type(error).__name__
+            return PolicyError(f"the ledger {where} could not be used: {said}. {after} See to the server.")

@@ -1,0 +1,139 @@
+"""What the ledger tells: charges, releases, allowances, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from hubbub.ledger.accounts import Total, read_amount
+from hubbub.ledger.journal import Connection, Value
+
+__all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries"]
+
+State: TypeAlias = Literal["charged", "retried", "drawing", "stored", "shown", "failed", "closed"]
+Kind: TypeAlias = Literal["question", "reading", "block", "plan", "return"]
+"""question: an answer was asked for. reading: somebody else's answer was read, and one's own limit pays. block, plan:
+reserved for questions to come. return: what a block did not use."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge, in full. `time` is ISO 8601 in UTC; `event` and `details` are JSON text.
+
+    epsilon: what was asked for. spend: what it costs, as every account concerned adds it. block: the block or plan that
+    paid instead of the joint budget. serial, hash: its line in the journal.
+    """
+
+    id: str
+    time: str
+    space: str
+    dataset: str
+    analyst: str
+    question_key: str
+    sql: str
+    epsilon: Fraction
+    state: State
+    event: str
+    details: str
+    incident: str | None = None
+    kind: Kind = "question"
+    spend: Total = field(default_factory=Total)
+    policy: str | None = None
+    data_version: str | None = None
+    request: str | None = None
+    block: str | None = None
+    serial: int = 0
+    hash: str = ""
+
+
+@dataclass(frozen=True)
+class StoredRelease:
+    """An answer that has been drawn and stored: reading it again costs nothing."""
+
+    entry: Entry
+    payload: str
+
+    @property
+    def charge_id(self) -> str:
+        """The charge that paid for it."""
+        return self.entry.id
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it was asked for at."""
+        return self.entry.epsilon
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What an account may spend in all. epsilon None: nothing more. expires: after that time, nothing more."""
+
+    space: str
+    account: str
+    epsilon: Fraction | None
+    expires: str | None
+    author: str
+    reason: str
+    time: str
+    serial: int
+
+    def over(self, now: str) -> bool:
+        """Whether it has ended by then."""
+        return self.epsilon is None or (self.expires is not None and self.expires <= now)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A question that did not fit: which account refused it, what was asked, what was left."""
+
+    time: str
+    space: str
+    dataset: str
+    analyst: str
+    sql: str
+    account: str
+    asked: str
+    left: str
+
+
+_CHARGE = (
+    "SELECT charge.serial, journal.time, journal.hash, charge.id, kind_, unit_space, dataset, analyst, question_key, "
+    "sql, epsilon, pure, rho, delta, impure, event, details, policy, data_version, request, block, step.state, "
+    "step.incident "
+    "FROM charge JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
+    "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial)"
+).replace("kind_", "charge.kind")
+
+
+def entries(connection: Connection, where: str = "", *parameters: Value) -> list[Entry]:
+    """The charges that `where` selects, oldest first."""
+    found = connection.execute(f"{_CHARGE} {where} ORDER BY charge.serial", parameters)
+    return [_entry(row) for row in found.fetchall()]
+
+
+def _entry(row: Any) -> Entry:
+    (serial, time, digest, charge_id, kind, space, dataset, analyst, question_key, sql, epsilon, pure, rho, delta,
+     impure, event, details, policy, version, request, block, state, incident) = row  # fmt: skip
+    return Entry(
+        id=charge_id,
+        time=time,
+        space=space,
+        dataset=dataset,
+        analyst=analyst,
+        question_key=question_key,
+        sql=sql,
+        epsilon=read_amount(epsilon),
+        state=state or "charged",
+        event=event,
+        details=details,
+        incident=incident,
+        kind=kind,
+        spend=Total(read_amount(pure), read_amount(rho), read_amount(delta), impure),
+        policy=policy,
+        data_version=version,
+        request=request,
+        block=block,
+        serial=serial,
+        hash=digest,
+    )

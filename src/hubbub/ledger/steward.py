@@ -1,0 +1,382 @@
+"""The steward's half of the ledger: grants and limits, refreshes, clearances, receipts, and what was refused.
+
+**Grants.** An allowance says what an account may spend *in all*: the last one counts, from its expiry on nothing more
+may be spent, and a revocation ends it at once. It can lie anywhere up to the ceiling of the unit space, and touches
+only what is unspent. Raising the ceiling itself is possible, recorded, and a different promise to the people in the
+data: `raise_ceiling` says so.
+
+**Data versions.** A refresh gives the data set a new random id, so that stored answers are not handed out for new rows.
+It gives back no budget: the budget is the unit's, and neighbouring histories differ in one unit in all versions.
+Fingerprints that detect a refresh are keyed with the ledger's own secret, because a file's size tells about its rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.errors import ParameterError, PolicyError
+from hubbub.ledger.accounts import EVERYONE, read_amount, write_amount
+from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
+from hubbub.ledger.handle import CEILING, Handle, checked_text, latest_allowances
+from hubbub.ledger.journal import Connection, Writer, head_of
+from hubbub.ledger.records import Allowance, Entry, Refusal, entries
+from hubbub.ledger.schema import COLUMNS
+from hubbub.ledger.verify import Verification, verify
+
+__all__ = ["Stewardship", "moment_of"]
+
+POLICY_AUTHOR: Final = "policy"
+
+
+class Stewardship(Handle):
+    """What a steward does with a ledger. Part of `Ledger`."""
+
+    def grant(
+        self,
+        space: str,
+        account: str,
+        epsilon: Fraction | int | float | str,
+        *,
+        until: str | date | datetime | None = None,
+        author: str,
+        reason: str = "",
+    ) -> Allowance:
+        """Let an account of `space` spend `epsilon` in all, what it has spent included.
+
+        Args:
+            space: the unit space.
+            account: `analyst:NAME`, `analyst:*` for each analyst without a grant, `table:NAME`, or `everyone`.
+            epsilon: the limit, at most the ceiling of the space.
+            until: when it ends: a date (its beginning, UTC) or a time; None: never.
+            author: who grants it.
+            reason: why, for the record.
+
+        Raises:
+            ParameterError: epsilon, the account or the time is none.
+            PolicyError: epsilon lies above the ceiling, or the space has no budget.
+        """
+        amount = parse_epsilon(epsilon)
+        ends = None if until is None else moment_of(until)
+        _check_account(account)
+        with self._writing() as writer:
+            ceiling = self._budget(writer.connection, space).epsilon
+            if amount > ceiling:
+                raise PolicyError(
+                    f"a grant of epsilon {decimal_text(amount)} lies above the ceiling of the unit space {space!r}, "
+                    f"{decimal_text(ceiling)}. Grant {decimal_text(ceiling)} or less."
+                )
+            _allow(writer, space, account, amount, ends, author, reason)
+        return self._allowance(space, account)
+
+    def revoke(self, space: str, account: str, *, author: str, reason: str = "") -> Allowance:
+        """Let an account spend nothing more. What it has spent, and its stored answers, stay.
+
+        Raises:
+            ParameterError: there is no such kind of account.
+            PolicyError: the space has no budget.
+        """
+        _check_account(account)
+        with self._writing() as writer:
+            self._budget(writer.connection, space)
+            _allow(writer, space, account, None, None, author, reason)
+        return self._allowance(space, account)
+
+    def raise_ceiling(self, space: str, epsilon: Fraction | int | float | str, *, author: str, reason: str) -> Budget:
+        """Raise the ceiling of a space: a weaker promise than the people in the data were given, on the record.
+
+        Raises:
+            PolicyError: the new ceiling is not above the old one, or no reason is given.
+        """
+        amount = parse_epsilon(epsilon)
+        if not reason.strip():
+            raise PolicyError("raising a ceiling weakens the promise that was made: give the reason, for the record.")
+        with self._writing() as writer:
+            old = self._budget(writer.connection, space).epsilon
+            if amount <= old:
+                raise PolicyError(
+                    f"the ceiling of the unit space {space!r} is {decimal_text(old)}; found {decimal_text(amount)}, "
+                    "which is not above it. A ceiling is not lowered: grant less to `everyone` instead."
+                )
+            _allow(writer, space, CEILING, amount, None, author, reason)
+        with self._reading() as connection:
+            return self._budget(connection, space)
+
+    def allowances(self, space: str) -> list[Allowance]:
+        """What was last said about each account of `space`, raised ceilings included, by account."""
+        with self._reading() as connection:
+            return _all_allowances(connection, space)
+
+    def policy_limits(self, space: str) -> dict[str, Fraction]:
+        """The limits that the policy file gave, by account, as last recorded."""
+        with self._reading() as connection:
+            return _policy_limits(connection, self._budget(connection, space), space)
+
+    def record_limits(self, space: str, limits: Mapping[str, Fraction], *, author: str = POLICY_AUTHOR) -> list[str]:
+        """Record the policy's limits where they changed; the accounts concerned. A limit that is gone is the ceiling.
+
+        Raises:
+            PolicyError: a limit lies above the ceiling.
+        """
+        changed = []
+        with self._writing() as writer:
+            budget = self._budget(writer.connection, space)
+            before = _policy_limits(writer.connection, budget, space)
+            for account in sorted(before.keys() | limits.keys()):
+                amount = limits.get(account, budget.epsilon)
+                if amount > budget.epsilon:
+                    raise PolicyError(
+                        f"the limit of {account}, epsilon {decimal_text(amount)}, lies above the ceiling of the unit "
+                        f"space {space!r}, {decimal_text(budget.epsilon)}."
+                    )
+                if before.get(account, budget.epsilon) != amount:
+                    _allow(writer, space, account, amount, None, author, "hubbub.toml")
+                    changed.append(account)
+        return changed
+
+    def unlock(self, space: str, analyst: str, *, author: str) -> None:
+        """Clear an analyst's engine failures, after looking at the incidents.
+
+        Raises:
+            PolicyError: the space has no budget.
+        """
+        with self._writing() as writer:
+            self._budget(writer.connection, space)
+            writer.append("clearance", space, checked_text(analyst, "analyst"), checked_text(author, "author"))
+
+    def data_version(self, space: str, dataset: str, *, fingerprint: str | None = None) -> str:
+        """The random id of the data set's current rows; issued when first asked for.
+
+        fingerprint: any text that changes when the rows do. Where it differs from the last one, that is a refresh.
+        """
+        with self._reading() as connection:
+            mark = None if fingerprint is None else _mark(connection, fingerprint)
+            known = _version(connection, space, dataset)
+        if known is not None and (mark is None or known[1] == mark):
+            return known[0]
+        with self._writing() as writer:
+            self._budget(writer.connection, space)
+            known = _version(writer.connection, space, dataset)
+            if known is not None and (mark is None or known[1] == mark):
+                return known[0]
+            reason = "first asked for" if known is None else "the source changed"
+            return _issue(writer, space, dataset, reason, mark)
+
+    def refresh(self, space: str, dataset: str, *, reason: str = "declared") -> str:
+        """Declare that the data set has new rows: its new version. No budget comes back.
+
+        Raises:
+            PolicyError: the space has no budget.
+        """
+        with self._writing() as writer:
+            self._budget(writer.connection, space)
+            known = _version(writer.connection, space, dataset)
+            return _issue(writer, space, dataset, reason, None if known is None else known[1])
+
+    def remember_policy(self, content: str) -> str:
+        """Keep the text of a policy once; its hash (SHA-256), which charges refer to."""
+        digest = hashlib.sha256(checked_text(content, "policy").encode()).hexdigest()
+        ask = "SELECT 1 FROM policy WHERE hash = ?"
+        with self._reading() as connection:
+            if connection.execute(ask, (digest,)).fetchone():
+                return digest
+        with self._writing() as writer:
+            if not writer.connection.execute(ask, (digest,)).fetchone():
+                writer.append("policy", digest, content)
+        return digest
+
+    def policy_text(self, digest: str) -> str:
+        """The policy with this hash; the beginning of one suffices.
+
+        Raises:
+            PolicyError: none or several are known.
+        """
+        with self._reading() as connection:
+            found = connection.execute("SELECT hash, content FROM policy").fetchall()
+        texts = [text for known, text in found if digest and known.startswith(digest)]
+        if len(texts) != 1:
+            what = "no policy" if not texts else f"{len(texts)} policies"
+            raise PolicyError(
+                f"{what} with the hash {digest!r} in the ledger. `hubbub receipt ID` shows that of a charge."
+            )
+        return str(texts[0])
+
+    def refusals(self, *, since: str | None = None) -> list[Refusal]:
+        """What was asked and did not fit, oldest first."""
+        columns = ", ".join(f"refusal.{name}" for name in COLUMNS["refusal"])
+        with self._reading() as connection:
+            found = connection.execute(
+                f"SELECT journal.time, {columns} FROM refusal JOIN journal ON journal.serial = refusal.serial "
+                "WHERE journal.time >= ? ORDER BY refusal.serial",
+                (since or "",),
+            ).fetchall()
+        return [Refusal(*row) for row in found]
+
+    def receipt(self, charge_id: str) -> dict[str, Any]:
+        """What was asked and run, what it cost, under which policy, on which data; and where the chain stood.
+
+        Whoever keeps it can show later, with `verify`, that the ledger was rewritten or put back.
+
+        Raises:
+            PolicyError: there is no such charge.
+        """
+        entry = self.entry(charge_id)
+        with self._reading() as connection:
+            head = head_of(connection)
+            name = connection.execute("SELECT id FROM ledger").fetchone()[0]
+        return {
+            "id": entry.id,
+            "time": entry.time,
+            "kind": entry.kind,
+            "state": entry.state,
+            "analyst": entry.analyst,
+            "sql": entry.sql,
+            "unit_space": entry.space,
+            "dataset": entry.dataset,
+            "data_version": entry.data_version,
+            "policy": entry.policy,
+            "epsilon": decimal_text(entry.epsilon),
+            "charged": {
+                "epsilon": None if entry.spend.impure else decimal_text(entry.spend.epsilon),
+                "rho": decimal_text(entry.spend.rho),
+                "delta": decimal_text(entry.spend.delta),
+                "to": "the joint budget" if entry.block is None else f"block {entry.block}",
+            },
+            "event": json.loads(entry.event),
+            **json.loads(entry.details),
+            "chain": {
+                "ledger": name,
+                "charge": {"serial": entry.serial, "hash": entry.hash},
+                "head": {"serial": head.serial, "hash": head.hash},
+            },
+        }
+
+    def verify(self, receipt: Mapping[str, Any] | None = None) -> Verification:
+        """Walk the whole chain, add up every sum, check every life; and find a receipt's links in it.
+
+        Raises:
+            PolicyError: the ledger cannot be read.
+        """
+        with self._reading() as connection:
+            return verify(connection, self._key, receipt)
+
+    def export(self) -> Iterator[str]:
+        """Every row with its link, as lines of JSON, in the order of the chain. Payloads of releases are included."""
+        with self._reading() as connection:
+            links = connection.execute("SELECT serial, time, kind, hash FROM journal ORDER BY serial").fetchall()
+            for serial, time, kind, digest in links:
+                columns = COLUMNS[kind]
+                row = connection.execute(
+                    f"SELECT {', '.join(columns)} FROM {kind} WHERE serial = ?", (serial,)
+                ).fetchone()
+                public = {k: v for k, v in zip(columns, row, strict=True) if k not in ("secret", "fingerprint")}
+                yield json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, "hash": digest})
+
+    def backup(self, target: Path) -> None:
+        """Write one whole state of the ledger to a new file.
+
+        Raises:
+            PolicyError: the target exists or cannot be written, or the ledger lives in Postgres, which has `pg_dump`.
+        """
+        self._database.backup(target)
+
+    def entry(self, charge_id: str) -> Entry:
+        """One charge, in full.
+
+        Raises:
+            PolicyError: there is no such charge.
+        """
+        with self._reading() as connection:
+            found = entries(connection, "WHERE charge.id = ?", charge_id)
+        if not found:
+            raise PolicyError(
+                f"there is no charge {charge_id!r} in the ledger {self.where}. `hubbub history` lists them."
+            )
+        return found[0]
+
+    def _allowance(self, space: str, account: str) -> Allowance:
+        with self._reading() as connection:
+            return latest_allowances(connection, space, [account])[account]
+
+
+def moment_of(when: str | date | datetime) -> str:
+    """A date or time as the ledger writes it, in UTC; a date means its beginning.
+
+    >>> moment_of("2026-12-31")
+    '2026-12-31T00:00:00.000000Z'
+
+    Raises:
+        ParameterError: it is neither.
+    """
+    try:
+        found = datetime.fromisoformat(when) if isinstance(when, str) else when
+    except ValueError:
+        raise ParameterError(
+            f"{when!r} is no date and no time. Write one such as 2026-12-31 or 2026-12-31T18:00."
+        ) from None
+    if not isinstance(found, datetime):
+        found = datetime(found.year, found.month, found.day)
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    return found.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _check_account(account: str) -> None:
+    kind, colon, name = account.partition(":")
+    if account != EVERYONE and not (kind in ("analyst", "table") and colon and name):
+        raise ParameterError(
+            f"{account!r} is no account. Accounts are 'everyone', 'analyst:NAME', 'analyst:*' and 'table:NAME'."
+        )
+
+
+def _allow(
+    writer: Writer, space: str, account: str, amount: Fraction | None, ends: str | None, author: str, reason: str
+) -> None:
+    texts = checked_text(account, "account"), checked_text(author, "author"), checked_text(reason, "reason")
+    ratio = None if amount is None else write_amount(amount)
+    writer.append("allowance", space, texts[0], ratio, ends, texts[1], texts[2])
+
+
+def _all_allowances(connection: Connection, space: str) -> list[Allowance]:
+    accounts = connection.execute(
+        "SELECT DISTINCT account FROM allowance WHERE unit_space = ? ORDER BY account", (space,)
+    ).fetchall()
+    if not accounts:
+        return []
+    return list(latest_allowances(connection, space, [account for (account,) in accounts]).values())
+
+
+def _policy_limits(connection: Connection, budget: Budget, space: str) -> dict[str, Fraction]:
+    found = connection.execute(
+        "SELECT account, epsilon FROM allowance WHERE unit_space = ? AND author = ? ORDER BY serial",
+        (space, POLICY_AUTHOR),
+    ).fetchall()
+    last = {account: read_amount(epsilon) for account, epsilon in found}
+    return {account: amount for account, amount in last.items() if amount != budget.epsilon}
+
+
+def _version(connection: Connection, space: str, dataset: str) -> tuple[str, str | None] | None:
+    row = connection.execute(
+        "SELECT id, fingerprint FROM data_version WHERE unit_space = ? AND dataset = ? ORDER BY serial DESC LIMIT 1",
+        (space, dataset),
+    ).fetchone()
+    return None if row is None else (str(row[0]), row[1])
+
+
+def _mark(connection: Connection, fingerprint: str) -> str:
+    secret = connection.execute("SELECT secret FROM ledger").fetchone()[0]
+    return hmac.new(secret.encode(), fingerprint.encode(), "sha256").hexdigest()
+
+
+def _issue(writer: Writer, space: str, dataset: str, reason: str, mark: str | None) -> str:
+    version = uuid.uuid4().hex
+    writer.append(
+        "data_version", space, checked_text(dataset, "data set"), version, checked_text(reason, "reason"), mark
+    )
+    return version

@@ -1,0 +1,187 @@
+"""Does a ledger still say what it said? The chain, the sums, and the lives of charges, checked from the first row on.
+
+Found are: a row that was changed, added, removed or moved; a sum that is not that of its charges; a budget that is
+overspent; an answer without its charge; a life that cannot be; and, with a receipt from outside, a ledger that was
+rewritten as a whole or put back to an earlier state. Without a key, whoever can write the file can also compute a new
+chain: then only a receipt, or the steward's own note of the head, tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hubbub.errors import PolicyError
+from hubbub.ledger.accounts import EVERYONE, Total, block_account, filter_of, read_amount
+from hubbub.ledger.handle import accounts_of, known_budget
+from hubbub.ledger.journal import START, Connection, Head, link
+from hubbub.ledger.schema import COLUMNS, HASHED
+
+__all__ = ["Verification", "verify"]
+
+_ENOUGH: Final = 20
+_BEFORE: Final = {
+    "retried": ("charged",),
+    "drawing": ("charged", "retried"),
+    "stored": ("drawing",),
+    "shown": ("stored",),
+    "failed": ("charged", "retried", "drawing"),
+    "closed": ("charged",),
+}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What verifying found. problems: what is wrong, the first twenty; none in a sound ledger."""
+
+    rows: int
+    serial: int
+    head: str
+    problems: tuple[str, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def verify(connection: Connection, key: bytes | None, receipt: Mapping[str, Any] | None) -> Verification:
+    """Check a whole ledger, in one reading transaction; memory grows with the number of charges."""
+    walk = _Walk(connection, key)
+    problems = [*_some(walk.chain()), *_some(walk.rest()), *_some(_found(connection, receipt))]
+    return Verification(walk.rows, walk.head.serial, walk.head.hash, tuple(problems[:_ENOUGH]))
+
+
+def _some(problems: Iterator[str]) -> Iterator[str]:
+    for number, problem in enumerate(problems):
+        if number == _ENOUGH:
+            return
+        yield problem
+
+
+class _Walk:
+    """One pass over the journal."""
+
+    def __init__(self, connection: Connection, key: bytes | None) -> None:
+        self.ask = connection.execute
+        self.connection = connection
+        self.key = key
+        self.head = START
+        self.rows = 0
+        self.kinds = dict.fromkeys(HASHED, 0)
+        self.postings = 0
+        self.totals: dict[tuple[str, str], Total] = {}
+        self.states: dict[int, str] = {}
+        self.held: dict[str, Total] = {}
+
+    def chain(self) -> Iterator[str]:
+        """Every link, and with it every row, its sums and its place in a life."""
+        keyed = self.ask("SELECT key_check FROM ledger").fetchone()
+        if keyed is not None and keyed[0] is not None and self.key is None:
+            yield "the chain is keyed, and no key was given: name the key file to check it"
+            return
+        for serial, time, kind, digest in self.ask(
+            "SELECT serial, time, kind, hash FROM journal ORDER BY serial"
+        ).fetchall():
+            if serial != self.head.serial + 1:
+                yield f"line {self.head.serial + 1}: missing, the next one is {serial}"
+            if time < self.head.time:
+                yield f"line {serial}: its time {time} lies before that of the line above"
+            row = self._row(kind, serial) if kind in self.kinds else None
+            if row is None:
+                yield f"line {serial}: its row in {kind!r} is missing"
+            else:
+                self.kinds[kind] += 1
+                values, postings = row
+                if link(self.head.hash, time, kind, [*values, *postings], self.key) != digest:
+                    yield f"line {serial}: this {kind} or its link was changed"
+                yield from self._meaning(kind, serial, dict(zip(COLUMNS[kind], values, strict=True)), postings)
+            self.head = Head(serial, time, digest)
+            self.rows += 1
+
+    def _row(self, kind: str, serial: int) -> tuple[list[Any], list[list[Any]]] | None:
+        found = self.ask(f"SELECT {', '.join(COLUMNS[kind])} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
+        if found is None:
+            return None
+        postings = []
+        if kind == "charge":
+            postings = self.ask(
+                "SELECT unit_space, account, epsilon, rho, delta, impure FROM posting WHERE charge = ?", (serial,)
+            ).fetchall()
+            order = {a: i for i, a in enumerate(accounts_of(found[1], found[3], found[4], found[16]))}
+            postings = sorted(map(list, postings), key=lambda posting: order.get(posting[1], len(order)))
+            self.postings += len(postings)
+        return list(found), postings
+
+    def _meaning(self, kind: str, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
+        try:
+            match kind:
+                case "charge":
+                    yield from self._sums(serial, row, postings)
+                case "step":
+                    before = self.states.get(row["charge"])
+                    if before not in _BEFORE.get(row["state"], ()):
+                        yield f"line {serial}: a charge that is {before!r} became {row['state']!r}"
+                    self.states[row["charge"]] = row["state"]
+                case "release" if self.states.get(row["charge"]) != "drawing":
+                    yield f"line {serial}: an answer without a charge that was drawing"
+        except PolicyError as error:
+            yield f"line {serial}: {error}"
+
+    def _sums(self, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
+        self.states[serial] = "charged"
+        pure, rho, delta = (read_amount(row[name]) for name in ("pure", "rho", "delta"))
+        spend = Total(pure, rho, delta, int(row["impure"]))
+        space, block = row["unit_space"], row["block"]
+        if row["kind"] in ("block", "plan"):
+            self.held[row["id"]] = spend
+        accounts = accounts_of(row["kind"], row["dataset"], row["analyst"], block)
+        if tuple(posting[1] for posting in postings) != accounts:
+            yield f"line {serial}: this charge is not posted to the accounts that pay for it"
+        for _, account, *sums in postings:
+            total = self.totals.get((space, account), Total())
+            total = total + spend - self.held.get(block, Total()) if row["kind"] == "return" else total + spend
+            if (*map(read_amount, sums[:3]), sums[3]) != (total.epsilon, total.rho, total.delta, total.impure):
+                yield f"line {serial}: the sum of {account!r} is not that of its charges"
+            self.totals[space, account] = total
+        if row["kind"] == "return" and self.totals.get((space, block_account(block)), Total()) != spend:
+            yield f"line {serial}: what came back is not what the block left"
+
+    def rest(self) -> Iterator[str]:
+        """Rows that no link knows, and budgets that are overspent."""
+        for kind, count in self.kinds.items():
+            found = self.ask(f"SELECT count(*) FROM {kind}").fetchone()[0]
+            if found != count:
+                yield f"{kind}: {found} rows, and {count} in the chain"
+        found = self.ask("SELECT count(*) FROM posting").fetchone()[0]
+        if found != self.postings:
+            yield f"posting: {found} rows, and {self.postings} belong to charges"
+        for (space, account), total in self.totals.items():
+            budget = known_budget(self.connection, space)
+            if budget is None:
+                yield f"the unit space {space!r} has charges and no budget"
+            elif account == EVERYONE and not filter_of(budget, budget.epsilon, Total()).admits(total.cost):
+                yield f"the unit space {space!r} is overspent"
+
+
+def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterator[str]:
+    """Whether the links that a receipt names are still in the chain."""
+    if receipt is None:
+        return
+    try:
+        chain = receipt["chain"]
+        links = {"charge": chain["charge"], "head": chain["head"]}
+        places = {what: (int(at["serial"]), str(at["hash"])) for what, at in links.items()}
+        name = str(chain["ledger"])
+    except (KeyError, TypeError, ValueError):
+        raise PolicyError("this is no receipt of a ledger: it names no link of a chain.") from None
+    if connection.execute("SELECT id FROM ledger").fetchone()[0] != name:
+        yield "the receipt is another ledger's"
+        return
+    for what, (serial, digest) in places.items():
+        row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (serial,)).fetchone()
+        if row is None:
+            yield f"the receipt's {what} (line {serial}) is gone: an earlier state of the ledger was put back"
+        elif row[0] != digest:
+            yield f"the receipt's {what} (line {serial}) is another one now: the ledger was rewritten"

@@ -1,0 +1,134 @@
+"""Surveys in files: a CSV column in, reports out; reports in, a tally out. Everything is read as a stream.
+
+Reports are JSON lines, or an Arrow IPC file where the name ends in .arrow. A CSV is read as text: UTF-8, one header
+line, and labels match as they are written, blanks at the ends removed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Hashable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hubbub.errors import ParameterError, PolicyError
+from hubbub.local.oracle import FrequencyOracle, Tally
+from hubbub.local.wire import (
+    Wired,
+    aggregate_arrow,
+    aggregate_json,
+    canonical,
+    from_specification,
+    specification,
+    to_arrow,
+    to_json,
+)
+
+__all__ = ["aggregate_file", "privatize_file", "read_specification", "write_specification"]
+
+_ROWS = 1 << 16
+
+
+def write_specification(oracle: Wired, path: str | Path) -> None:
+    """Write the survey's specification as JSON."""
+    Path(path).write_text(json.dumps(specification(oracle), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_specification(path: str | Path) -> FrequencyOracle:
+    """The oracle of a specification file. Raises PolicyError where it cannot be read, or is no survey of categories."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise PolicyError(
+            f"the specification {str(path)!r} cannot be read; make one with: hubbub survey plan"
+        ) from None
+    oracle = from_specification(text)
+    if not isinstance(oracle, FrequencyOracle):
+        raise PolicyError("the specification is not one of a survey with categories; use it from Python.")
+    return oracle
+
+
+def _column(path: Path, column: str, labels: dict[str, Hashable]) -> Iterator[list[Hashable]]:
+    """The column's values in lists of up to 2^16; texts become the labels that print like them."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        rows = csv.reader(file)
+        header = next(rows, [])
+        if header.count(column) != 1:
+            raise PolicyError(f"the file has no single column named {column!r}. Its header: {', '.join(header[:20])}.")
+        place = header.index(column)
+        values = (row[place].strip() if place < len(row) else "" for row in rows if row)
+        while some := list(islice(values, _ROWS)):
+            yield [labels.get(value, value) for value in some]
+
+
+def privatize_file(
+    oracle: FrequencyOracle, source: str | Path, column: str, target: str | Path, *, unknown: Hashable | None = None
+) -> int:
+    """Randomise one CSV column; how many reports were written.
+
+    Raises ParameterError, before the target is touched, for a value that is no category where `unknown` is not given.
+    """
+    labels: dict[str, Hashable] = {str(label): label for label in oracle.categories}
+    if unknown is not None:
+        unknown = labels.get(str(unknown), unknown)
+    if oracle.labels is None:
+        # Texts of other numbers must stay out of range, and empty answers are no number.
+        other: Hashable = -1
+    else:
+        other = object()
+    path = Path(source)
+    try:
+        known = set(labels.values())
+        if unknown is None and any(v not in known for part in _column(path, column, labels) for v in part):
+            raise ParameterError(
+                "some answer is none of the categories. Say which category such answers count as: --unknown CATEGORY."
+            )
+        parts = ([v if v in known else other for v in part] for part in _column(path, column, labels))
+        reports = (oracle.privatize(part, unknown=unknown) for part in parts)
+        return _write(oracle, reports, Path(target))
+    except OSError as error:
+        raise PolicyError(f"a file cannot be read or written: {error.strerror or 'unknown reason'}.") from None
+
+
+def _write(oracle: FrequencyOracle, reports: Iterator[Any], target: Path) -> int:
+    n = 0
+    if target.suffix == ".arrow":
+        import pyarrow as pa
+
+        schema = to_arrow(oracle, oracle.privatize([])).schema
+        with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for some in reports:
+                writer.write_table(to_arrow(oracle, some))
+                n += len(some)
+        return n
+    with target.open("w", encoding="ascii", newline="\n") as file:
+        for some in reports:
+            file.writelines(line + "\n" for line in to_json(oracle, some))
+            n += len(some)
+    return n
+
+
+def aggregate_file(oracle: FrequencyOracle, path: str | Path) -> Tally:
+    """The tally of a file of reports; what is malformed is dropped and counted.
+
+    Raises PolicyError where the file cannot be read, or an Arrow file is of another survey.
+    """
+    source = Path(path)
+    try:
+        if source.suffix == ".arrow":
+            import pyarrow as pa
+
+            with pa.memory_map(str(source)) as mapped, pa.ipc.open_file(mapped) as reader:
+                if (reader.schema.metadata or {}).get(b"hubbub.local") != canonical(specification(oracle)):
+                    raise PolicyError("the Arrow file holds reports of another survey, or of another version of this.")
+                batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+                tally: Tally = aggregate_arrow(oracle, batches)
+                return tally
+        with source.open("rb") as file:
+            found: Tally = aggregate_json(oracle, file)
+            return found
+    except (OSError, ValueError):
+        # pyarrow's errors of damaged files are ValueErrors; ours of a wrong survey is not.
+        raise PolicyError(f"{str(source)!r} cannot be read as reports.") from None

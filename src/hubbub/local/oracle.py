@@ -1,0 +1,319 @@
+"""What all frequency oracles share: categories, clients, tallies.
+
+A *frequency oracle* asks everyone the same question with k declared answers. The client randomises the answer of its
+own person (`privatize`), the server adds reports up (`aggregate`) and undoes the bias (`estimate`).
+
+- Privacy is that of one report, replace neighbours: P(report | v) <= e^epsilon P(report | v') for all v, v'. `chance`
+  is that probability as an exact rational.
+- A tally is a count of supporters per category, so tallies add in any order, and nothing else is kept.
+- A report that no client can send is counted as dropped. One report that a *lying* client may send moves the estimate
+  of one category's share by at most `influence` / n, and m liars by m times that: nobody can tell them from others.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from hubbub.accounting.amounts import Number, amount
+from hubbub.accounting.events import Event, PureDP
+from hubbub.errors import ParameterError
+from hubbub.local.draws import Array, Flags, Integers
+from hubbub.local.estimate import Estimate
+from hubbub.noise import Bits
+
+__all__ = [
+    "MAX_CATEGORIES",
+    "FrequencyOracle",
+    "Tally",
+    "chunks",
+    "epsilon_above_zero",
+    "integer_reports",
+    "valid_rows",
+    "whole",
+]
+
+MAX_CATEGORIES = 1 << 24
+CHUNK = 1 << 16
+
+Categories = int | Sequence[Hashable]
+
+
+def epsilon_above_zero(value: Number, name: str = "epsilon") -> Fraction:
+    """A budget amount above zero, as written."""
+    epsilon = amount(value, name)
+    if epsilon == 0:
+        raise ParameterError(f"{name} = 0 was asked, and such reports say nothing. Give a {name} above 0.")
+    return epsilon
+
+
+def whole(value: Any, name: str, least: int, most: int) -> int:
+    """A whole number between two others."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise ParameterError(f"{name} = {value!r} was asked; give a whole number from {least} to {most}.")
+    return int(value)
+
+
+def _labels(categories: Categories, most: int) -> tuple[int, tuple[Hashable, ...] | None]:
+    if isinstance(categories, int | np.integer):
+        return whole(categories, "categories", 2, most), None
+    labels = tuple(categories)
+    if isinstance(categories, str) or len(set(labels)) != len(labels) or not 2 <= len(labels) <= most:
+        raise ParameterError(
+            f"categories has {len(labels)} entries; give a number of categories, or 2 to {most} different labels."
+        )
+    return len(labels), labels
+
+
+def integer_reports(reports: Any, below: int) -> tuple[Array, int]:
+    """The integers 0 .. below-1 among reports, and how many others there were. Never raises."""
+    array = reports if isinstance(reports, np.ndarray) else _array(reports)
+    if array.ndim != 1 or array.dtype.kind not in "iuO":
+        return np.empty(0, np.int64), len(array) if array.ndim else 1
+    if array.dtype == object:
+        good = [v for v in array.tolist() if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < below]
+        return np.array(good, np.int64), array.size - len(good)
+    if array.dtype.kind == "u" and below > np.iinfo(array.dtype).max:
+        return array, 0
+    valid = (array >= 0) & (array < below)
+    kept = array if bool(valid.all()) else array[valid]
+    return kept, array.size - kept.size
+
+
+def valid_rows(reports: Any, kind: np.dtype[Any]) -> tuple[Array, int]:
+    """The records of one structured type among reports, and how many others there were. Never raises."""
+    if isinstance(reports, np.ndarray | np.void) and reports.dtype == kind and reports.ndim <= 1:
+        return np.atleast_1d(np.asarray(reports)), 0
+    rows = list(reports) if isinstance(reports, list | tuple) or np.ndim(reports) else [reports]
+    good = [r for r in rows if isinstance(r, np.void) and r.dtype == kind]
+    return np.array(good, kind), len(rows) - len(good)
+
+
+def _array(reports: Any) -> Array:
+    """An array of whatever came; one object per report where numpy cannot make sense of it."""
+    items = list(reports) if isinstance(reports, list | tuple) else [reports]
+    out = np.empty(len(items), object)
+    for i, item in enumerate(items):
+        out[i] = item.item() if isinstance(item, np.generic) else item
+    return out
+
+
+@dataclass(frozen=True, init=False)
+class FrequencyOracle(ABC):
+    """The base of all frequency oracles.
+
+    epsilon: of one report. size: k, the number of categories. labels: their names, or None for 0 .. k-1.
+    """
+
+    epsilon: Fraction
+    size: int
+    labels: tuple[Hashable, ...] | None = field(repr=False)
+
+    name: ClassVar[str]
+    most_categories: ClassVar[int] = MAX_CATEGORIES
+
+    def __init__(self, epsilon: Number, categories: Categories) -> None:
+        size, labels = _labels(categories, self.most_categories)
+        object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "labels", labels)
+
+    # What a protocol has to say.
+
+    @property
+    @abstractmethod
+    def p(self) -> Fraction:
+        """The probability that a report supports its person's true category."""
+
+    @property
+    @abstractmethod
+    def q(self) -> Fraction:
+        """The probability that a report supports one other category."""
+
+    @property
+    @abstractmethod
+    def report_type(self) -> np.dtype[Any]:
+        """One report on the wire: a little-endian dtype; a bitmap is a sub-array of bytes."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, object]:
+        """The derived numbers a client needs: chances as fractions, for the specification on the wire."""
+
+    @abstractmethod
+    def chance(self, report: Any, value: int) -> Fraction:
+        """P(report | the person's category has index `value`), exactly."""
+
+    @abstractmethod
+    def _client(self, indexes: Array, bits: Bits | None) -> Array:
+        """Reports for categories 0 .. k-1, one row for each."""
+
+    @abstractmethod
+    def _valid(self, reports: Any) -> tuple[Array, int]:
+        """The reports that some client could have sent, and how many were not. Never raises."""
+
+    @abstractmethod
+    def _supporters(self, reports: Array) -> Integers:
+        """How many valid reports support each category, shape (k,)."""
+
+    # What follows from it.
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """What the constructor was given, as plain values."""
+        return {"epsilon": str(self.epsilon), "categories": self.size if self.labels is None else list(self.labels)}
+
+    @property
+    def categories(self) -> Sequence[Hashable]:
+        """The labels, in the order of estimates."""
+        return range(self.size) if self.labels is None else self.labels
+
+    @property
+    def loss(self) -> Event:
+        """What one report costs its person."""
+        return PureDP(self.epsilon)
+
+    @property
+    def report_bytes(self) -> int:
+        """The size of one report on the wire."""
+        return self.report_type.itemsize
+
+    @property
+    def variance_factor(self) -> float:
+        """n times the variance of the share of a category that nobody is in: A = q(1-q)/(p-q)^2."""
+        return float(self.q * (1 - self.q) / (self.p - self.q) ** 2)
+
+    @property
+    def influence(self) -> float:
+        """How far one lying report moves the estimated *count* of one category, at most: 1/(p-q)."""
+        return float(1 / (self.p - self.q))
+
+    def variance(self, n: int, share: float = 0.0) -> float:
+        """The exact variance of an estimated share, over the coins of n clients of whom `share` are in it."""
+        return (self.variance_factor + float((1 - self.p - self.q) / (self.p - self.q)) * share) / n
+
+    def log_prob(self, output: Any, data: int) -> float:
+        """ln P(report = output | category = data)."""
+        chance = self.chance(output, data)
+        return math.log(chance.numerator) - math.log(chance.denominator) if chance else -math.inf
+
+    def indexes(self, values: Any, unknown: Hashable | None = None) -> Array:
+        """Places of values among the categories. Values that are none of them count as `unknown`.
+
+        Raises ParameterError, which names no value, if there are such values and `unknown` is not given.
+        """
+        if self.labels is None:
+            places, good = _places_of_integers(_plain(values), self.size)
+        else:
+            table = {label: i for i, label in enumerate(self.labels)}
+            items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+            places = np.array([_place(table, v) for v in items], np.int64)
+            good = places >= 0
+        if bool(good.all()):
+            return places
+        if unknown is None or unknown not in self.categories:
+            raise ParameterError(
+                "some value is none of the declared categories. Declare it, or say which category such values count "
+                "as: privatize(values, unknown=CATEGORY)."
+            )
+        return np.where(good, places, list(self.categories).index(unknown))
+
+    def privatize(self, values: Any, *, unknown: Hashable | None = None, bits: Bits | None = None) -> Array:
+        """The client: reports for one value (a 0-dimensional or (width,) array) or for many, shape (n,) or (n, width).
+
+        Values are labels, or integers 0 .. k-1 where no labels were given. Raises ParameterError for a value that is
+        no category, unless `unknown` says which category it counts as.
+        """
+        alone = isinstance(values, str | bytes) or not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0
+        places = self.indexes([values] if alone else values, unknown)
+        reports = self._client(places, bits)
+        return reports[0] if alone else reports
+
+    def empty(self) -> Tally:
+        """A tally of no reports."""
+        return Tally(self, 0, np.zeros(self.size, np.int64), 0)
+
+    def aggregate(self, reports: Any) -> Tally:
+        """The server: count reports. What no client can have sent is dropped and counted; nothing raises."""
+        valid, dropped = self._valid(reports)
+        return Tally(self, len(valid), self._supporters(valid), dropped)
+
+    def estimate(self, reports: Any) -> Estimate:
+        """`aggregate` and `Tally.estimate` at once."""
+        return self.aggregate(reports).estimate()
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        p, q, n = float(self.p), float(self.q), max(tally.n, 1)
+        gap = float(self.p - self.q)
+        shares = (tally.counts / n - q) / gap if tally.n else np.zeros(self.size)
+        base, slope = q * (1 - q) / gap**2, (1 - p - q) / gap
+        variance = (base + slope * np.clip(shares, 0, 1)) / n
+        return Estimate(self.categories, tally.n, tally.dropped, shares, variance, base, slope)
+
+
+def _plain(values: Any) -> Array:
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists within lists
+        return np.empty(len(values), object)
+
+
+def _place(table: dict[Hashable, int], value: Any) -> int:
+    try:
+        return table.get(value, -1)
+    except TypeError:  # a value that cannot be hashed is no label
+        return -1
+
+
+def _places_of_integers(values: Array, size: int) -> tuple[Array, Flags]:
+    if values.dtype.kind in "iu":
+        good = (values >= 0) & (values < size)
+        return values, good
+    if values.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            good = (values >= 0) & (values < size) & (values == np.floor(values))
+        return np.where(good, values, 0).astype(np.int64), good
+    return np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Reports added up: `counts[i]` of the n valid reports support category i. Tallies of one oracle add.
+
+    >>> from hubbub.local import DirectEncoding
+    >>> oracle = DirectEncoding(1, 4)
+    >>> total = oracle.aggregate(np.array([0, 1, 2])) + oracle.aggregate(np.array([3, 9]))
+    >>> total.n, total.dropped, total.counts
+    (4, 1, array([1, 1, 1, 1]))
+    """
+
+    oracle: FrequencyOracle
+    n: int
+    counts: Integers
+    dropped: int
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally) or other.oracle != self.oracle:
+            raise ParameterError("tallies of different oracles were added; add those of one oracle.")
+        return Tally(self.oracle, self.n + other.n, self.counts + other.counts, self.dropped + other.dropped)
+
+    def __radd__(self, other: object) -> Self:
+        if other == 0:  # so that sum() works
+            return self
+        return NotImplemented
+
+    def estimate(self) -> Estimate:
+        """Unbiased shares with their variance."""
+        return self.oracle._estimate(self)
+
+
+def chunks(n: int, rows: int) -> Iterator[slice]:
+    """Slices of at most `rows` rows."""
+    for start in range(0, n, rows):
+        yield slice(start, min(n, start + rows))

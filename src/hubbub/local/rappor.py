@@ -1,0 +1,221 @@
+"""RAPPOR: Bloom filters, a permanent and an instantaneous randomised response (Erlingsson, Pihur, Korolova 2014).
+
+A person in cohort j has the Bloom filter of m bits with the public hashes of that cohort, h different bits of it set
+(double hashing with an odd step, m a power of two). Each bit is replaced by 1 with probability f/2, by 0 with f/2, and
+kept else: the *permanent* response, drawn once per value and kept on the device. Each report then sets a bit with
+probability `one_if_set` where the permanent bit is 1 and `one_if_clear` where it is 0: the *instantaneous* response.
+
+Two filters differ in at most 2h bits. So all reports of one value together cost at most
+2 h ln((1 - f/2) / (f/2)), which is `epsilon` here, f/2 being rounded up; and one report alone costs at most
+h ln(s (1-c) / (c (1-s))), s and c the chances of a 1 where the filter is set and clear (their Theorems 1 and 2).
+
+Decoding with a list of candidates, which must hold everybody's value: per cohort and bit, (ones/n_j - c) / (s - c) is
+unbiased for the share of people whose filter has the bit, and the shares f of the candidates follow by least squares.
+With K_j = X_j' X_j, X_j the filters of cohort j (m x k), G = sum n_j K_j and K = G/n, the covariance is
+G^-1 (sum n_j X_j' D_j X_j + sum n_j (K_j - K)(diag f - f f')(K_j - K)) G^-1, up to terms of order 1/n^2: the coins of
+the bits, and who happens to be in which cohort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.accounting.amounts import Number, probability
+from hubbub.accounting.events import Event, PureDP
+from hubbub.accounting.rounding import digits_up, ln
+from hubbub.errors import ParameterError
+from hubbub.local.bitmaps import column_sums
+from hubbub.local.draws import Array, Flags, Floats, Integers, coins, lie_chance, uniform
+from hubbub.local.estimate import Estimate, simplex_projection
+from hubbub.local.hashes import public_bucket, public_seeds
+from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunks, valid_rows, whole
+from hubbub.noise import Bits
+
+__all__ = ["Rappor"]
+
+
+@dataclass(frozen=True, init=False)
+class Rappor(FrequencyOracle):
+    """RAPPOR for a list of candidates. `privatize` draws both responses; to ask again and again, keep `permanent`.
+
+    >>> oracle = Rappor(4, 100)
+    >>> oracle.loss.epsilon, round(float(oracle.report_loss.epsilon), 3)
+    (Fraction(4, 1), 0.992)
+    """
+
+    name: ClassVar[str] = "rappor"
+    most_categories: ClassVar[int] = 1 << 11
+
+    hashes: int
+    bloom_bits: int
+    cohorts: int
+    one_if_set: Fraction
+    one_if_clear: Fraction
+    public_name: str
+
+    def __init__(
+        self,
+        epsilon: Number,
+        categories: Categories,
+        *,
+        hashes: int = 2,
+        bloom_bits: int = 32,
+        cohorts: int = 64,
+        one_if_set: Number = "3/4",
+        one_if_clear: Number = "1/2",
+        public_name: str = "hubbub rappor 1",
+    ) -> None:
+        super().__init__(epsilon, categories)
+        m = whole(bloom_bits, "bloom_bits", 8, 1 << 12)
+        if m & (m - 1):
+            raise ParameterError(f"bloom_bits = {m} was asked; it is a power of two.")
+        set_, clear = probability(one_if_set, "one_if_set", one=True), probability(one_if_clear, "one_if_clear")
+        if not clear < set_:
+            raise ParameterError(f"one_if_clear = {clear} was asked; it must lie below one_if_set = {set_}.")
+        for name, value in {
+            "hashes": whole(hashes, "hashes", 1, m // 2),
+            "bloom_bits": m,
+            "cohorts": whole(cohorts, "cohorts", 1, 1 << 12),
+            "one_if_set": set_,
+            "one_if_clear": clear,
+            "public_name": str(public_name),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def flip(self) -> Fraction:
+        """f/2, the chance that the permanent response turns a bit over."""
+        return lie_chance(1, self.epsilon / (2 * self.hashes))
+
+    @property
+    def p(self) -> Fraction:
+        return self.one_if_set - self.flip * (self.one_if_set - self.one_if_clear)
+
+    @property
+    def q(self) -> Fraction:
+        return self.one_if_clear + self.flip * (self.one_if_set - self.one_if_clear)
+
+    @property
+    def report_loss(self) -> Event:
+        """What one report costs if it stays the only one; the event of many reports of one value is `loss`."""
+        if self.q == 0:
+            return self.loss
+        odds = (self.p * (1 - self.q)) / (self.q * (1 - self.p))
+        alone = digits_up(Fraction(ln(odds)) * self.hashes * (1 + Fraction(1, 10**40)))
+        return PureDP(min(alone, self.epsilon))
+
+    @property
+    def report_type(self) -> np.dtype[Any]:
+        return np.dtype([("cohort", "<u2"), ("bits", np.uint8, (self.bloom_bits // 8,))])
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        return {"flip": str(self.flip)}
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        return super().arguments | {
+            "hashes": self.hashes,
+            "bloom_bits": self.bloom_bits,
+            "cohorts": self.cohorts,
+            "one_if_set": str(self.one_if_set),
+            "one_if_clear": str(self.one_if_clear),
+            "public_name": self.public_name,
+        }
+
+    @property
+    def variance_factor(self) -> float:
+        raise ParameterError("the variance of RAPPOR depends on the candidates' filters; see estimate().variance.")
+
+    @property
+    def influence(self) -> float:
+        raise ParameterError("one report moves RAPPOR's least squares by what the filters say; no figure is given.")
+
+    def filters(self, cohort: Any, indexes: Any) -> Flags:
+        """The Bloom filters of categories in their cohorts, shape (n, bloom_bits)."""
+        seeds = public_seeds(2 * self.cohorts, self.public_name)
+        first, second = 2 * np.asarray(cohort), 2 * np.asarray(cohort) + 1
+        start = public_bucket(seeds[first], indexes, self.bloom_bits).astype(np.int64)
+        step = 2 * public_bucket(seeds[second], indexes, self.bloom_bits // 2).astype(np.int64) + 1
+        places = (start[:, None] + step[:, None] * np.arange(self.hashes)) % self.bloom_bits
+        out = np.zeros((start.size, self.bloom_bits), np.bool_)
+        np.put_along_axis(out, places, True, axis=1)
+        return out
+
+    def permanent(self, values: Any, *, bits: Bits | None = None) -> Array:
+        """The permanent responses, one row per value: keep each on its device, as long as the value stays."""
+        indexes = self.indexes(values)
+        out = np.empty(len(indexes), self.report_type)
+        for part in chunks(len(indexes), CHUNK):
+            cohort = uniform(self.cohorts, len(indexes[part]), bits).astype(np.int64)
+            true = self.filters(cohort, indexes[part])
+            flipped = coins(self.flip, true.size, bits).reshape(true.shape)
+            out["cohort"][part], out["bits"][part] = cohort, np.packbits(true ^ flipped, axis=1)
+        return out
+
+    def instantaneous(self, permanent: Array, *, bits: Bits | None = None) -> Array:
+        """Fresh reports from permanent responses."""
+        out = permanent.copy()
+        for part in chunks(len(out), CHUNK):
+            kept = np.unpackbits(permanent["bits"][part], axis=1).astype(np.bool_)
+            set_ = coins(self.one_if_set, kept.size, bits).reshape(kept.shape)
+            clear = coins(self.one_if_clear, kept.size, bits).reshape(kept.shape)
+            out["bits"][part] = np.packbits(np.where(kept, set_, clear), axis=1)
+        return out
+
+    def chance(self, report: Any, value: int) -> Fraction:
+        true = self.filters([int(report["cohort"])], [value])[0]
+        ones = np.unpackbits(report["bits"]).astype(np.bool_)
+        out = Fraction(1, self.cohorts)
+        for is_set, one in zip(true.tolist(), ones.tolist(), strict=True):
+            chance = self.p if is_set else self.q
+            out *= chance if one else 1 - chance
+        return out
+
+    def empty(self) -> Tally:
+        return Tally(self, 0, np.zeros((self.cohorts, self.bloom_bits + 1), np.int64), 0)
+
+    def _client(self, indexes: Array, bits: Bits | None) -> Array:
+        values = indexes if self.labels is None else [self.labels[i] for i in indexes.tolist()]
+        return self.instantaneous(self.permanent(values, bits=bits), bits=bits)
+
+    def _valid(self, reports: Any) -> tuple[Array, int]:
+        array, lost = valid_rows(reports, self.report_type)
+        clean = array["cohort"] < self.cohorts
+        return (array, lost) if bool(clean.all()) else (array[clean], lost + int(np.count_nonzero(~clean)))
+
+    def _supporters(self, reports: Array) -> Integers:
+        """Ones per cohort and bit, and the reports of each cohort in the last column."""
+        out = np.zeros((self.cohorts, self.bloom_bits + 1), np.int64)
+        for j in range(self.cohorts):
+            rows = np.ascontiguousarray(reports["bits"][reports["cohort"] == j])
+            out[j, :-1], out[j, -1] = column_sums(rows, self.bloom_bits), len(rows)
+        return out
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        ones, people = tally.counts[:, :-1], tally.counts[:, -1].astype(np.float64)
+        present = np.flatnonzero(people)
+        p, q = float(self.p), float(self.q)
+        filters = [self.filters(np.full(self.size, j), np.arange(self.size)).T.astype(np.float64) for j in present]
+        seen = [(ones[j] / people[j] - q) / float(self.p - self.q) for j in present]
+        grams = [x.T @ x for x in filters]
+        total = sum((people[j] * g for j, g in zip(present, grams, strict=True)), np.zeros((self.size, self.size)))
+        inverse = np.linalg.pinv(total, hermitian=True)
+        right = sum(
+            (people[j] * (x.T @ y) for j, x, y in zip(present, filters, seen, strict=True)), np.zeros(self.size)
+        )
+        shares = inverse @ right
+        likely = simplex_projection(shares)
+        middle = np.zeros((self.size, self.size))
+        spread = np.diag(likely) - np.outer(likely, likely)
+        for j, x, gram in zip(present, filters, grams, strict=True):
+            held = x @ likely
+            noise = (held * p * (1 - p) + (1 - held) * q * (1 - q)) / (p - q) ** 2
+            apart = gram - total / tally.n
+            middle += people[j] * ((x.T * noise) @ x + apart @ spread @ apart)
+        variance: Floats = np.einsum("ij,jk,ki->i", inverse, middle, inverse, optimize=True)
+        return Estimate(self.categories, tally.n, tally.dropped, shares, variance)

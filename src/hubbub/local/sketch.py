@@ -1,0 +1,141 @@
+"""Count-mean sketch: unary encoding of a hash, for answers from a large set (Apple 2017, "Learning with privacy at
+scale", section 3.2.1; the same as their one-hot vectors of signs with all bits sent).
+
+There are m public hashes into w buckets. The client draws one of them, j, encodes bucket h_j(v) in w bits, flips each
+with probability L = 1/(1+e^(epsilon/2)) rounded up, and sends j and the bits. A report supports v iff bit h_j(v) is
+set: p = 1 - L, and with c the chance of a collision q = c p + (1-c) L.
+
+The hashes are public and fixed, so a category may collide with a common one in several of them. Over the choice of the
+hashes the estimate is unbiased, and two reports that chose the same hash are correlated through it, which adds
+
+    (n-1)/n c (1-c) / m sum_(u != v) f_u^2 ((p-L)/(p-q))^2  =  about  sum_(u != v) f_u^2 / (m (w-1))
+
+to the variance of the share of v; it does not shrink with n, so take m w of the order of n or more. The estimate puts
+the projected shares in for f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.accounting.amounts import Number
+from hubbub.local.bitmaps import byte_rows, column_sums, contains
+from hubbub.local.draws import Array, Floats, Integers, lie_chance, uniform
+from hubbub.local.estimate import Estimate, simplex_projection
+from hubbub.local.hashes import collision, public_bucket, public_seeds
+from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunks, valid_rows, whole
+from hubbub.local.unary import unary_reports
+from hubbub.noise import Bits
+
+__all__ = ["CountMeanSketch"]
+
+
+@dataclass(frozen=True, init=False)
+class CountMeanSketch(FrequencyOracle):
+    """A count-mean sketch with `hashes` public hash functions, derived from the text `public_name`, into `buckets`.
+
+    >>> CountMeanSketch(2, 5000, hashes=256, buckets=64).report_bytes
+    10
+    """
+
+    name: ClassVar[str] = "count_mean_sketch"
+
+    hashes: int
+    buckets: int
+    public_name: str
+
+    def __init__(
+        self,
+        epsilon: Number,
+        categories: Categories,
+        *,
+        hashes: int = 1024,
+        buckets: int = 256,
+        public_name: str = "hubbub count-mean sketch 1",
+    ) -> None:
+        super().__init__(epsilon, categories)
+        object.__setattr__(self, "hashes", whole(hashes, "hashes", 1, 1 << 16))
+        object.__setattr__(self, "buckets", whole(buckets, "buckets", 2, 1 << 12))
+        object.__setattr__(self, "public_name", str(public_name))
+
+    @property
+    def lie(self) -> Fraction:
+        """L, the chance that a bit is flipped."""
+        return lie_chance(1, self.epsilon / 2)
+
+    @property
+    def p(self) -> Fraction:
+        return 1 - self.lie
+
+    @property
+    def q(self) -> Fraction:
+        same = collision(self.buckets)
+        return same * self.p + (1 - same) * self.lie
+
+    @property
+    def report_type(self) -> np.dtype[Any]:
+        return np.dtype([("hash", "<u2"), ("bits", np.uint8, (-(-self.buckets // 8),))])
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        return {"flip": str(self.lie)}
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        own = {"hashes": self.hashes, "buckets": self.buckets, "public_name": self.public_name}
+        return super().arguments | own
+
+    def chance(self, report: Any, value: int) -> Fraction:
+        seeds = public_seeds(self.hashes, self.public_name)
+        j = int(report["hash"])
+        true = int(public_bucket(seeds[j], value, self.buckets))
+        out = Fraction(1, self.hashes)
+        for i in range(self.buckets):
+            out *= self.p if contains(report["bits"], i) == (i == true) else self.lie
+        return out
+
+    def _client(self, indexes: Array, bits: Bits | None) -> Array:
+        out = np.empty(len(indexes), self.report_type)
+        seeds = public_seeds(self.hashes, self.public_name)
+        for part in chunks(len(indexes), CHUNK):
+            j = uniform(self.hashes, len(indexes[part]), bits)
+            out["hash"][part] = j
+            hot = public_bucket(seeds[j], indexes[part], self.buckets)
+            out["bits"][part] = unary_reports(hot, self.buckets, self.p, self.lie, bits)
+        return out
+
+    def _valid(self, reports: Any) -> tuple[Array, int]:
+        kind = self.report_type
+        array, lost = valid_rows(reports, kind)
+        spare = 8 * kind["bits"].shape[0] - self.buckets
+        clean = (array["hash"] < self.hashes) & ((array["bits"][:, -1] & np.uint8((1 << spare) - 1)) == 0)
+        return (array, lost) if bool(clean.all()) else (array[clean], lost + int(np.count_nonzero(~clean)))
+
+    def _supporters(self, reports: Array) -> Integers:
+        sketch = np.zeros((self.hashes, self.buckets), np.int64)
+        order = np.argsort(reports["hash"], kind="stable")
+        ends = np.searchsorted(reports["hash"][order], np.arange(self.hashes + 1))
+        for j in range(self.hashes):
+            rows, _ = byte_rows(reports["bits"][order[ends[j] : ends[j + 1]]], self.buckets)
+            sketch[j] = column_sums(rows, self.buckets)
+        seeds = public_seeds(self.hashes, self.public_name)
+        out = np.zeros(self.size, np.int64)
+        for j in range(self.hashes):
+            out += sketch[j][public_bucket(seeds[j], np.arange(self.size), self.buckets)]
+        return out
+
+    def hash_variance(self, shares: Floats) -> Floats:
+        """What the public hashes add to the variance of each share, for given true shares, shape (k,)."""
+        same = collision(self.buckets)
+        squares = np.sum(shares**2) - shares**2
+        stretch = float((self.p - self.lie) / (self.p - self.q)) ** 2
+        return squares * float(same * (1 - same)) * stretch / self.hashes
+
+    def _estimate(self, tally: Tally) -> Estimate:
+        plain = super()._estimate(tally)
+        variance = plain.variance + self.hash_variance(simplex_projection(plain.shares))
+        return Estimate(plain.categories, plain.n, plain.dropped, plain.shares, variance)

@@ -1,0 +1,208 @@
+"""Means of vectors in an l2 ball.
+
+The vector is padded to D = 2^t coordinates, divided by the radius, and rotated by a public random rotation: signs,
+then the Walsh-Hadamard matrix over sqrt(D). Of a rotated unit vector all coordinates lie within
+c = min(1, sqrt(2 ln(200 D) / D)) with probability 99 % over the signs (Hoeffding and a union bound: 2 D e^(-c^2 D/2));
+beyond that they are clamped. The client draws a coordinate uniformly and sends it with the one-bit response (`means`)
+to its value in [-c, c]. The coordinate is independent of the vector, so the report costs epsilon.
+
+The mean squared error of the mean is at most D^2 U^2 / n, U = c (e^epsilon+1)/(e^epsilon-1), about
+8 d ln(200 d) / (epsilon^2 n) for small epsilon: optimal but for the logarithm (Duchi, Jordan, Wainwright 2018,
+Proposition 3). Floats appear only before the client's coins and after the server's sums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.accounting.amounts import Number, scale
+from hubbub.accounting.events import Event, PureDP
+from hubbub.errors import ParameterError
+from hubbub.local.direct import integer_type
+from hubbub.local.draws import Array, Floats, Integers, coins, lie_chance, uniform
+from hubbub.local.means import GRID
+from hubbub.local.oracle import chunks, epsilon_above_zero, integer_reports, whole
+from hubbub.noise import Bits, bernoulli
+
+__all__ = ["BallMean", "BallTally", "VectorEstimate", "rotate"]
+
+
+def rotate(vectors: Floats) -> Floats:
+    """Rows times the symmetric orthogonal Walsh-Hadamard matrix; the row length is a power of two."""
+    out = np.array(vectors, np.float64)
+    half = 1
+    while half < out.shape[1]:
+        pairs = out.reshape(len(out), -1, 2, half)
+        pairs[:, :, 0], pairs[:, :, 1] = pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]
+        half *= 2
+    return np.asarray(out / math.sqrt(out.shape[1]), np.float64)
+
+
+@dataclass(frozen=True)
+class VectorEstimate:
+    """A mean vector, shape (d,), and the expectation of its squared l2 error, `squared_error`."""
+
+    mean: Floats
+    squared_error: float
+    n: int
+    dropped: int
+
+
+@dataclass(frozen=True, init=False)
+class BallMean:
+    """A client for vectors of `dimension` numbers with l2 norm at most `radius`; longer ones are shrunk to it.
+
+    >>> BallMean(1, 100).report_bytes
+    1
+    """
+
+    epsilon: Fraction
+    dimension: int
+    radius: Fraction
+    public_name: str
+
+    name: ClassVar[str] = "ball_mean"
+
+    def __init__(
+        self, epsilon: Number, dimension: int, radius: Number = 1, public_name: str = "hubbub rotation 1"
+    ) -> None:
+        object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
+        object.__setattr__(self, "dimension", whole(dimension, "dimension", 1, 1 << 20))
+        object.__setattr__(self, "radius", scale(radius, "radius"))
+        object.__setattr__(self, "public_name", str(public_name))
+
+    @property
+    def padded(self) -> int:
+        """D, a power of two."""
+        return 1 << (self.dimension - 1).bit_length()
+
+    @property
+    def clamp(self) -> float:
+        """c, in units of the radius."""
+        return min(1.0, math.sqrt(2 * math.log(200 * self.padded) / self.padded))
+
+    @property
+    def lie(self) -> Fraction:
+        """L, the chance that the bit is flipped."""
+        return lie_chance(1, self.epsilon)
+
+    @property
+    def loss(self) -> Event:
+        """What one report costs its person."""
+        return PureDP(self.epsilon)
+
+    @property
+    def report_type(self) -> np.dtype[Any]:
+        """A report: twice the coordinate, plus the bit."""
+        return integer_type(2 * self.padded)
+
+    @property
+    def report_bytes(self) -> int:
+        """The size of one report on the wire."""
+        return self.report_type.itemsize
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """What the constructor was given, as plain values."""
+        return {
+            "epsilon": str(self.epsilon),
+            "dimension": self.dimension,
+            "radius": str(self.radius),
+            "public_name": self.public_name,
+        }
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The derived numbers a client needs."""
+        return {"steps": GRID, "padded": self.padded, "clamp": self.clamp, "lie": str(self.lie)}
+
+    def signs(self) -> Floats:
+        """The public signs, shape (D,): -1 where the bits of SHA-256(public_name:0), (public_name:1) ... are set."""
+        blocks = -(-self.padded // 256)
+        text = b"".join(hashlib.sha256(f"{self.public_name}:{i}".encode()).digest() for i in range(blocks))
+        bits = np.unpackbits(np.frombuffer(text, np.uint8))[: self.padded]
+        return np.where(bits == 1, -1.0, 1.0)
+
+    def steps(self, vectors: Any) -> Integers:
+        """Rotated coordinates on the grid 0 .. G of [-c, c], shape (n, D). NaN and infinities count as 0."""
+        rows = np.atleast_2d(np.asarray(vectors, np.float64))
+        if rows.shape[1] != self.dimension:
+            raise ParameterError(
+                f"vectors have {rows.shape[1]} numbers each; the client was built for {self.dimension}."
+            )
+        rows = np.where(np.isfinite(rows), rows, 0) / float(self.radius)
+        largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1.0)
+        length = np.linalg.norm(rows / largest, axis=1, keepdims=True)
+        rows = rows / largest / np.maximum(length, 1 / largest)
+        wide = np.zeros((len(rows), self.padded))
+        wide[:, : self.dimension] = rows
+        share = np.clip((rotate(wide * self.signs()) / self.clamp + 1) / 2, 0, 1)
+        return np.floor(share * GRID + 0.5).astype(np.int64)
+
+    def chance(self, report: int, steps: Any) -> Fraction:
+        """P(report | rotated steps of the vector), exactly."""
+        share = Fraction(int(np.asarray(steps).ravel()[int(report) // 2]), GRID)
+        one = self.lie + (1 - 2 * self.lie) * share
+        return (one if int(report) % 2 else 1 - one) / self.padded
+
+    def privatize(self, vectors: Any, *, bits: Bits | None = None) -> Array:
+        """Reports for vectors of shape (n, d), or one report for one vector."""
+        rows = np.atleast_2d(np.asarray(vectors, np.float64))
+        out = np.empty(len(rows), self.report_type)
+        for part in chunks(len(rows), max(1, (1 << 20) // self.padded)):
+            steps = self.steps(rows[part])
+            coordinate = uniform(self.padded, len(steps), bits).astype(np.int64)
+            share = steps[np.arange(len(steps)), coordinate] / GRID
+            bit = bernoulli(share, bits=bits) ^ coins(self.lie, len(steps), bits)
+            out[part] = 2 * coordinate + bit
+        return out if np.ndim(vectors) == 2 else out[0]
+
+    def aggregate(self, reports: Any) -> BallTally:
+        """Count reports; what no client can have sent is dropped and counted."""
+        valid, dropped = integer_reports(reports, 2 * self.padded)
+        counts = np.bincount(valid.astype(np.int64), minlength=2 * self.padded)
+        return BallTally(self, counts.reshape(-1, 2), dropped)
+
+    def estimate(self, reports: Any) -> VectorEstimate:
+        """`aggregate` and `BallTally.estimate` at once."""
+        return self.aggregate(reports).estimate()
+
+
+@dataclass(frozen=True, eq=False)
+class BallTally:
+    """How often each coordinate was sent with each bit, shape (D, 2). Tallies of one client add."""
+
+    oracle: BallMean
+    counts: Integers
+    dropped: int
+
+    @property
+    def n(self) -> int:
+        """Valid reports."""
+        return int(self.counts.sum())
+
+    def __add__(self, other: BallTally) -> BallTally:
+        if not isinstance(other, BallTally) or other.oracle != self.oracle:
+            raise ParameterError("tallies of different oracles were added; add those of one oracle.")
+        return BallTally(self.oracle, self.counts + other.counts, self.dropped + other.dropped)
+
+    def __radd__(self, other: object) -> BallTally:
+        if other == 0:  # so that sum() works
+            return self
+        return NotImplemented
+
+    def estimate(self) -> VectorEstimate:
+        """The mean of the rotated vectors, rotated back; unbiased but for clamping."""
+        oracle, n = self.oracle, max(self.n, 1)
+        unit = oracle.clamp / float(1 - 2 * oracle.lie)
+        rotated = oracle.padded * unit * (self.counts[:, 1] - self.counts[:, 0]) / n
+        mean = (rotate(rotated[None, :])[0] * oracle.signs())[: oracle.dimension] * float(oracle.radius)
+        share = oracle.dimension / oracle.padded
+        error = (oracle.padded * unit * float(oracle.radius)) ** 2 / n * share
+        return VectorEstimate(mean, error if self.n else math.inf, self.n, self.dropped)

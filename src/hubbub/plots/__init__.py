@@ -1,0 +1,145 @@
+"""Pictures from plain arrays, with matplotlib (the extra `plot`), loaded when the first picture is drawn.
+
+Every function takes numbers, labels and an optional `ax`, and gives the matplotlib Axes back; nothing here
+knows what the numbers mean. Colours are told apart by those who see colours differently (Okabe, Ito 2008).
+Without an `ax` a figure is made that belongs to no window system, so drawing works on servers; save it with
+`ax.figure.savefig(path)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hubbub.errors import ParameterError, PolicyError
+
+__all__ = ["axes", "band", "curves", "intervals", "save"]
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+Line = tuple[str, Sequence[float], Sequence[float]]
+
+
+def axes(ax: Any = None) -> Any:
+    """The given Axes, or a new one. Raises PolicyError where matplotlib is not installed."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise PolicyError("plots need matplotlib, which is not installed. Run: pip install 'hubbub[plot]'") from None
+    figure = Figure(figsize=(6.4, 4.2), dpi=120, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()
+
+
+def save(ax: Any, path: str) -> None:
+    """Writes the picture that holds `ax`; the ending of the name says which format."""
+    try:
+        ax.figure.savefig(path)
+    except ValueError as error:
+        raise ParameterError(
+            f"cannot save a picture as {path!r}: {error}. Use an ending such as .png or .svg."
+        ) from None
+
+
+def intervals(
+    labels: Sequence[str],
+    estimates: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    *,
+    title: str,
+    ylabel: str,
+    ax: Any = None,
+) -> Any:
+    """Estimates as points with whiskers from low to high, one per label, in order."""
+    _same(labels=labels, estimates=estimates, lows=lows, highs=highs)
+    ax = axes(ax)
+    places = range(len(labels))
+    below = [e - low for e, low in zip(estimates, lows, strict=True)]
+    above = [high - e for e, high in zip(estimates, highs, strict=True)]
+    if any(d < 0 for d in below + above):
+        raise ParameterError("an estimate lies outside its interval. Give low <= estimate <= high for every label.")
+    ax.errorbar(
+        list(places),
+        list(estimates),
+        yerr=[below, above],
+        fmt="o",
+        color=COLOURS[0],
+        ecolor=COLOURS[5],
+        capsize=4,
+        lw=2,
+    )
+    crowded = len(labels) > 8 or sum(len(str(label)) for label in labels) > 60
+    ax.set_xticks(
+        list(places),
+        [str(label) for label in labels],
+        rotation=45 if crowded else 0,
+        ha="right" if crowded else "center",
+    )
+    return _dressed(ax, title, "", ylabel)
+
+
+def curves(
+    lines: Sequence[Line],
+    *,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    log: bool = False,
+    paired: bool = False,
+    ax: Any = None,
+) -> Any:
+    """Lines (label, x, y); `log` makes the y axis logarithmic; `paired` gives two lines in a row one
+    colour.
+    """
+    ax = axes(ax)
+    for i, (label, x, y) in enumerate(lines):
+        _same(x=x, y=y)
+        colour = COLOURS[(i // 2 if paired else i) % len(COLOURS)]
+        ax.plot(list(x), list(y), label=label or None, color=colour, lw=2)
+    if log:
+        ax.set_yscale("log")
+    if any(label for label, _, _ in lines):
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if paired else {}
+        ax.legend(frameon=False, **beside)
+    return _dressed(ax, title, xlabel, ylabel)
+
+
+def band(
+    x: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    middle: Sequence[float] | None = None,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    ax: Any = None,
+) -> Any:
+    """The region between two curves, with an optional line within."""
+    _same(x=x, low=low, high=high)
+    ax = axes(ax)
+    ax.fill_between(list(x), list(low), list(high), color=COLOURS[5], alpha=0.35, lw=0)
+    ax.plot(list(x), list(low), color=COLOURS[0], lw=2)
+    ax.plot(list(x), list(high), color=COLOURS[0], lw=2, label="bounds")
+    if middle is not None:
+        ax.plot(list(x), list(middle), color=COLOURS[6], lw=1.2, label="nothing learned")
+    ax.legend(frameon=False, loc="upper left")
+    return _dressed(ax, title, xlabel, ylabel)
+
+
+def _dressed(ax: Any, title: str, xlabel: str, ylabel: str) -> Any:
+    ax.set_title(title)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", alpha=0.25)
+    return ax
+
+
+def _same(**columns: Sequence[object]) -> None:
+    sizes = {name: len(column) for name, column in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise ParameterError(f"columns of different lengths were given: {sizes}. Give one value per point to each.")
