@@ -223,10 +223,7 @@ def test_every_function_s_example_is_answered(session: hb.Session, example: str)
     assert session.check(f"SELECT COUNT({example}) FROM visits", epsilon=0.1).affordable
 
 
-TIMESTAMP_REFUSED = pytest.mark.xfail(strict=True, reason="sql/functions.py: sqlglot calls DuckDB's type TIMESTAMPNTZ")
-
-
-@pytest.mark.parametrize("word", ["DATE", pytest.param("TIMESTAMP", marks=TIMESTAMP_REFUSED)])
+@pytest.mark.parametrize("word", ["DATE", "TIMESTAMP"])
 def test_the_constants_of_the_page_are_read(session: hb.Session, word: str) -> None:
     entry = (ROOT / "docs/reference/sql.md").read_text("utf-8").split("\n`constant`\n: ")[1].split("\n\n")[0]
     (constant,) = re.findall(rf"`({word} '[^']+')`", entry)

@@ -507,7 +507,9 @@ class Session:
             question.sql,
         )
         names = tuple(exact.column_names)
-        return Release(names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, Chosen((), ()), exact)
+        return Release(
+            names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, Chosen((), ()), exact
+        )
 
 
 def _user() -> str:
@@ -610,7 +612,9 @@ def _notes(price: Price) -> tuple[str, ...]:
     plan, bounds = price.plan, price.plan.bounds
     if plan.each_row:
         return ("protected: each single row. The ± covers the noise.",)
-    limits = f"{bounds.rows} row{'s' * (bounds.rows > 1)}" + (f" in each of {bounds.groups} groups" if plan.domains else "")
+    limits = f"{bounds.rows} row{'s' * (bounds.rows > 1)}" + (
+        f" in each of {bounds.groups} groups" if plan.domains else ""
+    )
     return (
         f"protected: everything one {plan.table.unit} contributed ({plan.neighbours.replace('_', '/')}).",
         f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}.",
