@@ -144,6 +144,14 @@ def test_enormous_values_neither_wrap_nor_lose_a_bit() -> None:
     assert integer_steps(np.array([-(2**62), 2**62], dtype=object))[0].tolist() == [2**63, 0]
 
 
+def test_an_empty_table_gives_a_uniform_quantile_and_costs_the_same() -> None:
+    mechanism = QuantileMechanism(shares=["1/2"], lower=0, upper=3, epsilon=1)
+    assert [round(math.exp(mechanism.log_prob([v], [])), 12) for v in range(4)] == [0.25] * 4
+    assert mechanism.release([], bits=SeededBits(1))[0] in range(4)
+    assert RandomizedResponse(epsilon=1).release(np.zeros(0, bool), bits=SeededBits(1)).shape == (0,)
+    assert OptimalGroupSelection(epsilon=1, delta="1e-6").release(np.zeros(0, int)).shape == (0,)
+
+
 def test_laplace_noise_passes_through_the_one_door() -> None:
     with recording() as records:
         LaplaceMechanism(sensitivity=3, epsilon=1).release(7, bits=SeededBits(1))
@@ -267,6 +275,8 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: NoisyMax(epsilon=1, sensitivity=1).release([Fraction(1, 2), 0]), "integer scores"),
     (lambda: SparseVector(epsilon=1, sensitivity=1, positives=0), "at least 1"),
     (lambda: SparseVector(epsilon=1, sensitivity=1, positives=1).answer_noise, "answers_epsilon="),
+    (lambda: above_threshold(epsilon=1, sensitivity=1).open(0.5), "exact integers"),  # type: ignore[arg-type]
+    (lambda: above_threshold(epsilon=1, sensitivity=1).release([0.5], threshold=1), "exact integers"),  # type: ignore[list-item]
     (lambda: QuantileMechanism(shares=[0.5, 0.5], lower=0, upper=9, epsilon=1), "increasing"),
     (lambda: QuantileMechanism(shares=[0], lower=0, upper=9, epsilon=1), "between 0 and 1"),
     (lambda: QuantileMechanism(shares=[0.5], lower=9, upper=0, epsilon=1), "lower <= upper"),
