@@ -127,6 +127,13 @@ def test_reals_go_through_a_grid_and_come_back_on_it() -> None:
     staircase = StaircaseMechanism(sensitivity=1, epsilon=1, grid=grid)
     assert staircase.steps == 16
     assert staircase.release(0.25, bits=SeededBits(1)) % Fraction(1, 16) == 0
+    moved = {"l1": 17, "linf": 16, "l2": 18}
+    for norm, steps in moved.items():
+        cells = KNormMechanism(norm=norm, sensitivity=1, cells=2, epsilon=1, grid=grid)  # type: ignore[arg-type]
+        assert cells.sensitivity == steps
+        released = cells.release([0.25, 0.5], bits=SeededBits(1))
+        assert np.array_equal(released * 16, np.rint(released * 16))
+        assert abs(cells.log_ratio(released, [0.25, 0.5], [0.25, 0.5])) == 0
     ages = QuantileMechanism(shares=["1/2"], lower=0, upper=1, epsilon=5, grid=grid)
     assert ages.release([0.5] * 50 + [float("nan"), -3.0, 9.0], bits=SeededBits(1)).tolist() == [0.5]
 
@@ -257,6 +264,10 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: KNormMechanism(norm="l2", sensitivity=1, cells=25, epsilon=1), "Gaussian"),
     (lambda: KNormMechanism(norm="l1", squared_sensitivity=1, cells=2, epsilon=1), "norm='l2'"),
     (lambda: KNormMechanism(norm=Polytope.of([[1]]), sensitivity=1, cells=2, epsilon=1), "dimensions"),
+    (
+        lambda: KNormMechanism(norm=Polytope.of([[1]]), sensitivity=1, cells=1, epsilon=1, grid=Grid(0)),
+        "differences of integers",
+    ),
     (lambda: Polytope.of([[1, 0], [2, 0]]), "span fewer"),
     (lambda: Polytope.of([[1] * 7]), "at most 6"),
     (lambda: RandomizedResponse(), "nothing"),
