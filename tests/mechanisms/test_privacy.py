@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.accounting import events as ev, pure_epsilon
+from hubbub.accounting import delta, events as ev, pure_epsilon
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     ExponentialMechanism,
@@ -247,6 +247,32 @@ def test_randomised_response_laws_are_tight_in_all_forms() -> None:
     kary = KaryResponse(categories=5, epsilon=1)
     found = examine(over(kary.log_prob, range(5)), itertools.product(range(5), repeat=2))
     assert found.epsilon == pytest.approx(1, rel=1e-12)
+
+
+ACCOUNTED = [
+    (LaplaceMechanism(sensitivity=3, epsilon=1), [0.0, 0.4, 0.9], 1e-9),
+    (GaussianMechanism(sensitivity=1, sigma=2), [0.0, 0.5, 1.5], 1e-9),
+    (GaussianMechanism(sensitivity=3, sigma=5), [0.1, 1.0], 1e-9),
+    (RandomizedResponse(epsilon=1), [0.0, 0.5, 0.9], 1e-9),
+    (StaircaseMechanism(sensitivity=4, epsilon=1), [0.0, 0.5], None),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "epsilons", "tight"), ACCOUNTED, ids=lambda v: type(v).__name__)
+def test_the_accountant_agrees_with_the_exact_law(mechanism, epsilons, tight) -> None:  # type: ignore[no-untyped-def]
+    """delta(epsilon) of the event is that of the law, and never below it."""
+    if isinstance(mechanism, RandomizedResponse):
+        law, pairs = over(mechanism.log_prob, [False, True]), [(False, True)]
+    else:
+        outputs, noise = np.arange(-400, 401), mechanism.error()
+        shift = 4 if tight is None else int(mechanism.loss.sensitivity)
+        law, pairs = (lambda d: noise.log_pmf(outputs - d)), integer_pairs(shift)
+    found = examine(law, pairs, epsilons=epsilons)
+    for epsilon in epsilons:
+        promised = delta(mechanism.loss, epsilon)
+        assert found.deltas[epsilon] <= promised * (1 + 1e-9) + 1e-12
+        if tight is not None:
+            assert found.deltas[epsilon] == pytest.approx(promised, rel=tight, abs=1e-12)
 
 
 def test_the_checker_itself_needs_pairs_and_matching_outputs() -> None:

@@ -127,6 +127,13 @@ def test_reals_go_through_a_grid_and_come_back_on_it() -> None:
     staircase = StaircaseMechanism(sensitivity=1, epsilon=1, grid=grid)
     assert staircase.steps == 16
     assert staircase.release(0.25, bits=SeededBits(1)) % Fraction(1, 16) == 0
+    moved = {"l1": 17, "linf": 16, "l2": 18}
+    for norm, steps in moved.items():
+        cells = KNormMechanism(norm=norm, sensitivity=1, cells=2, epsilon=1, grid=grid)  # type: ignore[arg-type]
+        assert cells.sensitivity == steps
+        released = cells.release([0.25, 0.5], bits=SeededBits(1))
+        assert np.array_equal(released * 16, np.rint(released * 16))
+        assert abs(cells.log_ratio(released, [0.25, 0.5], [0.25, 0.5])) == 0
     ages = QuantileMechanism(shares=["1/2"], lower=0, upper=1, epsilon=5, grid=grid)
     assert ages.release([0.5] * 50 + [float("nan"), -3.0, 9.0], bits=SeededBits(1)).tolist() == [0.5]
 
@@ -142,6 +149,14 @@ def test_enormous_values_neither_wrap_nor_lose_a_bit() -> None:
     steps, unit = integer_steps([Fraction(1, 3), Fraction(1, 2)])
     assert (steps.tolist(), unit) == ([1, 0], Fraction(1, 6))
     assert integer_steps(np.array([-(2**62), 2**62], dtype=object))[0].tolist() == [2**63, 0]
+
+
+def test_an_empty_table_gives_a_uniform_quantile_and_costs_the_same() -> None:
+    mechanism = QuantileMechanism(shares=["1/2"], lower=0, upper=3, epsilon=1)
+    assert [round(math.exp(mechanism.log_prob([v], [])), 12) for v in range(4)] == [0.25] * 4
+    assert mechanism.release([], bits=SeededBits(1))[0] in range(4)
+    assert RandomizedResponse(epsilon=1).release(np.zeros(0, bool), bits=SeededBits(1)).shape == (0,)
+    assert OptimalGroupSelection(epsilon=1, delta="1e-6").release(np.zeros(0, int)).shape == (0,)
 
 
 def test_laplace_noise_passes_through_the_one_door() -> None:
@@ -249,6 +264,10 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: KNormMechanism(norm="l2", sensitivity=1, cells=25, epsilon=1), "Gaussian"),
     (lambda: KNormMechanism(norm="l1", squared_sensitivity=1, cells=2, epsilon=1), "norm='l2'"),
     (lambda: KNormMechanism(norm=Polytope.of([[1]]), sensitivity=1, cells=2, epsilon=1), "dimensions"),
+    (
+        lambda: KNormMechanism(norm=Polytope.of([[1]]), sensitivity=1, cells=1, epsilon=1, grid=Grid(0)),
+        "differences of integers",
+    ),
     (lambda: Polytope.of([[1, 0], [2, 0]]), "span fewer"),
     (lambda: Polytope.of([[1] * 7]), "at most 6"),
     (lambda: RandomizedResponse(), "nothing"),
@@ -267,6 +286,8 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: NoisyMax(epsilon=1, sensitivity=1).release([Fraction(1, 2), 0]), "integer scores"),
     (lambda: SparseVector(epsilon=1, sensitivity=1, positives=0), "at least 1"),
     (lambda: SparseVector(epsilon=1, sensitivity=1, positives=1).answer_noise, "answers_epsilon="),
+    (lambda: above_threshold(epsilon=1, sensitivity=1).open(0.5), "exact integers"),  # type: ignore[arg-type]
+    (lambda: above_threshold(epsilon=1, sensitivity=1).release([0.5], threshold=1), "exact integers"),  # type: ignore[list-item]
     (lambda: QuantileMechanism(shares=[0.5, 0.5], lower=0, upper=9, epsilon=1), "increasing"),
     (lambda: QuantileMechanism(shares=[0], lower=0, upper=9, epsilon=1), "between 0 and 1"),
     (lambda: QuantileMechanism(shares=[0.5], lower=9, upper=0, epsilon=1), "lower <= upper"),

@@ -201,6 +201,16 @@ def test_m4_average_of_values_up_to_b_has_scale_b_over_epsilon_m() -> None:
     assert float(mechanism.accuracy("0.01") / 50) == pytest.approx(8 / (0.5 * 50) * math.log(100), rel=1e-4)
 
 
+def test_m4_rounding_the_answer_costs_nothing() -> None:
+    """Laplace noise on a grid of 1/8, rounded to whole numbers: post-processing, so never above epsilon."""
+    mechanism = LaplaceMechanism(sensitivity=1, epsilon=1, grid=Grid(-3))
+    outputs = np.arange(-30 * 8 - 4, 31 * 8 + 4)
+    laws = [np.asarray(mechanism.error().log_pmf(outputs - 8 * x)) for x in (0, 1)]
+    rounded = [np.log(np.exp(law).reshape(-1, 8).sum(axis=1)) for law in laws]
+    assert epsilon_between(*laws) == near(1)
+    assert 0.999 <= epsilon_between(*rounded) <= 1 + 1e-9
+
+
 def test_m4_noise_for_a_wanted_accuracy_is_the_most_that_keeps_it() -> None:
     mechanism = LaplaceMechanism(sensitivity=1, within=50, confidence="0.95", cells=3)
     inside = (1 - 2 * float(mechanism.error().tail(50))) ** 3

@@ -69,9 +69,10 @@ def upper_epsilon(event: ev.Event, delta: Fraction, step: float | None = None) -
     """The upper bound alone, on one lattice: certified like `bounds`, and quick; with the same `step`
     (see `lattice_step`) also smooth in the event's parameters.
     """
-    known = known_epsilon(event, delta)
     if delta == 0:
-        return min(known, pure_bounds(event)[1])
+        return min(known_epsilon(event, delta), pure_bounds(event)[1])
+    # A caller that names the step wants the lattice's own bound: the rational routes cost more than it does.
+    known = known_epsilon(event, delta) if step is None else math.inf
     worst = 0.0
     for flat in flatten(event):
         plan = None if flat.gaussian_only or flat.ranges or flat.rho else _Plan(flat, Goal(delta=delta))

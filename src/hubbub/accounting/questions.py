@@ -191,7 +191,7 @@ def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number)
         return _halve(lambda x: excess(x) <= 0, *_halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-9), 0.0)[1]
     bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-7)
     step = lattice_step(make(good), d)
-    return _settle(lambda x: upper_epsilon(make(x), d, step) - float_down(e), bad, good)
+    return _settle(lambda x: upper_epsilon(make(x), d, step) / float_down(e) - 1.0, bad, good)
 
 
 def _closed(event: ev.Event, d: Fraction) -> bool:
@@ -247,7 +247,8 @@ def _settle(excess: Callable[[float], float], bad: float, good: float) -> float:
     """From an estimate to the root of the certified bound, on its safe side, by regula falsi (Illinois)."""
     away = 1.0 if good > bad else -1.0
     x, value = good, excess(good)
-    step = 1e-6
+    # epsilon goes roughly like a power of the parameter, so its relative excess is a fair first step.
+    step = max(1e-9, value)
     while value > 0:
         bad, over = x, value
         x = good * (1 + away * step)

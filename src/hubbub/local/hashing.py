@@ -69,7 +69,7 @@ def valid_hashed(reports: Any, buckets: int) -> tuple[Array, int]:
 
 def clean_hashed(reports: Array, buckets: int) -> Flags:
     """Which reports have even seeds and an answer below `buckets`."""
-    return (reports["y"] < buckets) & (((reports["a"] | reports["b"]) & np.uint64(1)) == 0)
+    return np.asarray((reports["y"] < buckets) & (((reports["a"] | reports["b"]) & np.uint64(1)) == 0))
 
 
 def hashed_supporters(reports: Array, buckets: int, x: Array) -> Integers:

@@ -9,8 +9,8 @@ The server keeps, level by level, the prefixes whose estimated count stands out,
 next. *False positives*: a prefix that nobody has is supported by Bin(n_i, q) reports at most (a hash of its own). It is
 kept if that count is so large that it would be reached with probability at most beta / (L m_i), m_i the number tested,
 by the exact binomial tail. So, by a union bound, with probability 1 - beta no string is found, at any level, that
-nobody has (unless its 32-bit digest is that of one that somebody has: m_i times the number of those, over 2^32). *Misses*: a string of share f is found about surely once f (p-q) sqrt(n/L) is several times sqrt(q(1-q) ln
-m/beta).
+nobody has (unless its 32-bit digest is that of one that somebody has: m_i times the number of those, over 2^32).
+*Misses*: a string of share f is found about surely once f (p-q) sqrt(n/L) is several times sqrt(q(1-q) ln(m L/beta)).
 
 The final shares are those of the last level. They were chosen for being large, so they lean upwards, by less than their
 interval; ask anew, by a frequency oracle over the found strings, for unbiased ones.

@@ -36,7 +36,7 @@ from hubbub.accounting.rounding import root_up
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, like, sensitivity_of, whole_number
 from hubbub.mechanisms.weighted import weighted_choice
-from hubbub.noise import Bits, DiscreteLaplace, Geometric, bernoulli_exp, uniform_below
+from hubbub.noise import Bits, DiscreteLaplace, Geometric, Grid, bernoulli_exp, uniform_below
 
 __all__ = ["KNormMechanism", "Polytope"]
 
@@ -100,7 +100,8 @@ class KNormMechanism:
     """Noise with probability proportional to exp(-epsilon ||z|| / Delta) on each vector of `cells` integers.
 
     norm: "l1", "l2", "linf", or a Polytope. sensitivity: Delta in that norm (for a polytope usually 1); for "l2",
-    squared_sensitivity may be given instead.
+    squared_sensitivity may be given instead. With a grid, values and sensitivity are reals in the user's unit (not for
+    polytopes), and the noise lives on the grid.
 
     >>> KNormMechanism(norm="linf", sensitivity=1, cells=3, epsilon="1/2").scale
     Fraction(2, 1)
@@ -110,6 +111,7 @@ class KNormMechanism:
     sensitivity: Fraction
     cells: int
     epsilon: Fraction
+    grid: Grid | None
 
     def __init__(
         self,
@@ -119,6 +121,7 @@ class KNormMechanism:
         epsilon: Number,
         sensitivity: Number | None = None,
         squared_sensitivity: Number | None = None,
+        grid: Grid | None = None,
     ) -> None:
         d, kind = whole_number(cells, "cells"), norm if isinstance(norm, str) else "polytope"
         if kind not in _MOST:
@@ -130,24 +133,19 @@ class KNormMechanism:
             )
         if isinstance(norm, Polytope) and len(norm.facets[0]) != d:
             raise ParameterError(f"cells = {d}, but the polytope has {len(norm.facets[0])} dimensions.")
-        if squared_sensitivity is not None:
-            if kind != "l2" or sensitivity is not None:
-                raise ParameterError("squared_sensitivity= is for norm='l2', in place of sensitivity=.")
-            delta = _ceil_root(sensitivity_of(squared_sensitivity))
-        else:
-            delta = sensitivity_of(sensitivity)
-            delta = Fraction(math.ceil(delta * _L2_GRAIN), _L2_GRAIN) if kind == "l2" else delta
+        delta = _sensitivity(kind, sensitivity, squared_sensitivity, d, grid)
         for name, value in {
             "norm": norm,
             "sensitivity": delta,
             "cells": d,
             "epsilon": epsilon_of(epsilon),
+            "grid": grid,
         }.items():
             object.__setattr__(self, name, value)
 
     @property
     def scale(self) -> Fraction:
-        """b = Delta / epsilon."""
+        """b = Delta / epsilon, in steps."""
         return self.sensitivity / self.epsilon
 
     @property
@@ -164,12 +162,12 @@ class KNormMechanism:
         return Fraction(max(abs(x) for x in v)) if self.norm == "linf" else _ceil_root(Fraction(sum(x * x for x in v)))
 
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
-        """The noisy vector, int64 of shape (cells,). values: integers of that shape."""
-        exact = integers(values, None, self.cells)
-        return like(exact, [v + int(z) for v, z in zip(exact, self.noise(bits=bits), strict=True)], None)
+        """The noisy vector of shape (cells,): int64, or floats on a grid."""
+        exact = integers(values, self.grid, self.cells)
+        return like(exact, [v + int(z) for v, z in zip(exact, self.noise(bits=bits), strict=True)], self.grid)
 
     def noise(self, *, bits: Bits | None = None) -> Integers:
-        """One draw of the noise vector."""
+        """One draw of the noise vector, in steps."""
         b, d = self.scale, self.cells
         if self.norm == "l1":
             return np.asarray(DiscreteLaplace(b).sample(d, bits=bits))
@@ -204,20 +202,20 @@ class KNormMechanism:
 
         b, c = float(self.scale), self._half_cube()
         chance = beta_of(beta) * math.exp(-2 * c / b)
-        return c + b * float(gammainccinv(self.cells, chance)) if chance > 0 else math.inf
+        steps = c + b * float(gammainccinv(self.cells, chance)) if chance > 0 else math.inf
+        return steps if self.grid is None else steps * float(self.grid.step)
 
     def log_ratio(self, output: Any, data: Any, other: Any) -> float:
         """ln of P(output | data) / P(output | other): the privacy loss, in which the normaliser cancels."""
-        y, first, second = (integers(v, None, self.cells) for v in (output, data, other))
+        y, first, second = (integers(v, self.grid, self.cells) for v in (output, data, other))
         near = self.gauge([a - b for a, b in zip(y, first, strict=True)])
         far = self.gauge([a - b for a, b in zip(y, second, strict=True)])
         return float((far - near) / self.scale)
 
     def log_prob(self, output: Any, data: Any) -> float:
         """ln P(release(data) = output), for at most 3 cells (by summing the lattice); l1 for any number."""
-        shift = [
-            a - b for a, b in zip(integers(output, None, self.cells), integers(data, None, self.cells), strict=True)
-        ]
+        y, exact = (integers(v, self.grid, self.cells) for v in (output, data))
+        shift = [a - b for a, b in zip(y, exact, strict=True)]
         if self.norm == "l1":
             return float(np.sum(DiscreteLaplace(self.scale).log_pmf(np.array(shift))))
         if self.cells > 3:
@@ -229,6 +227,24 @@ class KNormMechanism:
             itertools.product((1, -1), repeat=self.cells) if isinstance(self.norm, Polytope) else [[1] * self.cells]
         )
         return max(float(self.gauge(list(corner))) for corner in corners) / 2
+
+
+def _sensitivity(kind: str, declared: Number | None, squared: Number | None, cells: int, grid: Grid | None) -> Fraction:
+    """Delta in steps, rounded up to what the gauge can be."""
+    if grid is not None and kind == "polytope":
+        raise ParameterError("a polytope holds differences of integers; put them on the grid, and give no grid=.")
+    if squared is not None:
+        if kind != "l2" or declared is not None:
+            raise ParameterError("squared_sensitivity= is for norm='l2', in place of sensitivity=.")
+        square = sensitivity_of(squared)
+        return _ceil_root(square) if grid is None else Fraction(grid.sensitivity2(root_up(square), cells))
+    plain = sensitivity_of(declared)
+    if grid is None:
+        return _ceil_root(plain**2) if kind == "l2" else plain
+    if kind == "l2":
+        return Fraction(grid.sensitivity2(plain, cells))
+    # In l-infinity each coordinate moves, and is rounded, on its own.
+    return Fraction(grid.sensitivity(plain, cells if kind == "l1" else 1))
 
 
 def _cube(b: Fraction, d: int, n: int, bits: Bits | None) -> Integers:

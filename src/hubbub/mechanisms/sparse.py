@@ -26,7 +26,7 @@ import numpy as np
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, sensitivity_of, steps_of, whole_number
+from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, sensitivity_of, steps_of, whole_number
 from hubbub.noise import Bits, DiscreteLaplace
 
 __all__ = ["SparseVector", "SparseVectorRun", "above_threshold"]
@@ -153,22 +153,23 @@ class SparseVectorRun:
 
     def __init__(self, mechanism: SparseVector, threshold: int, bits: Bits | None) -> None:
         self._mechanism, self._bits = mechanism, bits
-        self._bar = threshold + mechanism.threshold_noise.sample(bits=bits)
+        self._bar = integers(threshold, None, 1)[0] + mechanism.threshold_noise.sample(bits=bits)
         self.left = mechanism.positives
 
     def ask(self, value: int) -> Answer:
         """False below the threshold; above, True, or the noisy value where numeric answers were paid for.
 
-        Raises QueryError once all Yes are used up.
+        value: an int. Raises QueryError once all Yes are used up.
         """
         if self.left == 0:
             raise QueryError("all positive answers of this sparse vector are used; open, and pay for, another run.")
-        if value + self._mechanism.question_noise.sample(bits=self._bits) < self._bar:
+        exact = integers(value, None, 1)[0]
+        if exact + self._mechanism.question_noise.sample(bits=self._bits) < self._bar:
             return False
         self.left -= 1
         if self._mechanism.answers_epsilon is None:
             return True
-        return value + self._mechanism.answer_noise.sample(bits=self._bits)
+        return exact + self._mechanism.answer_noise.sample(bits=self._bits)
 
     def __reduce__(self) -> str:
         raise ParameterError("an open sparse vector holds a secret threshold and cannot be pickled.")
