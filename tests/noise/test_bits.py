@@ -145,7 +145,7 @@ def test_a_new_key_on_demand_reaches_every_thread() -> None:
 
 
 def test_the_stream_is_not_constant_and_covers_every_byte() -> None:
-    for n in (1, 7, 8, 65_535, 65_536, 65_537, 200_000):
+    for n in (1, 7, 8, 65_536, 2**20 - 1, 2**20, 2**20 + 1, 3_000_000):
         buffer = np.zeros(n, np.uint8)
         system_bits().fill(buffer)
         if n > 60_000:

@@ -38,13 +38,13 @@ def test_every_part_is_worked_on_once(idle: int, n: int, monkeypatch: pytest.Mon
         idents = set()
 
         def work(start: int, stop: int, seen: Any = seen, idents: set[int] = idents) -> None:
-            assert 0 <= start < stop <= n
+            assert 0 <= start < stop <= min(n, start + 100)
             seen[start:stop] += 1
             idents.add(threading.get_ident())
 
         in_parts(work, n, 100, threads=threads)
         assert np.all(seen == 1)
-        assert len(idents) <= (min(idle, 8) if threads else 1)
+        assert len(idents) <= (min(idle, 6) if threads else 1)
         assert threads or idents <= {threading.get_ident()}
 
 
@@ -130,7 +130,7 @@ def test_parts_of_a_large_draw_repeat_nothing(name: str) -> None:
     """At scale 2^53, 1.2e6 draws repeat one another fewer than 60 times, short of 1e-100; a shared part 2^18 times."""
     draws = getattr(noise, name)(2**53, 1_200_000)
     assert draws.size - np.unique(draws).size < 60
-    cells = getattr(noise, name)(np.full(100_000, 2.0**53))
+    cells = getattr(noise, name)(np.full(150_000, 2.0**53))
     assert cells.size - np.unique(cells).size < 10
 
 
@@ -171,8 +171,8 @@ def test_threads_and_none_agree_on_what_the_parts_are(monkeypatch: pytest.Monkey
     for scale in (10, 10**6):
         table = draw._table(draw._LAPLACE, noise.DiscreteLaplace(scale).scale, 10**6)
         alone = np.empty(1_000_001, np.int64)
-        for start in range(0, alone.size, draw._PART):
-            table.fill(alone[start : start + draw._PART], Constant())  # type: ignore[union-attr]
+        for start in range(0, alone.size, 250_001):
+            table.fill(alone[start : start + 250_001], Constant())  # type: ignore[union-attr]
         assert np.array_equal(noise.laplace(scale, 1_000_001), alone)
 
 

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 __all__ = ["Bits", "SystemBits", "system_bits"]
 
-_CHUNK = 1 << 16
-_ZEROS = bytes(_CHUNK)
+# Long calls, because threads compete for the interpreter lock after each.
+_CHUNK = 1 << 20
+_ZEROS = memoryview(bytes(_CHUNK))
 _BYTES_PER_KEY = 1 << 30
 _POOL_BYTES = 4096
 
@@ -93,7 +94,7 @@ class _Stream:
         self.left -= len(buffer)
         for start in range(0, len(buffer), _CHUNK):
             part = buffer[start : start + _CHUNK]
-            self.encryptor.update_into(_ZEROS if len(part) == _CHUNK else _ZEROS[: len(part)], part)
+            self.encryptor.update_into(_ZEROS[: len(part)], part)
 
 
 class SystemBits(Bits):

@@ -70,8 +70,10 @@ _GAUSSIAN = _Law("gaussian", direct.gaussian, direct.gaussian_one, gaussian_tabl
 # A table takes about a megabyte; the oldest goes first.
 _MOST_TABLES = 16
 _tables: dict[tuple[str, Fraction], _Table] = {}
-# Large draws are filled in parts of this many, by several threads.
-_PART = 1 << 18
+# Draws from a table are filled in parts of at most this many; more than one thread pays from here on.
+_PART = 1 << 19
+# The same for draws without a table, which take longer each.
+_MANY_CELLS = 1 << 17
 
 
 def mode() -> Mode:
@@ -105,7 +107,7 @@ def _in_chunks(
         with np.errstate(all="ignore"):
             out[start:stop] = many(cells.part(start, stop), stop - start, bits, spare)
 
-    in_parts(chunk, n, direct.CHUNK, threads=threads)
+    in_parts(chunk, n, direct.CHUNK, threads=threads and n >= _MANY_CELLS)
     return out.reshape(shape)
 
 
@@ -123,7 +125,8 @@ def _draws(law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: 
     out: Integers = np.empty(math.prod(shape), np.int64)
     fill = table.fill
     # A source that a test passes is used in one order; the production source has a stream for each thread.
-    in_parts(lambda start, stop: fill(out[start:stop], source), out.size, _PART, threads=bits is None)
+    threads = bits is None and out.size >= _PART
+    in_parts(lambda start, stop: fill(out[start:stop], source), out.size, _PART, threads=threads)
     return out.reshape(shape)
 
 

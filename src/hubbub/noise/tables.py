@@ -39,7 +39,7 @@ __all__ = ["GaussianTable", "InverseTable", "LaplaceTable", "gaussian_table", "l
 
 _PREFIXES = 1 << 16
 _SPLIT_CHUNK = 1 << 16
-_BLOCK = 1 << 18
+_BLOCK = 1 << 19
 _GUARD = 32
 # A single table up to here, a split with a high part of scale 32 to 64 beyond.
 _WIDEST_LAPLACE = 128

@@ -18,21 +18,23 @@ from hubbub.noise.bits import forks
 
 __all__ = ["in_parts"]
 
-# Each worker holds a few megabytes of buffers.
-_MOST_WORKERS = 8
+# A worker holds up to seven megabytes of buffers, and a few of them fill memory as fast as it can be written.
+_MOST_WORKERS = 6
 _PATIENCE = 0.1
 
 
 def in_parts(work: Callable[[int, int], None], n: int, part: int, *, threads: bool) -> None:
-    """Call work(start, stop) for consecutive parts of 0 .. n, each once; with `threads`, side by side.
+    """Call work(start, stop) for consecutive parts of 0 .. n of at most `part`, each once; with `threads`, side by
+    side.
 
     An error in any part is raised here, after all threads have ended. `work` must allow to be called again for
     a part: a process forked in the midst of it, in a signal handler, does all of it again by itself.
     """
-    starts = range(0, n, part)
     # Once the interpreter is ending, new threads never come to run.
-    alone = not threads or n <= part or sys.is_finalizing()
-    helpers = 0 if alone else min(len(starts), _idle(), _MOST_WORKERS) - 1
+    most = min(_idle(), _MOST_WORKERS, n) if threads and n and not sys.is_finalizing() else 1
+    part = min(part, max(1, -(-n // most)))
+    starts = range(0, n, part)
+    helpers = max(0, min(most, len(starts)) - 1)
     generation = forks()
     todo = deque(starts)
     failures: list[BaseException] = []
