@@ -22,7 +22,7 @@ RESPONSE = [
     ("return Fraction(1), ¤s\n", "test_m1_forced_yes_is_zero_one_half_and_a_no_is_proof"),
     ("return ¤(1 + 2 * s) / (1 - 2 * s) if", "test_m1_bias_form_costs_the_log_of_its_odds"),
     ("return Fraction(1, 2) + ¤s, Fraction(1, 2) - s", "test_m1_bias_form_costs_the_log_of_its_odds"),
-    ("return 1 / (1 + math.exp(§-float(s))), 1", "test_m1_general_form_tells_the_truth_with_logistic_epsilon"),
+    ("return 1 / (1 + math.exp(§-float(s))), lie", "test_m1_general_form_tells_the_truth_with_logistic_epsilon"),
     ("return §spread / (", "test_m1_estimator_is_unbiased_with_exactly_its_variance-bias"),
     ('rest = §beta_of(1 - amount(level, "level")) / 2', "test_m1_interval_has_exactly_its_tails_at_both_ends"),
     ("return §math.sqrt(math.log(2 / beta_of(beta)) / (2 * whole", "test_m1_accuracy_is_hoeffdings_and_holds"),

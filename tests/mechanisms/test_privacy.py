@@ -174,6 +174,18 @@ def test_quantiles_never_exceed_their_epsilon_over_all_small_tables(shares: list
     assert claim(mechanism) == 1
 
 
+def test_quantiles_of_units_with_two_rows_and_of_replaced_rows_never_exceed_their_epsilon() -> None:
+    """rows=2 covers a unit that adds two rows anywhere, and one row that becomes another."""
+    mechanism = QuantileMechanism(shares=["1/4", "3/4"], lower=0, upper=3, epsilon=1, rows=2)
+    law = over(mechanism.log_prob, [[a, b] for a in range(4) for b in range(a, 4)])
+    tables = [t for n in range(4) for t in itertools.combinations_with_replacement((0, 1, 3), n)]
+    two = list(itertools.combinations_with_replacement((0, 1, 3), 2))
+    added = [(table, (*table, *rows)) for table in tables for rows in two]
+    replaced = [((*table, a), (*table, b)) for table in tables for a, b in two]
+    assert 0.3 < examine(law, added).epsilon <= ROUND
+    assert 0.3 < examine(law, replaced).epsilon <= ROUND
+
+
 def test_one_quantile_comes_close_to_its_epsilon_where_ranks_move_apart() -> None:
     """Most values lie below the median's row; a row at 0 moves them a half rank nearer, those above a half away."""
     mechanism = QuantileMechanism(shares=["1/2"], lower=0, upper=100_000, epsilon=1)
@@ -245,6 +257,7 @@ def test_randomised_response_laws_are_tight_in_all_forms() -> None:
     for epsilon in (0.0, 1.0, 20.0):
         assert delta_between(law(forced, False), law(forced, True), epsilon) == pytest.approx(0.5, abs=1e-12)
     kary = KaryResponse(categories=5, epsilon=1)
+    assert np.exp(over(kary.log_prob, range(5))(0)).sum() == pytest.approx(1, rel=1e-12)
     found = examine(over(kary.log_prob, range(5)), itertools.product(range(5), repeat=2))
     assert found.epsilon == pytest.approx(1, rel=1e-12)
 

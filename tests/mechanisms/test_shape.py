@@ -34,7 +34,9 @@ from hubbub.mechanisms import (
     draw_local_and_central,
     draw_plans,
     error_curves,
+    gaussian_delta,
     gaussian_for,
+    gaussian_sigma,
     k_norm_for,
     laplace_for,
     plan,
@@ -225,6 +227,33 @@ def test_the_room_is_light_to_import() -> None:
     code = f"import sys, hubbub.mechanisms; print([m for m in {heavy} if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "1e-3", "50", "1000", "1e6"])
+def test_tiny_and_huge_epsilons_are_valid_and_finite(epsilon: str) -> None:
+    """Every law stays a law: what it draws is possible under it, and under the neighbour within epsilon."""
+    e, bits = float(epsilon), SeededBits("extreme")
+    cases: list[tuple[Any, Any, Any, dict[str, Any]]] = [
+        (LaplaceMechanism(sensitivity=1, epsilon=epsilon), 5, 6, {}),
+        (StaircaseMechanism(sensitivity=3, epsilon=epsilon), 5, 8, {}),
+        (RandomizedResponse(epsilon=epsilon), True, False, {}),
+        (ExponentialMechanism(epsilon=epsilon, sensitivity=1), [1, 2], [2, 1], {}),
+        (PermuteAndFlip(epsilon=epsilon, sensitivity=1), [1, 2], [2, 1], {}),
+        (QuantileMechanism(shares=["1/2"], lower=0, upper=9, epsilon=epsilon), [1, 2, 3], [1, 2, 3, 3], {}),
+        (KNormMechanism(norm="l1", sensitivity=1, cells=2, epsilon=epsilon), [1, 2], [1, 3], {}),
+    ]
+    for mechanism, data, other, options in cases:
+        output = mechanism.release(data, bits=bits, **options)
+        first, second = (mechanism.log_prob(output, d, **options) for d in (data, other))
+        assert -math.inf < first <= 1e-12, mechanism
+        assert abs(first - second) <= e * (1 + 1e-6) + 1e-9, mechanism
+    kary = KaryResponse(categories=3, epsilon=epsilon)
+    assert kary.truth + 2 * kary.other == pytest.approx(1)
+    assert 0 <= kary.log_prob(1, 1) - kary.log_prob(2, 1) <= e * (1 + 1e-9) + 1e-15
+    assert KNormMechanism(norm="linf", sensitivity=1, cells=2, epsilon=epsilon).noise(bits=bits).shape == (2,)
+    assert 0 < gaussian_sigma(epsilon, "1e-6") < math.inf
+    assert gaussian_delta(e, gaussian_sigma(epsilon, "1e-6")) == pytest.approx(1e-6, rel=1e-6)
+    assert all(p.max_error > 0 for p in plan(n=100, universe=9, epsilon=epsilon, delta="1e-6", queries=7).predictions)
 
 
 REFUSED: list[tuple[Any, str]] = [

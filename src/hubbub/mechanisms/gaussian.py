@@ -60,15 +60,14 @@ def classic_variance(epsilon: Number, delta: Number, sensitivity: Number = 1) ->
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:
     """delta(epsilon) of normal noise on sensitivity 1 (Balle, Wang 2018): Phi(a) - e^epsilon Phi(b)."""
-    upper, lower = 1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma
-    root = math.sqrt(2)
-    # The difference cancels; erfcx keeps both terms on one scale.
     from scipy.special import erfcx
 
+    upper, lower = 1 / (2 * sigma) - epsilon * sigma, -1 / (2 * sigma) - epsilon * sigma
+    root = math.sqrt(2)
+    # e^epsilon phi(lower) = phi(upper): e^epsilon Phi(lower) has the factor exp(-upper^2 / 2) and cannot overflow.
     if upper < 0:
-        # e^epsilon phi(lower) = phi(upper), so both terms share the factor exp(-upper^2 / 2).
         return 0.5 * math.exp(-upper * upper / 2) * float(erfcx(-upper / root) - erfcx(-lower / root))
-    return 0.5 * math.erfc(-upper / root) - math.exp(epsilon) * 0.5 * math.erfc(-lower / root)
+    return 0.5 * math.erfc(-upper / root) - 0.5 * math.exp(-upper * upper / 2) * float(erfcx(-lower / root))
 
 
 def gaussian_sigma(epsilon: Number, delta: Number) -> float:
@@ -87,7 +86,9 @@ def discrete_gaussian_delta(epsilon: float, variance: Fraction, sensitivity: int
     middle = epsilon * float(variance) / sensitivity
     # The outputs whose loss exceeds epsilon are the integers x > middle - d/2; under the neighbour they shift by d.
     first = math.floor(middle - sensitivity / 2)
-    return max(0.0, float(law.tail(first)) - math.exp(epsilon) * float(law.tail(first + sensitivity)))
+    above, shifted = float(law.tail(first)), float(law.tail(first + sensitivity))
+    # A tail too small for floats counts as none, which can only make delta larger.
+    return max(0.0, above - (math.exp(epsilon + math.log(shifted)) if shifted > 0 else 0.0))
 
 
 @dataclass(frozen=True, init=False)
@@ -255,6 +256,8 @@ def _exact_variance(epsilon: float, delta: float, shift: int) -> Fraction:
 def _least(enough: Callable[[float], bool]) -> float:
     """The least sigma at which `enough` holds, to the last bit; it must hold from some sigma on."""
     low, high = 1e-3, 1.0
+    while enough(low):
+        low, high = low / 2, low
     while not enough(high):
         low, high = high, 2 * high
     for _ in range(100):

@@ -161,7 +161,8 @@ class RandomizedResponse:
             return 1 - s / 2, s / 2
         if self.form == "bias":
             return Fraction(1, 2) + s, Fraction(1, 2) - s
-        return 1 / (1 + math.exp(-float(s))), 1 / (1 + math.exp(float(s)))
+        lie = math.exp(-float(s))
+        return 1 / (1 + math.exp(-float(s))), lie / (1 + lie)
 
     def _coins(self, n: int, bits: Bits | None) -> Flags:
         """For each person: say Yes whatever is true (forced Yes), or say the opposite of the truth (the others)."""
@@ -200,7 +201,8 @@ class KaryResponse:
     @property
     def other(self) -> float:
         """The probability of each other category."""
-        return 1 / (self.categories - 1 + math.exp(float(self.epsilon)))
+        lie = math.exp(-float(self.epsilon))
+        return lie / (1 + (self.categories - 1) * lie)
 
     def release(self, answers: Any, *, bits: Bits | None = None) -> Integers:
         """Reports 0 .. k-1 for true categories 0 .. k-1, an int array of shape (n,)."""
@@ -238,7 +240,7 @@ class KaryResponse:
 
     def log_prob(self, output: int, data: int) -> float:
         """ln P(report = output | truth = data)."""
-        return math.log(self.truth if output == data else self.other)
+        return math.log(self.truth) - (0.0 if output == data else float(self.epsilon))
 
 
 def response_sample_size(*, k: int, within: Number, beta: Number, epsilon: Number) -> int:
