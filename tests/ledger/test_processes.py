@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,42 +19,53 @@ from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
 
 
-def opened(path: Path, epsilon: str = "1") -> Ledger:
+def opened(path: Path | str, epsilon: str = "1") -> Ledger:
     return Ledger.open(path, budgets={SPACE: Budget(epsilon)})
 
 
-def spend(path: Path, won: int) -> None:
-    """Charge hundredths until refused; a byte to `won` for each."""
-    with opened(path) as ledger:
+def spend(place: str, epsilon: Fraction, won: int) -> None:
+    """Charge until refused; a byte to `won` for each."""
+    with opened(place) as ledger:
         try:
             while True:
-                charge(ledger, "0.01")
+                charge(ledger, epsilon)
                 os.write(won, b"x")
         except BudgetError:
             pass
 
 
-def test_eight_processes_spend_the_last_of_it_exactly(tmp_path):
-    opened(tmp_path / "b.db").close()
+def spent_together(place: str, processes: int, charges: int) -> None:
+    """Many processes race for one budget: exactly `charges` are won, none is lost, none is over."""
+    epsilon = Fraction(1, charges)
+    opened(place).close()
     read, write = os.pipe()
-    children = [fork(lambda: spend(tmp_path / "b.db", write)) for _ in range(8)]
+    children = [fork(lambda: spend(place, epsilon, write)) for _ in range(processes)]
     os.close(write)
-    assert wait(*children) == [0] * 8
     with os.fdopen(read, "rb") as pipe:
-        assert len(pipe.read()) == 100
-    with opened(tmp_path / "b.db") as ledger:
-        assert ledger.remaining(SPACE) == 0
-        assert sum(entry.epsilon for entry in ledger.history()) == 1
+        assert len(pipe.read()) == charges
+    assert wait(*children) == [0] * processes
+    with opened(place) as ledger:
+        assert (ledger.remaining(SPACE), len(ledger.history())) == (0, charges)
+        assert len(ledger.refusals()) == processes
+        assert ledger.verify().problems == ()
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_eight_processes_create_one_ledger(tmp_path, attempt):
-    path = tmp_path / "b.db"
+def test_sixteen_processes_spend_the_last_of_it_exactly(place):
+    spent_together(place, 16, 200)
+
+
+@pytest.mark.soak
+def test_sixteen_processes_spend_twenty_thousand_charges_exactly(place):
+    spent_together(place, 16, 20_000)
+
+
+@pytest.mark.parametrize("attempt", range(2))
+def test_eight_processes_create_one_ledger(place, attempt):
     read, write = os.pipe()
 
     def start() -> None:
         os.read(read, 1)  # all eight stand here until the pipe closes
-        with opened(path) as ledger:
+        with opened(place) as ledger:
             charge(ledger, "0.125")
             ledger.data_version(SPACE, "visits")
 
@@ -64,10 +77,10 @@ def test_eight_processes_create_one_ledger(tmp_path, attempt):
     os.close(write)
     assert wait(*children) == [0] * 8
     os.close(read)
-    with opened(path) as ledger:
+    with opened(place) as ledger:
         assert ledger.remaining(SPACE) == 0
         assert len(ledger.history()) == 8
-    assert os.listdir(tmp_path) == ["b.db"]
+        assert ledger.verify().sound
 
 
 def test_eight_processes_with_two_budgets_agree_on_one(tmp_path):
@@ -82,8 +95,8 @@ def test_eight_processes_with_two_budgets_agree_on_one(tmp_path):
     assert len(set(codes[::2])) == len(set(codes[1::2])) == 1
 
 
-def test_threads_share_a_ledger(tmp_path):
-    ledger = opened(tmp_path / "b.db")
+def test_threads_share_a_ledger(place):
+    ledger = opened(place)
     won: list[str] = []
 
     def work() -> None:
@@ -161,7 +174,7 @@ def life(ledger: Ledger, shown: int) -> None:
     ledger.advance(charge_id, "shown")
 
 
-def check_after_kill(path: Path, shown: list[str], ceiling: int) -> None:
+def check_after_kill(path: Path | str, shown: list[str], ceiling: int) -> None:
     """Nothing overspent, no answer without its charge, the sum right, and no lock stuck."""
     with Ledger.open(path, budgets={SPACE: Budget(ceiling)}, patience=1.0) as ledger:
         entries = {entry.id: entry for entry in ledger.history()}
@@ -169,6 +182,7 @@ def check_after_kill(path: Path, shown: list[str], ceiling: int) -> None:
         for charge_id in shown:
             assert entries[charge_id].state in ("stored", "shown")
             assert ledger.release(charge_id).payload == "answer"
+        assert ledger.verify().problems == ()
         left = ledger.remaining(SPACE)
         life(ledger, os.open(os.devnull, os.O_WRONLY))
         assert ledger.remaining(SPACE) == left - Fraction(1, 100)
@@ -236,15 +250,17 @@ def test_killed_while_creating_there_is_nothing_or_a_whole_ledger(tmp_path, monk
         assert ledger.remaining(SPACE) == 0
 
 
-def killed_at_random(path: Path, count: int) -> int:
+def killed_at_random(places: Callable[[], str], count: int) -> int:
     """Kill `count` children while each asks question after question; how many answers were seen."""
     seen = 0
     for number in range(count):
-        opened(path, "5").close()
+        if number % 10 == 0:  # start anew before the budget is spent
+            place = places()
+            opened(place, "50").close()
         read, write = os.pipe()
 
-        def child(write: int = write) -> None:
-            with opened(path, "5") as ledger:
+        def child(place: str = place, write: int = write) -> None:
+            with opened(place, "50") as ledger:
                 os.write(write, b"\n")
                 while True:
                     life(ledger, write)
@@ -253,21 +269,30 @@ def killed_at_random(path: Path, count: int) -> int:
         os.close(write)
         with os.fdopen(read) as pipe:
             pipe.readline()
-            time.sleep((number * 61 % 100) / 100 * 0.012)
+            time.sleep((number * 61 % 100) / 100 * 0.02)
             os.kill(pid, signal.SIGKILL)
             wait(pid)
             shown = [line for line in pipe.read().split() if len(line) == 32]
         seen += len(shown)
-        check_after_kill(path, shown, 5)
-        if number % 10 == 9:  # start anew before the budget is spent
-            path.unlink()
+        check_after_kill(place, shown, 50)
     return seen
 
 
-def test_killed_at_random_moments_no_answer_lacks_its_charge(tmp_path):
-    assert killed_at_random(tmp_path / "b.db", 20) > 0
+def test_killed_at_a_hundred_random_moments_no_answer_lacks_its_charge(tmp_path):
+    numbers = itertools.count()
+    assert killed_at_random(lambda: str(tmp_path / f"{next(numbers)}.db"), 100) > 0
+
+
+def test_killed_at_random_moments_postgres_keeps_every_charge(database):
+    assert killed_at_random(database, 10) > 0
 
 
 @pytest.mark.soak
 def test_killed_at_a_thousand_random_moments_no_answer_lacks_its_charge(tmp_path):
-    assert killed_at_random(tmp_path / "b.db", 1000) > 100
+    numbers = itertools.count()
+    assert killed_at_random(lambda: str(tmp_path / f"{next(numbers)}.db"), 1000) > 100
+
+
+@pytest.mark.soak
+def test_killed_at_two_hundred_random_moments_postgres_keeps_every_charge(database):
+    assert killed_at_random(database, 200) > 20

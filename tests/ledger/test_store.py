@@ -1,4 +1,4 @@
-"""What a ledger promises, in a file and in memory alike."""
+"""The contract of every store: what a ledger promises, in a file, in memory and in Postgres alike."""
 
 from __future__ import annotations
 
@@ -16,10 +16,16 @@ from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def ledger(request, tmp_path):
     budgets = {SPACE: Budget(1)}
-    opened = Ledger.open(tmp_path / "b.db", budgets=budgets) if request.param == "file" else Ledger.in_memory(budgets)
+    match request.param:
+        case "file":
+            opened = Ledger.open(tmp_path / "b.db", budgets=budgets)
+        case "memory":
+            opened = Ledger.in_memory(budgets)
+        case _:
+            opened = Ledger.open(request.getfixturevalue("database")(), budgets=budgets)
     with opened:
         yield opened
 
@@ -193,7 +199,11 @@ def test_text_that_is_no_unicode_is_refused_before_anything(ledger):
 
 
 def test_any_text_survives(ledger):
-    strange = "'; DROP TABLE charge; -- \x00 \N{SNOWMAN} \"\n"
+    strange = "'; DROP TABLE charge; -- ? %s \x00 \N{SNOWMAN} \"\n"
+    if "postgresql" in ledger.where:
+        with pytest.raises(QueryError, match="NUL character, which Postgres cannot keep"):
+            charge(ledger, 1, sql=strange)
+        strange = strange.replace("\x00", "")
     charge_id = charge(ledger, 1, sql=strange, analyst=strange, dataset=strange, question_key=strange)
     entry = ledger.entry(charge_id)
     assert (entry.sql, entry.analyst, entry.dataset, entry.question_key) == (strange,) * 4

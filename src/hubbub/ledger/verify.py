@@ -21,6 +21,7 @@ from hubbub.ledger.schema import COLUMNS, HASHED
 __all__ = ["Verification", "verify"]
 
 _ENOUGH: Final = 20
+_PAYS: Final = tuple(COLUMNS["charge"].index(name) for name in ("kind", "dataset", "analyst", "block"))
 _BEFORE: Final = {
     "retried": ("charged",),
     "drawing": ("charged", "retried"),
@@ -109,7 +110,7 @@ class _Walk:
             postings = self.ask(
                 "SELECT unit_space, account, epsilon, rho, delta, impure FROM posting WHERE charge = ?", (serial,)
             ).fetchall()
-            order = {a: i for i, a in enumerate(accounts_of(found[1], found[3], found[4], found[16]))}
+            order = {a: i for i, a in enumerate(accounts_of(*(found[at] for at in _PAYS)))}
             postings = sorted(map(list, postings), key=lambda posting: order.get(posting[1], len(order)))
             self.postings += len(postings)
         return list(found), postings
@@ -158,7 +159,11 @@ class _Walk:
         if found != self.postings:
             yield f"posting: {found} rows, and {self.postings} belong to charges"
         for (space, account), total in self.totals.items():
-            budget = known_budget(self.connection, space)
+            try:
+                budget = known_budget(self.connection, space)
+            except PolicyError as error:
+                yield f"the budget of the unit space {space!r}: {error}"
+                continue
             if budget is None:
                 yield f"the unit space {space!r} has charges and no budget"
             elif account == EVERYONE and not filter_of(budget, budget.epsilon, Total()).admits(total.cost):

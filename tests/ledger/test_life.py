@@ -1,0 +1,160 @@
+"""Retries, failures and idempotency keys: what a crash costs, and what it never gives away."""
+
+from __future__ import annotations
+
+import os
+import signal
+from fractions import Fraction
+
+import pytest
+
+from hubbub.errors import BudgetError, PolicyError, QueryError
+from hubbub.ledger import owner
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.store import Ledger
+from ledger.helpers import SPACE, charge, fork, wait
+
+BUDGETS = {SPACE: Budget(1)}
+QUESTION = {"space": SPACE, "question_key": "k", "analyst": "ada", "epsilon": Fraction(1, 10)}
+
+
+def die_at(place: str, *steps: str) -> None:
+    """A child charges a question, goes so far with it, and is killed."""
+
+    def child() -> None:
+        with Ledger.open(place, budgets=BUDGETS) as ledger:
+            charge_id = charge(ledger, "0.1")
+            for step in steps:
+                ledger.advance(charge_id, step)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert wait(fork(child)) == [-signal.SIGKILL]
+
+
+@pytest.fixture
+def ledger(place):
+    with Ledger.open(place, budgets=BUDGETS) as opened:
+        yield opened
+
+
+def test_a_crash_before_the_draw_allows_one_free_retry(ledger, place):
+    die_at(place)
+    charge_id = ledger.resume(**QUESTION)
+    assert [entry.id for entry in ledger.history()] == [charge_id]
+    assert ledger.entry(charge_id).state == "retried"
+    assert ledger.resume(**QUESTION) is None
+    ledger.advance(charge_id, "drawing")
+    ledger.store(charge_id, "answer")
+    assert ledger.remaining(SPACE) == Fraction(9, 10)
+    assert ledger.verify().sound
+
+
+def test_a_crash_during_the_retry_allows_no_second_one(ledger, place):
+    die_at(place)
+
+    def child() -> None:
+        with Ledger.open(place, budgets=BUDGETS) as other:
+            assert other.resume(**QUESTION)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert wait(fork(child)) == [-signal.SIGKILL]
+    assert ledger.resume(**QUESTION) is None
+
+
+def test_a_crash_while_drawing_allows_no_retry(ledger, place):
+    die_at(place, "drawing")
+    assert ledger.resume(**QUESTION) is None
+
+
+@pytest.mark.parametrize("change", [{"analyst": "bob"}, {"epsilon": Fraction(1, 5)}, {"question_key": "other"}])
+def test_only_the_very_question_is_retried(ledger, place, change):
+    die_at(place)
+    assert ledger.resume(**(QUESTION | change)) is None
+
+
+def test_a_question_under_way_is_not_taken_over(ledger, place):
+    charge_id = charge(ledger, "0.1")
+    assert ledger.resume(**QUESTION) is None
+
+    def child() -> None:
+        with Ledger.open(place, budgets=BUDGETS) as other:
+            assert other.resume(**QUESTION) is None
+
+    assert wait(fork(child)) == [0]
+    ledger.let_go(charge_id)
+    assert ledger.resume(**QUESTION) == charge_id
+
+
+def test_a_question_that_was_taken_over_is_not_drawn_by_its_first_owner(ledger, place, monkeypatch):
+    charge_id = charge(ledger, "0.1")
+
+    def child() -> None:
+        monkeypatch.setattr("hubbub.ledger.store.is_gone", lambda *a: True)
+        monkeypatch.setattr("hubbub.ledger.store._UNDER_WAY", set())
+        with Ledger.open(place, budgets=BUDGETS) as other:
+            assert other.resume(**QUESTION) == charge_id
+            os._exit(0)
+
+    assert wait(fork(child)) == [0]
+    with pytest.raises(PolicyError, match="another process has taken this question over"):
+        ledger.advance(charge_id, "drawing")
+
+
+def test_two_that_retry_at_once_get_one_charge(ledger, place):
+    die_at(place)
+    read, write = os.pipe()
+
+    def child() -> None:
+        with Ledger.open(place, budgets=BUDGETS) as other:
+            os.write(write, b"x" if other.resume(**QUESTION) else b"-")
+            os.close(write)
+            os.read(os.open("/dev/null", os.O_RDONLY), 1)
+
+    assert wait(*(fork(child) for _ in range(6))) == [0] * 6
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        assert sorted(pipe.read()) == sorted(b"x-----")
+
+
+def test_a_dead_process_is_known_by_its_start_and_a_far_one_by_its_silence():
+    mine = owner.this_process()
+    old, new = "2026-01-01T00:00:00.000000Z", "2026-01-01T00:59:00.000000Z"
+    assert not owner.is_gone(mine, old, new)
+    *place, pid, start = mine.split("/")
+    assert owner.is_gone("/".join([*place, pid, str(int(start) + 1)]), old, new)
+    assert not owner.is_gone("another-boot/pid:[1]/1/2", old, new)
+    assert owner.is_gone("another-boot/pid:[1]/1/2", old, "2026-01-01T01:00:01.000000Z")
+
+
+def test_after_a_few_engine_failures_an_analyst_waits_for_a_steward(ledger):
+    for _ in range(3):
+        ledger.advance(charge(ledger, "0.1"), "failed", incident="i")
+    with pytest.raises(PolicyError, match=r"3 questions of the analyst 'ada' failed.*hubbub ledger unlock ada"):
+        charge(ledger, "0.1")
+    charge(ledger, "0.1", analyst="bob")
+    ledger.unlock(SPACE, "ada", author="steward")
+    charge(ledger, "0.1")
+    assert ledger.remaining(SPACE) == Fraction(1, 2)
+
+
+def test_how_many_failures_is_a_setting(place):
+    with Ledger.open(place, budgets=BUDGETS, max_failures=1) as ledger:
+        ledger.advance(charge(ledger, "0.1"), "failed")
+        with pytest.raises(PolicyError, match="and 1 are allowed"):
+            charge(ledger, "0.1")
+
+
+def test_an_idempotency_key_is_charged_once(ledger):
+    charge_id = charge(ledger, "0.1", request="r1")
+    with pytest.raises(QueryError, match=f"used for charge {charge_id}"):
+        charge(ledger, "0.1", request="r1")
+    charge(ledger, "0.1", request="r1", analyst="bob")
+    assert ledger.requested(space=SPACE, analyst="ada", request="r1").id == charge_id
+    assert ledger.requested(space=SPACE, analyst="ada", request="r2") is None
+    assert len(ledger.history()) == 2
+
+
+def test_a_refused_request_may_be_sent_again(ledger):
+    with pytest.raises(BudgetError):
+        charge(ledger, 2, request="r1")
+    charge(ledger, 1, request="r1")
