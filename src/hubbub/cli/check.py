@@ -12,7 +12,7 @@ from hubbub.cli.formats import as_json
 from hubbub.cli.options import epsilon_option, open_session, policy_option, write
 
 if TYPE_CHECKING:
-    from hubbub.session import Check
+    from hubbub.check import Check
 
 __all__ = ["command"]
 
