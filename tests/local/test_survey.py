@@ -59,6 +59,9 @@ def test_plans_grow_as_they_should() -> None:
     small, large = local.plan(1, 16, within="0.02").n, local.plan(1, 16, within="0.01").n
     assert large / small == pytest.approx(4, rel=1e-3)
     assert local.plan("1/2", 16, within="0.02").n > small
+    # Two fair coins: (3/16 / (1/4) + 1/4) (1.96 / .02)^2.
+    assert local.sample_size(random_share="1/2", within="0.02") == 9604
+    assert local.sample_size(bias="1/4", within="0.02") == 9604
     for within in (0, 1, -1, "x"):
         with pytest.raises(ParameterError):
             local.plan(1, 16, within=within)
@@ -107,6 +110,12 @@ def test_answers_outside_the_list_are_refused_before_anything_is_written(tmp_pat
     assert privatize_file(oracle, csv_file(tmp_path), "answer", target, unknown="once") == 3000
     assert aggregate_file(oracle, target).n == 3000
     numbers = local.DirectEncoding(1, 3)
+    digits = tmp_path / "digits.csv"
+    digits.write_text("x\n0\n1\n2\n")
+    assert privatize_file(numbers, digits, "x", target) == 3
+    digits.write_text("x\n0\n3\n")
+    with pytest.raises(ParameterError):
+        privatize_file(numbers, digits, "x", target)
     assert privatize_file(numbers, csv_file(tmp_path), "answer", target, unknown="2") == 3000
 
 
@@ -134,7 +143,10 @@ def test_files_that_cannot_be_read_are_policy_errors(tmp_path: Path) -> None:
 def test_reports_of_another_survey_are_dropped(tmp_path: Path) -> None:
     oracle, other = local.DirectEncoding(1, ["a", "b"]), local.DirectEncoding(2, ["a", "b"])
     path = tmp_path / "r.jsonl"
-    path.write_text("\n".join(local.to_json(oracle, oracle.privatize(["a"] * 5))) + "\nnot json\n")
+    lines = "\n".join(local.to_json(oracle, oracle.privatize(["a"] * 5)))
+    path.write_text("x" * 3_000_000 + "\n" + lines)
+    assert (aggregate_file(oracle, path).n, aggregate_file(oracle, path).dropped) == (5, 1)
+    path.write_text(lines + "\nnot json\n")
     assert (aggregate_file(oracle, path).n, aggregate_file(oracle, path).dropped) == (5, 1)
     assert (aggregate_file(other, path).n, aggregate_file(other, path).dropped) == (0, 6)
 

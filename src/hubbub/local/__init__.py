@@ -17,7 +17,7 @@ Frequencies   `best_oracle`, `DirectEncoding`, `SymmetricUnary`, `OptimizedUnary
               `HadamardResponse`, `CountMeanSketch`, `Rappor`; `Tally`, `Estimate`, `simplex_projection`
 Numbers       `OneBitMean`, `PiecewiseMean`, `HybridMean`, `BallMean` (vectors)
 Sets          `SetValued`, `KeyValue`; `HeavyHitters` (strings nobody listed)
-Surveys       `warner`, `two_coins`, their `_share` estimates, `plan`
+Surveys       `warner`, `two_coins`, their `_share` estimates, `plan`, `sample_size`
 Over time     `Memory`, `repeated_loss`; `shuffle`, `shuffled_delta`, `shuffled_delta_lower`
 On the wire   `specification`, `from_specification`, `to_json`, `aggregate_json`, `to_arrow`, `aggregate_arrow`
 """
@@ -36,7 +36,16 @@ from hubbub.local.sets import KeyValue, KeyValueEstimate, SetValued
 from hubbub.local.shuffling import Shuffled, shuffle, shuffled_delta, shuffled_delta_lower
 from hubbub.local.sketch import CountMeanSketch
 from hubbub.local.subset import SubsetSelection
-from hubbub.local.survey import SurveyPlan, plan, plan_with, two_coins, two_coins_share, warner, warner_share
+from hubbub.local.survey import (
+    SurveyPlan,
+    plan,
+    plan_with,
+    sample_size,
+    two_coins,
+    two_coins_share,
+    warner,
+    warner_share,
+)
 from hubbub.local.unary import OptimizedUnary, SymmetricUnary
 from hubbub.local.vectors import BallMean, BallTally, VectorEstimate
 from hubbub.local.wire import (
@@ -84,6 +93,7 @@ __all__ = [
     "plan",
     "plan_with",
     "repeated_loss",
+    "sample_size",
     "shuffle",
     "shuffled_delta",
     "shuffled_delta_lower",

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.local.oracle import FrequencyOracle, Tally
@@ -29,6 +31,7 @@ from hubbub.local.wire import (
 __all__ = ["aggregate_file", "privatize_file", "read_specification", "write_specification"]
 
 _ROWS = 1 << 16
+_LONGEST = 1 << 20
 
 
 def write_specification(oracle: Wired, path: str | Path) -> None:
@@ -50,8 +53,8 @@ def read_specification(path: str | Path) -> FrequencyOracle:
     return oracle
 
 
-def _column(path: Path, column: str, labels: dict[str, Hashable]) -> Iterator[list[Hashable]]:
-    """The column's values in lists of up to 2^16; texts become the labels that print like them."""
+def _texts(path: Path, column: str) -> Iterator[list[str]]:
+    """The column's values in lists of up to 2^16."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         rows = csv.reader(file)
         header = next(rows, [])
@@ -60,34 +63,41 @@ def _column(path: Path, column: str, labels: dict[str, Hashable]) -> Iterator[li
         place = header.index(column)
         values = (row[place].strip() if place < len(row) else "" for row in rows if row)
         while some := list(islice(values, _ROWS)):
-            yield [labels.get(value, value) for value in some]
+            yield some
+
+
+def _places(oracle: FrequencyOracle) -> Callable[[str], int]:
+    """From a text to the place of the category that prints like it; -1 for others."""
+    if oracle.labels is None:
+        size = oracle.size
+
+        def number(text: str) -> int:
+            value = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
+            return value if value < size else -1
+
+        return number
+    table = {str(label): place for place, label in enumerate(oracle.labels)}
+    return lambda text: table.get(text, -1)
 
 
 def privatize_file(
-    oracle: FrequencyOracle, source: str | Path, column: str, target: str | Path, *, unknown: Hashable | None = None
+    oracle: FrequencyOracle, source: str | Path, column: str, target: str | Path, *, unknown: str | None = None
 ) -> int:
-    """Randomise one CSV column; how many reports were written.
+    """Randomise one CSV column; how many reports were written. `unknown`: the category that other answers count as.
 
-    Raises ParameterError, before the target is touched, for a value that is no category where `unknown` is not given.
+    Raises ParameterError, before the target is touched, for an answer that is no category where `unknown` is not given.
     """
-    labels: dict[str, Hashable] = {str(label): label for label in oracle.categories}
-    if unknown is not None:
-        unknown = labels.get(str(unknown), unknown)
-    if oracle.labels is None:
-        # Texts of other numbers must stay out of range, and empty answers are no number.
-        other: Hashable = -1
-    else:
-        other = object()
-    path = Path(source)
+    path, place = Path(source), _places(oracle)
+    other = -1 if unknown is None else place(unknown)
     try:
-        known = set(labels.values())
-        if unknown is None and any(v not in known for part in _column(path, column, labels) for v in part):
+        if other < 0 and any(place(text) < 0 for some in _texts(path, column) for text in some):
             raise ParameterError(
                 "some answer is none of the categories. Say which category such answers count as: --unknown CATEGORY."
             )
-        parts = ([v if v in known else other for v in part] for part in _column(path, column, labels))
-        reports = (oracle.privatize(part, unknown=unknown) for part in parts)
-        return _write(oracle, reports, Path(target))
+        found = (np.array([place(text) for text in some], np.int64) for some in _texts(path, column))
+        return _write(oracle, (oracle.privatize_places(np.where(p < 0, other, p)) for p in found), Path(target))
+    except csv.Error:
+        raise PolicyError("the CSV file cannot be read: it holds a field that is too long, or a zero byte.") from None
     except OSError as error:
         raise PolicyError(f"a file cannot be read or written: {error.strerror or 'unknown reason'}.") from None
 
@@ -97,7 +107,7 @@ def _write(oracle: FrequencyOracle, reports: Iterator[Any], target: Path) -> int
     if target.suffix == ".arrow":
         import pyarrow as pa
 
-        schema = to_arrow(oracle, oracle.privatize([])).schema
+        schema = to_arrow(oracle, oracle.privatize_places(np.empty(0, np.int64))).schema
         with pa.OSFile(str(target), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             for some in reports:
                 writer.write_table(to_arrow(oracle, some))
@@ -108,6 +118,15 @@ def _write(oracle: FrequencyOracle, reports: Iterator[Any], target: Path) -> int
             file.writelines(line + "\n" for line in to_json(oracle, some))
             n += len(some)
     return n
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Lines, each cut at 2^20 bytes (which makes it malformed), so that no line fills the memory."""
+    while line := file.readline(_LONGEST):
+        yield line
+        rest = line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(_LONGEST)
 
 
 def aggregate_file(oracle: FrequencyOracle, path: str | Path) -> Tally:
@@ -127,7 +146,7 @@ def aggregate_file(oracle: FrequencyOracle, path: str | Path) -> Tally:
                 tally: Tally = aggregate_arrow(oracle, batches)
                 return tally
         with source.open("rb") as file:
-            found: Tally = aggregate_json(oracle, file)
+            found: Tally = aggregate_json(oracle, _lines(file))
             return found
     except (OSError, ValueError):
         # pyarrow's errors of damaged files are ValueErrors; ours of a wrong survey is not.

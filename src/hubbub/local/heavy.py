@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class HeavyHitters:
     alphabet: str
     length: int
 
+    name: ClassVar[str] = "heavy_hitters"
+
     def __init__(self, epsilon: Number, alphabet: str, *, length: int) -> None:
         if not isinstance(alphabet, str) or len(set(alphabet)) != len(alphabet) or _END in alphabet:
             raise ParameterError("the alphabet is a text of different characters, without the character of code 0.")
@@ -87,6 +89,26 @@ class HeavyHitters:
     def buckets(self) -> int:
         """Buckets of the local hashing."""
         return best_buckets(self.epsilon)
+
+    @property
+    def lie(self) -> Fraction:
+        """The chance of naming another bucket."""
+        return 1 - rates(self.buckets, self.epsilon)[0]
+
+    @property
+    def report_type(self) -> np.dtype[Any]:
+        """A report: the level, then one of local hashing."""
+        return _REPORT
+
+    @property
+    def arguments(self) -> dict[str, object]:
+        """What the constructor was given, as plain values."""
+        return {"epsilon": str(self.epsilon), "alphabet": self.alphabet, "length": self.length}
+
+    @property
+    def parameters(self) -> dict[str, object]:
+        """The derived numbers a client needs."""
+        return {"ends": list(self.ends), "buckets": self.buckets, "lie": str(self.lie)}
 
     @property
     def loss(self) -> Event:
@@ -109,8 +131,7 @@ class HeavyHitters:
         inputs = inputs.reshape(len(self.ends), -1)
         out = np.empty(places.size, _REPORT)
         out["level"] = level
-        lie = 1 - rates(self.buckets, self.epsilon)[0]
-        out["hashed"] = hashed_reports(inputs[level, places], self.buckets, lie, bits)
+        out["hashed"] = hashed_reports(inputs[level, places], self.buckets, self.lie, bits)
         return out
 
     def aggregate(self, reports: Any) -> HeavyTally:

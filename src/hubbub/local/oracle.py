@@ -30,6 +30,7 @@ from hubbub.noise import Bits
 
 __all__ = [
     "MAX_CATEGORIES",
+    "MAX_EPSILON",
     "FrequencyOracle",
     "Tally",
     "chunks",
@@ -40,16 +41,19 @@ __all__ = [
 ]
 
 MAX_CATEGORIES = 1 << 24
+MAX_EPSILON = 500
 CHUNK = 1 << 16
 
 Categories = int | Sequence[Hashable]
 
 
 def epsilon_above_zero(value: Number, name: str = "epsilon") -> Fraction:
-    """A budget amount above zero, as written."""
+    """A budget amount above zero, as written, and at most 500, so that e^epsilon is a float."""
     epsilon = amount(value, name)
     if epsilon == 0:
         raise ParameterError(f"{name} = 0 was asked, and such reports say nothing. Give a {name} above 0.")
+    if epsilon > MAX_EPSILON:
+        raise ParameterError(f"{name} above {MAX_EPSILON} was asked, which hides nothing. Give a smaller {name}.")
     return epsilon
 
 
@@ -235,6 +239,12 @@ class FrequencyOracle(ABC):
         reports = self._client(places, bits)
         return reports[0] if alone else reports
 
+    def privatize_places(self, places: Integers, *, bits: Bits | None = None) -> Array:
+        """Reports for places 0 .. k-1 among the categories, shape (n,), labels or not."""
+        if places.size and not 0 <= places.min() <= places.max() < self.size:
+            raise ParameterError(f"some place is outside 0 .. {self.size - 1}.")
+        return self._client(places, bits)
+
     def empty(self) -> Tally:
         """A tally of no reports."""
         return Tally(self, 0, np.zeros(self.size, np.int64), 0)
@@ -272,7 +282,8 @@ def _place(table: dict[Hashable, int], value: Any) -> int:
 
 
 def _places_of_integers(values: Array, size: int) -> tuple[Array, Flags]:
-    if values.dtype.kind in "iu":
+    if values.dtype.kind in "biu":
+        values = values.astype(np.int8) if values.dtype.kind == "b" else values
         good = (values >= 0) & (values < size)
         return values, good
     if values.dtype.kind == "f":

@@ -29,7 +29,7 @@ from hubbub.local.oracle import FrequencyOracle
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise import Bits
 
-__all__ = ["SurveyPlan", "plan", "plan_with", "two_coins", "two_coins_share", "warner", "warner_share"]
+__all__ = ["SurveyPlan", "plan", "plan_with", "sample_size", "two_coins", "two_coins_share", "warner", "warner_share"]
 
 
 def _response(bias: Number) -> RandomizedResponse:
@@ -71,6 +71,25 @@ def two_coins_share(yes: int, n: int, *, random_share: Number = "1/2") -> Estima
     return warner_share(yes, n, bias=_bias_of_share(random_share))
 
 
+def sample_size(
+    *, within: Number, level: float = 0.95, bias: Number | None = None, random_share: Number | None = None
+) -> int:
+    """How many people a Warner (`bias`) or two-coin (`random_share`) survey needs for the population's share of Yes.
+
+    >>> sample_size(random_share="1/2", within="0.02")
+    9604
+    """
+    response = RandomizedResponse(bias=bias, random_share=random_share)
+    return math.ceil((response.variance(1, 0.5) + 0.25) * (normal_quantile(level) / _within(within)) ** 2)
+
+
+def _within(within: Number) -> float:
+    reach = float(amount(within, "within"))
+    if not 0 < reach < 1:
+        raise ParameterError(f"within = {within} was asked; it is an error of a share: give 0 < within < 1.")
+    return reach
+
+
 @dataclass(frozen=True)
 class SurveyPlan:
     """How many people to ask for every share to be within `within` with probability `level` (of each, not of all).
@@ -97,9 +116,7 @@ def plan(epsilon: Number, categories: Any = 2, *, within: Number, level: float =
 
 def plan_with(oracle: FrequencyOracle, *, within: Number, level: float = 0.95) -> SurveyPlan:
     """The same for a given oracle."""
-    reach = float(amount(within, "within"))
-    if not 0 < reach < 1:
-        raise ParameterError(f"within = {within} was asked; it is an error of a share: give 0 < within < 1.")
+    reach = _within(within)
     square = (normal_quantile(level) / reach) ** 2
     base = oracle.variance_factor
     slope = oracle.variance(1, 1.0) - base

@@ -84,8 +84,8 @@ class BallMean:
 
     @property
     def clamp(self) -> float:
-        """c, in units of the radius."""
-        return min(1.0, math.sqrt(2 * math.log(200 * self.padded) / self.padded))
+        """c, in units of the radius: a multiple of 2^-20, so that it is the same float everywhere."""
+        return min(1.0, math.ceil(math.sqrt(2 * math.log(200 * self.padded) / self.padded) * GRID) / GRID)
 
     @property
     def lie(self) -> Fraction:

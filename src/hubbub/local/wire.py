@@ -27,6 +27,7 @@ from hubbub.local.direct import DirectEncoding
 from hubbub.local.draws import Array
 from hubbub.local.hadamard import HadamardResponse
 from hubbub.local.hashing import LocalHashing
+from hubbub.local.heavy import HeavyHitters
 from hubbub.local.means import HybridMean, OneBitMean, PiecewiseMean
 from hubbub.local.rappor import Rappor
 from hubbub.local.sketch import CountMeanSketch
@@ -67,6 +68,7 @@ _KINDS: dict[str, Any] = {
         PiecewiseMean,
         HybridMean,
         BallMean,
+        HeavyHitters,
     )
 }
 _CHUNK = 1 << 16
@@ -136,7 +138,9 @@ def from_specification(specified: Any) -> Any:
         raise ParameterError(f"the specification names no known oracle; known are {', '.join(_KINDS)}.")
     try:
         oracle = kind(**{name: _number(name, value) for name, value in arguments.items()})
-    except TypeError:
+    except ParameterError:
+        raise
+    except (TypeError, ValueError, ZeroDivisionError):
         raise ParameterError(f"the specification's arguments do not fit {kind.__name__}.") from None
     if canonical(specification(oracle)) != canonical(specified):
         raise ParameterError("the specification's derived numbers are not those of its arguments; make it anew.")
@@ -175,7 +179,9 @@ def _report(line: str | bytes, name: str, width: int) -> bytes | None:
         return None
     try:
         found = json.loads(line)
-        if not isinstance(found, dict) or found.get("v") != VERSION or found.get("k") != name:
+        if not isinstance(found, dict) or found.get("k") != name:
+            return None
+        if type(found.get("v")) is not int or found["v"] != VERSION:  # True and 1.0 are other spellings
             return None
         text = found.get("r")
         if not isinstance(text, str) or len(text) != -(-width * 4 // 3):
