@@ -56,7 +56,7 @@ _HOME = {
     "public": "hubbub.tables.declare",
     "table": "hubbub.tables.declare",
 }
-_ROOMS = ("accounting", "mechanisms", "noise")
+_ROOMS = ("accounting", "games", "learning", "local", "mechanisms", "noise", "queries")
 
 __all__ = ["__version__", *_HOME, *_ROOMS]
 
