@@ -6,8 +6,10 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from hubbub.mechanisms import (
     ExponentialMechanism,
@@ -26,6 +28,7 @@ from hubbub.mechanisms import (
     StaircaseMechanism,
     weighted_choice,
 )
+from hubbub.mechanisms.weighted import envelope
 from mechanisms.goodness import chi_square_fits
 from seeded import SeededBits
 
@@ -65,6 +68,26 @@ def test_weighted_choice_decides_the_band_exactly(monkeypatch: pytest.MonkeyPatc
     logs = -steps / 2 - math.log(np.exp(-steps / 2).sum())
     draws = weighted_choice(steps, Fraction(1, 2), size=20_000, bits=SeededBits("band")).tolist()
     assert chi_square_fits(draws, range(4), lambda i: float(logs[i]))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2**53), st.integers(0, 10**6)), min_size=1, max_size=6),
+    st.fractions(min_value=Fraction(1, 10**6), max_value=Fraction(10)),
+)
+def test_the_envelope_holds_every_weight(pairs: list[tuple[int, int]], rate: Fraction) -> None:
+    """Against 60-digit arithmetic: sure <= 2^k c exp(-r s) < upper, and the sum stays inside int64."""
+    counts, steps = (np.array(column, dtype=np.int64) for column in zip(*pairs, strict=True))
+    counts[0] += counts[0] == 0
+    steps -= steps[counts > 0].min()
+    steps = np.maximum(steps, 0)
+    upper, sure, shift = envelope(steps, rate, counts)
+    assert sum(int(u) for u in upper) < 2**62
+    with mpmath.workdps(60):
+        for count, step, most, least in zip(*(a.tolist() for a in (counts, steps, upper, sure)), strict=True):
+            exponent = mpmath.mpf(rate.numerator * step) / rate.denominator
+            weight = mpmath.ldexp(count * mpmath.exp(-exponent), shift)
+            assert least <= weight < most or count == most == 0
 
 
 def test_weighted_choice_with_enormous_exponents_never_takes_the_hopeless() -> None:

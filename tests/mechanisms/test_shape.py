@@ -157,6 +157,7 @@ def test_an_empty_table_gives_a_uniform_quantile_and_costs_the_same() -> None:
     mechanism = QuantileMechanism(shares=["1/2"], lower=0, upper=3, epsilon=1)
     assert [round(math.exp(mechanism.log_prob([v], [])), 12) for v in range(4)] == [0.25] * 4
     assert mechanism.release([], bits=SeededBits(1))[0] in range(4)
+    assert mechanism.log_prob([4], []) == -math.inf
     assert RandomizedResponse(epsilon=1).release(np.zeros(0, bool), bits=SeededBits(1)).shape == (0,)
     assert OptimalGroupSelection(epsilon=1, delta="1e-6").release(np.zeros(0, int)).shape == (0,)
 
@@ -323,7 +324,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: QuantileMechanism(shares=[0.5], lower=None, upper=0, epsilon=1), "declare the range"),  # type: ignore[arg-type]
     (lambda: QuantileMechanism(shares=[0.5], lower=0, upper="1/2", epsilon=1), "grid"),
     (lambda: QuantileMechanism(shares=[0.5], lower=0, upper=9, epsilon=1).release([0.5]), "grid="),
-    (lambda: QuantileMechanism(shares=[0.5], lower=0, upper=9, epsilon=1).log_prob([1, 2], [3]), "asks 1 shares"),
+    (lambda: QuantileMechanism(shares=[0.5], lower=0, upper=9, epsilon=1).log_prob([1, 2], [3]), "cells=1"),
     (lambda: OptimalGroupSelection(epsilon=1, delta=0), "declare the groups"),
     (lambda: OptimalGroupSelection(epsilon="1e-6", delta="1e-9").probability(1), "100000 units"),
     (lambda: GroupThreshold(delta="1e-6"), "nothing"),

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, whole_number
+from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, whole_number
 from hubbub.mechanisms.weighted import log_weights, weighted_choice
 from hubbub.noise import Bits, Grid, uniform_below
 
@@ -122,9 +122,7 @@ class QuantileMechanism:
 
     def log_prob(self, output: Any, data: Any) -> float:
         """ln P(release(data) = output): the answers fix the parts, so the rounds multiply."""
-        found = [int(v) for v in np.atleast_1d(self._clamped(output))]
-        if len(found) != len(self.shares):
-            raise ParameterError(f"output has {len(found)} values; the mechanism asks {len(self.shares)} shares.")
+        found = list(integers(output, self.grid, len(self.shares)))
         rows = self._sorted(data)
         total = 0.0
         for index, share, first, last, low, high in self._plan(found):

@@ -89,29 +89,36 @@ def weighted_choice(
     Returns an int, or int64 of shape (size,). Raises InternalError where all weights are zero.
     """
     weights = np.ones(len(steps), np.int64) if counts is None else np.asarray(counts)
-    exponents = _exponents(steps, rate)
-    masses = np.asarray(weights, dtype=np.float64) * np.exp(-np.minimum(exponents, _FAR))
-    top = float(masses.max(initial=0.0))
-    if not 0 < top < math.inf:
-        raise InternalError("no candidate has a weight that floats can hold next to the others")
-    shift = _TOTAL_BITS - math.ceil(math.log2(len(masses))) - math.frexp(top)[1]
-    scaled = np.ldexp(masses, shift)
-    upper = np.where(weights > 0, np.floor(scaled * (1 + _BAND)).astype(np.int64) + 1, 0)
+    upper, sure, shift = envelope(steps, rate, weights)
     ends = np.cumsum(upper)
-    sure = np.floor(scaled * (1 - _BAND)).astype(np.int64)
     out: Integers = np.empty(1 if size is None else size, np.int64)
     todo = np.arange(out.size)
     while todo.size:
         drawn = uniform_below(int(ends[-1]), todo.size, bits=bits)
         index = np.searchsorted(ends, drawn, "right")
         offset = drawn - (ends[index] - upper[index])
-        taken = (offset < sure[index]) & (exponents[index] < _FAR)
+        taken = offset < sure[index]
         for k in np.flatnonzero(~taken):
             i = int(index[k])
             taken[k] = _below(int(offset[k]), int(weights[i]), rate * int(steps[i]), shift, bits)
         out[todo[taken]] = index[taken]
         todo = todo[~taken]
     return int(out[0]) if size is None else out
+
+
+def envelope(steps: Any, rate: Fraction, counts: Any) -> tuple[Integers, Integers, int]:
+    """Integers upper > w >= sure, and k, for the weights w = 2^k counts exp(-rate steps); upper = 0 where counts = 0.
+
+    k is such that sum upper stays below 2^62. Exponents beyond 8000 have w < 1, and upper = 1.
+    """
+    masses = np.asarray(counts, dtype=np.float64) * np.exp(-np.minimum(_exponents(steps, rate), _FAR))
+    top = float(masses.max(initial=0.0))
+    if not 0 < top < math.inf:
+        raise InternalError("no candidate has a weight that floats can hold next to the others")
+    shift = _TOTAL_BITS - math.ceil(math.log2(len(masses))) - math.frexp(top)[1]
+    scaled = np.ldexp(masses, shift)
+    upper = np.where(counts > 0, np.floor(scaled * (1 + _BAND)).astype(np.int64) + 1, 0)
+    return upper, np.floor(scaled * (1 - _BAND)).astype(np.int64), shift
 
 
 def _exponents(steps: Any, rate: Fraction) -> Floats:
