@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hubbub.cli.console import show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
-from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, write
+from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, show, write
 from hubbub.ledger.budget import decimal_text
+
+if TYPE_CHECKING:
+    from hubbub.ledger.store import Ledger
 
 __all__ = ["command"]
 
 _COLUMNS = ("unit space", "epsilon", "spent", "left", "charges")
 _RIGHT = (False, True, True, True, True)
+_ACCOUNTS = ("unit space", "account", "limit", "until", "spent", "left")
 
 
 @click.command("budget")
 @policy_option
 @ledger_option
 @format_option()
-def command(policy: Path | None, ledger: Path | None, form: str | None) -> None:
+@click.option("--accounts", is_flag=True, help="Every analyst and table with a limit or a charge, and open blocks.")
+def command(policy: Path | None, ledger: str | None, form: str | None, accounts: bool) -> None:
     """What has been spent, and what is left."""
     with open_ledger(policy, ledger) as book:
+        if accounts:
+            show(_ACCOUNTS, _accounts(book), form, right=(False, False, True, False, True, True))
+            return
         rows = [
-            (space, *map(decimal_text, (book.ceiling(space), book.spent(space), book.remaining(space))),
+            (space, decimal_text(book.ceiling(space)), _spent(book, space), decimal_text(book.remaining(space)),
              str(len(book.history(space))))
             for space in book.spaces()
         ]  # fmt: skip
@@ -39,3 +48,33 @@ def command(policy: Path | None, ledger: Path | None, form: str | None) -> None:
             write(as_markdown(_COLUMNS, rows, right=_RIGHT), None)
         case _:
             show_table(_COLUMNS, rows, right=_RIGHT)
+
+
+def _spent(book: Ledger, space: str, account: str = "everyone") -> str:
+    """What was spent, as an epsilon: exact under a pure budget, rounded up under one with delta."""
+    from hubbub.ledger.course import loss
+
+    budget, total = book.budget(space), book.total(space, account)
+    return decimal_text(total.epsilon) if budget.pure else f"{loss(budget, total):.6g}"
+
+
+def _accounts(book: Ledger) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for space in book.spaces():
+        said = {allowance.account: allowance for allowance in book.allowances(space)}
+        charged = {account for account in book.accounts(space) if not account.startswith("block:")}
+        for account in sorted(charged | said.keys()):
+            kind, _, name = account.partition(":")
+            limit = said.get(account)
+            amount = "" if limit is None else "revoked" if limit.epsilon is None else decimal_text(limit.epsilon)
+            ends = "" if limit is None or limit.expires is None else limit.expires[:10]
+            left = ""
+            if kind in ("analyst", "table") and name != "*":
+                narrowed = {"analyst": name} if kind == "analyst" else {"dataset": name}
+                left = decimal_text(book.remaining(space, **narrowed))
+            elif account == "everyone":
+                left = decimal_text(book.remaining(space))
+            spent = "" if account in ("ceiling", "analyst:*") else _spent(book, space, account)
+            rows.append((space, account, amount, ends, spent, left))
+    held = [(b.space, f"block:{b.id}", decimal_text(b.epsilon), "", "", "") for b in book.open_blocks()]
+    return [*rows, *held]

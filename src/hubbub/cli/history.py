@@ -22,7 +22,7 @@ _RIGHT = (False, False, False, True, False, False)
 @policy_option
 @ledger_option
 @format_option()
-def command(policy: Path | None, ledger: Path | None, form: str | None) -> None:
+def command(policy: Path | None, ledger: str | None, form: str | None) -> None:
     """Every charge: who asked what, and what it cost."""
     with open_ledger(policy, ledger) as book:
         entries = book.history()

@@ -22,11 +22,18 @@ __all__ = ["COMMANDS", "commands", "main", "run"]
 COMMANDS: Final = {
     "demo": ("hubbub.cli.demo", "A first private answer, on real data."),
     "init": ("hubbub.cli.init", "Write a commented hubbub.toml for a file of yours."),
-    "ledger": ("hubbub.cli.ledger", "Create the ledger that the policy file names."),
+    "policy": ("hubbub.cli.policy", "Check a policy file, compare two versions, write its JSON Schema."),
+    "ledger": ("hubbub.cli.ledger", "Create, verify, back up and mend the ledger."),
     "check": ("hubbub.cli.check", "What a question would cost and how exact it would be; reads no rows."),
     "query": ("hubbub.cli.query", "Ask a question, privately."),
     "budget": ("hubbub.cli.budget", "What has been spent, and what is left."),
     "history": ("hubbub.cli.history", "Every charge: who asked what, and what it cost."),
+    "receipt": ("hubbub.cli.receipt", "What one charge asked, ran and cost; and whether it still stands."),
+    "report": ("hubbub.cli.report", "Who asked what since when, what it cost, what is left, what was refused."),
+    "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
+    "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
+    "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
+    "doctor": ("hubbub.cli.doctor", "What is installed, and whether policy, ledger and engines are well."),
 }
 """Command -> where it lives, and its line in the overview. No module is loaded to show it."""
 

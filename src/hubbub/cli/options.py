@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,11 +18,17 @@ __all__ = [
     "chosen_format",
     "epsilon_option",
     "format_option",
+    "key_option",
     "ledger_option",
+    "manage_ledger",
+    "me",
+    "one_space",
     "open_ledger",
     "open_session",
     "output_option",
     "policy_option",
+    "show",
+    "space_option",
     "write",
 ]
 
@@ -36,10 +42,16 @@ policy_option = click.option(
 )
 ledger_option = click.option(
     "--ledger",
-    type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The ledger file; default: the one the policy file names.",
+    help="The ledger file, or its postgresql:// address; default: the one the policy file names.",
 )
+key_option = click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The key of the ledger's chain, where it has one; default: the one the policy file names.",
+)
+space_option = click.option("--unit-space", metavar="NAME", help="Whose budget; needed where the ledger holds several.")
 epsilon_option = click.option(
     "--epsilon",
     required=True,
@@ -73,12 +85,66 @@ def open_session(policy: Path | None) -> Session:
     return Session.from_policy(policy)
 
 
-def open_ledger(policy: Path | None, ledger: Path | None) -> Ledger:
+def open_ledger(policy: Path | None, ledger: str | None, key_file: Path | None = None) -> Ledger:
     """The ledger, for reading: the one named, or that of the policy file."""
-    from hubbub.ledger.policy import find_policy, load_policy
     from hubbub.ledger.store import Ledger
 
-    return Ledger.inspect(ledger or load_policy(policy or find_policy()).ledger)
+    place, key = _place(policy, ledger, key_file)
+    return Ledger.inspect(place, key=key)
+
+
+def manage_ledger(policy: Path | None, ledger: str | None, key_file: Path | None = None) -> Ledger:
+    """The ledger, for a steward's entries."""
+    from hubbub.ledger.store import Ledger
+
+    place, key = _place(policy, ledger, key_file)
+    return Ledger.manage(place, key=key)
+
+
+def _place(policy: Path | None, ledger: str | None, key_file: Path | None) -> tuple[str | Path, bytes | None]:
+    from hubbub.ledger.policy import find_policy, load_policy, read_key
+
+    if ledger is not None:
+        return ledger, None if key_file is None else read_key(key_file)
+    found = load_policy(policy or find_policy())
+    return found.ledger, found.key() if key_file is None else read_key(key_file)
+
+
+def one_space(book: Ledger, named: str | None) -> str:
+    """The unit space that was named, or the only one there is."""
+    spaces = book.spaces()
+    if named is None and len(spaces) == 1:
+        return spaces[0]
+    if named not in spaces:
+        raise click.UsageError(f"--unit-space: name one of {', '.join(spaces) or '(none: the ledger is empty)'}.")
+    return named
+
+
+def me() -> str:
+    """Who acts, for the record: the operating system's user."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"
+
+
+def show(columns: Sequence[str], rows: Sequence[Sequence[str]], form: str | None, *, right: Sequence[bool]) -> None:
+    """Rows of text in the format that was named: a table, JSON, CSV or Markdown."""
+    from hubbub.cli.console import show_table
+    from hubbub.cli.formats import as_csv, as_json, as_markdown
+
+    keys = [name.replace(" ", "_") for name in columns]
+    match chosen_format(form):
+        case "json":
+            write(as_json([dict(zip(keys, row, strict=True)) for row in rows]), None)
+        case "csv":
+            write(as_csv(keys, rows), None)
+        case "md":
+            write(as_markdown(columns, rows, right=right), None)
+        case _:
+            show_table(columns, rows, right=right)
 
 
 def write(text: str, output: Path | None) -> None:

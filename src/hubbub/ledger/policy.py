@@ -23,7 +23,16 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.lines import Lines
 
-__all__ = ["POLICY_NAME", "Policy", "PublicPolicy", "TablePolicy", "find_policy", "load_policy", "read_key"]
+__all__ = [
+    "POLICY_NAME",
+    "Policy",
+    "PublicPolicy",
+    "TablePolicy",
+    "find_policy",
+    "load_policy",
+    "read_key",
+    "read_policy",
+]
 
 POLICY_NAME: Final = "hubbub.toml"
 KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
@@ -83,6 +92,11 @@ class Policy:
     per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
+    def sources(self) -> list[tuple[str, Path]]:
+        """Every table's name and source."""
+        private = [(table.name, table.source) for table in self.tables.values()]
+        return [*private, *((table.name, table.source) for table in self.public.values())]
+
     def key(self) -> bytes | None:
         """The key of the ledger's chain, where one is declared.
 
@@ -135,6 +149,15 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise PolicyError(f"cannot read the policy file {file}: {reason}.") from error
+    return read_policy(text, file)
+
+
+def read_policy(text: str, file: Path) -> Policy:
+    """Read and check the text of a policy, as if it stood in `file`.
+
+    Raises:
+        PolicyError: as `load_policy`.
+    """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

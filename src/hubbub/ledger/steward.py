@@ -279,6 +279,22 @@ class Stewardship(Handle):
                 public = {k: v for k, v in zip(columns, row, strict=True) if k not in ("secret", "fingerprint")}
                 yield json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, "hash": digest})
 
+    def accounts(self, space: str) -> list[str]:
+        """The accounts of `space` that anything was charged to, sorted."""
+        with self._reading() as connection:
+            found = connection.execute(
+                "SELECT DISTINCT account FROM posting WHERE unit_space = ? ORDER BY account", (space,)
+            ).fetchall()
+        return [account for (account,) in found]
+
+    def integrity(self) -> str:
+        """'ok', or what is wrong with the store below the rows.
+
+        Raises:
+            PolicyError: it cannot be read at all.
+        """
+        return self._database.integrity()
+
     def backup(self, target: Path) -> None:
         """Write one whole state of the ledger to a new file.
 

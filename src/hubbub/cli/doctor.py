@@ -1,0 +1,86 @@
+"""`hubbub doctor`: what is installed, and whether policy, ledger and engines are well."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from hubbub import __version__
+from hubbub.cli.console import printable
+from hubbub.cli.options import open_ledger, policy_option
+from hubbub.errors import HubbubError
+
+__all__ = ["command"]
+
+_NEEDED = ("numpy", "scipy", "cryptography", "duckdb", "pyarrow", "sqlglot", "click", "rich")
+_EXTRA = {"psycopg": "postgres", "matplotlib": "plot", "statsmodels": "demo"}
+
+
+@click.command("doctor")
+@policy_option
+def command(policy: Path | None) -> int:
+    """What is installed, and whether policy, ledger and engines are well. Exit code 3 where something is not."""
+    ill = 0
+    for well, line in (*_installed(), _engine(), *_house(policy)):
+        ill += well is False
+        click.echo(printable(f"{'ok  ' if well else 'FAIL' if well is False else '-   '} {line}"))
+    return 3 if ill else 0
+
+
+def _installed() -> Iterator[tuple[bool | None, str]]:
+    yield True, f"hubbub {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    for name in _NEEDED:
+        try:
+            yield True, f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            yield False, f"{name} is not installed: pip install hubbub"
+    for name, extra in _EXTRA.items():
+        try:
+            yield True, f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            yield None, f"{name} is not installed; if you need it: pip install 'hubbub[{extra}]'"
+
+
+def _engine() -> tuple[bool, str]:
+    import duckdb
+
+    try:
+        found = duckdb.connect().execute("SELECT 41 + 1").fetchone()
+    except duckdb.Error as error:
+        return False, f"DuckDB does not answer: {type(error).__name__}"
+    return found == (42,), "DuckDB answers"
+
+
+def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
+    from hubbub.ledger.policy import find_policy, load_policy
+
+    try:
+        found = load_policy(policy or find_policy())
+    except HubbubError as error:
+        yield None if policy is None and "no hubbub.toml" in str(error) else False, str(error)
+        return
+    yield True, f"the policy {found.path} is well formed"
+    for name, source in found.sources():
+        there = source.exists()
+        yield there, f"the source of {name!r}, {source}, is {'there' if there else 'missing'}"
+    try:
+        with open_ledger(found.path, None) as book:
+            damage, verification = book.integrity(), book.verify()
+            yield damage == "ok", f"the ledger {book.where} is {'whole' if damage == 'ok' else damage}"
+            problems = "; ".join(verification.problems)
+            yield verification.sound, problems or f"its chain of {verification.rows} rows is sound"
+            for block in book.open_blocks():
+                yield (
+                    None,
+                    (
+                        f"block {block.id} of {block.analyst} holds budget since {block.time[:19]}; if its program is "
+                        f"gone: hubbub ledger close {block.id}"
+                    ),
+                )
+    except HubbubError as error:
+        yield False, str(error)

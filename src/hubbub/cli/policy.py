@@ -1,0 +1,84 @@
+"""`hubbub policy`: check a policy file, say what changed between two, write its JSON Schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hubbub.cli.console import note, printable
+from hubbub.cli.formats import as_json
+from hubbub.cli.options import ledger_option, open_ledger, output_option, policy_option, write
+from hubbub.errors import PolicyError
+
+if TYPE_CHECKING:
+    from hubbub.ledger.policy import Policy
+
+__all__ = ["command"]
+
+
+@click.group("policy")
+def command() -> None:
+    """Check a policy file, compare two versions, write its JSON Schema."""
+
+
+@command.command("check")
+@policy_option
+def check(policy: Path | None) -> None:
+    """Read the policy file and its sources' schemas, and see whether the ledger agrees. Reads no rows."""
+    from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.session import Session
+
+    found = load_policy(policy or find_policy())
+    if not isinstance(found.ledger, Path) or found.ledger.exists():
+        Session.from_policy(found.path).close()
+        note(f"{found.path} is sound, and its ledger agrees.")
+        return
+    for name, source in found.sources():
+        if not source.exists():
+            raise PolicyError(f"{found.path}: the source of {name!r} is missing: {source}.")
+    note(f"{found.path} is sound. Its ledger is not there yet: hubbub ledger create")
+
+
+@command.command("diff")
+@click.argument("old")
+@click.argument("new", required=False)
+@policy_option
+@ledger_option
+def diff(old: str, new: str | None, policy: Path | None, ledger: str | None) -> None:
+    """What changed from OLD to NEW (default: the policy file of this folder), in words.
+
+    Each is a file, or the beginning of the hash of a policy that the ledger remembers (`hubbub receipt` shows it).
+    """
+    from hubbub.ledger.difference import differences
+    from hubbub.ledger.policy import find_policy, load_policy
+
+    present = load_policy(policy or find_policy()) if new is None or policy is not None else None
+    before = _version(old, policy, ledger)
+    after = _version(new, policy, ledger) if new is not None else present
+    assert after is not None
+    found = differences(before, after)
+    for line in found:
+        click.echo(printable(line))
+    if not found:
+        note("Nothing changed but comments and order.")
+
+
+def _version(named: str, policy: Path | None, ledger: str | None) -> Policy:
+    from hubbub.ledger.policy import find_policy, load_policy, read_policy
+
+    if Path(named).is_file():
+        return load_policy(named)
+    with open_ledger(policy, ledger) as book:
+        text = book.policy_text(named)
+    return read_policy(text, (policy or find_policy()).absolute())
+
+
+@command.command("schema")
+@output_option
+def schema(output: Path | None) -> None:
+    """The JSON Schema of hubbub.toml, for editors."""
+    from hubbub.ledger.policy_schema import policy_schema
+
+    write(as_json(policy_schema()), output)

@@ -1,0 +1,85 @@
+"""`hubbub report`: the steward's overview of a span of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hubbub.cli.console import note, printable, show_table
+from hubbub.cli.formats import as_csv
+from hubbub.cli.options import ledger_option, open_ledger, policy_option, write
+from hubbub.ledger.budget import decimal_text
+
+if TYPE_CHECKING:
+    from hubbub.ledger.store import Ledger
+
+__all__ = ["command"]
+
+_COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "question")
+
+
+@click.command("report")
+@click.option("--since", metavar="DATE", help="From when on, such as 2026-10-01; default: the beginning.")
+@click.option("--format", "form", type=click.Choice(["text", "csv"]), default="text", show_default=True)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw the budget's course as well, into a .png, .svg or .pdf file; needs the extra hubbub[plot].",
+)
+@policy_option
+@ledger_option
+def command(since: str | None, form: str, plot: Path | None, policy: Path | None, ledger: str | None) -> None:
+    """Who asked what, what it cost, what was refused; what is left; and how the budget was spent over time."""
+    with open_ledger(policy, ledger) as book:
+        rows = _rows(book, since)
+        if form == "csv":
+            write(as_csv([name.replace(" ", "_") for name in _COLUMNS], rows), None)
+        else:
+            _text(book, rows)
+        if plot is not None:
+            _draw(book, plot)
+            note(f"Drew {plot}.")
+
+
+def _rows(book: Ledger, since: str | None) -> list[tuple[str, ...]]:
+    from hubbub.ledger.steward import moment_of
+
+    start = None if since is None else moment_of(since)
+    asked = [
+        (e.time, e.space, e.analyst, e.dataset, decimal_text(e.epsilon),
+         e.state if e.kind == "question" else f"{e.kind}, {e.state}", e.sql)
+        for e in book.history(since=start)
+    ]  # fmt: skip
+    refused = [
+        (r.time, r.space, r.analyst, r.dataset, r.asked, f"refused: {r.account} had {r.left} left", r.sql)
+        for r in book.refusals(since=start)
+    ]
+    return sorted([*asked, *refused])
+
+
+def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
+    from hubbub.ledger.course import courses, text
+
+    if rows:
+        brief = [(row[0][:19].replace("T", " "), *row[1:6], " ".join(row[6].split())) for row in rows]
+        show_table(_COLUMNS, brief, right=(False, False, False, False, True, False, False))
+    else:
+        note("Nothing was asked in this time.")
+    for space in book.spaces():
+        left = decimal_text(book.remaining(space))
+        click.echo(printable(f"\n{space}: {book.budget(space)!r}, {left} left; spent over time:"))
+        click.echo(printable(text(courses(book, space))))
+
+
+def _draw(book: Ledger, path: Path) -> None:
+    from hubbub.ledger.course import courses, draw
+    from hubbub.plots import axes, save
+
+    ax = axes()
+    for space in book.spaces():
+        draw(courses(book, space), ax)
+    ax.set_title("Budget spent")
+    save(ax, str(path))
