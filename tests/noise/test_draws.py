@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -253,6 +254,19 @@ def test_scales_without_a_law_are_errors(name: str, size: int | None, scale: Any
 def test_one_bad_cell_is_an_error(name: str, scales: Any) -> None:
     with pytest.raises(ParameterError):
         getattr(noise, name)(scales)
+
+
+@pytest.mark.parametrize("scale", ["sNaN", "NaN", "Infinity", "1e400", "1e999999999", "1e-999999999"])
+def test_decimals_without_a_scale_are_errors_at_once(scale: str) -> None:
+    with pytest.raises(ParameterError):
+        noise.laplace(Decimal(scale))
+    assert isinstance(noise.laplace(Decimal("0.1")), int)
+
+
+def test_rows_of_different_lengths_are_an_error() -> None:
+    for function in (noise.laplace, noise.gaussian, noise.bernoulli, noise.uniform_below):
+        with pytest.raises(ParameterError, match="length"):
+            function([[1], [1, 1]])
 
 
 @pytest.mark.parametrize("size", [-1, (2, -1), 2.5, "3", True])

@@ -115,3 +115,30 @@ def test_integers_are_taken_exactly_or_not_at_all() -> None:
         Grid(0).to_integers(np.array([2**53 + 1]))
     with pytest.raises(ParameterError):
         Grid(0).sensitivity(-1)
+
+
+INTS = [0, 1, -1, 2, 3, -3, 7, -8, 2**52 + 1, 2**53 - 1, 2**53 + 1, -(2**53) - 1, 2**62 + 3, 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("exponent", [-1000, -60, -3, 0, 1, 2, 10, 53, 62, 63, 64, 65, 200])
+@pytest.mark.parametrize("unsigned", [False, True])
+def test_private_ints_of_any_size_are_clamped_and_never_raise(exponent: int, unsigned: bool) -> None:
+    """Against exact rationals: half up, then clamped. An error for one unit's value would betray it."""
+    grid = Grid(exponent)
+    values = [2**64 - 1, 2**63 + 5, *(v for v in INTS if v >= 0)] if unsigned else INTS
+    array = np.array(values, np.uint64 if unsigned else np.int64)
+    for low, high in ((-(2**53), 2**53), (-5, 3), (1, 7), (-9, -2)):
+        found = grid.to_integers(array, low * grid.step, high * grid.step)
+        exact = [min(max(grid.nearest(v), low), high) for v in values]
+        assert found.dtype == np.int64
+        assert found.tolist() == exact
+    assert grid.to_integers(np.array([], array.dtype), 0, grid.step).shape == (0,)
+    assert grid.to_integers(np.array([-128, 127], np.int8), 0, grid.step).shape == (2,)
+
+
+def test_a_callers_error_state_lets_no_private_value_raise() -> None:
+    """numpy raises for underflow if told to; one tiny value in a column would then be an answer."""
+    values = np.array([5e-324, 1e308, -1e308, np.nan, np.inf, 1.0])
+    with np.errstate(all="raise"):
+        assert Grid(60).to_integers(values, 0, 2**70).tolist() == [0, 1024, 0, 512, 1024, 0]
+        assert Grid(-100).to_integers(values, 0, Fraction(1, 2**60)).tolist()[0] == 0

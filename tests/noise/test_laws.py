@@ -228,3 +228,11 @@ def test_the_midpoint_series_has_the_coefficients_of_its_function() -> None:
     for j, coefficient in enumerate(_MIDPOINT, 1):
         bernoulli = Fraction(*map(int, mpmath.bernfrac(2 * j)))
         assert coefficient == float((Fraction(2, 4**j) - 1) * bernoulli / factorial(2 * j))
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian, Geometric])
+def test_a_callers_error_state_stops_no_law(law: type[DiscreteLaplace]) -> None:
+    with np.errstate(all="raise"):
+        for scale in (1e-9, 1, 1000):
+            for name in ("pmf", "tail", "cdf", "log_pmf"):
+                assert np.all(~np.isnan(getattr(law(scale), name)([0, 5, 10**6, 10**18])))

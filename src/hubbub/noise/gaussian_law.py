@@ -30,7 +30,7 @@ import numpy as np
 
 from hubbub.noise import draw
 from hubbub.noise.bits import Bits
-from hubbub.noise.laws import confidence, plain, probability, quantile, smallest, whole
+from hubbub.noise.laws import confidence, plain, probability, quantile, quiet, smallest, whole
 from hubbub.noise.parameters import Floats, Integers, Number, approximation, positive
 
 __all__ = ["DiscreteGaussian"]
@@ -89,22 +89,25 @@ class DiscreteGaussian:
         """E X^2; close to sigma^2 for sigma > 1, far below it for sigma < 1/2."""
         return _moments(approximation(self.sigma2))[1]
 
+    @quiet
     def log_pmf(self, x: Any) -> Any:
         """ln P(X = x), elementwise."""
         s = approximation(self.sigma2)
-        with np.errstate(over="ignore"):
-            return plain(-(whole(x) ** 2) / (2 * s) - _moments(s)[0])
+        return plain(-(whole(x) ** 2) / (2 * s) - _moments(s)[0])
 
+    @quiet
     def pmf(self, x: Any) -> Any:
         """P(X = x), elementwise."""
         return plain(np.exp(self.log_pmf(x)))
 
+    @quiet
     def tail(self, x: Any) -> Any:
         """P(X > x), elementwise."""
         points = whole(x)
         upper = _upper(approximation(self.sigma2), np.where(points >= 0, points, -points - 1))
         return plain(np.where(points >= 0, upper, 1 - upper))
 
+    @quiet
     def cdf(self, x: Any) -> Any:
         """P(X <= x), elementwise."""
         return self.tail(-whole(x) - 1)

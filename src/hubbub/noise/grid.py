@@ -66,21 +66,34 @@ class Grid:
         Without bounds, for public values only: raises ParameterError for NaN, infinities and what int64
         cannot hold.
         """
-        with np.errstate(over="ignore"):
-            scaled = self._scaled(values)
-        if lower is None or upper is None:
+        array = _numbers(values)
+        # A caller's np.seterr must not turn a private value that overflows or underflows into an exception.
+        with np.errstate(all="ignore"):
+            if lower is not None and upper is not None:
+                return self._clamped(array, lower, upper)
             if lower is not None or upper is not None:
                 raise ParameterError("give both bounds or neither")
+            if array.dtype.kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
+                raise ParameterError("ints beyond 2^53 are not exact as floats; give them in steps already, or bounds")
+            scaled = np.asarray(np.ldexp(array.astype(np.float64), -self.exponent))
             if not bool(np.all(np.abs(scaled) < 2.0**62)):
                 raise ParameterError(
                     "some value is not finite or beyond int64 on this grid; give bounds or a coarser grid"
                 )
             return _half_up(scaled)
+
+    def _clamped(self, array: Any, lower: Number, upper: Number) -> Integers:
         low, high = self.nearest(lower), self.nearest(upper)
         if low > high or max(abs(low), abs(high)) > 2**53:
             raise ParameterError(
                 f"bounds {lower!r}, {upper!r} are {low} and {high} steps; give them in order, within 2^53"
             )
+        if array.dtype.kind in "iu":
+            if self.exponent > 0:
+                return _clip(_shifted(array, self.exponent), low, high)
+            # Steps are at least as many as units here, so that no bound lies beyond 2^53 units.
+            array = _clip(array, -(2**53), 2**53)
+        scaled = np.ldexp(array.astype(np.float64), -self.exponent)
         middle = (low + high) // 2
         return _half_up(np.clip(np.where(np.isnan(scaled), float(middle), scaled), float(low), float(high)))
 
@@ -111,14 +124,33 @@ class Grid:
         if steps < 0 or coordinates < 1:
             raise ParameterError(f"sensitivity {steps} steps over {coordinates} coordinates; give >= 0 and >= 1")
 
-    def _scaled(self, values: Any) -> Floats:
-        array = np.asarray(values)
-        if array.dtype.kind in "iu":
-            if array.size and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
-                raise ParameterError("ints beyond 2^53 are not exact as floats; give them in steps already")
-        elif array.dtype.kind != "f" or array.dtype.itemsize > 8:
-            raise ParameterError(f"values of {array.dtype} have no place on a grid; give ints or floats")
-        return np.asarray(np.ldexp(array.astype(np.float64), -self.exponent))
+
+def _numbers(values: Any) -> Any:
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise ParameterError(f"values of {array.dtype} have no place on a grid; give ints or floats")
+    return array
+
+
+def _clip(array: Any, low: int, high: int) -> Integers:
+    """Ints of any type within low .. high, both within 2^53, as int64."""
+    wide = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
+    if array.dtype.kind == "u":
+        wide = np.minimum(wide, np.uint64(2**53)).astype(np.int64)
+    return np.asarray(np.clip(wide, low, high))
+
+
+def _shifted(array: Any, digits: int) -> Any:
+    """floor(v / 2^digits + 1/2) of ints for digits > 0, without a sum that could overflow."""
+    wide = array.astype(np.uint64 if array.dtype.kind == "u" else np.int64)
+    if digits > 64:
+        return np.zeros_like(wide)  # |v| < 2^64 is less than half a step
+    one = wide.dtype.type(1)
+    half = (wide >> wide.dtype.type(min(digits - 1, 63))) & one
+    if digits == 64 and wide.dtype.kind == "i":
+        return np.zeros_like(wide)  # v >= -2^63 is half a step below 0 at most
+    whole = wide >> wide.dtype.type(digits) if digits < 64 else np.zeros_like(wide)
+    return whole + half
 
 
 def _half_up(scaled: Floats) -> Integers:

@@ -22,7 +22,7 @@ import numpy as np
 
 from hubbub.noise import draw
 from hubbub.noise.bits import Bits
-from hubbub.noise.laws import confidence, plain, probability, quantile, smallest, whole
+from hubbub.noise.laws import confidence, plain, probability, quantile, quiet, smallest, whole
 from hubbub.noise.parameters import Integers, Number, approximation, positive
 
 __all__ = ["DiscreteLaplace", "Geometric"]
@@ -67,17 +67,20 @@ class DiscreteLaplace:
         y = 1 / self._b
         return 2 * math.exp(-y) / math.expm1(-y) ** 2
 
+    @quiet
     def log_pmf(self, x: Any) -> Any:
         """ln P(X = x), elementwise."""
         b = self._b
         top = _log_gap(b) - math.log1p(math.exp(-1 / b))
         return plain(top - np.abs(whole(x)) / b)
 
+    @quiet
     def pmf(self, x: Any) -> Any:
         """P(X = x), elementwise."""
         b = self._b
         return plain(math.tanh(1 / (2 * b)) * np.exp(-np.abs(whole(x)) / b))
 
+    @quiet
     def tail(self, x: Any) -> Any:
         """P(X > x), elementwise."""
         b = self._b
@@ -85,6 +88,7 @@ class DiscreteLaplace:
         smaller = np.exp(-np.where(points >= 0, points + 1, -points) / b) / (1 + math.exp(-1 / b))
         return plain(np.where(points >= 0, smaller, 1 - smaller))
 
+    @quiet
     def cdf(self, x: Any) -> Any:
         """P(X <= x), elementwise."""
         return self.tail(-whole(x) - 1)
@@ -149,22 +153,26 @@ class Geometric:
         y = 1 / self._b
         return math.exp(-y) / math.expm1(-y) ** 2
 
+    @quiet
     def log_pmf(self, x: Any) -> Any:
         """ln P(K = x), elementwise; minus infinity below 0."""
         points = whole(x)
         b = self._b
         return plain(np.where(points >= 0, _log_gap(b) - np.abs(points) / b, -np.inf))
 
+    @quiet
     def pmf(self, x: Any) -> Any:
         """P(K = x), elementwise."""
         points = whole(x)
         b = self._b
         return plain(np.where(points >= 0, -math.expm1(-1 / b) * np.exp(-np.abs(points) / b), 0.0))
 
+    @quiet
     def tail(self, x: Any) -> Any:
         """P(K > x), elementwise."""
         return plain(np.exp(-np.maximum(whole(x) + 1, 0) / self._b))
 
+    @quiet
     def cdf(self, x: Any) -> Any:
         """P(K <= x), elementwise."""
         return plain(-np.expm1(-np.maximum(whole(x) + 1, 0) / self._b))

@@ -11,6 +11,9 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.noise.parameters import Floats, exact
 
+quiet = np.errstate(all="ignore")
+"""For what underflows by right, whatever the caller's np.seterr says; decorates a function."""
+
 
 def whole(x: Any) -> Floats:
     """Points of the integer lattice as floats. Raises ParameterError for points between.

@@ -32,6 +32,9 @@ MAX_SCALE = 2**53
 
 _GREATEST = 2**500
 
+# A Decimal of a few characters may stand for a ratio that fills the memory.
+_MOST_DIGITS = 10_000
+
 # Every law below this has all its float mass at 0; clipping the *approximation* keeps reciprocals finite.
 _LEAST_APPROXIMATION = 2.0**-250
 
@@ -55,8 +58,10 @@ def exact(value: Any, name: str) -> Fraction:
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, float | np.floating | Decimal):
         # Not float(value): a long double or a Decimal holds more digits than a float does.
-        if not math.isfinite(value):
+        if not (value.is_finite() if isinstance(value, Decimal) else np.isfinite(value)):
             raise ParameterError(f"{name} is {value!r}; it must be finite")
+        if isinstance(value, Decimal) and value and abs(value.adjusted()) > _MOST_DIGITS:
+            raise ParameterError(f"{name} is {value!r}; give a number between 1e-{_MOST_DIGITS} and 1e{_MOST_DIGITS}")
         return Fraction(*value.as_integer_ratio())
     raise ParameterError(f"{name} is {value!r}, a {type(value).__name__}; give an int, a float or a Fraction")
 
@@ -170,4 +175,7 @@ def cell_shape(values: Any, size: Size) -> tuple[int, ...]:
 
 def is_array(value: Any) -> bool:
     """Whether a parameter is given per cell."""
-    return isinstance(value, np.ndarray | list | tuple) and np.ndim(value) > 0
+    try:
+        return isinstance(value, np.ndarray | list | tuple) and np.ndim(value) > 0
+    except ValueError as error:
+        raise ParameterError(f"{value!r} is no array: its rows differ in length") from error

@@ -56,8 +56,9 @@ def in_parts(work: Callable[[int, int], None], n: int, part: int, *, threads: bo
         finally:
             done.release()
 
-    ends = _started(help_out, helpers)
+    ends: list[LockType] = []
     try:
+        _start(help_out, helpers, ends)
         run()
     finally:
         todo.clear()
@@ -69,18 +70,16 @@ def in_parts(work: Callable[[int, int], None], n: int, part: int, *, threads: bo
             work(start, min(start + part, n))
 
 
-def _started(help_out: Callable[[LockType], None], helpers: int) -> list[LockType]:
-    """Up to `helpers` new threads, each by the lock that it releases at its end."""
-    ends: list[LockType] = []
+def _start(help_out: Callable[[LockType], None], helpers: int, ends: list[LockType]) -> None:
+    """Start up to `helpers` threads, each known in `ends` by the lock that it releases when it ends."""
     for _ in range(helpers):
         done = allocate_lock()
         done.acquire()
         try:
             start_new_thread(help_out, (done,))
         except RuntimeError:  # the system's limit, or the interpreter is ending: fewer will do
-            break
+            return
         ends.append(done)
-    return ends
 
 
 def _awaited(ends: list[LockType], generation: int) -> bool:
