@@ -114,3 +114,19 @@ def test_long_vectors_are_shrunk_to_the_ball() -> None:
     assert (oracle.steps([[np.nan] * 4]) == middle).all()
     with pytest.raises(ParameterError, match="numbers each"):
         oracle.privatize(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("step", [0, 1, 1000, GRID - 1, GRID])
+def test_misses_of_the_window_fall_on_every_other_report_once(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The client with its draws replaced: all misses, and every uniform below 2^20 in turn.
+    oracle = local.PiecewiseMean(3)
+    monkeypatch.setattr("hubbub.local.means.coins", lambda chance, n, bits: np.ones(n, bool))
+    monkeypatch.setattr("hubbub.local.means.uniform", lambda below, n, bits: np.arange(n) % below)
+    reports = oracle._client(np.full(GRID, step), None)
+    others = np.r_[0:step, step + oracle.window : oracle.report_count]
+    assert np.array_equal(np.sort(reports), others)
+    # And all hits.
+    monkeypatch.setattr("hubbub.local.means.coins", lambda chance, n, bits: np.zeros(n, bool))
+    reports = oracle._client(np.full(oracle.window, step), None)
+    assert np.array_equal(reports, np.arange(step, step + oracle.window))
+    assert all(oracle.chance(int(r), step) == (1 - oracle.miss) / oracle.window for r in (reports[0], reports[-1]))

@@ -165,8 +165,6 @@ def test_clients_draw_from_the_law_they_state(which: int) -> None:
 
 def test_the_bytes_drawn_do_not_depend_on_the_answer() -> None:
     for oracle in small_oracles(1, 5):
-        if isinstance(oracle, local.SubsetSelection):
-            continue  # which half draws one member more is a public coin, drawn first
         drawn = set()
         for value in range(5):
             bits = SeededBits("same")

@@ -37,15 +37,11 @@ def test_larger_sets_than_the_padding_count_for_less() -> None:
 
 def test_undeclared_items_are_refused_without_naming_them() -> None:
     survey = local.SetValued(1, ["a", "b"], padding=1)
-    for call in (lambda: survey.privatize([["zzz"]]), lambda: local.KeyValue(1, ["a"], padding=1)):
-        try:
-            call()
-        except ParameterError as error:
-            assert "zzz" not in str(error)
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError) as of_set:
         survey.privatize([["zzz"]])
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError) as of_key:
         local.KeyValue(1, ["a", "b"], padding=1).privatize([{"zzz": 1.0}])
+    assert "zzz" not in str(of_set.value) + str(of_key.value)
     assert survey.privatize([]).shape[0] == 0
     with pytest.raises(ParameterError):
         local.SetValued(1, 4, padding=0)
