@@ -115,8 +115,9 @@ def test_a_memory_repeats_itself_and_survives_its_state() -> None:
     again = local.Memory(oracle, json.loads(json.dumps(memory.state())))
     assert [int(again.report(v)) for v in (3, 7)] == first[:2]
     assert again.loss == PureDP(2)
-    with pytest.raises(ParameterError):
-        local.Memory(oracle, {"99": "AA=="})
+    for state in ({"99": "AA=="}, {"x": "AA=="}, {"1": "AAAA"}, {"1": "*"}):
+        with pytest.raises(ParameterError):
+            local.Memory(oracle, state)
 
 
 def test_a_memory_of_rappor_keeps_the_permanent_response_only() -> None:

@@ -56,7 +56,7 @@ class Memory:
         self.oracle = oracle
         self._kept: dict[int, Array] = {}
         for place, text in (state or {}).items():
-            self._kept[int(place)] = self._restored(place, text)
+            self._kept[_number(place)] = self._restored(_number(place), text)
 
     def report(self, value: Hashable, *, bits: Bits | None = None) -> Any:
         """The report for this value: the one drawn before, if there is one."""
@@ -85,8 +85,15 @@ class Memory:
             return self.oracle.permanent([value], bits=bits)
         return self.oracle.privatize([value], bits=bits)
 
-    def _restored(self, place: str, text: str) -> Array:
-        data = np.frombuffer(base64.b64decode(text), np.uint8)
-        if not 0 <= int(place) < self.oracle.size or data.size != self.oracle.report_bytes:
+    def _restored(self, place: int, text: str) -> Array:
+        try:
+            data = np.frombuffer(base64.b64decode(text, validate=True), np.uint8)
+        except ValueError:
+            data = np.empty(0, np.uint8)
+        if not 0 <= place < self.oracle.size or data.size != self.oracle.report_bytes:
             raise ParameterError("the memory's state is not one of this oracle; restore what `state` returned.")
         return from_bytes(self.oracle, data[None, :])
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() else -1
