@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -65,7 +66,10 @@ def terminal(*arguments: str, cwd: Path, answer: str = "", prompt: str = "", **e
         os.execv(PROGRAM[0], [*PROGRAM, *arguments])
     screen, deadline, typed = b"", time.monotonic() + 60, not answer
     while time.monotonic() < deadline:
-        if master in select.select([master], [], [], 1.0)[0]:
+        heard = master in select.select([master], [], [], 1.0)[0]
+        if not heard and typed and answer == "\x03":
+            os.write(master, b"\x03")  # the first may fall between Python's last look at signals and its read
+        if heard:
             try:
                 part = os.read(master, 65536)
             except OSError:  # Linux's way to say that the other end is closed
@@ -76,6 +80,8 @@ def terminal(*arguments: str, cwd: Path, answer: str = "", prompt: str = "", **e
         if not typed and prompt.encode() in screen:
             os.write(master, answer.encode())
             typed = True
+    else:
+        os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(master)
     return code, screen.decode().replace("\r\n", "\n")
