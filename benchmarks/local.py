@@ -157,7 +157,7 @@ def central_against_local(picture: str | None) -> None:
     oracle = local.best_oracle(EPSILON, 2)
     central, found = [], []
     for n in people:
-        repeats = max(5, min(200, 20_000_000 // n))
+        repeats = max(20, min(200, 20_000_000 // n))
         values = (np.arange(n) < 0.3 * n).astype(np.int64)
         errors = [oracle.estimate(oracle.privatize(values)).shares[1] - 0.3 for _ in range(repeats)]
         found.append(float(np.sqrt(np.mean(np.square(errors)))))
