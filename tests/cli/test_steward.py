@@ -1,0 +1,152 @@
+"""The steward's commands: grants, receipts, reports, the ledger's verbs, policies, and the doctor."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import pytest
+
+from cli.helpers import COUNT, WARDS
+
+
+@pytest.fixture
+def asked(cli):
+    """A ledger with one answer at a quarter; the charge's id."""
+    assert cli("query", COUNT, "--epsilon", "0.25", "--yes")[0] == 0
+    return json.loads(cli("history", "--format", "json")[1])[0]["id"]
+
+
+def test_a_grant_and_its_end_show_in_the_budget(cli, asked):
+    code, out, err = cli("grant", "ada", "--epsilon", "0.5", "--until", "2090-12-31", "--reason", "flu")
+    assert (code, out) == (0, "")
+    assert err == "analyst:ada may spend epsilon 0.5 in all, until 2090-12-31 (person_id).\n"
+    rows = list(csv.DictReader(io.StringIO(cli("budget", "--accounts", "--format", "csv")[1])))
+    found = {row["account"]: (row["limit"], row["until"], row["spent"], row["left"]) for row in rows}
+    assert found["analyst:ada"] == ("0.5", "2090-12-31", "0", "0.5")
+    assert found["everyone"] == ("", "", "0.25", "0.75")
+    assert found["table:people"] == ("", "", "0.25", "0.75")
+    assert cli("revoke", "ada")[2] == "analyst:ada may spend nothing more (person_id).\n"
+    assert ",analyst:ada,revoked,," in cli("budget", "--accounts", "--format", "csv")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["grant", "ada", "--epsilon", "2"], 3, "above the ceiling"),
+        (["grant", "ada", "--epsilon", "0.5", "--until", "soon"], 2, "'soon' is no date"),
+        (["grant", "ada", "--epsilon", "0.5", "--unit-space", "x"], 2, "name one of person_id"),
+        (["receipt", "ffffffff"], 3, "no charge with the id 'ffffffff'"),
+        (["ledger", "close", "x"], 3, "no charge 'x'"),
+        (["ledger", "raise", "--epsilon", "0.5", "--reason", "r", "--yes"], 3, "not above it"),
+        (["policy", "diff", "ffff"], 3, "no policy with the hash"),
+    ],
+)
+def test_what_a_steward_cannot_do_is_said(cli, asked, arguments, code, message):
+    found, out, err = cli(*arguments)
+    assert (found, out) == (code, "")
+    assert message in err
+
+
+def test_a_receipt_is_verified_now_and_later(cli, asked, people):
+    code, out, err = cli("receipt", asked[:8], "--verify")
+    assert code == 0
+    assert "The chain is sound" in err
+    assert json.loads(out)["sql"] == COUNT
+    shutil.copy(people / "budget.db", people / "old.db")
+    cli("query", WARDS, "--epsilon", "0.25", "--yes")
+    cli("receipt", asked, "-o", "receipt.json")
+    assert cli("ledger", "verify", "--receipt", "receipt.json")[0] == 0
+    code, _, err = cli("ledger", "verify", "--receipt", "receipt.json", "--ledger", "old.db")
+    assert code == 3
+    assert "an earlier state of the ledger was put back" in err
+
+
+def test_the_receipt_of_an_answer_can_be_verified_too(cli, people):
+    (people / "answer.json").write_text(cli("query", COUNT, "--epsilon", "0.25", "--yes", "--format", "json")[1])
+    assert cli("ledger", "verify", "--receipt", "answer.json")[0] == 0
+    (people / "broken.json").write_text("{")
+    assert cli("ledger", "verify", "--receipt", "broken.json")[0] == 3
+
+
+def test_a_report_says_who_asked_what_and_what_was_refused(cli, asked, people):
+    cli("query", WARDS, "--epsilon", "5", "--yes")
+    rows = list(csv.DictReader(io.StringIO(cli("report", "--format", "csv")[1])))
+    assert [(row["epsilon"], row["outcome"], row["question"]) for row in rows] == [
+        ("0.25", "shown", COUNT),
+        ("5", "refused: everyone had 0.75 left", WARDS),
+    ]
+    assert "0.25 of 1" in cli("report")[1]
+    assert cli("report", "--since", "2090-01-01", "--format", "csv")[1].count("\n") == 1
+    pytest.importorskip("matplotlib", reason="drawing needs the extra hubbub[plot]")
+    assert cli("report", "--plot", "course.svg")[0] == 0
+    assert "<svg" in (people / "course.svg").read_text()
+
+
+def test_the_ledger_is_exported_backed_up_migrated_refreshed_and_raised(cli, asked, people):
+    lines = [json.loads(line) for line in cli("ledger", "export")[1].splitlines()]
+    assert lines[0]["kind"] == "ledger"
+    assert cli("ledger", "export", "-o", "all.jsonl")[0] == 0
+    assert len((people / "all.jsonl").read_text().splitlines()) == len(lines)
+    assert cli("ledger", "export", "-o", "all.jsonl")[0] == 3
+    assert cli("ledger", "backup", "copy.db")[0] == 0
+    assert cli("ledger", "verify", "--ledger", "copy.db")[0] == 0
+    assert "up to date" in cli("ledger", "migrate")[2]
+    assert "data version" in cli("ledger", "refresh", "people")[2]
+    assert cli("query", COUNT, "--epsilon", "0.25")[0] == 2  # new rows: charged again, and nobody agreed
+    assert cli("ledger", "unlock", "ada")[2] == "ada may ask again.\n"
+    assert "is Budget(epsilon=2) from now on" in cli("ledger", "raise", "--epsilon", "2", "--reason", "r", "--yes")[2]
+    assert cli("check", COUNT, "--epsilon", "1")[0] == 3  # the policy still says 1
+    (people / "hubbub.toml").write_text((people / "hubbub.toml").read_text().replace("epsilon = 1", "epsilon = 2"))
+    assert "left: 1.75" in cli("check", COUNT, "--epsilon", "1")[1]
+
+
+def test_a_changed_policy_is_told_in_words(cli, asked, people):
+    policy = people / "hubbub.toml"
+    shutil.copy(policy, people / "old.toml")
+    assert cli("policy", "diff", "old.toml") == (0, "", "Nothing changed but comments and order.\n")
+    text = policy.read_text().replace("max_rows = 1", 'max_rows = 2\nneighbours = "replace"')
+    policy.write_text(text.replace("[0, 120]", "[0, 100]").replace("epsilon = 1", "epsilon = 1\nper_analyst = 0.5"))
+    lines = cli("policy", "diff", "old.toml")[1].splitlines()
+    assert lines == [
+        "The limit of each analyst changes from none to epsilon 0.5.",
+        "people: neighbours are replace, not add_remove: that somebody is in the table at all is no longer hidden.",
+        "people: max_rows changes from 1 to 2: with how many rows a person counts in one group at most.",
+        "people.age: between 0 and 120 before, between 0 and 100 now. Questions on it are asked anew.",
+    ]
+    digest = json.loads(cli("receipt", asked)[1])["policy"]
+    assert cli("policy", "diff", digest[:12])[1].splitlines() == lines
+    policy.write_text(policy.read_text().replace('neighbours = "replace"', ""))
+    assert cli("policy", "check")[0] == 3  # the new limit is not recorded yet
+    assert cli("ledger", "create")[0] == 0
+    assert cli("policy", "check")[0] == 0
+
+
+def test_a_policy_is_checked_before_its_ledger_is_there(people, capsys):
+    from hubbub.cli.main import run
+
+    assert run(["policy", "check"]) == 0
+    assert "not there yet: hubbub ledger create" in capsys.readouterr().err
+    (people / "people.csv").unlink()
+    assert run(["policy", "check"]) == 3
+    assert "source of 'people' is missing" in capsys.readouterr().err
+
+
+def test_the_doctor_finds_what_is_wrong(cli, asked, people):
+    code, out, _ = cli("doctor")
+    assert code == 0, out
+    assert "DuckDB answers" in out
+    assert "rows is sound" in out
+    (people / "people.csv").unlink()
+    code, out, _ = cli("doctor")
+    assert code == 3
+    assert "FAIL the source of 'people'" in out
+
+
+def test_explain_puts_an_epsilon_into_words(cli):
+    code, out, _ = cli("explain", "--epsilon", "0.5", "--prior", "0.1")
+    assert code == 0
+    assert out.startswith("epsilon = 0.5: ")
+    assert cli("explain", "--epsilon", "-1")[0] == 2
