@@ -201,7 +201,7 @@ class Ledger(Stewardship):
                 return largest_question(filter_of(budget, budget.epsilon, total_of(connection, space, EVERYONE)))
             return min(
                 largest_question(found)
-                for _, found, _ in _filters(connection, space, budget, accounts, None, _moment(connection))
+                for _, found, _, _ in _filters(connection, space, budget, accounts, None, _moment(connection))
             )
 
     def admits(self, cost: Cost, *, space: str, dataset: str, analyst: str, block: str | None = None) -> bool:
@@ -210,7 +210,8 @@ class Ledger(Stewardship):
             budget = self._budget(connection, space)
             accounts = accounts_of("question", dataset, analyst, block)
             return all(
-                f.admits(cost) for _, f, _ in _filters(connection, space, budget, accounts, block, _moment(connection))
+                f.admits(cost)
+                for _, f, _, _ in _filters(connection, space, budget, accounts, block, _moment(connection))
             )
 
     def charge(
@@ -361,7 +362,9 @@ class Ledger(Stewardship):
         accounts = accounts_of(row.kind, row.dataset, row.analyst, row.block)
         spend = Total.of(row.cost)
         totals = []
-        for account, found, allowance in _filters(connection, row.space, budget, accounts, row.block, writer.time):
+        for account, found, allowance, paid in _filters(
+            connection, row.space, budget, accounts, row.block, writer.time
+        ):
             if not found.admits(row.cost):
                 left = largest_question(found)
                 writer.append(
@@ -369,7 +372,7 @@ class Ledger(Stewardship):
                     decimal_text(left),
                 )  # fmt: skip
                 return _overrun(row, account, left, budget, allowance, writer.time)
-            totals.append((account, total_of(connection, row.space, account) + spend))
+            totals.append((account, paid + spend))
         row.append(writer, charge_id, spend, totals)
         return None
 
@@ -377,7 +380,8 @@ class Ledger(Stewardship):
         if row.kind == "reading":
             return
         failures = connection.execute(
-            "SELECT count(*) FROM step JOIN charge ON charge.serial = step.charge WHERE step.state = 'failed' "
+            # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
+            "SELECT count(*) FROM step CROSS JOIN charge WHERE step.state = 'failed' AND charge.serial = step.charge "
             "AND charge.unit_space = ? AND charge.analyst = ? AND step.serial > "
             "(SELECT coalesce(max(serial), 0) FROM clearance WHERE unit_space = ? AND analyst = ?)",
             (row.space, row.analyst, row.space, row.analyst),
@@ -544,15 +548,15 @@ def _rho_cost(budget: Budget, epsilon: Fraction) -> Cost:
 
 def _filters(
     connection: Connection, space: str, budget: Budget, accounts: Iterable[str], block: str | None, moment: str
-) -> list[tuple[str, PureFilter | ZCDPFilter, Allowance | None]]:
-    """For each account: its filter as it stands, and the allowance that bounds it, if one does."""
+) -> list[tuple[str, PureFilter | ZCDPFilter, Allowance | None, Total]]:
+    """For each account: its filter as it stands, the allowance that bounds it, if one does, and what it has paid."""
     accounts = list(accounts)
     said = latest_allowances(connection, space, [*accounts, EACH_ANALYST])
-    found: list[tuple[str, PureFilter | ZCDPFilter, Allowance | None]] = []
+    found: list[tuple[str, PureFilter | ZCDPFilter, Allowance | None, Total]] = []
     for account in accounts:
         spent = total_of(connection, space, account)
         if block is not None and account == block_account(block):
-            found.append((account, _block_filter(connection, budget, block, spent), None))
+            found.append((account, _block_filter(connection, budget, block, spent), None, spent))
             continue
         allowance = said.get(account)
         if allowance is None and account.startswith("analyst:"):
@@ -560,7 +564,7 @@ def _filters(
         limit = budget.epsilon
         if allowance is not None:
             limit = Fraction(0) if allowance.over(moment) else min(limit, allowance.epsilon or Fraction(0))
-        found.append((account, filter_of(budget, limit, spent), allowance))
+        found.append((account, filter_of(budget, limit, spent), allowance, spent))
     return found
 
 
