@@ -12,6 +12,7 @@ goes.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,10 +24,11 @@ from numpy.typing import NDArray
 from hubbub.accounting import events as ev, ranges
 from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.convolution import Convolved, Part, convolve, saddle
-from hubbub.accounting.decompose import Flat, directions, flatten
+from hubbub.accounting.decompose import Flat, directions, extreme, flatten
 from hubbub.accounting.exact import cost
 from hubbub.accounting.lattice import MOST_POINTS, Measure, cells, lower, too_wide, upper
 from hubbub.accounting.normal import epsilon_of_mu, log_delta_of_mu
+from hubbub.accounting.outcomes import Outcomes, crossing, outcomes
 from hubbub.accounting.pairs import UNIT, Pair
 from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.accounting.zcdp import delta_of_rho, epsilon_of_rho
@@ -37,6 +39,9 @@ __all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "lattice_step
 Array = NDArray[np.float64]
 _COARSE = 1500
 _ROUNDS = 8
+_MOST_FIXED = 400
+# The smallest delta that floats are asked about.
+LEAST = Fraction(1, 10**290)
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,12 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
     """
     if delta == 0:
         return pure_bounds(event)
-    found = [_epsilon_of(flat, delta, width) for flat in flatten(event)]
-    low, high = max(f[0] for f in found), max(f[1] for f in found)
-    high = min(high, known_epsilon(event, delta))
+    cap = known_epsilon(event, delta)
+    if delta < LEAST:
+        # Floats end here; epsilon only falls with delta.
+        return min(cap, epsilon_bounds(event, LEAST, width)[0]), cap
+    found = [_epsilon_of(flat, delta, width, cap) for flat in flatten(event)]
+    low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
     return min(low, high), high
 
 
@@ -72,12 +80,17 @@ def upper_epsilon(event: ev.Event, delta: Fraction, step: float | None = None) -
     if delta == 0:
         return min(known_epsilon(event, delta), pure_bounds(event)[1])
     # A caller that names the step wants the lattice's own bound: the rational routes cost more than it does.
-    known = known_epsilon(event, delta) if step is None else math.inf
+    known = known_epsilon(event, delta) if step is None or delta < LEAST else math.inf
+    if delta < LEAST:
+        return known
     worst = 0.0
     for flat in flatten(event):
-        plan = None if flat.gaussian_only or flat.ranges or flat.rho else _Plan(flat, Goal(delta=delta))
-        if plan is None:
-            worst = max(worst, _epsilon_of(flat, delta, None)[1])
+        if flat.gaussian_only or flat.ranges or flat.rho or far(flat):
+            worst = max(worst, _epsilon_of(flat, delta, None, known)[1])
+            continue
+        plan = _Plan(flat, Goal(delta=delta))
+        if (few := plan.few()) is not None:
+            worst = max(worst, *(crossing(o.above, float_down(delta), plan.top(), up=True) for o in few))
             continue
         try:
             tops = [top for _, top in plan.composed(step or plan.first_step(), only_above=True)]
@@ -93,9 +106,9 @@ def lattice_step(event: ev.Event, delta: Fraction) -> float | None:
     """
     steps = []
     for flat in flatten(event):
-        if not (flat.gaussian_only or flat.ranges or flat.rho):
+        if not (flat.gaussian_only or flat.ranges or flat.rho or far(flat)):
             plan = _Plan(flat, Goal(delta=delta))
-            steps.append(plan.first_step() if plan.native is None else Fraction(0))
+            steps.append(plan.first_step() if plan.native is None and plan.few() is None else Fraction(0))
     return min(float(s) for s in steps) if steps and all(isinstance(s, float) for s in steps) else None
 
 
@@ -104,9 +117,11 @@ def delta_bounds(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[f
     """(lower, upper) on the smallest delta at epsilon, within `relative` of each other where that can be
     had.
     """
+    cap = _known_delta(event, epsilon)
+    if cap == 0.0:
+        return 0.0, 0.0
     found = [_delta_of(flat, epsilon, relative) for flat in flatten(event)]
-    low, high = max(f[0] for f in found), max(f[1] for f in found)
-    high = min(high, _known_delta(event, epsilon))
+    low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
     return min(low, high), high
 
 
@@ -131,46 +146,89 @@ def pure_bounds(event: ev.Event) -> tuple[float, float]:
     whole = cost(event).epsilon
     if whole is None:
         return math.inf, math.inf
-    found = [_largest_loss(flat) for flat in flatten(event)]
-    largest = max(found, key=lambda pair: pair[1])
-    return min(largest[0], float_down(whole)), min(largest[1], float_up(whole))
+    low, high = _largest_loss(event)
+    return float_down(min(low, whole)), float_up(min(high, whole))
 
 
-def _largest_loss(flat: Flat) -> tuple[float, float]:
-    low = high = Fraction(0)
-    for event, n in flat.leaves:
-        epsilon = cost(event).epsilon
-        if epsilon is None:
-            return math.inf, math.inf
-        if not isinstance(event, ev.PoissonSampled | ev.SampledWithoutReplacement):
-            low, high = low + n * epsilon, high + n * epsilon
-        else:
-            # ln(1 + rate (e^epsilon - 1)): the removal side is the larger.
-            loss = math.log1p(float(event.rate) * math.expm1(float(epsilon))) if epsilon < 700 else float(epsilon)
-            low += n * Fraction(loss * (1 - 64 * UNIT))
-            high += n * min(epsilon, Fraction(loss * (1 + 64 * UNIT)))
-    return float_down(low), float_up(high)
+def _largest_loss(event: ev.Event) -> tuple[Fraction, Fraction]:
+    """The largest loss of a pure event, from below and from above: sums, maxima, and for samples of a rate
+    ln(1 + rate (e^loss - 1)), which is the removal side, the larger one.
+    """
+    match event:
+        case ev.PoissonSampled() | ev.SampledWithoutReplacement():
+            low, high = _largest_loss(event.event)
+            return _sampled_loss(low, event.rate)[0], _sampled_loss(high, event.rate)[1]
+        case ev.Composed():
+            found = [_largest_loss(e) for e in event.events]
+            return sum((f[0] for f in found), Fraction(0)), sum((f[1] for f in found), Fraction(0))
+        case ev.Parallel():
+            found = [_largest_loss(e) for e in event.events]
+            return max(f[0] for f in found), max(f[1] for f in found)
+        case ev.Repeated():
+            low, high = _largest_loss(event.event)
+            return event.times * low, event.times * high
+        case _:
+            epsilon = cost(event).epsilon
+            assert epsilon is not None
+            return epsilon, epsilon
 
 
-def _epsilon_of(flat: Flat, delta: Fraction, width: float | None) -> tuple[float, float]:
+def _sampled_loss(loss: Fraction, rate: Fraction) -> tuple[Fraction, Fraction]:
+    if rate == 0 or loss == 0:
+        return Fraction(0), Fraction(0)
+    if rate == 1 or loss > 600:
+        # ln(rate) below the loss itself at most, and the loss itself.
+        low = loss if rate == 1 else max(Fraction(0), loss - Fraction(math.ceil(-log_down(rate))))
+        return low, loss
+    found = Fraction(math.log1p(float(rate) * math.expm1(float(loss))))
+    slack = Fraction(64 * UNIT)
+    return min(loss, found * (1 - slack)), min(loss, found * (1 + slack) + Fraction(1, 10**300))
+
+
+def log_down(x: Fraction) -> float:
+    """ln of a rational, however small, less a hair."""
+    return math.log(x.numerator) - math.log(x.denominator) - 1e-9
+
+
+def _epsilon_of(flat: Flat, delta: Fraction, width: float | None, cap: float) -> tuple[float, float]:
+    if (easy := _eased(flat)) is not None:
+        # What floats cannot hold is left out below, and above only the rational routes speak.
+        return (_epsilon_of(easy, delta, width, cap)[0] if easy.any else 0.0), math.inf
+    if flat.rho and not flat.leaves and not flat.mu_squared:
+        member = Flat(2 * flat.rho, Fraction(0), ())
+        return _epsilon_of(member, delta, width, cap)[0], math.inf
     if flat.gaussian_only:
         mu, d = float(root_up(flat.mu_squared)), float(delta)
         low = epsilon_of_mu(math.nextafter(math.nextafter(mu, 0.0), 0.0), d * (1 + 2 * UNIT), side=-1)
         return low, epsilon_of_mu(mu, d * (1 - 2 * UNIT), side=1)
+    if (fixed := _fixed(flat)) is not None:
+        return _fixed_epsilon(*fixed, delta)
+    if (both := _unfixed(flat)) is not None:
+        return _epsilon_of(both[0], delta, width, cap)[0], _epsilon_of(both[1], delta, width, cap)[1]
     if flat.ranges and len(flat.ranges) == len(flat.leaves) and not flat.mu_squared and not flat.rho:
         return _ranges_epsilon(flat, float(delta), width)
     goal = Goal(delta=delta)
+    if (few := _Plan(flat, goal).few()) is not None:
+        top, down, up = _Plan(flat, goal).top(), float_up(delta), float_down(delta)
+        return (
+            max(crossing(o.below, down, top, up=False) for o in few),
+            max(crossing(o.above, up, top, up=True) for o in few),
+        )
 
     def ask(both: Sequence[tuple[Convolved, Convolved]]) -> tuple[float, float]:
         d = float(delta)
         low = max(_invert(down.below, down, d, up=False) for down, _ in both)
         return low, max(_invert(top.above, top, d, up=True) for _, top in both)
 
-    return _refined(flat, goal, ask, lambda high: width if width is not None else max(1e-3 * high, 1e-12))
+    return _refined(flat, goal, ask, lambda high: width if width is not None else max(1e-3 * high, 1e-12), cap)
 
 
 def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, float]:
     e = float(epsilon)
+    if (easy := _eased(flat)) is not None:
+        return (_delta_of(easy, epsilon, relative)[0] if easy.any else 0.0), 1.0
+    if flat.rho and not flat.leaves and not flat.mu_squared:
+        return _delta_of(Flat(2 * flat.rho, Fraction(0), ()), epsilon, relative)[0], 1.0
     if flat.gaussian_only:
         if not flat.mu_squared:
             return 0.0, 0.0
@@ -178,39 +236,86 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
         value, error = log_delta_of_mu(mu, e)
         error += 8 * UNIT * (1 + e + mu) ** 2 / max(mu, 1e-300)
         return (math.exp(value - error), min(1.0, math.exp(value + error))) if error < 1 else (0.0, 1.0)
+    if (fixed := _fixed(flat)) is not None:
+        value, error = ranges.fixed_delta(*fixed, e)
+        return max(0.0, value - error), value + error
+    if (both := _unfixed(flat)) is not None:
+        return _delta_of(both[0], epsilon, relative)[0], _delta_of(both[1], epsilon, relative)[1]
     if flat.ranges and len(flat.ranges) == len(flat.leaves) and not flat.mu_squared and not flat.rho:
         return _ranges_delta(flat, e, relative)
     goal = Goal(epsilon=epsilon)
+    if (few := _Plan(flat, goal).few()) is not None:
+        return (
+            max(o.below(float_up(epsilon)) for o in few),
+            max(o.above(float_down(epsilon)) for o in few),
+        )
 
     def ask(both: Sequence[tuple[Convolved, Convolved]]) -> tuple[float, float]:
         return max(down.below(e) for down, _ in both), max(top.above(e) for _, top in both)
 
-    return _refined(flat, goal, ask, lambda high: max(relative * high, 1e-300))
+    return _refined(flat, goal, ask, lambda high: max(relative * high, 1e-300), 1.0)
 
 
 Ask = Callable[[Sequence[tuple[Convolved, Convolved]]], tuple[float, float]]
 
 
-def _refined(flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float]) -> tuple[float, float]:
-    """Halves the lattice until `ask` is as narrow as wanted; raises when memory ends first."""
-    plan = _Plan(flat, goal)
-    low, high, h = 0.0, math.inf, plan.first_step()
+def _eased(flat: Flat) -> Flat | None:
+    """The event without the leaves that floats cannot hold, or None if there are none."""
+    kept = tuple((e, n) for e, n in flat.leaves if not extreme(e))
+    mu_squared = flat.mu_squared
+    if mu_squared and not Fraction(1, 10**200) < mu_squared < (10**12 if flat.gaussian_only else 900):
+        mu_squared = Fraction(0)
+    alone = not flat.leaves and not mu_squared
+    rho = flat.rho if alone or not flat.rho or Fraction(1, 10**100) < flat.rho < 200 else Fraction(0)
+    if len(kept) == len(flat.leaves) and mu_squared == flat.mu_squared and rho == flat.rho:
+        return None
+    return Flat(mu_squared, rho, kept)
+
+
+def far(flat: Flat) -> bool:
+    """Whether some of the event is beyond floats."""
+    return _eased(flat) is not None
+
+
+def _refined(flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float], cap: float) -> tuple[float, float]:
+    """Refines the lattice until `ask` is as narrow as wanted; raises when memory ends first. `cap` is an upper
+    bound known before.
+    """
+    low, high = _halved(_Plan(flat, goal), ask, wanted, cap)
+    if any(isinstance(e, ev.SampledWithoutReplacement) for e, _ in flat.leaves):
+        # The dominating pair is not known to be met by any two data sets; from below two actual ones count.
+        actual = _halved(_Plan(flat, goal, attained=True), ask, wanted, cap, strict=False)
+        low = min(low, actual[0])
+    return low, high
+
+
+def _halved(
+    plan: _Plan, ask: Ask, wanted: Callable[[float], float], cap: float, *, strict: bool = True
+) -> tuple[float, float]:
+    flat = plan.flat
+    low, high, h = 0.0, cap, plan.first_step()
+    start = cap
     for attempt in range(_ROUNDS):
         try:
             found = ask(plan.composed(h))
         except ParameterError:
-            if math.isfinite(high) or attempt == _ROUNDS - 1:
+            if high < start or attempt == _ROUNDS - 1:
+                if not strict:
+                    return low, high
                 if math.isinf(high):
                     raise
                 raise _too_narrow(low, high, wanted(high)) from None
             h = plan.coarser(h)
             continue
+        before = high - low
         low, high = max(low, found[0]), min(high, found[1])
         target = wanted(high)
+        if attempt > 3 and high - low > 0.995 * before and high - low > target:
+            break
         if high - low <= target or plan.exact(h) or flat.rho:
             return low, high
         h = plan.next_step(h, (high - low) / target)
-    if math.isinf(high):
+    if math.isinf(high) or not strict:
         return low, high
     raise _too_narrow(low, high, wanted(high))
 
@@ -226,14 +331,29 @@ def _too_narrow(low: float, high: float, target: float) -> ParameterError:
 class _Plan:
     """How one flat event is put on lattices: directions, their native step, and a rough saddle point."""
 
-    def __init__(self, flat: Flat, goal: Goal) -> None:
+    def __init__(self, flat: Flat, goal: Goal, *, attained: bool = False) -> None:
         self.flat, self.goal = flat, goal
         self.times = max(1, sum(n for _, n in flat.leaves) + (1 if flat.mu_squared else 0))
         self.log_tail = min(-46.0, goal.log_delta - 19.0) - math.log(self.times)
         if goal.epsilon is not None:
             self.log_tail = min(self.log_tail, -120.0)
-        self.directions = directions(flat, self.log_tail)
+        self.directions = directions(flat, self.log_tail, attained=attained)
         self.native = self._native()
+
+    def few(self) -> list[Outcomes] | None:
+        """Each direction's outcomes one by one, or None where that is too much, or not all there is."""
+        if self.flat.rho or self.flat.ranges:
+            return None
+        if any(isinstance(e, ev.SampledWithoutReplacement) for e, _ in self.flat.leaves):
+            return None
+        found = [outcomes(d) for d in self.directions]
+        kept = [o for o in found if o is not None]
+        return kept if len(kept) == len(found) else None
+
+    def top(self) -> float:
+        """More than the largest finite loss of atoms."""
+        sums = [sum(n * float(p.atoms.loss.max(initial=0.0)) for p, n in d) for d in self.directions]
+        return max(0.0, *sums) * (1 + 1e-9) + 1e-6
 
     def _native(self) -> Fraction | None:
         """The coarsest lattice on which all unsampled atoms lie; None if there are none or they do not
@@ -327,7 +447,7 @@ class _Plan:
             if ranges.work(found, h) > 3e8:
                 raise too_wide(ranges.work(found, h), "the recursion of bounded ranges")
             top, down = ranges.from_profile(ranges.adaptive(found, h))
-            extra.append((down, top) if all(e.adaptive for e, _ in self.flat.ranges) else (_halves(found, h), top))
+            extra.append((down, top))
         return extra
 
 
@@ -344,22 +464,6 @@ def _coarser(parts: list[Part]) -> list[Part]:
         # Blocks move to a common point inside; the first is shifted so that the mean stays.
         result.append((Measure(m.h * step, (m.first + mean) // step, total, m.infinite, m.moved), n))
     return result
-
-
-def _halves(found: list[tuple[float, int]], h: float) -> Measure:
-    """A member of the fixed class, rounded down: each range as randomised response of half its width."""
-    parts: list[Part] = []
-    for e, n in found:
-        k = math.ceil(e / 2 / h)
-        mass = np.zeros(2 * k + 1)
-        mass[0] = 1 / (1 + math.exp(e / 2))
-        mass[max(0, 2 * k - 2)] = 1 / (1 + math.exp(-e / 2)) * (1 - 1e-14)
-        parts.append((Measure(h, -k, mass, 0.0, 0.0), n))
-    plain = convolve(parts, 1e-6)
-    loss = (plain.first + np.arange(plain.w.size)) * h
-    mass = np.maximum(plain.w - plain.absolute, 0.0) * np.exp(plain.scale - plain.theta * loss) * (1 - plain.relative)
-    mass = np.where(mass < 1e-15, 0.0, mass * (1 - 1e-12))
-    return Measure(h, plain.first, mass, 0.0, plain.moved)
 
 
 def _zcdp_measures(rho: Fraction, h: float, log_tail: float) -> tuple[Measure, Measure]:
@@ -436,24 +540,17 @@ def _invert(delta_at: Callable[[float], float], found: Convolved, delta: float, 
 
 def _ranges_epsilon(flat: Flat, delta: float, width: float | None) -> tuple[float, float]:
     found = [(float(e.epsilon), n) for e, n in flat.ranges]
-    if len(found) == 1 and not flat.ranges[0][0].adaptive:
-        return _fixed_epsilon(found[0], delta)
     top = sum(e * n for e, n in found)
 
     def ask(profile: ranges.Profile) -> tuple[float, float]:
-        return _cross(profile, profile.below, delta, down=True), _cross(profile, profile.above, delta, down=False)
+        return _cross(profile, delta, down=True), _cross(profile, delta, down=False)
 
     low, high = _ranges_refined(found, ask, lambda h: width if width is not None else 1e-3 * h)
-    if not all(e.adaptive for e, _ in flat.ranges):
-        low = 0.0
-    return min(low, top), min(high, top * (1 + 4 * UNIT))
+    return min(low, top * (1 - 4 * UNIT)), min(high, top * (1 + 4 * UNIT))
 
 
 def _ranges_delta(flat: Flat, epsilon: float, relative: float) -> tuple[float, float]:
     found = [(float(e.epsilon), n) for e, n in flat.ranges]
-    if len(found) == 1 and not flat.ranges[0][0].adaptive:
-        value = ranges.fixed_delta(*found[0], epsilon)
-        return value * (1 - 1e-9), value * (1 + 1e-9)
 
     def ask(profile: ranges.Profile) -> tuple[float, float]:
         e = (profile.first + np.arange(profile.above.size)) * profile.h
@@ -463,8 +560,7 @@ def _ranges_delta(flat: Flat, epsilon: float, relative: float) -> tuple[float, f
         top = (1 - x) * profile.above[k - 1] + x * profile.above[k]
         return float(profile.below[k]), float(top) * (1 + 1e-12)
 
-    low, high = _ranges_refined(found, ask, lambda h: relative * h)
-    return (low if all(e.adaptive for e, _ in flat.ranges) else 0.0), high
+    return _ranges_refined(found, ask, lambda h: relative * h)
 
 
 def _ranges_refined(
@@ -486,43 +582,62 @@ def _ranges_refined(
         m *= 2
 
 
-def _cross(profile: ranges.Profile, v: Array, delta: float, *, down: bool) -> float:
-    """Where the profile falls through delta: on the chord above; below at the last lattice point still
-    over it.
+def _cross(profile: ranges.Profile, delta: float, *, down: bool) -> float:
+    """Where the profile falls through delta. It is convex in x = e^e: above on the chord; below on what its
+    neighbouring chords leave possible.
     """
-    e: Array = np.arange(profile.first, profile.first + v.size, dtype=np.float64) * profile.h
+    v = profile.below if down else profile.above
     over = np.flatnonzero(v > delta)
     if not over.size:
         return 0.0
     k = int(over[-1])
-    if down:
-        # The true curve is convex in e^e and above these values, so beyond point k only monotonicity is left.
-        x = math.exp(e[k]) + (v[k] - delta) * _slope_down(e, v, k)
-        return max(0.0, math.log(max(x, math.exp(e[k]))) * (1 - 4 * UNIT))
-    if k + 1 >= v.size:
-        return math.inf
-    x0, x1 = math.exp(e[k]), math.exp(e[k + 1])
-    return max(0.0, math.log(x0 + (v[k] - delta) / (v[k] - v[k + 1]) * (x1 - x0)) * (1 + 8 * UNIT) + 4 * UNIT)
+    if k + 2 >= v.size or k == 0:
+        return profile.h * (profile.first + k) * (1 - 4 * UNIT) if down else math.inf
+    x = [math.exp((profile.first + k + i) * profile.h) for i in (-1, 0, 1, 2)]
+    if not down:
+        return max(0.0, math.log(x[1] + (v[k] - delta) / (v[k] - v[k + 1]) * (x[2] - x[1])) * (1 + 8 * UNIT) + 4 * UNIT)
+    left = (profile.above[k - 1] - v[k]) / (x[1] - x[0])
+    right = (v[k + 1] - profile.above[k + 2]) / (x[3] - x[2])
+    best = x[1] + (v[k] - delta) / left if left > 0 else x[2]
+    if right > 0:
+        best = max(best, x[2] - (delta - v[k + 1]) / right)
+    return max(0.0, math.log(min(max(best, x[1]), x[2])) * (1 - 8 * UNIT) - 4 * UNIT)
 
 
-def _slope_down(e: Array, v: Array, k: int) -> float:
-    """dx / d(-delta) along the lattice curve itself: the lattice strategy's delta *is* linear between
-    lattice points.
+def _fixed(flat: Flat) -> tuple[float, int] | None:
+    """(epsilon, times) where the event is one fixed bounded range, not too often; its closed form is quadratic."""
+    if len(flat.leaves) != 1 or flat.mu_squared or flat.rho:
+        return None
+    ((event, n),) = flat.leaves
+    fixed = isinstance(event, ev.BoundedRange) and not event.adaptive and n <= _MOST_FIXED
+    return (float(event.epsilon), n) if fixed and isinstance(event, ev.BoundedRange) else None
+
+
+def _unfixed(flat: Flat) -> tuple[Flat, Flat] | None:
+    """For fixed ranges beside other mechanisms: a member from below (randomised response of half the width),
+    adaptive ranges from above.
     """
-    if k + 1 >= v.size or v[k] <= v[k + 1]:
-        return 0.0
-    return float((math.exp(e[k + 1]) - math.exp(e[k])) / (v[k] - v[k + 1])) * (1 - 1e-12)
+    if all(e.adaptive for e, _ in flat.ranges):
+        return None
+    low: Counter[ev.Event] = Counter()
+    high: Counter[ev.Event] = Counter()
+    for e, n in flat.leaves:
+        low[ev.PureDP(e.epsilon / 2) if isinstance(e, ev.BoundedRange) else e] += n
+        high[ev.BoundedRange(e.epsilon) if isinstance(e, ev.BoundedRange) else e] += n
+    return Flat(flat.mu_squared, flat.rho, tuple(low.items())), Flat(flat.mu_squared, flat.rho, tuple(high.items()))
 
 
-def _fixed_epsilon(one: tuple[float, int], delta: float) -> tuple[float, float]:
-    low, high = 0.0, one[0] * one[1]
-    if ranges.fixed_delta(*one, 0.0) <= delta:
-        return 0.0, 0.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if ranges.fixed_delta(*one, middle) > delta else (low, middle)
-    # gammaln and exponentials are good to about 1e-12 at these sizes; 1e-9 is given away on either side.
-    return low * (1 - 1e-9), high * (1 + 1e-9)
+def _fixed_epsilon(epsilon: float, times: int, delta: Fraction) -> tuple[float, float]:
+    def above(e: float) -> float:
+        return sum(ranges.fixed_delta(epsilon, times, e))
+
+    def below(e: float) -> float:
+        value, error = ranges.fixed_delta(epsilon, times, e)
+        return value - error
+
+    top = epsilon * times * (1 + 4 * UNIT)
+    low = crossing(below, float_up(delta), top, up=False)
+    return low * (1 - 4 * UNIT), crossing(above, float_down(delta), top, up=True) * (1 + 4 * UNIT)
 
 
 def composed(event: ev.Event, delta: Fraction) -> list[Convolved]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,7 @@ def terms(flat: Flat) -> list[Term] | None:
     if flat.rho:
         return None
     for event, n in flat.leaves:
-        if not isinstance(event, ev.PoissonSampled):
+        if not isinstance(event, ev.PoissonSampled) or event.rate < Fraction(1, 10**12):
             return None
         match event.event:
             case ev.Gaussian() as inner if inner.sensitivity:

@@ -17,7 +17,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from hubbub.accounting import events as ev
-from hubbub.accounting.exact import scaled
+from hubbub.accounting.exact import pure_epsilon, scaled
 from hubbub.accounting.pairs import (
     AtomicPair,
     AtomicSkewed,
@@ -32,9 +32,11 @@ from hubbub.accounting.pairs import (
 from hubbub.accounting.rounding import root_up
 from hubbub.errors import ParameterError
 
-__all__ = ["Flat", "directions", "flatten"]
+__all__ = ["Flat", "directions", "extreme", "flatten"]
 
 _MOST_CHOICES = 256
+_TINY = Fraction(1, 10**200)
+_LEAST_RATE = Fraction(1, 10**100)
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Flat:
     @property
     def gaussian_only(self) -> bool:
         return not self.leaves and self.rho == 0
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything in it."""
+        return bool(self.leaves or self.mu_squared or self.rho)
 
     @property
     def ranges(self) -> tuple[tuple[ev.BoundedRange, int], ...]:
@@ -176,9 +183,29 @@ def _free(event: ev.Event) -> bool:
             return False
 
 
-def directions(flat: Flat, log_tail: float) -> list[list[tuple[Pair, int]]]:
+def extreme(event: ev.Event) -> bool:
+    """Whether a leaf's losses are beyond what floats and lattices hold: larger than 400, or below 1e-200."""
+    match event:
+        case ev.PoissonSampled() | ev.SampledWithoutReplacement():
+            return extreme(_one(event.event)) if event.rate else False
+        case ev.Gaussian() | ev.DiscreteGaussian():
+            mu = Fraction(event.sensitivity) / event.sigma
+            return mu != 0 and not _TINY < mu < 20
+        case ev.GaussianDP():
+            return event.mu != 0 and not _TINY < event.mu < 20
+        case ev.ApproxDP():
+            return event.epsilon > 400 or 0 < event.epsilon < _TINY or 0 < event.delta < _TINY
+        case _:
+            epsilon = pure_epsilon(event)
+            return epsilon is not None and epsilon != 0 and not _TINY < epsilon < 400
+
+
+def directions(flat: Flat, log_tail: float, *, attained: bool = False) -> list[list[tuple[Pair, int]]]:
     """The pairs of each direction; one list where all pairs are symmetric. Ranges and rhos are not in
     them.
+
+    `attained`: of sampling without replacement the pair of two actual data sets (one unit against a neutral
+    one), for bounds from below; else the pair that dominates all.
     """
     removing: list[tuple[Pair, int]] = []
     adding: list[tuple[Pair, int]] = []
@@ -189,27 +216,45 @@ def directions(flat: Flat, log_tail: float) -> list[list[tuple[Pair, int]]]:
     for event, n in flat.leaves:
         if isinstance(event, ev.BoundedRange):
             continue
-        remove, add = _both(event, log_tail)
+        remove, add = _both(event, log_tail, attained)
         removing.append((remove, n))
         adding.append((add, n))
     return [removing] if all(p.symmetric for p, _ in removing) else [removing, adding]
 
 
-def _both(event: ev.Event, log_tail: float) -> tuple[Pair, Pair]:
+def _mixtures(base: Base, exact: Fraction) -> tuple[Pair, Pair]:
+    rate, rest = _rates(exact)
+    if base.continuous:
+        return Sampled(base, rate, rest, False), Sampled(base, rate, rest, True)
+    found = base.atoms.sampled(rate, rest)
+    return AtomicSkewed(found), AtomicSkewed(found.swapped())
+
+
+def _rates(rate: Fraction) -> tuple[float, float]:
+    """rate and 1 - rate, each rounded by itself."""
+    if min(rate, 1 - rate) < _LEAST_RATE:
+        raise ParameterError(
+            f"rate = {float(rate):g} was asked; floating point needs it and 1 - rate to be 0 or at least 1e-100. "
+            "Take 0 or 1 instead: more sampling is a bound from above, less from below."
+        )
+    return float(rate), float(1 - rate)
+
+
+def _both(event: ev.Event, log_tail: float, attained: bool) -> tuple[Pair, Pair]:
     match event:
         case ev.PoissonSampled():
-            base, rate = _base(_one(event.event), log_tail), float(event.rate)
-            if base.continuous:
-                return Sampled(base, rate, False), Sampled(base, rate, True)
-            mixed = base.atoms.sampled(rate)
-            return AtomicSkewed(mixed), AtomicSkewed(mixed.swapped())
+            base = _base(_one(event.event), log_tail)
+            return (base, base) if event.rate == 1 else _mixtures(base, event.rate)
         case ev.SampledWithoutReplacement():
-            base, rate = _base(_one(event.event), log_tail), float(event.rate)
+            base = _base(_one(event.event), log_tail)
+            if attained:
+                return _mixtures(base, event.rate)
+            rate, rest = _rates(event.rate)
             pair: Pair
             if base.continuous:
-                pair = WithoutReplacement(Sampled(base, rate, False))
+                pair = WithoutReplacement(Sampled(base, rate, rest, False))
             else:
-                pair = AtomicPair(base.atoms.sampled(rate).mirrored())
+                pair = AtomicPair(base.atoms.sampled(rate, rest).mirrored())
             return pair, pair
         case _:
             base = _base(event, log_tail)

@@ -298,7 +298,8 @@ class SampledWithoutReplacement(Event):
 
 @dataclass(frozen=True, init=False)
 class Composed(Event):
-    """Several events on the same data, each allowed to depend on the answers before it.
+    """Several events on the same data, each allowed to depend on the answers before it; the order is the
+    analyst's.
 
     >>> len(Composed([PureDP(1), Gaussian(2)]).events)
     2

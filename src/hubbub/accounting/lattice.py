@@ -145,7 +145,7 @@ def _with_atoms(c: Cells, points: Atoms, h: Fraction | float) -> Cells:
             where = points.index * multiple.numerator - c.first
             kept = (where >= 0) & (where <= n)
             np.add.at(c.fixed, where[kept], points.p[kept])
-            np.add.at(c.fixed_error, where[kept], points.slack * points.p[kept])
+            np.add.at(c.fixed_error, where[kept], (points.slack * points.p)[kept])
             under += float(points.p[where < 0].sum())
             beyond += float(points.p[where > n].sum())
             return replace(c, under=under, beyond=beyond)
@@ -153,7 +153,7 @@ def _with_atoms(c: Cells, points: Atoms, h: Fraction | float) -> Cells:
     kept = (where >= 0) & (where < n)
     k, p, loss = where[kept], points.p[kept], points.loss[kept]
     share = p * np.clip(-np.expm1((k + c.first) * c.h - loss) / -math.expm1(-c.h), 0.0, 1.0)
-    error = points.slack * p
+    error = (points.slack * points.p)[kept]
     for total, part in (
         (c.mass, p),
         (c.mass_error, error),
@@ -214,7 +214,7 @@ def upper(c: Cells) -> Measure:
     out[:-1] += mass - right
     out[1:] += right
     out[0] += c.under * (1 + 1e-9)
-    infinite = (c.infinite + c.beyond) * (1 + 1e-9)
+    infinite = c.infinite * (1 + 64 * UNIT) + c.beyond * (1 + 1e-9)
     return measure_above(c.h, c.first, out * (1 + 8 * UNIT), infinite, _moved(c))
 
 

@@ -21,6 +21,7 @@ place).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -78,7 +79,7 @@ class Atoms:
     q: Array
     p_only: float = 0.0
     q_only: float = 0.0
-    slack: float = 8 * UNIT
+    slack: float | Array = 8 * UNIT
     unit: Fraction | None = None
     index: NDArray[np.int64] | None = None
     missing: float = 0.0
@@ -92,21 +93,21 @@ class Atoms:
             self.p[::-1],
             self.q_only,
             self.p_only,
-            self.slack,
+            self.slack if isinstance(self.slack, float) else self.slack[::-1],
             self.unit,
             index,
             self.missing,
         )
 
-    def sampled(self, rate: float) -> Atoms:
-        """The pair ((1 - rate) Q + rate P, Q)."""
-        loss, p, q = np.log1p(rate * np.expm1(self.loss)), (1 - rate) * self.q + rate * self.p, self.q
-        if self.q_only > 0 and rate < 1:
-            loss = np.concatenate(([np.log1p(-rate)], loss))
-            p = np.concatenate(([(1 - rate) * self.q_only], p))
+    def sampled(self, rate: float, rest: float) -> Atoms:
+        """The pair (rest Q + rate P, Q), where rest = 1 - rate, both rounded from the exact rate."""
+        loss, p, q = mixed(self.loss, rate, rest), rest * self.q + rate * self.p, self.q
+        if self.q_only > 0:
+            loss = np.concatenate(([math.log(rest)], loss))
+            p = np.concatenate(([rest * self.q_only], p))
             q = np.concatenate(([self.q_only], q))
-        q_only = self.q_only if rate == 1 else 0.0
-        return Atoms(loss, p, q, rate * self.p_only, q_only, self.slack + 16 * UNIT, missing=self.missing)
+        slack = float(np.max(self.slack)) + 16 * UNIT
+        return Atoms(loss, p, q, rate * self.p_only, 0.0, slack, missing=self.missing)
 
     def mirrored(self) -> Atoms:
         """The symmetric pair with this one's profile for epsilon >= 0: positive losses, their mirror,
@@ -115,15 +116,26 @@ class Atoms:
         up = self.loss > 0
         p, q, loss = self.p[up], self.q[up], self.loss[up]
         rest = max(0.0, 1.0 - p.sum() - q.sum() - self.p_only)
+        # The rest is a difference: its error is absolute.
+        slack = np.full(2 * loss.size + 1, float(np.max(self.slack)))
+        slack[loss.size] = (64 * UNIT + slack[0]) / max(rest, 1e-9)
         return Atoms(
             np.concatenate((-loss[::-1], [0.0], loss)),
             np.concatenate((q[::-1], [rest], p)),
             np.concatenate((p[::-1], [rest], q)),
             self.p_only,
             self.p_only,
-            self.slack,
-            missing=3 * self.missing + 64 * UNIT,
+            slack,
+            missing=3 * self.missing + (64 * UNIT if rest < 1e-9 else 0.0),
         )
+
+
+def mixed(loss: Array, rate: float, rest: float) -> Array:
+    """ln(rest + rate e^loss) of rest = 1 - rate: to a few units in the last place, and without overflow."""
+    near = np.log1p(rate * np.expm1(np.clip(loss, -1.0, 1.0)))
+    low = np.log(rest + rate * np.exp(np.minimum(loss, 1.0)))
+    high = loss + np.log(rate + rest * np.exp(-np.maximum(loss, -1.0)))
+    return np.where(loss > 1.0, high, np.where(loss < -1.0, low, near))
 
 
 NO_ATOMS = Atoms(np.empty(0), np.empty(0), np.empty(0), unit=None)
@@ -218,7 +230,8 @@ class LaplacePair(Base):
         # Distances to both ends, so that neither tail cancels.
         up, down = e - inside, e + inside
         p_above, q_below = -0.5 * np.expm1(-up / 2), -0.5 * np.expm1(-down / 2)
-        p_below, q_above = 0.5 * np.exp(-e) * np.expm1(down / 2), 0.5 * np.exp(-e) * np.expm1(up / 2)
+        # e^(-e) (e^(x/2) - 1), written so that nothing overflows.
+        p_below, q_above = (-0.5 * np.exp(x / 2 - e) * np.expm1(-x / 2) for x in (down, up))
         return Tails(p_above, p_below, q_above, q_below, np.full(at.shape, 16 * UNIT + 4 * UNIT * e))
 
     def span(self, log_tail: float) -> tuple[float, float]:
@@ -227,30 +240,32 @@ class LaplacePair(Base):
 
 @dataclass(frozen=True)
 class Sampled(Pair):
-    """Poisson sampling at `rate` of a symmetric pair. `adding`: (Q, mixture) instead of (mixture, Q)."""
+    """Poisson sampling at `rate` of a symmetric pair. `adding`: (Q, mixture) instead of (mixture, Q).
+
+    `rest` is 1 - rate, rounded from the exact rate: near 1 a difference of floats would not do.
+    """
 
     base: Base
     rate: float
+    rest: float
     adding: bool
 
     @property
     def atoms(self) -> Atoms:
-        mixed = self.base.atoms.sampled(self.rate)
-        return mixed.swapped() if self.adding else mixed
+        found = self.base.atoms.sampled(self.rate, self.rest)
+        return found.swapped() if self.adding else found
 
     @property
     def continuous(self) -> bool:
         return self.base.continuous
 
     def tails(self, at: Array) -> Tails:
-        raw = np.expm1(-at if self.adding else at) + self.rate
-        # The base loss at which the sampled loss is l; none is so low where 1 - q + q e^L cannot be that
-        # small.
+        # The base loss at which the sampled loss is l, from rate e^x = e^l - rest; none is so low where that is < 0.
+        raw = self.rest * np.expm1(np.minimum((-at if self.adding else at) - math.log(self.rest), 700.0))
         with np.errstate(divide="ignore"):
-            point = np.log(np.maximum(raw, 0.0) / self.rate)
-        t, q = self.base.tails(np.maximum(point, -4 * FAR)), self.rate
-        above = (1 - q) * t.q_above + q * t.p_above
-        below = (1 - q) * t.q_below + q * t.p_below
+            point = np.log(np.maximum(raw, 0.0)) - math.log(self.rate)
+        t, q, rest = self.base.tails(np.maximum(point, -4 * FAR)), self.rate, self.rest
+        above, below = rest * t.q_above + q * t.p_above, rest * t.q_below + q * t.p_below
         if self.adding:
             return Tails(t.q_below, t.q_above, below, above, t.slack + 8 * UNIT)
         return Tails(above, below, t.q_above, t.q_below, t.slack + 8 * UNIT)
@@ -258,7 +273,7 @@ class Sampled(Pair):
     def span(self, log_tail: float) -> tuple[float, float]:
         low, high = self.base.span(log_tail)
         # The add direction sees the base's losses under Q, whose law is the mirror image of that under P.
-        ends = np.log1p(self.rate * np.expm1(np.minimum([min(low, -high), max(high, -low)], FAR)))
+        ends = mixed(np.array([min(low, -high), max(high, -low)]), self.rate, self.rest)
         low, high = float(ends[0]), float(ends[1])
         return (-high, -low) if self.adding else (low, high)
 

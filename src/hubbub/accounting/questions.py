@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, amount, probability
-from hubbub.accounting.certify import bounds, delta_bounds, known_epsilon, lattice_step, pure_bounds, upper_epsilon
+from hubbub.accounting.certify import (
+    LEAST,
+    bounds,
+    delta_bounds,
+    far,
+    known_epsilon,
+    lattice_step,
+    pure_bounds,
+    upper_epsilon,
+)
 from hubbub.accounting.contour import Term, delta_estimate, epsilon_estimate, terms
 from hubbub.accounting.decompose import directions, flatten
 from hubbub.accounting.exact import cost
@@ -53,6 +62,8 @@ def epsilon(event: ev.Event, delta: Number) -> float:
         return pure_bounds(event)[1]
     worst = 0.0
     for flat in flatten(event):
+        if d < LEAST or far(flat):
+            return bounds(event, d)[1]
         parts = terms(flat)
         if flat.gaussian_only:
             found = epsilon_of_mu(float(root_up(flat.mu_squared)), float(d))
@@ -84,6 +95,8 @@ def delta(event: ev.Event, epsilon: Number) -> float:
     e = amount(epsilon, "epsilon")
     worst = 0.0
     for flat in flatten(event):
+        if far(flat):
+            return delta_bounds(event, e, 1e-2)[1]
         parts = terms(flat)
         if flat.gaussian_only:
             found = delta_of_mu(float(root_up(flat.mu_squared)), float(e))

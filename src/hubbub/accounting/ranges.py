@@ -11,7 +11,7 @@ under chords is alpha + beta/w + gamma w, whose maximum is at an end or at w = s
 closed form.
 
 Fixed (all mechanisms chosen before any answer, same epsilon): the sup over t is at one of k + 1 points
-(Dong, Durfee, Rogers 2020, Theorem 3).
+(Dong, Durfee, Rogers 2020).
 """
 
 from __future__ import annotations
@@ -110,20 +110,28 @@ def _inside(before: tuple[Array, Array], after: tuple[Array, Array], j: int, h: 
     return np.minimum(exact_ends + rise + noise, p0 * after[0] + (1 - p1) * after[1])
 
 
-def fixed_delta(epsilon: float, times: int, at: float) -> float:
-    """delta at `at` >= 0 of `times` fixed bounded ranges of the same epsilon."""
-    k, i = times, np.arange(times + 1)
-    best = 0.0
-    choose = gammaln(k + 1) - gammaln(i + 1) - gammaln(k - i + 1)
-    points = {min(max((at + (n + 1) * epsilon) / (k + 1), 0.0), epsilon) for n in range(-1, k + 1)}
-    for t in points:
-        p = math.expm1(epsilon - t) / math.expm1(epsilon)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_q = choose + np.where(k - i > 0, (k - i) * math.log(p) if p > 0 else -np.inf, 0.0)
-            log_q = log_q + np.where(i > 0, i * math.log1p(-p) if p < 1 else -np.inf, 0.0)
-        gain = np.maximum(np.exp(log_q + k * t - i * epsilon) - np.exp(log_q + at), 0.0)
-        best = max(best, float(gain.sum()))
-    return best
+def fixed_delta(epsilon: float, times: int, at: float) -> tuple[float, float]:
+    """delta at `at` >= 0 of `times` fixed bounded ranges of the same epsilon, and a bound on its error."""
+    k = times
+    i: Array = np.arange(k + 1, dtype=np.float64)
+    choose = gammaln(k + 1.0) - gammaln(i + 1) - gammaln(k - i + 1)
+    best = slip = 0.0
+    for t in {min(max((at + (n + 1) * epsilon) / (k + 1), 0.0), epsilon) for n in range(-1, k + 1)}:
+        # Q-masses of losses t and t - epsilon, each without cancellation.
+        up, down = math.expm1(epsilon - t) / math.expm1(epsilon), math.expm1(-t) / math.expm1(-epsilon)
+        log_q = choose + _times(k - i, up) + _times(i, down)
+        first = np.exp(log_q + k * t - i * epsilon)
+        gain = np.maximum(first - np.exp(log_q + at), 0.0)
+        # Logarithms of factorials and exponents, rounded; and epsilon - t, which may cancel.
+        size = 8 * float(gammaln(k + 1.0)) + 16 * k * (1 + epsilon) + 4 * at + 800
+        size += 8 * k * (epsilon / (epsilon - t) if t < epsilon else 0.0)
+        best, slip = max(best, float(gain.sum())), max(slip, 4 * UNIT * size * float(first[gain > 0].sum()))
+    return best, slip
+
+
+def _times(n: Array, p: float) -> Array:
+    """n ln p, 0 where n = 0."""
+    return n * math.log(p) if p > 0 else np.where(n > 0, -np.inf, 0.0)
 
 
 def from_profile(profile: Profile) -> tuple[Measure, Measure]:
@@ -147,4 +155,6 @@ def from_profile(profile: Profile) -> tuple[Measure, Measure]:
     # Mass at the last point keeps the chord's end; what delta is left there is never undone by larger
     # epsilons.
     top = measure_above(h, profile.first, np.maximum(up, 0.0) + up_error, float(profile.above[-1]), far)
-    return top, measure_below(h, profile.first, np.maximum(down - down_error, 0.0), 0.0, far)
+    # Between lattice points the profile may lie below the chord of its values, but not below the next value:
+    # losses are lowered by one step.
+    return top, measure_below(h, profile.first - 1, np.maximum(down - down_error, 0.0), 0.0, far)

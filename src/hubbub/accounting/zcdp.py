@@ -31,7 +31,8 @@ __all__ = [
 
 # The decided inequality keeps this much room, above every rounding of 60-digit arithmetic on amounts
 # below 1e9.
-_ROOM = Decimal("1e-35")
+_FAR = Fraction(10**300)
+_ROOM = Decimal("1e-30")
 
 
 def epsilon_of_rho(rho: Number, delta: Number) -> Fraction:
@@ -88,7 +89,7 @@ def delta_of_rho(rho: Number, epsilon: Number) -> float:
     r, e = amount(rho, "rho"), amount(epsilon, "epsilon")
     if r == 0:
         return 0.0
-    alpha = _order(float(r), float(e))
+    alpha = _order(r, e)
     with localcontext(context()):
         log_delta = _log_delta(r, e, Fraction(alpha)) + _ROOM
         return min(1.0, math.nextafter(float(log_delta.exp()), math.inf)) if log_delta < 0 else 1.0
@@ -130,7 +131,7 @@ def _holds(rho: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
     """Whether rho-zCDP is shown to imply (epsilon, delta)-DP."""
     if rho == 0:
         return True
-    alpha = Fraction(_order(float(rho), float(epsilon)))
+    alpha = Fraction(_order(rho, epsilon))
     with localcontext(context()):
         return _log_delta(rho, epsilon, alpha) + _ROOM <= decimal(delta).ln()
 
@@ -141,10 +142,11 @@ def _log_delta(rho: Fraction, epsilon: Fraction, alpha: Fraction) -> Decimal:
     return linear - decimal(alpha).ln() + decimal(alpha - 1) * decimal(1 - 1 / alpha).ln()
 
 
-def _order(rho: float, epsilon: float) -> float:
+def _order(exact_rho: Fraction, exact_epsilon: Fraction) -> float:
     """The alpha that minimises the bound: a zero of its increasing derivative, by bisection on ln(alpha
     - 1).
     """
+    rho, epsilon = float(min(exact_rho, _FAR)), float(min(exact_epsilon, _FAR))
     low, high = -40.0, 60.0
     for _ in range(80):
         middle = (low + high) / 2
