@@ -323,6 +323,9 @@ def test_a_failing_stream_is_an_incident_after_the_charge() -> None:
 ODD_COLUMNS: dict[str, Any] = {
     "NaT among objects": (pd.Series([pd.NaT, pd.Timestamp("2025-01-01")], dtype=object), "timestamp"),
     "a time before time": (pd.Series([pd.Timestamp("2025-01-01", tz="Asia/Tokyo"), None], dtype=object), "timestamp"),
+    "cut": (pd.cut(pd.Series([1.0, 2.0]), [0, 1, 2]), None),
+    "nullable categories": (pd.Series([1, 2], dtype="Int64").astype("category"), None),
+    "zoned categories": (pd.Series(pd.date_range("2025-01-01", periods=2, tz="UTC")).astype("category"), None),
     "mixed categories": (pd.Series([1, "alice"], dtype="category"), None),
     "empty categories": (pd.Series([None, None], dtype="category"), None),
     "a surrogate": (pd.Series(["\ud800", "a"], dtype=object), "text"),
@@ -355,3 +358,191 @@ def test_a_type_that_text_cannot_stand_for_is_refused() -> None:
             engine("t", hb.table(frame, unit="id", types={column: "text"})),
         ):
             pass
+
+
+@pytest.mark.parametrize("bad", [b"3,A,\xff\n", b"\xff\n", b"\xff,\xff,\xff\n", b'"\xff\n', b'3,"\xff"\n', b"3\xff,\n"])
+@pytest.mark.parametrize("at", ["first", "last"])
+def test_a_bad_line_in_a_bad_encoding_changes_no_other(tmp_path: Path, bad: bytes, at: str) -> None:
+    path = tmp_path / "v.csv"
+    path.write_bytes(b"id,w\n" + (bad + CLEAN if at == "first" else CLEAN + bad))
+    table = hb.table(path, unit="id", types={"id": "text"}, max_total=1)
+    assert exact(table, "SELECT COUNT(*) FROM t WHERE id <> '3'") == ((49,),)
+
+
+@pytest.mark.parametrize("before", [b"", b"7,A\n", b'"8",A\n', b"\xef\xbb\n"])
+def test_a_byte_order_mark_in_a_row_is_part_of_it(tmp_path: Path, before: bytes) -> None:
+    path = tmp_path / "v.csv"
+    path.write_bytes(b"id,w\n" + before + b"\xef\xbb\xbf5,A\n5,A\n")
+    table = hb.table(path, unit="id", types={"id": "text"}, max_total=1)
+    assert exact(table, "SELECT COUNT(DISTINCT id) FROM t WHERE id LIKE '%5'") == ((2,),)
+
+
+def test_columns_that_moved_under_a_session_are_noticed_before_the_charge(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_bytes(b"id,visit\n1,v\n2,v\n")
+    with session(epsilon=2, t=hb.table(path, unit="id", types={"id": "text"}, max_total=1)) as s:
+        assert s.sql("SELECT COUNT(*) FROM t", epsilon=1).charged
+        path.write_bytes(b"visit,id\n" + b"".join(b"v%d,1\n" % i for i in range(50)))
+        with pytest.raises(hb.PolicyError, match="have changed"):
+            s.sql("SELECT COUNT(*) FROM t WHERE id = '1'", epsilon=1)
+        assert s.remaining == 1
+
+
+BAD = pa.Array.from_buffers(
+    pa.string(), 4, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0"), pa.py_buffer(b"aab\xff")]
+)
+GOOD = pa.array(["a", "a", "b", None])
+EDGE = 253402300799999999  # 9999-12-31 23:59:59.999999 in microseconds
+
+
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        (pa.array([EDGE, EDGE, 0, None], pa.timestamp("us")), {}),
+        (pa.array([EDGE, EDGE + 1, 0, -(2**62)], pa.timestamp("us")), {}),
+        (pa.array([0, 100, 1000, 1100], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True}),
+        (pa.array([EDGE // 10**6, 1, 2, None], pa.timestamp("s")), {"use_deprecated_int96_timestamps": True}),
+        (pa.array([1.5, 2.5, 3.0, None], pa.float16()), {}),
+        (pa.array([1, 2, 3, None], pa.timestamp("ms", "UTC")), {}),
+        (pa.array([2**62, 2, 2, None], pa.int64()), {}),
+        (pa.array([b"x", b"y", b"y", None]), {}),
+    ],
+    ids=["open end", "beyond", "int96", "int96 far", "float16", "ms-utc", "int64", "bytes"],
+)
+def test_both_ways_of_reading_parquet_give_the_same_integers(
+    tmp_path: Path, column: Any, options: dict[str, Any]
+) -> None:
+    """Which way is taken depends on whether some text is not UTF-8, so nothing else may depend on the way."""
+    found = []
+    for text in (GOOD, BAD):
+        pq.write_table(pa.table({"id": [1, 2, 3, 4], "s": text, "v": column}), tmp_path / "v.parquet", **options)
+        asked = []
+        for unit in ("id", "v"):
+            table = hb.table(tmp_path / "v.parquet", unit=unit, max_total=1)
+            with engine("t", table) as (duck, plan):
+                kind = duck._known["t"].columns["v"]
+                value = "COUNT(v), " if kind != "NULL" else ""
+                asked.append(
+                    duck.run(plan(f"SELECT {value}COUNT(*), COUNT(DISTINCT {unit}) FROM t WHERE s = 'a' OR s = 'b'"))
+                )
+        found.append([exact.vectors for exact in asked])
+    assert found[0] == found[1]
+
+
+def test_a_folders_name_is_no_column(tmp_path: Path) -> None:
+    folder = tmp_path / "year=2020"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": [1, 2], "s": GOOD.slice(0, 2)}), folder / "v.parquet")
+    with pytest.raises(hb.QueryError, match="unknown column"):
+        exact(hb.table(folder / "v.parquet", unit="id", max_total=1), "SELECT COUNT(*) FROM t WHERE year = 2020")
+
+
+def test_texts_inside_an_extension_type_are_held_to_utf8() -> None:
+    wrapped = pa.ExtensionArray.from_storage(pa.opaque(pa.string(), "x", "y"), bad_text())
+    frame = pa.table({"id": [1, 2], "v": wrapped})
+    assert exact(hb.table(frame, unit="id", max_total=1), "SELECT COUNT(*) FROM t WHERE UPPER(v) = 'A'") == ((1,),)
+
+
+def test_a_long_chain_of_remainders_is_refused_at_once() -> None:
+    with session() as s, pytest.raises(hb.QueryError, match="too complex"):
+        s.sql("SELECT COUNT(*) FROM visits WHERE n" + " % 3" * 60 + " = 1", epsilon=1)
+
+
+def test_a_plan_may_ask_one_question_twice() -> None:
+    sql = "SELECT COUNT(*) FROM visits"
+    for pair in (("0.1", "1"), ("1", "0.1")):
+        with session(epsilon=1) as s:
+            one, two = s.plan([(sql, pair[0]), (sql, pair[1])])
+            assert one.rows() == two.rows()
+            assert s.remaining == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "key"),
+    [
+        ({"n": hb.between(2**64, 2**64 + 5)}, "n"),
+        ({"n": hb.between(2**64, 2**64 + 5)}, "n % 3"),
+        ({"age": hb.between(10**30, 10**30 + 5)}, "FLOOR(age)"),
+        ({"ward": hb.one_of("20000-01-01", "A")}, "CAST(ward AS DATE)"),
+        ({}, "TRUE"),
+        ({}, "1 + 1"),
+    ],
+)
+def test_groups_that_no_answer_can_hold_are_refused_before_the_charge(columns: dict[str, Any], key: str) -> None:
+    with session(visits=visits(columns=columns)) as s:
+        with pytest.raises(hb.HubbubError):
+            s.sql(f"SELECT COUNT(*) FROM visits GROUP BY {key}", epsilon=1)
+        assert s.history() == []
+
+
+def test_having_means_the_key_before_a_name_of_the_answer() -> None:
+    with session() as s:
+        sql = "SELECT LOWER(ward) AS ward, COUNT(*) AS c FROM visits GROUP BY visits.ward HAVING ward = 'A'"
+        assert s.sql(sql, epsilon=HUGE).rows() == [("a", 3)]
+
+
+@pytest.mark.parametrize("cast", ["CAST(age AS DECIMAL(10, 0))", "CAST(n AS TINYINT)", "CAST(age AS FLOAT)"])
+def test_a_cast_with_a_width_is_refused(cast: str) -> None:
+    with session() as s, pytest.raises(hb.QueryError, match="without widths"):
+        s.check(f"SELECT COUNT({cast}) FROM visits", epsilon=1)
+
+
+def test_one_and_true_are_two_constants() -> None:
+    with session() as s, pytest.raises(hb.QueryError, match="neither in GROUP BY"):
+        s.sql(
+            "SELECT CASE WHEN n > 3 THEN 1 ELSE 0 END AS b, COUNT(*) FROM visits "
+            "GROUP BY CASE WHEN n > 3 THEN TRUE ELSE FALSE END",
+            epsilon=HUGE,
+        )
+
+
+def test_null_of_a_nullable_range_can_be_a_group_of_an_expression() -> None:
+    frame = pa.table({"id": [1, 2, 3], "n": [None, 1, 2]})
+    with session(t=hb.table(frame, unit="id", max_groups=1, max_rows=1, columns={"n": hb.between(1, 2)})) as s:
+        for key, expected in (
+            ("COALESCE(n, -1)", {1: 1, 2: 1, -1: 1}),
+            ("n IS NULL", {False: 2, True: 1}),
+            ("n", {1: 1, 2: 1}),
+        ):
+            rows = s.sql(f"SELECT {key} AS k, COUNT(*) AS c FROM t GROUP BY {key}", epsilon=HUGE).rows()
+            assert dict(rows) == expected
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 1 / (COUNT(*) - COUNT(*)) AS r FROM visits",
+        "SELECT CASE WHEN COUNT(*) > 100 THEN COUNT(*) END AS c FROM visits GROUP BY ward",
+        "SELECT COUNT(*) * 1e308 * 10 AS c FROM visits",
+        "SELECT ward, COUNT(*) / 2 AS h FROM visits GROUP BY ward HAVING COUNT(*) > 100",
+        "SELECT ward, COUNT(*) / 2 AS h FROM visits GROUP BY ward LIMIT 0",
+        "SELECT ward, COUNT(*) / 2 AS h FROM visits GROUP BY ward ORDER BY h DESC LIMIT 2",
+    ],
+)
+def test_a_paid_answer_can_always_be_shown(sql: str) -> None:
+    with session() as s:
+        release = s.sql(sql, epsilon=HUGE)
+    assert str(release)
+    assert release.intervals().num_rows == len(release)
+    assert all(len(v) == len(release) for v in release.half_widths().values())
+
+
+def test_a_block_is_spent_by_its_own_thread_only() -> None:
+    import threading
+
+    with session(epsilon=2) as s:
+        failures: list[Exception] = []
+
+        def other() -> None:
+            try:
+                s.sql("SELECT COUNT(*) FROM visits WHERE n > 1", epsilon=1)
+            except hb.HubbubError as error:
+                failures.append(error)
+
+        with s.reserve(epsilon=1):
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            assert failures == []
+            s.sql("SELECT COUNT(*) FROM visits", epsilon=1)
+        assert s.remaining == 0

@@ -16,6 +16,8 @@ the known noise. They cover the noise, not what bounding left out.
 from __future__ import annotations
 
 import datetime as dt
+import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -69,10 +71,10 @@ class Estimates:
         reach = float(self.price.part(parts[0]).noise.half_width(level) * parts[0].grid.step)
         return [(value - reach, value + reach) for value in self.values(aggregate)]
 
-    def redrawn(self, aggregate: Aggregate, noise: Mapping[Measurement, Any]) -> Any:
-        """The estimates less noise of other draws: an array of the noise's shape (draws by groups)."""
+    def redrawn(self, aggregate: Aggregate, noise: Mapping[Measurement, Any], places: Sequence[int]) -> Any:
+        """The estimates at some places less noise of other draws: an array of the noise's shape (draws by places)."""
         parts = self.price.plan.measurement_of(aggregate)
-        drawn = [np.array(self.noisy[m], np.float64) - noise[m] for m in parts]
+        drawn = [np.array(self.noisy[m], np.float64)[list(places)] - noise[m] for m in parts]
         step = float(parts[0].grid.step)
         if aggregate.function is not Function.AVG:
             return drawn[0] * step
@@ -116,31 +118,33 @@ def choose(estimates: Estimates) -> Chosen:
     if not plan.question.chooses:
         return Chosen(tuple(range(plan.group_count)), ())
     values = [pa.array(estimates.values(a), column_type(a)) for a in plan.question.aggregates]
-    with locked_memory({"released": _released(estimates, values, 1)}) as con:
+    with locked_memory({"released": _released(estimates, values, range(plan.group_count), 1)}) as con:
         rows = con.execute(choice_sql(plan.question)).fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * (1 + len(computed_sql(plan.question)))
     return Chosen(columns[0], tuple(columns[1:]))
 
 
-def simulate(estimates: Estimates, expression: Expression) -> Any:
-    """What a computed column would be for other draws of the noise: an array of groups by draws, NaN for NULL."""
+def simulate(estimates: Estimates, expression: Expression, places: Sequence[int]) -> Any:
+    """What a computed column would be for other draws of the noise: an array of places by draws, NaN for NULL."""
     plan = estimates.price.plan
-    draws = max(200, min(2_000, 2_000_000 // plan.group_count))
-    noise = {p.measurement: p.noise.sample((draws, plan.group_count)) for p in estimates.price.parts}
-    values = [pa.array(estimates.redrawn(a, noise).ravel()) for a in plan.question.aggregates]
-    with locked_memory({"released": _released(estimates, values, draws)}) as con:
+    draws = max(100, min(2_000, 2_000_000 // len(places)))
+    noise = {p.measurement: p.noise.sample((draws, len(places))) for p in estimates.price.parts}
+    values = [pa.array(estimates.redrawn(a, noise, places).ravel()) for a in plan.question.aggregates]
+    with locked_memory({"released": _released(estimates, values, places, draws)}) as con:
         sql = f"SELECT CAST({expression_sql(expression)} AS DOUBLE) AS e FROM released ORDER BY draw, place"
         found = con.sql(sql).to_arrow_table().column(0).to_numpy()
-    return np.asarray(found, np.float64).reshape(draws, plan.group_count).T
+    in_order = np.asarray(found, np.float64).reshape(draws, len(places)).T
+    return in_order[np.argsort(np.argsort(places))]
 
 
-def _released(estimates: Estimates, values: Sequence[Any], draws: int) -> pa.Table:
+def _released(estimates: Estimates, values: Sequence[Any], places: Sequence[int], draws: int) -> pa.Table:
     """The table `released`: draw, place, keys k0, k1, ... and aggregates a0, a1, ..., draw by draw."""
     plan = estimates.price.plan
-    groups = list(plan.groups())
+    every = list(plan.groups())
+    groups = [every[place] for place in places]
     columns: dict[str, Any] = {
         "draw": np.repeat(np.arange(draws), len(groups)),
-        "place": np.tile(np.arange(len(groups)), draws),
+        "place": np.tile(np.asarray(places, np.int64), draws),
     }
     for i, key in enumerate(plan.question.keys):
         columns[f"k{i}"] = pa.array([g[i] for g in groups] * draws, column_type(key))
@@ -221,7 +225,7 @@ class Release:
             ends = self._ends(i, level)
             if ends is not None:
                 pairs = zip(values, ends, strict=True)
-                found[name] = [max(float(v) - low, high - float(v)) for v, (low, high) in pairs]  # type: ignore[arg-type]
+                found[name] = [math.nan if v is None else _reach(float(v), *e) for v, e in pairs]  # type: ignore[arg-type]
         return found
 
     def plot(self, column: str | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
@@ -264,7 +268,7 @@ class Release:
         shown = []
         for name, values in self.to_dict().items():
             if name in reach:
-                shown.append([f"{_number(v, r)} ± {_number(r, r)}" for v, r in zip(values, reach[name], strict=True)])
+                shown.append([_with_reach(v, r) for v, r in zip(values, reach[name], strict=True)])
             else:
                 shown.append([_label(v) for v in values])
         return list(zip(*shown, strict=True))
@@ -304,10 +308,14 @@ class Release:
             return [ends[place] for place in self._chosen.places]
         if what.kind not in NUMERIC or not any(name.startswith("a") for name in columns_of(what)):
             return None
+        if not self._chosen.places:
+            return []
         if i not in self._simulated:
-            self._simulated[i] = simulate(self._estimates, what)
-        draws = self._simulated[i][list(self._chosen.places)]
-        low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
+            self._simulated[i] = simulate(self._estimates, what, self._chosen.places)
+        draws = self._simulated[i]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a place where every draw is NULL has no interval
+            low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         return list(zip(low.tolist(), high.tolist(), strict=True))
 
 
@@ -328,6 +336,16 @@ def _label(value: Cell) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat(sep=" ") if isinstance(value, dt.datetime) else str(value)
+
+
+def _reach(value: float, low: float, high: float) -> float:
+    return max(value - low, high - value)
+
+
+def _with_reach(value: Cell, reach: float) -> str:
+    if value is None:
+        return "NULL"
+    return f"{_number(value, reach)} ± {_number(reach, reach)}"
 
 
 def _number(value: Any, reach: float) -> str:

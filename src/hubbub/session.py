@@ -20,6 +20,7 @@ import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -86,7 +87,8 @@ class Session:
         self._bits = _bits
         self._tables = _named(tables)
         self._policy_text = _policy.text if _policy else json.dumps(_described(self._tables), sort_keys=True)
-        self._block: str | None = None
+        # Of the thread (or task) that reserved it: another's questions do not spend it.
+        self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
         self._engine = DuckDBEngine()
         try:
             self._catalog = {name: self._add(name, t) for name, t in self._tables.items()}
@@ -184,6 +186,14 @@ class Session:
             raise InternalError(f"charge {charge} was stored and is not there")
         return self._release(price, drawn, charged=True)
 
+    @property
+    def _block(self) -> str | None:
+        return self._blocks.get()
+
+    @_block.setter
+    def _block(self, block: str | None) -> None:
+        self._blocks.set(block)
+
     @contextmanager
     def reserve(self, *, epsilon: EpsilonLike, unit_space: str | None = None) -> Iterator[str]:
         """Set `epsilon` aside for the questions asked inside the `with`; what they do not use comes back at its end.
@@ -214,9 +224,17 @@ class Session:
         if self._block is not None:
             raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
         asked = [(sql, parse_epsilon(epsilon)) for sql, epsilon in questions]
-        parsed = [(parse(sql, self._catalog), epsilon) for sql, epsilon in asked]
-        prices = [self._price(q, e) for q, e in parsed if not isinstance(q, PublicQuestion)]
-        due = {self._key(price): price for price in prices if self._stored(price) is None}
+        first: dict[str, tuple[str, Price]] = {}
+        for sql, epsilon in asked:
+            question = parse(sql, self._catalog)
+            if isinstance(question, PublicQuestion):
+                continue
+            price = self._price(question, epsilon)
+            key = self._key(price)
+            # A question that stands twice is drawn once, at the larger epsilon; the other is then free.
+            if self._stored(price) is None and (key not in first or first[key][1].epsilon < epsilon):
+                first[key] = (sql, price)
+        due = {key: price for key, (_, price) in first.items()}
         if not due:
             return [self.sql(sql, epsilon=epsilon) for sql, epsilon in asked]
         spaces = {price.plan.table.space for price in due.values()}
@@ -232,6 +250,8 @@ class Session:
             plan=text,
         )
         try:
+            for sql, price in first.values():
+                self.sql(sql, epsilon=price.epsilon)
             return [self.sql(sql, epsilon=epsilon) for sql, epsilon in asked]
         finally:
             block, self._block = self._block, None
@@ -339,6 +359,7 @@ class Session:
         """The version of the rows. A file is known to have changed by its size and time, which the ledger keys."""
         name = price.plan.question.table
         source = self._tables[name].source
+        self._engine.recheck(name)
         mark = None
         if isinstance(source, str | Path):
             try:

@@ -108,6 +108,14 @@ class DuckDBEngine:
         self._con.execute("SET lock_configuration = true")
         self._sealed = True
 
+    def recheck(self, name: str) -> None:
+        """Raises PolicyError where the columns of a source are no longer those that the session was opened on."""
+        held = self._known[name].held
+        if held is not None and not held.unchanged():
+            raise PolicyError(
+                f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
+            )
+
     def compile(self, plan: Plan) -> str:
         """The SQL text that `run` runs."""
         known = self._known[plan.question.table]
@@ -178,8 +186,9 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
     source = source_of(name, table)
     match source:
         case ParquetFile(path=path):
-            relation = f"read_parquet({_text(path)})"
-            return relation, _described(con, relation, name, source), None, lambda: safe_table(pq.read_table(path))
+            # A folder named year=2020 is no column: DuckDB and Arrow would read it differently.
+            relation = f"read_parquet({_text(path)}, hive_partitioning=false)"
+            return relation, _described(con, relation, name, source), None, lambda: _safe_parquet(path)
         case CsvFile(path=path) if isinstance(table, PublicTable) and not table.types:
             relation = f"read_csv({_text(path)})"
             return relation, _described(con, relation, name, source), None, None
@@ -197,6 +206,11 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
                 return place, _described(con, place, name, source), held, None
             finally:
                 con.unregister(place)
+
+
+def _safe_parquet(path: str) -> pa.Table:
+    """The rows of a Parquet file, by Arrow: the same values as DuckDB's, and what DuckDB fails on is NULL."""
+    return safe_table(pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us"))
 
 
 def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source: object) -> dict[str, str]:

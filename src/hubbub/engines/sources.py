@@ -90,12 +90,14 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
 class Held:
     """Rows that the program holds or parses itself: known by their schema, read when first asked for.
 
-    They are read again when `stamp` says that their file has changed.
+    They are read again when `stamp` says that their file has changed; `unchanged` says whether its columns are still
+    those of the schema.
     """
 
     schema: pa.Schema
     load: Callable[[], pa.Table]
     stamp: Callable[[], object] = lambda: None
+    unchanged: Callable[[], bool] = lambda: True
     _table: pa.Table | None = None
     _read_at: object = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -121,7 +123,12 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
     if isinstance(source, CsvFile):
         header = csv_header(name, source.path)
         schema = pa.schema([(column, pa.string()) for column in header])
-        return Held(schema, lambda: _read_csv(source.path, header), lambda: _stamp(source.path))
+        return Held(
+            schema,
+            lambda: _read_csv(source.path, header),
+            lambda: _stamp(source.path),
+            lambda: csv_header(name, source.path) == header,
+        )
     frame = source.frame
     if type(frame).__module__.split(".")[0] == "pandas":
         labels = [str(label) for label in frame.columns]
@@ -181,12 +188,10 @@ def _read_csv(path: str, header: list[str]) -> pa.Table:
     break always ends a row; a line with another number of fields, or with a quote that is not closed, is left out; an
     empty field, or one that is not UTF-8, is NULL.
     """
-    tables = []
+    tables: list[pa.Table] = []
     with open(path, "rb") as file:
         file.readline(1 << 20)
-        for piece in _pieces(file):
-            parse = _parse_quoted if b'"' in piece else _parse_plain
-            tables.append(parse(piece, header))
+        tables += [_parse(piece, header) for piece in _pieces(file)]
     return pa.concat_tables(tables) if tables else pa.schema([(c, pa.string()) for c in header]).empty_table()
 
 
@@ -204,42 +209,39 @@ def _pieces(file: Any) -> Iterator[bytes]:
         yield rest
 
 
-def _parse_plain(piece: bytes, header: list[str]) -> pa.Table:
-    """Lines without quotes. Arrow splits them at line breaks and commas, and nothing else has a meaning."""
+def _parse(piece: bytes, header: list[str]) -> pa.Table:
+    """The rows of whole lines: those without quotes together, by Arrow; the others one by one."""
+    plain, quoted = [], []
+    for line in piece.split(b"\n"):
+        bare = line.removesuffix(b"\r")
+        if b'"' in bare:
+            fields = _fields(bare)
+            if fields is not None and len(fields) == len(header):
+                quoted.append([_decoded(field) for field in fields])
+        elif bare.count(b",") == len(header) - 1 and b"\r" not in bare and bare:
+            plain.append(bare)
+    columns = zip(*quoted, strict=True) if quoted else [[]] * len(header)
+    one_by_one = pa.table([pa.array(column, pa.string()) for column in columns], names=header)
+    return pa.concat_tables([_split(plain, header), one_by_one])
+
+
+def _split(lines: list[bytes], header: list[str]) -> pa.Table:
+    """Lines that have one field for each column and no quotes, as a table. Arrow divides them; it drops none.
+
+    A line of our own stands first and is cut off again: Arrow would take a byte order mark off the first line it sees.
+    """
+    text = b"\n".join([b",".join([b"x"] * len(header)), *lines, b""])
     parsed = arrow_csv.read_csv(
-        pa.BufferReader(piece),
-        read_options=arrow_csv.ReadOptions(column_names=header, block_size=len(piece) + 1, use_threads=False),
+        pa.BufferReader(text),
+        read_options=arrow_csv.ReadOptions(column_names=header, block_size=len(text) + 1, use_threads=False),
         parse_options=arrow_csv.ParseOptions(
-            delimiter=",",
-            quote_char=False,
-            double_quote=False,
-            escape_char=False,
-            newlines_in_values=False,
-            invalid_row_handler=lambda _: "skip",
+            delimiter=",", quote_char=False, double_quote=False, escape_char=False, newlines_in_values=False
         ),
         convert_options=arrow_csv.ConvertOptions(
             column_types={column: pa.binary() for column in header}, strings_can_be_null=True, null_values=[""]
         ),
     )
-    return pa.table([_as_utf8(column) for column in parsed.columns], names=header)
-
-
-def _parse_quoted(piece: bytes, header: list[str]) -> pa.Table:
-    """Lines of which some have quotes: those are read one by one, the others together."""
-    plain: list[bytes] = []
-    rows: list[list[str | None]] = []
-    for line in piece.splitlines():
-        if b'"' not in line:
-            plain.append(line)
-            continue
-        fields = _fields(line)
-        if fields is not None and len(fields) == len(header):
-            rows.append([_decoded(field) for field in fields])
-    quoted = pa.table(
-        [pa.array(column, pa.string()) for column in (zip(*rows, strict=True) if rows else [[]] * len(header))],
-        names=header,
-    )
-    return pa.concat_tables([_parse_plain(b"\n".join(plain) + b"\n", header), quoted]) if plain else quoted
+    return pa.table([_as_utf8(column.slice(1)) for column in parsed.columns], names=header)
 
 
 def _fields(line: bytes) -> list[str] | None:
@@ -268,10 +270,11 @@ def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
     dtype = str(column.dtype)
     if dtype == "object":
         return _OBJECTS.get(declared, (UNUSABLE, None))[0] if declared else UNUSABLE
-    if dtype == "category":
-        dtype = str(column.cat.categories.dtype)
-        return pa.string() if dtype in ("object", "str") or dtype.startswith("string") else pa.from_numpy_dtype(dtype)
     try:
+        if dtype == "category":
+            dtype = str(column.cat.categories.dtype)
+            texts = dtype in ("object", "str") or dtype.startswith("string")
+            return pa.string() if texts else pa.array(column.cat.categories[:0], from_pandas=True).type
         return pa.array(column, from_pandas=True).type
     except _UNFIT:
         return UNUSABLE
@@ -344,39 +347,30 @@ def _safe_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def safe_table(table: pa.Table) -> pa.Table:
-    """A table on whose values no engine fails: texts are UTF-8 or NULL, times are in range or NULL, in UTC."""
+    """A table on whose values no engine fails: texts are UTF-8 or NULL, times are in UTC."""
     return pa.table([_safe_column(column) for column in table.columns], names=table.column_names)
 
 
 def _safe_column(column: Any) -> Any:
     kind = column.type
+    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType | pa.Bool8Type):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
+        kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        column, kind = pc.run_end_decode(column), kind.value_type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_timestamp(kind):
-        return _safe_times(column, kind)
+        # The instants as they are, in UTC; which of them a question can use, the engine's expression decides.
+        return column.cast(pa.timestamp(kind.unit))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
             return _as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()))
         return column
-    if pa.types.is_float16(kind) or pa.types.is_decimal256(kind) or pa.types.is_union(kind):
+    if pa.types.is_float16(kind):
+        return column.cast(pa.float32())
+    if pa.types.is_decimal256(kind) or pa.types.is_union(kind):
         return pa.nulls(len(column), UNUSABLE)
     return column
-
-
-_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_FIRST = int(dt.datetime(1, 1, 1, tzinfo=dt.UTC).timestamp())
-_LAST = int(dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC).timestamp())
-
-
-def _safe_times(column: Any, kind: Any) -> Any:
-    """Instants of the years 1 to 9999, else NULL; seconds and milliseconds as microseconds, without a zone."""
-    steps = _PER_SECOND[kind.unit]
-    raw = column.cast(pa.timestamp(kind.unit)).cast(pa.int64())
-    if kind.unit != "ns":
-        inside = pc.and_(pc.greater_equal(raw, _FIRST * steps), pc.less_equal(raw, _LAST * steps))
-        raw = pc.if_else(inside, raw, pa.scalar(None, pa.int64()))
-    if kind.unit in ("s", "ms"):
-        return pc.multiply(raw, 10**6 // steps).cast(pa.timestamp("us"))
-    return raw.cast(pa.timestamp(kind.unit))

@@ -165,6 +165,13 @@ def _pattern_sql(parts: tuple[str, ...]) -> str:
 
 def _raw(node: Expression) -> str:
     """A number as a double that may be infinite or NaN. Through + - * and a sign, what is not finite stays so."""
+    sql = _raw_unchecked(node)
+    if len(sql) > MAX_EXPRESSION:
+        raise QueryError("this expression is too complex: divisions or remainders are nested too deeply.")
+    return sql
+
+
+def _raw_unchecked(node: Expression) -> str:
     match node:
         case Negate(operand=operand):
             return f"(-{_raw(operand)})"
@@ -217,8 +224,6 @@ def _divisor(node: Expression) -> str:
     if isinstance(node, Literal) and node.value:
         return _double(constant_sql(node.value))
     raw = _raw(node)
-    if len(raw) > MAX_EXPRESSION:
-        raise QueryError("this expression is too complex: divisions are nested too deeply.")
     return f"(CASE WHEN isfinite({raw}) AND {raw} <> 0 THEN {raw} END)"
 
 

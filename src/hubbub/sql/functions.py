@@ -108,8 +108,8 @@ def named(node: exp.Expr) -> tuple[str, Arguments] | None:
 
 
 _CASTS: Final = {
-    "INTEGER": ("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128"),
-    "NUMBER": ("FLOAT", "DOUBLE", "DECIMAL"),
+    "INTEGER": ("INT", "BIGINT"),
+    "NUMBER": ("DOUBLE",),
     "TEXT": ("TEXT", "VARCHAR", "CHAR"),
     "BOOLEAN": ("BOOLEAN",),
     "DATE": ("DATE",),
@@ -118,7 +118,9 @@ _CASTS: Final = {
 
 
 def cast_name(target: exp.Expr) -> str | None:
-    """The function that casts to an SQL type, or None for a type that is not on the list."""
+    """The function that casts to an SQL type, or None for a type that is not on the list or has parameters."""
+    if target.expressions:
+        return None
     word = target.this.name if hasattr(target.this, "name") else str(target.this)
     return next((f"CAST_{kind}" for kind, words in _CASTS.items() if word in words), None)
 

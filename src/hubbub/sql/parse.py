@@ -22,7 +22,7 @@ from hubbub.errors import QueryError
 from hubbub.sql.arguments import unread
 from hubbub.sql.locate import caret, refuse
 from hubbub.sql.read_expression import ExpressionReader
-from hubbub.tables.expressions import Column, Expression
+from hubbub.tables.expressions import Column, Expression, columns_in
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Aggregate, Function, Key, Order, Output, Question
 
@@ -212,7 +212,8 @@ class _Reader:
             self._output(item, above)
         answer = ExpressionReader(self.text, self._released_column, aggregate, self._key_of)
         having = node.args.get("having")
-        released_condition = answer.condition(having.this, "HAVING") if having else None
+        filtering = ExpressionReader(self.text, self._key_or_released, aggregate, self._key_of)
+        released_condition = filtering.condition(having.this, "HAVING") if having else None
         order = tuple(self._order(term, answer) for term in (node.args.get("order") or exp.Order()).expressions)
         if not self.aggregates:
             raise self.refuse(
@@ -302,8 +303,8 @@ class _Reader:
                 raise self.refuse(f"GROUP BY {name.upper()} is not supported; name the columns.", group, word=name)
         for term in group.expressions:
             key = Key(rows.read(self._group_term(term, node)))
-            if key.kind is Kind.NULL:
-                raise self.refuse("GROUP BY needs something that varies; this is NULL.", term)
+            if not columns_in(key.expression):
+                raise self.refuse("GROUP BY needs a column; this is the same for every row.", term)
             if key not in self.keys:
                 self.keys.append(key)
 
@@ -422,6 +423,13 @@ class _Reader:
             return self._released(self._key_named(node))
         what = named[0].what
         return self._released(what) if isinstance(what, Key | Aggregate) else what
+
+    def _key_or_released(self, node: exp.Column) -> Expression:
+        """A column of HAVING: a key first, as in SQL, then a name of the answer."""
+        name = find_name(node.name, self.info.columns)
+        if name is not None and Key(Column(name, self.info.columns[name])) in self.keys:
+            return self._released(self._key_named(node))
+        return self._released_column(node)
 
     def _order(self, term: exp.Expr, answer: ExpressionReader) -> Order:
         by = term.this

@@ -251,7 +251,9 @@ class ExpressionReader:
         operand = self.read(node.this)
         if target is None or ((target, operand.kind) not in _CASTABLE and operand.kind is not Kind.NULL):
             raise self.refuse(
-                f"a cast of {_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported.", node
+                f"a cast of {_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported; there are "
+                "BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP, without widths.",
+                node,
             )
         return operand if target == _SAME.get(operand.kind) else Call(target, (operand,))
 

@@ -63,11 +63,17 @@ class Column:
     kind: Kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal:
-    """A constant. Numbers are kept exactly: int, or Fraction for decimals."""
+    """A constant. Numbers are kept exactly: int, or Fraction for decimals. 1, 1.0 and TRUE are three constants."""
 
     value: Value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Literal) and (type(self.value), self.value) == (type(other.value), other.value)
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
     @property
     def kind(self) -> Kind:

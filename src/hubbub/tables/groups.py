@@ -36,7 +36,8 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) ->
     Raises PolicyError where they do not follow from declared values, QueryError for too many combinations.
     """
     expression = key.expression
-    values = {column: _values(column, declared.get(column.name)) for column in columns_in(expression)}
+    bare = isinstance(expression, Column)
+    values = {column: _values(column, declared.get(column.name), bare=bare) for column in columns_in(expression)}
     known = {column: found for column, found in values.items() if found is not None}
     if len(known) == len(values) and known:
         if isinstance(expression, Column):
@@ -46,18 +47,30 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) ->
             raise QueryError(
                 f"GROUP BY would need {combinations:,} combinations of declared values; at most 1,000,000."
             )
-        return tuple(dict.fromkeys(evaluate(expression, known)))
+        return _usable(tuple(dict.fromkeys(evaluate(expression, known))), key.kind)
     if expression.kind is Kind.BOOLEAN:
         return False, True
     if whole(expression):
         low, high = span(expression, declared) or (None, None)
         if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
-            return tuple(range(math.ceil(low), math.floor(high) + 1))
+            return _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
     raise _undeclared(expression, [c.name for c in values if c not in known], declared)
 
 
-def _values(column: Column, what: Declaration | None) -> tuple[Scalar, ...] | None:
-    """The values a column is declared to have, if they can be counted out."""
+def _usable(groups: tuple[Scalar, ...], kind: Kind) -> tuple[Scalar, ...]:
+    """Groups that a column of the answer can hold: 64-bit integers, dates of the years 1 to 9999."""
+    for group in groups:
+        far = isinstance(group, str) and kind in (Kind.DATE, Kind.TIMESTAMP)
+        if far or (isinstance(group, int) and not -(2**63) <= group < 2**63):
+            raise QueryError(f"GROUP BY: the group {group} of a declared value is out of range for {kind.value}.")
+    return groups
+
+
+def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Scalar, ...] | None:
+    """The values a column is declared to have, if they can be counted out.
+
+    Inside an expression NULL is one of them where a range is declared nullable: COALESCE(n, -1) may make a group of it.
+    """
     match what:
         case OneOf(values=values):
             found = tuple(fitted(value, column.kind, column.name) for value in values)
@@ -70,11 +83,14 @@ def _values(column: Column, what: Declaration | None) -> tuple[Scalar, ...] | No
             return found
         case Between(low=Fraction() as low, high=Fraction() as high) if column.kind is Kind.INTEGER:
             if high - low < MOST_IN_A_RANGE:
-                return tuple(range(math.ceil(low), math.floor(high) + 1))
+                whole_numbers = _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
+                return whole_numbers if bare or not what.nullable else (*whole_numbers, None)
         case Between(low=dt.date() as first, high=dt.date() as last) if column.kind is Kind.DATE:
+            first, last = (d.date() if isinstance(d, dt.datetime) else d for d in (first, last))
             days = (last - first).days + 1
             if days <= MOST_IN_A_RANGE:
-                return tuple(first + dt.timedelta(days=i) for i in range(days))
+                each = tuple(first + dt.timedelta(days=i) for i in range(days))
+                return each if bare or not what.nullable else (*each, None)
         case None if column.kind is Kind.BOOLEAN:
             return False, True
     return None
