@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "report": ("hubbub.cli.report", "Who asked what since when, what it cost, what is left, what was refused."),
     "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
     "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
+    "survey": ("hubbub.local.command", "Ask a question where nobody has to be trusted."),
     "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
     "doctor": ("hubbub.cli.doctor", "What is installed, and whether policy, ledger and engines are well."),
 }
