@@ -1,15 +1,17 @@
 """C1-C4: epsilon, certified bounds and calibration, against dp-accounting and (if installed) prv-accountant.
 
 `python -m benchmarks.accounting`. Truth is the narrowest certified interval; the errors are distances from
-it. One warm call each; a rival that fails says how. prv-accountant runs where it can be imported.
+it. One warm call each; a rival that fails says how. prv-accountant runs where
+`.venvs/prv-accountant` holds it, in a process of its own.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import math
+import subprocess
 from collections.abc import Callable
 
+from benchmarks import peers
 from benchmarks.timing import best, machine, table
 from hubbub import accounting as acc
 from hubbub.accounting import certify, questions
@@ -52,19 +54,30 @@ def google(kind: str, scale: float, rate: float, times: int, delta: float) -> Ca
     return work
 
 
-def prv(kind: str, scale: float, rate: float, times: int, delta: float) -> Callable[[], float]:
-    """prv-accountant's estimate."""
-    from prv_accountant import LaplaceMechanism, PoissonSubsampledGaussianMechanism, PRVAccountant  # type: ignore
+PRV = """
+import json, sys, time
+from prv_accountant import LaplaceMechanism, PoissonSubsampledGaussianMechanism, PRVAccountant
+kind, scale, rate, times, delta = sys.argv[1], *map(float, sys.argv[2:])
+if kind == "laplace":
+    one = LaplaceMechanism(mu=1 / scale)
+else:
+    one = PoissonSubsampledGaussianMechanism(noise_multiplier=scale, sampling_probability=rate)
+start = time.perf_counter()
+made = PRVAccountant(prvs=[one], max_self_compositions=[int(times)], eps_error=0.01, delta_error=delta / 1000)
+low, near, high = made.compute_epsilon(delta=delta, num_self_compositions=[int(times)])
+print(json.dumps([float(low), float(near), float(high), time.perf_counter() - start]))
+"""
 
-    def work() -> float:
-        if kind == LAPLACE:
-            one = LaplaceMechanism(mu=1 / scale)
-        else:
-            one = PoissonSubsampledGaussianMechanism(noise_multiplier=scale, sampling_probability=rate)
-        accountant = PRVAccountant(prvs=[one], max_self_compositions=[times], eps_error=0.1, delta_error=delta / 1000)
-        return float(accountant.compute_epsilon(delta=delta, num_self_compositions=[times])[1])
 
-    return work
+def prv(kind: str, scale: float, rate: float, times: int, delta: float) -> str:
+    """prv-accountant's interval (asked to be 0.01 wide on either side), estimate and time, or why there are none."""
+    try:
+        low, near, high, seconds = peers.run("prv-accountant", PRV, kind, scale, rate, times, delta, timeout=120)
+    except peers.MissingPeer:
+        return "not installed"
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        return (str(error).strip().splitlines() or ["failed"])[-1][:40]
+    return f"{near:.6g} in [{low:.5g}, {high:.5g}], {seconds * 1e3:.0f} ms"
 
 
 def rival(make: Callable[..., Callable[[], float]], *problem: object) -> tuple[float, float, str]:
@@ -97,7 +110,6 @@ def main() -> None:
     """Prints the tables."""
     print(machine())
     rows = []
-    has_prv = importlib.util.find_spec("prv_accountant") is not None
     for name, kind, scale, rate, times, delta in PROBLEMS:
         event = ours(kind, scale, rate, times)
         epsilon = acc.epsilon(event, delta)
@@ -106,7 +118,6 @@ def main() -> None:
         sure = best(fresh(lambda event=event, delta=delta: acc.bounds(event, delta)), repeats=3)
         off = max(low - epsilon, epsilon - high, 0.0)
         theirs, slow, failed = rival(google, kind, scale, rate, times, delta)
-        other = rival(prv, kind, scale, rate, times, delta) if has_prv else (math.nan, math.nan, "not installed")
         rows.append(
             [
                 name,
@@ -119,7 +130,7 @@ def main() -> None:
                 failed or f"{slow * 1e3:.0f} ms",
                 failed or f"{max(low - theirs, theirs - high, 0.0):.0e}",
                 failed or f"{slow / fast:.0f}x",
-                other[2] or f"{other[0]:.6g} in {other[1] * 1e3:.0f} ms",
+                prv(kind, scale, rate, times, delta),
             ]
         )
     head = ["problem", "epsilon", "time", "outside", "interval", "certified"]

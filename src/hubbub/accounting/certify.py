@@ -25,16 +25,15 @@ from hubbub.accounting import events as ev, ranges
 from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.convolution import Convolved, Part, convolve, saddle
 from hubbub.accounting.decompose import Flat, directions, extreme, flatten
-from hubbub.accounting.exact import cost
 from hubbub.accounting.lattice import MOST_POINTS, Measure, cells, lower, too_wide, upper
 from hubbub.accounting.normal import epsilon_of_mu, log_delta_of_mu
 from hubbub.accounting.outcomes import Outcomes, crossing, outcomes
 from hubbub.accounting.pairs import UNIT, Pair
+from hubbub.accounting.rational import known_delta, known_epsilon, pure_bounds
 from hubbub.accounting.rounding import float_down, float_up, root_up
-from hubbub.accounting.zcdp import delta_of_rho, epsilon_of_rho
 from hubbub.errors import ParameterError
 
-__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "lattice_step", "pure_bounds", "upper_epsilon"]
+__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "lattice_step", "upper_epsilon"]
 
 Array = NDArray[np.float64]
 _COARSE = 1500
@@ -88,7 +87,7 @@ def upper_epsilon(event: ev.Event, delta: Fraction, step: float | None = None) -
         if flat.gaussian_only or flat.ranges or flat.rho or far(flat):
             worst = max(worst, _epsilon_of(flat, delta, None, known)[1])
             continue
-        plan = _Plan(flat, Goal(delta=delta))
+        plan = Plan(flat, Goal(delta=delta))
         if (few := plan.few()) is not None:
             worst = max(worst, *(crossing(o.above, float_down(delta), plan.top(), up=True) for o in few))
             continue
@@ -107,7 +106,7 @@ def lattice_step(event: ev.Event, delta: Fraction) -> float | None:
     steps = []
     for flat in flatten(event):
         if not (flat.gaussian_only or flat.ranges or flat.rho or far(flat)):
-            plan = _Plan(flat, Goal(delta=delta))
+            plan = Plan(flat, Goal(delta=delta))
             steps.append(plan.first_step() if plan.native is None and plan.few() is None else Fraction(0))
     return min(float(s) for s in steps) if steps and all(isinstance(s, float) for s in steps) else None
 
@@ -117,77 +116,12 @@ def delta_bounds(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[f
     """(lower, upper) on the smallest delta at epsilon, within `relative` of each other where that can be
     had.
     """
-    cap = _known_delta(event, epsilon)
+    cap = known_delta(event, epsilon)
     if cap == 0.0:
         return 0.0, 0.0
     found = [_delta_of(flat, epsilon, relative) for flat in flatten(event)]
     low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
     return min(low, high), high
-
-
-def known_epsilon(event: ev.Event, delta: Fraction) -> float:
-    """The exact rational routes: pure sum, zCDP conversion."""
-    whole = cost(event)
-    best = math.inf if whole.epsilon is None else float_up(whole.epsilon)
-    if whole.delta < delta:
-        best = min(best, float_up(epsilon_of_rho(whole.rho, delta - whole.delta)))
-    return best
-
-
-def _known_delta(event: ev.Event, epsilon: Fraction) -> float:
-    whole = cost(event)
-    if whole.epsilon is not None and whole.epsilon <= epsilon:
-        return 0.0
-    return min(1.0, math.nextafter(delta_of_rho(whole.rho, epsilon) + float_up(whole.delta), math.inf))
-
-
-def pure_bounds(event: ev.Event) -> tuple[float, float]:
-    """(lower, upper) on the smallest pure epsilon: the largest loss. Infinite where there is none."""
-    whole = cost(event).epsilon
-    if whole is None:
-        return math.inf, math.inf
-    low, high = _largest_loss(event)
-    return float_down(min(low, whole)), float_up(min(high, whole))
-
-
-def _largest_loss(event: ev.Event) -> tuple[Fraction, Fraction]:
-    """The largest loss of a pure event, from below and from above: sums, maxima, and for samples of a rate
-    ln(1 + rate (e^loss - 1)), which is the removal side, the larger one.
-    """
-    match event:
-        case ev.PoissonSampled() | ev.SampledWithoutReplacement():
-            low, high = _largest_loss(event.event)
-            return _sampled_loss(low, event.rate)[0], _sampled_loss(high, event.rate)[1]
-        case ev.Composed():
-            found = [_largest_loss(e) for e in event.events]
-            return sum((f[0] for f in found), Fraction(0)), sum((f[1] for f in found), Fraction(0))
-        case ev.Parallel():
-            found = [_largest_loss(e) for e in event.events]
-            return max(f[0] for f in found), max(f[1] for f in found)
-        case ev.Repeated():
-            low, high = _largest_loss(event.event)
-            return event.times * low, event.times * high
-        case _:
-            epsilon = cost(event).epsilon
-            assert epsilon is not None
-            return epsilon, epsilon
-
-
-def _sampled_loss(loss: Fraction, rate: Fraction) -> tuple[Fraction, Fraction]:
-    if rate == 0 or loss == 0:
-        return Fraction(0), Fraction(0)
-    if rate == 1 or loss > 600:
-        # ln(rate) below the loss itself at most, and the loss itself.
-        low = loss if rate == 1 else max(Fraction(0), loss - Fraction(math.ceil(-log_down(rate))))
-        return low, loss
-    found = Fraction(math.log1p(float(rate) * math.expm1(float(loss))))
-    slack = Fraction(64 * UNIT)
-    return min(loss, found * (1 - slack)), min(loss, found * (1 + slack) + Fraction(1, 10**300))
-
-
-def log_down(x: Fraction) -> float:
-    """ln of a rational, however small, less a hair."""
-    return math.log(x.numerator) - math.log(x.denominator) - 1e-9
 
 
 def _epsilon_of(flat: Flat, delta: Fraction, width: float | None, cap: float) -> tuple[float, float]:
@@ -208,8 +142,8 @@ def _epsilon_of(flat: Flat, delta: Fraction, width: float | None, cap: float) ->
     if flat.ranges and len(flat.ranges) == len(flat.leaves) and not flat.mu_squared and not flat.rho:
         return _ranges_epsilon(flat, float(delta), width)
     goal = Goal(delta=delta)
-    if (few := _Plan(flat, goal).few()) is not None:
-        top, down, up = _Plan(flat, goal).top(), float_up(delta), float_down(delta)
+    if (few := Plan(flat, goal).few()) is not None:
+        top, down, up = Plan(flat, goal).top(), float_up(delta), float_down(delta)
         return (
             max(crossing(o.below, down, top, up=False) for o in few),
             max(crossing(o.above, up, top, up=True) for o in few),
@@ -244,7 +178,7 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
     if flat.ranges and len(flat.ranges) == len(flat.leaves) and not flat.mu_squared and not flat.rho:
         return _ranges_delta(flat, e, relative)
     goal = Goal(epsilon=epsilon)
-    if (few := _Plan(flat, goal).few()) is not None:
+    if (few := Plan(flat, goal).few()) is not None:
         return (
             max(o.below(float_up(epsilon)) for o in few),
             max(o.above(float_down(epsilon)) for o in few),
@@ -281,16 +215,16 @@ def _refined(flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float],
     """Refines the lattice until `ask` is as narrow as wanted; raises when memory ends first. `cap` is an upper
     bound known before.
     """
-    low, high = _halved(_Plan(flat, goal), ask, wanted, cap)
+    low, high = _halved(Plan(flat, goal), ask, wanted, cap)
     if any(isinstance(e, ev.SampledWithoutReplacement) for e, _ in flat.leaves):
         # The dominating pair is not known to be met by any two data sets; from below two actual ones count.
-        actual = _halved(_Plan(flat, goal, attained=True), ask, wanted, cap, strict=False)
+        actual = _halved(Plan(flat, goal, attained=True), ask, wanted, cap, strict=False)
         low = min(low, actual[0])
     return low, high
 
 
 def _halved(
-    plan: _Plan, ask: Ask, wanted: Callable[[float], float], cap: float, *, strict: bool = True
+    plan: Plan, ask: Ask, wanted: Callable[[float], float], cap: float, *, strict: bool = True
 ) -> tuple[float, float]:
     flat = plan.flat
     low, high, h = 0.0, cap, plan.first_step()
@@ -328,7 +262,7 @@ def _too_narrow(low: float, high: float, target: float) -> ParameterError:
     )
 
 
-class _Plan:
+class Plan:
     """How one flat event is put on lattices: directions, their native step, and a rough saddle point."""
 
     def __init__(self, flat: Flat, goal: Goal, *, attained: bool = False) -> None:
@@ -389,7 +323,8 @@ class _Plan:
         """A step that should make the bounds `excess` times narrower: second order, unless atoms lie off
         the lattice.
         """
-        factor = min(max(1.15 * math.sqrt(excess), 1.3), 16.0) if math.isfinite(excess) else 4.0
+        power = 1.0 if self.flat.ranges else 0.5
+        factor = min(max(1.15 * excess**power, 1.3), 16.0) if math.isfinite(excess) else 4.0
         return self._aligned(float(h) / factor)
 
     def _aligned(self, h: float) -> Fraction | float:
@@ -646,7 +581,7 @@ def composed(event: ev.Event, delta: Fraction) -> list[Convolved]:
     """
     result = []
     for flat in flatten(event):
-        plan = _Plan(flat, Goal(delta=delta))
+        plan = Plan(flat, Goal(delta=delta))
         result += [top for _, top in plan.composed(plan.first_step(), only_above=True)]
     return result
 

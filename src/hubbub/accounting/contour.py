@@ -154,6 +154,8 @@ def _inverse(line: _Inversion, theta: float, spread: float) -> tuple[Complex, Ar
     t: Array = np.arange(int(nodes) + 2, dtype=np.float64) * dt
     f, at = line.spectrum(theta, t)
     f = f / ((theta + 1j * t) * (theta + 1 + 1j * t))
+    if abs(f[-1]) > 1e-12 * abs(f[0]):
+        raise ParameterError("the contour's integrand does not end: too few compositions. Ask for `bounds`.")
     f[0] *= 0.5
     return f, t, at, dt / math.pi
 

@@ -306,7 +306,7 @@ def _base(event: ev.Event, log_tail: float) -> Base:
 
 
 def _binary(epsilon: Fraction, delta: Fraction) -> Base:
-    """The canonical pair of (epsilon, delta)-DP (Kairouz, Oh, Viswanath 2015, Theorem 3.4)."""
+    """The canonical pair of (epsilon, delta)-DP (Kairouz, Oh, Viswanath 2015)."""
     e, d = float(epsilon), float(delta)
     high = (1 - d) / (1 + math.exp(-e)) if e < 700 else 1 - d
     low = (1 - d) * math.exp(-e) / (1 + math.exp(-e))

@@ -118,7 +118,7 @@ class ZCDP(Event):
 
 @dataclass(frozen=True, init=False)
 class GaussianDP(Event):
-    """A mu-Gaussian-DP mechanism (Dong, Roth, Su 2022, Definition 2.6): no easier to attack than N(0,1)
+    """A mu-Gaussian-DP mechanism (Dong, Roth, Su 2022): no easier to attack than N(0,1)
     from N(mu,1).
 
     >>> GaussianDP(0.5).mu

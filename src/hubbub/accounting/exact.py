@@ -6,7 +6,7 @@
 
 Rules, with sources. Laplace noise and randomised response are epsilon-DP, hence epsilon^2/2-zCDP (Bun,
 Steinke 2016, Proposition 1.4). Gaussian noise, continuous or discrete, is Delta^2/(2 sigma^2)-zCDP
-(Canonne, Kamath, Steinke 2020, Theorem 14). Bounded range epsilon is epsilon-DP and epsilon^2/8-zCDP
+(Canonne, Kamath, Steinke 2020). Bounded range epsilon is epsilon-DP and epsilon^2/8-zCDP
 (Cesar, Rogers 2021, Lemma 3.2). mu-Gaussian DP is mu^2/2-zCDP. (epsilon, delta)-DP is delta-approximate
 epsilon^2/2-zCDP. Composition adds epsilons, rhos and deltas (also when adaptive); disjoint units take the
 maximum; a group of k multiplies epsilon by k and rho by k^2. Sampling never makes a cost larger

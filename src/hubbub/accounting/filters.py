@@ -2,8 +2,8 @@
 
 A filter holds a ceiling and what was spent, in exact rationals, and admits a charge only if the sum stays
 within. That is sound when the analyst, and so the data, chooses each next cost after seeing the answers:
-- pure: sum of epsilons (Rogers, Roth, Ullman, Vadhan 2016, Theorem 4.1);
-- approximate zCDP: sum of rhos and sum of deltas (Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1);
+- pure: sum of epsilons (Rogers, Roth, Ullman, Vadhan 2016);
+- approximate zCDP: sum of rhos and sum of deltas (Whitehouse, Ramdas, Rogers, Wu 2023);
 - Gaussian DP: sum of mu^2 (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022), by way of its rho = mu^2
   / 2.
 Adding up loss *distributions* of adaptively chosen parameters is not sound, and is not offered.

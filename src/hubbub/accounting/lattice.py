@@ -6,7 +6,7 @@ A pair is cut into cells [l_i, l_i + h], l_i = i h, with P-mass A_i and Q-mass B
 
 Above. Sending `left` to l_i and `right` to l_i + h keeps both masses and spreads e^(-L), of which (1 -
 e^epsilon e^(-L))_+ is convex: delta never decreases ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar,
-Manurangsi 2022, Theorem 3.3).
+Manurangsi 2022).
 
 Below. Merging outcomes is post-processing: delta never increases. A fraction f_(i-1) of cell i-1 and a
 fraction 1 - f_i of cell i, merged, have likelihood ratio at least e^(l_i) iff

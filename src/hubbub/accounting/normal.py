@@ -9,12 +9,14 @@ does not underflow. Either neighbour relation, whichever the sensitivity is for.
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal, getcontext, localcontext
+from fractions import Fraction
 
 from scipy.special import erfcx, ndtr
 
 from hubbub.accounting.pairs import UNIT
 
-__all__ = ["delta_of_mu", "epsilon_of_mu", "log_delta_of_mu", "mu_of"]
+__all__ = ["decidable", "delta_of_mu", "epsilon_of_mu", "gaussian_fits", "log_delta_of_mu", "mu_of"]
 
 
 def log_delta_of_mu(mu: float, epsilon: float) -> tuple[float, float]:
@@ -84,3 +86,54 @@ def mu_of(epsilon: float, delta: float) -> float:
         if middle in (low, high):
             return low
         low, high = (middle, high) if fits(middle) else (low, middle)
+
+
+def decidable(mu_squared: Fraction, epsilon: Fraction) -> bool:
+    """Whether `gaussian_fits` needs at most some hundred digits."""
+    m, e = float(mu_squared), float(epsilon)
+    return 1e-12 < m < 1e6 and e * e / m < 1e3 and m < 1e3 and e < 1e3
+
+
+def gaussian_fits(mu_squared: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise of that mu^2 is (epsilon, delta)-DP, decided in decimals of ample length."""
+    if mu_squared == 0:
+        return True
+    e, m = float(epsilon), float(mu_squared)
+    # Phi(x) = 1/2 + phi(x) (x + x^3/3 + x^5/15 + ...) loses x^2/2 nats to cancellation, at most this many digits.
+    digits = 60 + int(0.44 * (e * e / m + e + m / 4)) - min(0, int(math.log10(delta)))
+    with localcontext(Context(prec=digits, Emax=10**9, Emin=-(10**9))):
+        root = (Decimal(mu_squared.numerator) / Decimal(mu_squared.denominator)).sqrt()
+        near = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
+        value = _phi(root / 2 - near / root) - near.exp() * _phi(-root / 2 - near / root)
+        goal = Decimal(delta.numerator) / Decimal(delta.denominator)
+        return value * (1 + Decimal(10) ** -40) <= goal
+
+
+def _phi(x: Decimal) -> Decimal:
+    """The normal distribution, by its series about 0, inside a decimal context."""
+    term = total = x
+    n = 1
+    while abs(term) > abs(total) * Decimal(10) ** -(_precision() + 2):
+        n += 2
+        term *= x * x / n
+        total += term
+    return Decimal("0.5") + total * (-x * x / 2).exp() / (2 * _pi()).sqrt()
+
+
+def _pi() -> Decimal:
+    """pi by Machin's formula, to the context's digits."""
+    return 4 * (4 * _arctan_of_inverse(5) - _arctan_of_inverse(239))
+
+
+def _arctan_of_inverse(n: int) -> Decimal:
+    term = total = Decimal(1) / n
+    k = 1
+    while abs(term) > Decimal(10) ** -(_precision() + 3):
+        term /= -n * n
+        k += 2
+        total += term / k
+    return total
+
+
+def _precision() -> int:
+    return getcontext().prec

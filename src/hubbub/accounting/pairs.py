@@ -9,8 +9,9 @@ For a mechanism and a direction (removing or adding a unit) a pair (P, Q) domina
 Dominating pairs compose: the product pair dominates the adaptive composition (same paper, Theorem 10).
 Poisson sampling turns (P, Q) into ((1-q) Q + q P, Q) for removal and (Q, (1-q) Q + q P) for addition
 (Theorem 11), so its loss is ln(1 - q + q e^L). Sampling without replacement under replace neighbours has
-the profile of the first pair for x >= 1 and its mirror image below (Balle, Barthe, Gaboardi 2018, Theorem
-9).
+the profile of the first pair for x >= 1 (Balle, Barthe, Gaboardi 2018, Theorem 9), and, as either data set may come
+first, its mirror image below. No two data sets are known to meet both at once: from above the mirrored pair counts,
+from below the plain one.
 
 A pair offers tails of its continuous part, and atoms. All losses are in nats. Floating point is kept honest
 in two

@@ -1,8 +1,9 @@
 """Questions about an event: epsilon at a delta, delta at an epsilon, curves, Renyi orders, calibration.
 
-`epsilon` and `delta` are exact where there is a closed form, contour inversions where the loss is
-continuous (about ten digits), and otherwise the certified *upper* bound. `bounds` and `calibrate` are
-certified. Neighbours: the event's.
+`epsilon` and `delta` are exact where there is a closed form or few outcomes, contour inversions for sampled Gaussian
+noise, extrapolated lattices where atoms share a lattice (all to about ten digits), and otherwise the certified *upper*
+bound (sampled Laplace noise, classes without one worst pair, epsilons at the very end of the losses).
+`bounds` and `calibrate` are certified. Neighbours: the event's.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from hubbub.accounting.certify import (
     bounds,
     delta_bounds,
     far,
-    known_epsilon,
     lattice_step,
-    pure_bounds,
     upper_epsilon,
 )
 from hubbub.accounting.contour import Term, delta_estimate, epsilon_estimate, terms
 from hubbub.accounting.decompose import directions, flatten
 from hubbub.accounting.exact import cost
-from hubbub.accounting.normal import delta_of_mu, epsilon_of_mu
+from hubbub.accounting.extrapolate import delta_near, epsilon_near
+from hubbub.accounting.normal import decidable, delta_of_mu, epsilon_of_mu, gaussian_fits
+from hubbub.accounting.rational import known_epsilon, pure_bounds
 from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.errors import ParameterError
 
@@ -69,6 +70,8 @@ def epsilon(event: ev.Event, delta: Number) -> float:
             found = epsilon_of_mu(float(root_up(flat.mu_squared)), float(d))
         elif parts is not None and d >= Fraction(1, 10**200) and (near := _contour(parts, float(d))) is not None:
             found = near
+        elif (guess := epsilon_near(flat, d)) is not None:
+            found = guess
         else:
             return bounds(event, d)[1]
         worst = max(worst, found)
@@ -80,6 +83,13 @@ def _contour(parts: Sequence[Term], delta: float) -> float | None:
     """The contour's epsilon, or None where the loss is too narrow for it."""
     try:
         return epsilon_estimate(parts, delta)
+    except ParameterError:
+        return None
+
+
+def _contour_delta(parts: Sequence[Term], epsilon: float) -> float | None:
+    try:
+        return delta_estimate(parts, epsilon)
     except ParameterError:
         return None
 
@@ -100,8 +110,10 @@ def delta(event: ev.Event, epsilon: Number) -> float:
         parts = terms(flat)
         if flat.gaussian_only:
             found = delta_of_mu(float(root_up(flat.mu_squared)), float(e))
-        elif parts is not None:
-            found = delta_estimate(parts, float(e))
+        elif parts is not None and (near := _contour_delta(parts, float(e))) is not None:
+            found = near
+        elif (guess := delta_near(flat, e)) is not None:
+            found = guess
         else:
             return delta_bounds(event, e, 1e-2)[1]
         worst = max(worst, found)
@@ -123,7 +135,7 @@ def tradeoff(event: ev.Event, points: int = 101) -> Curve:
     """The f-DP curve: for each false-alarm rate alpha the least miss rate an attack can have.
 
     f(alpha) = sup over epsilon of max(0, 1 - delta - e^epsilon alpha, e^(-epsilon) (1 - delta - alpha))
-    (Dong, Roth, Su 2022, Proposition 2.13), here the supremum over the points of `profile`.
+    (Dong, Roth, Su 2022), here the supremum over the points of `profile`.
     """
     curve = profile(event)
     alpha = np.linspace(0.0, 1.0, points)
@@ -200,15 +212,39 @@ def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number)
 
     # Far from the goal the rational routes answer, where an estimate would be costly or too wide for memory.
     bad, good = _bracket(lambda x: known_epsilon(make(x), d) <= e or _estimated(make(x), e, d))
+    if closed and d > 0 and (last := _last_float(make, e, d)) is not None:
+        return last
     if closed:
         return _halve(lambda x: excess(x) <= 0, *_halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-9), 0.0)[1]
     bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-7)
     step = lattice_step(make(good), d)
-    return _settle(lambda x: upper_epsilon(make(x), d, step) / float_down(e) - 1.0, bad, good)
+
+    def relative(x: float) -> float:
+        return upper_epsilon(make(x), d, step) / float_down(e) - 1.0
+
+    found = _secant(relative, good, 1.0 if good > bad else -1.0)
+    return found if found is not None else _settle(relative, bad, good)
 
 
 def _closed(event: ev.Event, d: Fraction) -> bool:
     return d == 0 or all(f.gaussian_only for f in flatten(event))
+
+
+def _last_float(make: Callable[[float], ev.Event], e: Fraction, d: Fraction) -> float | None:
+    """The last float that meets the goal for Gaussian noise, decided in decimals; None where these would be long."""
+
+    def fits(x: float) -> bool:
+        return all(gaussian_fits(f.mu_squared, e, d) for f in flatten(make(x)))
+
+    def near(x: float) -> bool:
+        return max(epsilon_of_mu(float(root_up(f.mu_squared)), float(d)) for f in flatten(make(x))) <= float(e)
+
+    bad, good = _halve(near, *_bracket(near), 1e-12)
+    if any(not decidable(f.mu_squared, e) for x in (bad, good) for f in flatten(make(x))):
+        return None
+    wide = 4 * (good - bad)
+    bad, good = bad - wide, good + wide
+    return _halve(fits, bad, good, 0.0)[1] if fits(good) and not fits(bad) else None
 
 
 def _estimated(event: ev.Event, e: Fraction, d: Fraction) -> bool:
@@ -254,6 +290,30 @@ def _halve(fits: Callable[[float], bool], bad: float, good: float, relative: flo
             break
         bad, good = (bad, middle) if fits(middle) else (middle, good)
     return bad, good
+
+
+def _secant(excess: Callable[[float], float], start: float, away: float) -> float | None:
+    """The root of the certified bound near an estimate of it, on the safe side; None where it is not smooth."""
+    x, value = start, excess(start)
+    # epsilon goes roughly like 1/parameter (or like the parameter), so the relative excess is a fair first step.
+    step = away * start * value
+    for _ in range(7):
+        if not (math.isfinite(step) and abs(step) < 0.2 * abs(start)):
+            return None
+        if abs(step) <= 2e-11 * abs(x):
+            break
+        before, old = x, value
+        x, value = x + step, excess(x + step)
+        if value == old:
+            return None
+        step = -value * (x - before) / (value - old)
+    else:
+        return None
+    for hair in (1e-11, 2e-11, 5e-11):
+        good = x + step + away * hair * abs(x)
+        if excess(good) <= 0:
+            return good
+    return None
 
 
 def _settle(excess: Callable[[float], float], bad: float, good: float) -> float:

@@ -99,7 +99,7 @@ def _binomial_delta(epsilon: float, k: int, at: float) -> float:
 
 
 def group_privacy(epsilon: float, delta: float, size: int) -> tuple[float, float]:
-    """Groups of `size`: (k epsilon, k delta e^((k-1) epsilon)) (Vadhan 2017, Lemma 2.2)."""
+    """Groups of `size`: (k epsilon, k delta e^((k-1) epsilon)) (Vadhan 2017)."""
     _check(epsilon, delta)
     return size * epsilon, min(1.0, size * delta * math.exp((size - 1) * epsilon))
 
