@@ -95,7 +95,7 @@ def test_small_batches_of_gaussians_follow_the_law(sigma: float, fits: Fits) -> 
         (direct.gaussian_one, DiscreteGaussian(0.8), Fraction(0.8) ** 2),
         (direct.gaussian_one, DiscreteGaussian(10**4), Fraction(10**8)),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_single_draws_follow_the_law(one: Any, law: Any, parameter: Fraction, fits: Fits) -> None:
     """n = 6e4, false alarm 1e-9."""
