@@ -90,7 +90,7 @@ def test_the_price_is_drawn_from_the_grid() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"steps": 0}, "at least one step"),
+        ({"steps": 0}, "at least 1"),
         ({"highest": 0}, "above 0"),
         ({"neighbours": "none"}, "add_remove"),
         ({"epsilon": 0}, "above 0"),

@@ -112,7 +112,7 @@ def test_q7_tolerance_needs_rows_for_sampling_and_for_noise() -> None:
     n = oracle_sample_size(tolerance="0.05", queries=k, beta="0.05", epsilon="0.5")
 
     def error(rows: int) -> float:
-        return math.sqrt(math.log(4 * k / beta) / (2 * rows)) + k * math.log(2 * k / beta) / (epsilon * rows)
+        return math.sqrt(math.log(4 * k / beta) / (2 * rows)) + math.ceil(k * math.log(2 * k / beta) / epsilon) / rows
 
     assert error(n) <= tau < error(n - 1)
 

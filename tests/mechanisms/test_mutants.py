@@ -134,7 +134,7 @@ LEARNER = [
 ]
 ORACLE = [
     ("root = §(sampling +", "test_q7_tolerance_needs_rows_for_sampling_and_for_noise"),
-    ('epsilon=¤amount(epsilon, "epsilon") / queries', "test_q7_the_oracle_answers_within_its_tolerance"),
+    ('epsilon=¤amount(epsilon, "epsilon") / self.queries', "test_q7_the_oracle_answers_within_its_tolerance"),
 ]
 REVENUE = "test_m15_expected_revenue_is_within_alpha_n_and_its_logarithm"
 AUCTION = [

@@ -15,6 +15,7 @@ choice is e-DP when one bid is replaced, then lying multiplies a buyer's expecte
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,13 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import Number, events as ev
+from hubbub.accounting.amounts import scale
 from hubbub.accounting.rounding import float_up
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import ExponentialMechanism
+from hubbub.mechanisms.calibrate import whole_number
 from hubbub.noise import Bits
+from hubbub.noise.parameters import exact
 from hubbub.queries import Neighbours
 
 __all__ = ["DigitalGoodsAuction", "revenue"]
+
+_ENDLESS = Fraction(2**2000)
 
 
 def revenue(valuations: Any, price: Number) -> Fraction:
@@ -38,8 +44,8 @@ def revenue(valuations: Any, price: Number) -> Fraction:
     >>> [str(revenue(["1", "1", "3.01"], p)) for p in ("1", "1.01", "3.01")]
     ['3', '101/100', '301/100']
     """
-    asked = Fraction(price)
-    return asked * sum(Fraction(v) >= asked for v in valuations)
+    asked = _price(price, "price")
+    return asked * sum(_bid(v) >= asked for v in valuations)
 
 
 @dataclass(frozen=True, init=False)
@@ -55,15 +61,15 @@ class DigitalGoodsAuction:
     neighbours: Neighbours
 
     def __init__(self, *, steps: int, highest: Number, epsilon: Number, neighbours: Neighbours = "add_remove") -> None:
-        top = Fraction(highest)
-        if steps < 1 or top <= 0:
-            raise ParameterError(f"steps = {steps}, highest = {highest}; give at least one step and a price above 0.")
+        top, number = _price(highest, "highest"), whole_number(steps, "steps")
+        if top <= 0:
+            raise ParameterError(f"highest = {highest} was asked; give a price above 0.")
         if neighbours not in ("add_remove", "replace"):
             raise ParameterError(f"neighbours = {neighbours!r} was asked; it is 'add_remove' or 'replace'.")
         # Scores are j * count: revenue in units of alpha V, which one buyer moves by at most `steps`.
-        chosen = ExponentialMechanism(epsilon=epsilon, sensitivity=steps, monotone=neighbours == "add_remove")
+        chosen = ExponentialMechanism(epsilon=epsilon, sensitivity=number, monotone=neighbours == "add_remove")
         for name, value in {
-            "steps": steps,
+            "steps": number,
             "highest": top,
             "mechanism": chosen,
             "neighbours": neighbours,
@@ -81,12 +87,22 @@ class DigitalGoodsAuction:
         return self.mechanism.loss
 
     def scores(self, valuations: Any) -> NDArray[np.int64]:
-        """Revenues of all prices in units of alpha V, int64 of shape (steps,); NaN buys nothing."""
-        bids = np.sort(np.asarray(valuations, dtype=np.float64))
-        bids = bids[~np.isnan(bids)]
-        # v >= p for a rational p exactly when v >= the smallest float at or above p.
-        bars = np.array([float_up(p) for p in self.prices])
-        buyers = bids.size - np.searchsorted(bids, bars, "left")
+        """Revenues of all prices in units of alpha V, int64 of shape (steps,).
+
+        Bids are compared exactly, texts and Fractions too. One that is no number (NaN, a word) buys nothing.
+        """
+        given = valuations if isinstance(valuations, np.ndarray) else list(valuations)
+        if isinstance(given, list) and all(type(v) is float for v in given):
+            given = np.array(given, dtype=np.float64)
+        if isinstance(given, np.ndarray) and given.dtype.kind == "f" and given.dtype.itemsize <= 8:
+            bids = np.sort(given.ravel().astype(np.float64))
+            bids = bids[~np.isnan(bids)]
+            # v >= p for a rational p exactly when v >= the smallest float at or above p.
+            bars = np.array([float_up(p) for p in self.prices])
+            buyers = bids.size - np.searchsorted(bids, bars, "left")
+        else:
+            sold = Counter(min(self.steps, math.floor(_bid(v) * self.steps / self.highest)) for v in given)
+            buyers = np.cumsum([sold[j] for j in range(self.steps, 0, -1)])[::-1]
         return np.asarray(np.arange(1, self.steps + 1) * buyers, dtype=np.int64)
 
     def release(self, valuations: Any, *, bits: Bits | None = None) -> Fraction:
@@ -105,7 +121,9 @@ class DigitalGoodsAuction:
     def expected_revenue(self, valuations: Any) -> float:
         """The exact expectation over the draw."""
         scores = self.scores(valuations)
-        return float(np.exp(self.mechanism.log_probs(scores)) @ scores) * float(self.highest) / self.steps
+        with np.errstate(all="ignore"):
+            chances = np.exp(self.mechanism.log_probs(scores))
+        return float(chances @ scores) * float(self.highest) / self.steps
 
     def log_prob(self, output: Fraction, data: Any) -> float:
         """ln P(price = output | valuations = data)."""
@@ -113,6 +131,23 @@ class DigitalGoodsAuction:
 
     def expected_gain(self, *, valuation: float, bid: float, others: Any) -> float:
         """E (valuation - price)_+ of a buyer who bids `bid` next to `others`, exactly."""
-        chances = np.exp(self.mechanism.log_probs(self.scores([*others, bid])))
-        prices = np.array([float(p) for p in self.prices])
-        return float((chances * np.where(bid >= prices, np.maximum(0.0, valuation - prices), 0.0)).sum())
+        with np.errstate(all="ignore"):
+            chances = np.exp(self.mechanism.log_probs(self.scores([*others, bid])))
+        offered, worth = _bid(bid), _bid(valuation)
+        gains = [float(max(Fraction(0), worth - p)) if offered >= p else 0.0 for p in self.prices]
+        return float(chances @ np.array(gains))
+
+
+def _price(value: Any, name: str) -> Fraction:
+    """A public price >= 0, exactly; a float means that float."""
+    return scale(value, name, zero=True) if isinstance(value, str) else exact(value, name)
+
+
+def _bid(value: Any) -> Fraction:
+    """A private bid, exactly; total: no number and a negative one are 0, and infinity is more than any price."""
+    if isinstance(value, float | np.floating) and value == math.inf:
+        return _ENDLESS
+    try:
+        return max(Fraction(0), _price(value, "bid"))
+    except ParameterError:
+        return Fraction(0)

@@ -28,6 +28,7 @@ from hubbub.accounting import Number, events as ev
 from hubbub.accounting.amounts import amount
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import ExponentialMechanism
+from hubbub.mechanisms.calibrate import whole_number
 from hubbub.noise import Bits
 from hubbub.queries import Neighbours
 
@@ -76,7 +77,7 @@ class FiniteClassLearner:
 
     def accuracy(self, beta: Number, *, n: int) -> float:
         """How much larger the share of mistakes may be than that of the best hypothesis, with probability 1 - beta."""
-        return self.mechanism.accuracy(beta, candidates=len(self.hypotheses)) / n
+        return self.mechanism.accuracy(beta, candidates=len(self.hypotheses)) / whole_number(n, "n")
 
     def log_prob(self, output: int, data: tuple[Any, Any]) -> float:
         """ln P(hypothesis `output` | (examples, labels))."""

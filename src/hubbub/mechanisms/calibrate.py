@@ -21,7 +21,17 @@ from hubbub.noise import Grid
 
 T = TypeVar("T")
 
-__all__ = ["beta_of", "epsilon_of", "integers", "like", "one_of", "sensitivity_of", "smallest_epsilon", "whole_number"]
+__all__ = [
+    "beta_of",
+    "epsilon_of",
+    "flag",
+    "integers",
+    "like",
+    "one_of",
+    "sensitivity_of",
+    "smallest_epsilon",
+    "whole_number",
+]
 
 
 def one_of(what: str, **given: object) -> str:
@@ -48,6 +58,13 @@ def beta_of(value: Number) -> float:
     if not 0 < beta < 1:
         raise ParameterError(f"beta = {value!r} was asked; it is the chance that the bound fails: give 0 < beta < 1.")
     return beta
+
+
+def flag(value: bool, name: str) -> bool:
+    """True or False. Raises ParameterError for what is merely truthy: "no" is, and would halve the noise."""
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name} = {value!r} was asked; it is True or False.")
+    return bool(value)
 
 
 def whole_number(value: int, name: str, *, least: int = 1) -> int:
@@ -89,9 +106,9 @@ def integers(values: Any, grid: Grid | None, cells: int) -> tuple[int, ...]:
 
     Raises ParameterError for floats without a grid, or another number of values.
     """
-    array = np.atleast_1d(np.asarray(values) if grid is not None else as_integers(values))
+    array = np.atleast_1d(_exact_array(values) if grid is not None else as_integers(values))
     if grid is not None:
-        array = grid.to_integers(array) if array.dtype != object else np.array([grid.nearest(v) for v in array])
+        array = _on_grid(array, grid)
     elif array.dtype.kind not in "iuO" or not all(isinstance(v, int | np.integer) for v in array.ravel().tolist()):
         raise ParameterError(
             f"values of {array.dtype} were given where exact integers are needed; "
@@ -100,6 +117,22 @@ def integers(values: Any, grid: Grid | None, cells: int) -> tuple[int, ...]:
     if array.shape != (cells,):
         raise ParameterError(f"values have shape {np.shape(values)}; the mechanism was built for cells={cells}.")
     return tuple(int(v) for v in array)
+
+
+def _exact_array(values: Any) -> Any:
+    """An array that keeps every number as it was given: numpy would round ints among floats to floats."""
+    return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
+
+
+def _on_grid(array: Any, grid: Grid) -> Any:
+    floats = array.dtype.kind == "f" and array.dtype.itemsize <= 8
+    small = array.dtype.kind in "iu" and (array.size == 0 or -(2**53) <= int(array.min()) <= int(array.max()) <= 2**53)
+    if floats or small:
+        return grid.to_integers(array)
+    steps = np.empty(array.shape, dtype=object)
+    for place, value in np.ndenumerate(array):
+        steps[place] = grid.nearest(value)
+    return steps
 
 
 def like(values: Any, released: Any, grid: Grid | None) -> Any:

@@ -26,7 +26,7 @@ import numpy as np
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability, scale as positive
-from hubbub.accounting.rounding import digits_up, ln, root_up
+from hubbub.accounting.rounding import digits_up, float_down, ln, root_up
 from hubbub.accounting.zcdp import rho_of_epsilon
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import (
@@ -78,6 +78,27 @@ def gaussian_sigma(epsilon: Number, delta: Number) -> float:
     """
     e, d = float(epsilon_of(epsilon)), float(_delta(delta))
     return _least(lambda sigma: gaussian_delta(e, sigma) <= d)
+
+
+def _delta_above(epsilon: Fraction, variance: Fraction, sensitivity: int) -> float:
+    """A bound from above on delta(epsilon) of `discrete_gaussian_delta`, whatever its floats cancel.
+
+    With x the first output whose loss exceeds epsilon, both tails and e^epsilon have a relative error below
+    2^-48 (8 + x^2 / 2 variance + epsilon), the tails by the bound of `DiscreteGaussian`.
+    """
+    law = DiscreteGaussian.from_variance(variance)
+    first = math.floor(epsilon * variance / sensitivity - Fraction(sensitivity, 2))
+    above, shifted = float(law.tail(first)), float(law.tail(first + sensitivity))
+    reach = float(max(abs(first), abs(first + sensitivity)) ** 2 / (2 * variance) + epsilon)
+    error = 2.0**-48 * (16 + reach)
+    # Floats below 2^-1022 have fewer digits; that much is added outright.
+    return max(0.0, above * (1 + error) - _times_exp(shifted, float(epsilon)) * (1 - 2 * error)) + 2.0**-1000
+
+
+def _times_exp(value: float, epsilon: float) -> float:
+    """value * e^epsilon <= 1 from below, in halves so that neither factor overflows; 0 where it cannot be told."""
+    half = math.exp(min(epsilon, 1400.0) / 2) if value > 0 else 0.0
+    return value * half * half if value >= 2.0**-1000 else 0.0
 
 
 def discrete_gaussian_delta(epsilon: float, variance: Fraction, sensitivity: int) -> float:
@@ -230,7 +251,7 @@ def _calibrated(calibration: str, epsilon: Number | None, delta: Number | None, 
                 "calibration='exact' was asked where several cells may change together; it is for one cell, or for "
                 "counts of which one changes by 1. Use calibration='zcdp'."
             )
-        return _exact_variance(float(e), float(d), shift)
+        return _exact_variance(e, float_down(d), shift)
 
     ways: dict[str, Callable[[], Fraction]] = {
         "zcdp": lambda: squared / (2 * rho_of_epsilon(e, d)),
@@ -240,13 +261,21 @@ def _calibrated(calibration: str, epsilon: Number | None, delta: Number | None, 
     return chosen(ways, calibration, "calibration")()
 
 
-def _exact_variance(epsilon: float, delta: float, shift: int) -> Fraction:
-    """The least variance at which no shift up to `shift` exceeds delta; the worst is nearly always the largest."""
+def _exact_variance(epsilon: Fraction, delta: float, shift: int) -> Fraction:
+    """The least variance at which no shift up to `shift` exceeds delta; the worst is nearly always the largest.
+
+    Deltas are bounded from above. Where epsilon sigma^2 is so large beside Delta that the two tails nearly cancel, that
+    costs noise (at epsilon = 1e-9, delta = 1e-18 a sixtieth), never privacy.
+    """
+    if delta < 2.0**-990:
+        raise ParameterError(
+            "calibration='exact' was asked of a delta that floats cannot hold; give delta >= 1e-298, or use 'zcdp'."
+        )
     shifts = sorted({shift, max(1, shift - 1), max(1, shift // 2), 1})
 
     def enough(sigma: float) -> bool:
         variance = Fraction(sigma) ** 2
-        return all(discrete_gaussian_delta(epsilon, variance, d) <= delta for d in shifts)
+        return all(_delta_above(epsilon, variance, d) <= delta for d in shifts)
 
     # The profile of a lattice law moves in small jumps with sigma: take the first sigma beyond which it stays below.
     sigma = _least(enough) * (1 + 1e-9)

@@ -30,15 +30,19 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
-from hubbub.accounting.rounding import exp_down, exp_up, float_down
+from hubbub.accounting.rounding import exp_down, exp_up, float_down, ln
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
+from hubbub.mechanisms.weighted import as_integers
 from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace, bernoulli
 
 __all__ = ["GroupThreshold", "OptimalGroupSelection"]
 
 _GRAIN_BITS = 200
 _LONGEST = 100_000
+_LEAST_DELTA = Fraction(1, 10**300)
+# Counts stop here: noise of scale up to 2^53 stays within int64, and a unit still moves a count by one at most.
+_MOST_UNITS = 2**62
 
 
 @dataclass(frozen=True, init=False)
@@ -87,7 +91,10 @@ class OptimalGroupSelection:
 @lru_cache(maxsize=64)
 def _optimal(epsilon: Fraction, delta: Fraction) -> tuple[Fraction, ...]:
     # Each branch takes about (1/epsilon) ln(1 + (e^epsilon - 1) / 2 delta) steps to reach the middle.
-    if 2 / float(epsilon) * math.log1p(math.expm1(min(float(epsilon), 500.0)) / (2 * float(delta))) > _LONGEST:
+    # In logarithms, because the quotient may be beyond floats.
+    e = max(float(epsilon), 1e-300)
+    size = e + math.log(-math.expm1(-e)) - float(ln(2 * delta))
+    if 2 / e * (max(size, 0.0) + math.log1p(math.exp(-abs(size)))) > _LONGEST:
         raise ParameterError(
             f"epsilon = {float(epsilon):g} with delta = {float(delta):g} shows no group for certain below {_LONGEST} "
             "units; give a larger epsilon or delta."
@@ -173,7 +180,7 @@ def _laplace_threshold(scale: Fraction, delta: Fraction) -> int:
             return 1 - q_down ** (2 - tau) / (1 + q_up) <= delta
         return exp_up(-(tau - 1) / scale) / (1 + q_down) <= delta
 
-    tau = math.floor(-float(scale) * math.log(2 * float(delta))) if delta < Fraction(1, 2) else 0
+    tau = math.floor(-float(scale) * float(ln(2 * delta))) if delta < Fraction(1, 2) else 0
     while not enough(tau):
         tau += 1
     while enough(tau - 1):
@@ -183,6 +190,11 @@ def _laplace_threshold(scale: Fraction, delta: Fraction) -> int:
 
 def _gaussian_threshold(variance: Fraction, delta: Fraction) -> int:
     """The least tau with P(Z >= tau - 1) <= delta. The tail's floats are good to 1e-10; they are given 1e-9."""
+    if delta < _LEAST_DELTA:
+        raise ParameterError(
+            "delta below 1e-300 a group was asked of Gaussian noise, whose tails are floats; give a larger delta, or "
+            "epsilon= (Laplace noise, whose tail is exact)."
+        )
     law, most = DiscreteGaussian.from_variance(variance), float_down(delta) * (1 - 1e-9)
     low, high = -1, 1
     while float(law.tail(high - 2)) > most:
@@ -204,7 +216,10 @@ def _delta(value: Number) -> Fraction:
 
 
 def _unit_counts(counts: Any) -> NDArray[np.int64]:
-    exact = np.asarray(counts)
+    exact = as_integers(counts)
+    if exact.dtype == object and all(isinstance(n, int | np.integer) for n in exact.ravel()):
+        exact = np.minimum(exact, _MOST_UNITS).astype(np.int64)
     if exact.dtype.kind not in "iu" or exact.ndim != 1 or (exact.size and int(exact.min()) < 0):
         raise ParameterError("counts are whole numbers of units >= 0, one per group.")
-    return exact.astype(np.int64)
+    top = np.asarray(min(_MOST_UNITS, np.iinfo(exact.dtype).max), exact.dtype)
+    return np.asarray(np.minimum(exact, top), dtype=np.int64)

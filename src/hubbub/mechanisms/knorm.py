@@ -37,6 +37,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, like, sensitivity_of, whole_number
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, Grid, bernoulli_exp, uniform_below
+from hubbub.queries.sensitivity import exact_integers
 
 __all__ = ["KNormMechanism", "Polytope"]
 
@@ -64,11 +65,17 @@ class Polytope:
         Facets are found in floats, made rational, and kept only if every row satisfies them exactly; one that is
         lost makes the body larger, never the promise weaker.
 
-        Raises ParameterError where the rows do not span all d dimensions, or d > 6.
+        Raises ParameterError where the rows are no integers below 2^31, do not span all d dimensions, or d > 6.
         """
         from scipy.spatial import ConvexHull, QhullError
 
-        matrix = np.unique(np.asarray(differences, dtype=np.int64), axis=0)
+        matrix = exact_integers(differences)
+        if matrix.ndim != 2 or matrix.dtype == object or not matrix.any():
+            raise ParameterError(
+                f"differences of shape {matrix.shape} were given; give integers of shape (moves, queries), below 2^31, "
+                "not all zero (answers that no neighbour moves need no noise)."
+            )
+        matrix = np.unique(matrix, axis=0)
         d = matrix.shape[1]
         if d > _MOST["polytope"]:
             raise ParameterError(f"a polytope in {d} dimensions was asked; at most 6. Use norm='l1', 'l2' or 'linf'.")

@@ -32,7 +32,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, whole_number
-from hubbub.mechanisms.weighted import log_weights, weighted_choice
+from hubbub.mechanisms.weighted import log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, Grid, uniform_below
 
 __all__ = ["QuantileMechanism", "rank_error"]
@@ -156,6 +156,7 @@ class QuantileMechanism:
         i = weighted_choice(steps, self._rate(share) / share.denominator, counts=counts, bits=bits)
         return int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
 
+    @quiet
     def _log_draw(self, rows: Integers, share: Fraction, low: int, high: int, value: int) -> float:
         if not low <= value <= high:
             return -math.inf
@@ -207,7 +208,7 @@ def _candidates(rows: Integers, share: Fraction, low: int, high: int) -> tuple[I
     less, more = np.empty_like(starts), np.empty_like(starts)
     less[0::2], more[0::2] = below, n - below
     less[1::2], more[1::2] = below[:-1], n - below[1:]
-    if float(q) * (n + 1) < 2**62:
+    if q * (n + 1) < 2**62:
         steps = np.maximum(0, np.maximum(q * less - p * n, q * more - (q - p) * n))
     else:
         wide_less, wide_more = less.astype(object), more.astype(object)
@@ -218,6 +219,8 @@ def _candidates(rows: Integers, share: Fraction, low: int, high: int) -> tuple[I
 def rank_error(values: Any, found: Any, shares: Sequence[Number]) -> NDArray[np.float64]:
     """How far each found value is from a true quantile, as a share of the rows (0 where it is one)."""
     rows, points = np.sort(np.asarray(values)), np.asarray(found)
+    if rows.size == 0:
+        raise ParameterError("rank errors in a table of no rows were asked; give at least one value.")
     targets = np.array([float(Fraction(s)) for s in shares])
     below = np.searchsorted(rows, points, "left") / rows.size
     upto = np.searchsorted(rows, points, "right") / rows.size

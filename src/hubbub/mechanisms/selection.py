@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, sensitivity_of
-from hubbub.mechanisms.weighted import integer_steps, log_weights, weighted_choice
+from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, sensitivity_of, whole_number
+from hubbub.mechanisms.weighted import integer_steps, log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, bernoulli_exp, uniform_below
 
 __all__ = ["ExponentialMechanism", "NoisyMax", "PermuteAndFlip"]
@@ -47,7 +47,7 @@ class _Selection:
     def __init__(self, *, epsilon: Number, sensitivity: Number | None, monotone: bool = False) -> None:
         object.__setattr__(self, "epsilon", epsilon_of(epsilon))
         object.__setattr__(self, "sensitivity", sensitivity_of(sensitivity))
-        object.__setattr__(self, "monotone", monotone)
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
 
     @property
     def rate(self) -> Fraction:
@@ -56,7 +56,7 @@ class _Selection:
 
     def _gap(self, beta: Number, candidates: int, best: int = 1) -> float:
         """(ln(|R| / |R_opt|) + ln(1/beta)) / r."""
-        if not 1 <= best <= candidates:
+        if not 1 <= whole_number(best, "best") <= whole_number(candidates, "candidates"):
             raise ParameterError(f"best = {best} of candidates = {candidates}; give 1 <= best <= candidates.")
         return (math.log(candidates / best) - math.log(beta_of(beta))) / float(self.rate)
 
@@ -83,6 +83,7 @@ class ExponentialMechanism(_Selection):
         """How far below the best score the choice may be, with probability 1 - beta; `best` candidates share it."""
         return self._gap(beta, candidates, best)
 
+    @quiet
     def log_probs(self, data: Any) -> Floats:
         """ln P(index) for all indices."""
         steps, unit = integer_steps(data)
@@ -123,6 +124,7 @@ class PermuteAndFlip(_Selection):
         """The exponential mechanism's bound, which holds here too (McKenna, Sheldon 2020, Theorem 2)."""
         return self._gap(beta, candidates, best)
 
+    @quiet
     def log_probs(self, data: Any) -> Floats:
         """ln P(index) for all indices, by a Gauss rule: exact for the polynomial in t, up to 400 candidates.
 
@@ -185,6 +187,7 @@ class NoisyMax(_Selection):
         one_sided = self._gap(beta, candidates)
         return one_sided if self.noise == "exponential" else 2 * one_sided
 
+    @quiet
     def log_probs(self, data: Any) -> Floats:
         """ln P(index) for all indices: the sum over the winner's noisy score of P(all others stay below it)."""
         steps = _whole_steps(data)
@@ -192,16 +195,14 @@ class NoisyMax(_Selection):
         # Far candidates cannot win at values that matter; the window holds all but e^-60 of the mass.
         values = np.arange(-int(min(steps.max(), reach)) - reach, reach + 1)
         mass = np.exp(law.log_pmf(values[None, :] + steps[:, None]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            below = np.log(np.asarray(law.cdf(values[None, :] + steps[:, None] - 1)))
-            upto = np.log(np.asarray(law.cdf(values[None, :] + steps[:, None])))
+        below = np.log(np.asarray(law.cdf(values[None, :] + steps[:, None] - 1)))
+        upto = np.log(np.asarray(law.cdf(values[None, :] + steps[:, None])))
         n = len(steps)
         out = np.empty(n)
         for i in range(n):
             others = below[:i].sum(axis=0) + upto[i + 1 :].sum(axis=0)
             out[i] = (mass[i] * np.exp(others)).sum()
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(out))
+        return np.asarray(np.log(out))
 
     def log_prob(self, output: int, data: Any) -> float:
         """ln P(release(data) = output)."""

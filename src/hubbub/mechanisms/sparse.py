@@ -25,8 +25,9 @@ import numpy as np
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
-from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, sensitivity_of, steps_of, whole_number
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, integers, sensitivity_of, steps_of, whole_number
+from hubbub.mechanisms.slots import Slots
 from hubbub.noise import Bits, DiscreteLaplace
 
 __all__ = ["SparseVector", "SparseVectorRun", "above_threshold"]
@@ -61,7 +62,7 @@ class SparseVector:
         object.__setattr__(self, "epsilon", epsilon_of(epsilon))
         object.__setattr__(self, "sensitivity", steps_of(sensitivity_of(sensitivity), None, 1))
         object.__setattr__(self, "positives", whole_number(positives, "positives"))
-        object.__setattr__(self, "monotone", monotone)
+        object.__setattr__(self, "monotone", flag(monotone, "monotone"))
         object.__setattr__(self, "answers_epsilon", numeric)
 
     @property
@@ -135,7 +136,7 @@ class SparseVector:
         for answer, yes, value in zip(output, positive, data, strict=False):
             bar = threshold + r - value
             law = self.question_noise
-            with np.errstate(divide="ignore"):
+            with np.errstate(all="ignore"):
                 logs = logs + np.log(np.asarray(law.tail(bar - 1) if yes else law.cdf(bar - 1)))
             if type(answer) is not bool:
                 logs = logs + float(self.answer_noise.log_pmf(int(answer) - value))
@@ -154,22 +155,31 @@ class SparseVectorRun:
     def __init__(self, mechanism: SparseVector, threshold: int, bits: Bits | None) -> None:
         self._mechanism, self._bits = mechanism, bits
         self._bar = integers(threshold, None, 1)[0] + mechanism.threshold_noise.sample(bits=bits)
-        self.left = mechanism.positives
+        self._slots = Slots(
+            mechanism.positives,
+            "all positive answers of this sparse vector are used; open, and pay for, another run.",
+        )
+
+    @property
+    def left(self) -> int:
+        """How many Yes may still be given; one less while a question is being answered."""
+        return self._slots.left
 
     def ask(self, value: int) -> Answer:
         """False below the threshold; above, True, or the noisy value where numeric answers were paid for.
 
-        value: an int. Raises QueryError once all Yes are used up.
+        value: an int. Threads wait for each other. Raises QueryError once all Yes are used up, for a question asked
+        from within the last one, and in a forked process.
         """
-        if self.left == 0:
-            raise QueryError("all positive answers of this sparse vector are used; open, and pay for, another run.")
         exact = integers(value, None, 1)[0]
-        if exact + self._mechanism.question_noise.sample(bits=self._bits) < self._bar:
-            return False
-        self.left -= 1
-        if self._mechanism.answers_epsilon is None:
-            return True
-        return exact + self._mechanism.answer_noise.sample(bits=self._bits)
+        # A question holds a slot while it is answered, so that never more than `positives` are answered Yes.
+        with self._slots.taken():
+            if exact + self._mechanism.question_noise.sample(bits=self._bits) < self._bar:
+                self._slots.put_back()
+                return False
+            if self._mechanism.answers_epsilon is None:
+                return True
+            return exact + self._mechanism.answer_noise.sample(bits=self._bits)
 
     def __reduce__(self) -> str:
         raise ParameterError("an open sparse vector holds a secret threshold and cannot be pickled.")

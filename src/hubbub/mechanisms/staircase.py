@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
+from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, like, sensitivity_of, steps_of, whole_number
 from hubbub.noise import Bits, Geometric, Grid, bernoulli, bernoulli_exp, uniform_below
+from hubbub.noise.parameters import MAX_SCALE
 
 __all__ = ["StaircaseLaw", "StaircaseMechanism"]
 
@@ -35,6 +37,14 @@ class StaircaseLaw:
     epsilon: Fraction
     sensitivity: int
     width: int
+
+    def __post_init__(self) -> None:
+        # Beyond, draws would leave int64; within, with a probability below exp(-2^10), as for the Laplace law.
+        if self.sensitivity > MAX_SCALE or self.sensitivity / self.epsilon > MAX_SCALE:
+            raise ParameterError(
+                f"sensitivity {self.sensitivity} at epsilon {float(self.epsilon):g} was asked of staircase noise, "
+                "whose draws are int64: sensitivity and sensitivity / epsilon may be at most 2^53. Use a coarser grid."
+            )
 
     @property
     def top(self) -> float:
@@ -104,6 +114,7 @@ class StaircaseMechanism:
         object.__setattr__(self, "grid", grid)
         best = best_width(exact, steps) if width is None else min(whole_number(width, "width"), steps)
         object.__setattr__(self, "width", best)
+        self.error()  # which refuses what cannot be drawn
 
     @property
     def loss(self) -> ev.Event:

@@ -21,7 +21,7 @@ from hubbub.errors import InternalError, ParameterError
 from hubbub.noise import Bits, choice, uniform_below
 from hubbub.noise.certified import exp_bounds
 
-__all__ = ["as_integers", "integer_steps", "log_weights", "weighted_choice"]
+__all__ = ["as_integers", "integer_steps", "log_weights", "quiet", "weighted_choice"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,6 +30,9 @@ Floats = NDArray[np.float64]
 _BAND = 2.0**-30
 _TOTAL_BITS = 60
 _FAR = 8000.0
+
+# The state of np.seterr is the caller's: it must not turn a private score that underflows into an exception.
+quiet = np.errstate(all="ignore")
 
 
 def integer_steps(scores: Any) -> tuple[Any, Fraction]:
@@ -71,13 +74,13 @@ def as_integers(values: Any) -> NDArray[Any]:
     return np.array(values, dtype=object) if array.dtype.kind == "f" else array
 
 
+@quiet
 def log_weights(steps: Any, rate: Fraction, counts: Any = None) -> Floats:
     """ln(c_i exp(-r s_i)), not normalised, as floats."""
     exponents = _exponents(steps, rate)
     if counts is None:
         return -exponents
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.asarray(counts, dtype=np.float64)) - exponents)
+    return np.asarray(np.log(np.asarray(counts, dtype=np.float64)) - exponents)
 
 
 def weighted_choice(
@@ -106,6 +109,7 @@ def weighted_choice(
     return int(out[0]) if size is None else out
 
 
+@quiet
 def envelope(steps: Any, rate: Fraction, counts: Any) -> tuple[Integers, Integers, int]:
     """Integers upper > w >= sure, and k, for the weights w = 2^k counts exp(-rate steps); upper = 0 where counts = 0.
 

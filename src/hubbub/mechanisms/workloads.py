@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hubbub.accounting.amounts import Number
+from hubbub.mechanisms.calibrate import whole_number
 from hubbub.mechanisms.gaussian import GaussianMechanism
 from hubbub.mechanisms.knorm import KNormMechanism, Polytope
 from hubbub.mechanisms.laplace import LaplaceMechanism
@@ -39,9 +38,10 @@ def gaussian_for(workload: Workload, *, neighbours: Neighbours, rows: int = 1, *
     return GaussianMechanism(squared_sensitivity=squared, cells=workload.size, **calibration)
 
 
-def k_norm_for(workload: Workload, *, neighbours: Neighbours, epsilon: Number) -> KNormMechanism:
-    """The K-norm mechanism on the sensitivity polytope of a workload of at most 6 queries with a finite universe."""
-    columns = np.unique(workload.columns(), axis=0)
-    if neighbours == "replace":
-        columns = np.unique((columns[:, None, :] - columns[None, :, :]).reshape(-1, columns.shape[1]), axis=0)
-    return KNormMechanism(norm=Polytope.of(columns), sensitivity=1, cells=workload.size, epsilon=epsilon)
+def k_norm_for(workload: Workload, *, neighbours: Neighbours, epsilon: Number, rows: int = 1) -> KNormMechanism:
+    """The K-norm mechanism on the sensitivity polytope of a workload of at most 6 queries with a finite universe.
+
+    A unit of up to `rows` rows moves the answers by so many points of the polytope: its gauge by at most `rows`.
+    """
+    body, most = Polytope.of(workload.moves(neighbours)), whole_number(rows, "rows")
+    return KNormMechanism(norm=body, sensitivity=most, cells=workload.size, epsilon=epsilon)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -49,6 +49,10 @@ class _Ordered(Workload):
 
     def _count(self, m: int) -> int:
         return m
+
+    @property
+    def domain(self) -> Hashable | None:
+        return "values", self.values
 
     def evaluate(self, rows: Any) -> Integers:
         return np.asarray(self.answers(np.bincount(indices(rows, self.values), minlength=self.values)))
@@ -153,6 +157,10 @@ class Marginals(Workload):
         self.t, self.universe = t, math.prod(self.shape)
         self.size = sum(math.prod(self.shape[j] for j in s) for s in itertools.combinations(range(d), t))
 
+    @property
+    def domain(self) -> Hashable | None:
+        return "attributes", self.shape
+
     def tables(self) -> Iterator[_Table]:
         """One by one, so that a million queries never stand in memory."""
         at = 0
@@ -226,6 +234,10 @@ class AttributeMeans(Workload):
 
     def __init__(self, d: int) -> None:
         self.size, self.universe = _whole(d, "d"), 2 ** _whole(d, "d")
+
+    @property
+    def domain(self) -> Hashable | None:
+        return "attributes", (2,) * self.size
 
     def evaluate(self, rows: Any) -> Integers:
         array = np.asarray(rows)

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 
-__all__ = ["Neighbours", "Sensitivity", "brute_force"]
+__all__ = ["Neighbours", "Sensitivity", "brute_force", "differences", "exact_integers"]
 
 Neighbours = Literal["add_remove", "replace"]
 _PAIRS = 2**24
+# Sums and differences of so small entries fit int64, over any matrix that fits the memory; others are Python ints.
+_SMALL = 2**31
 
 
 @dataclass(frozen=True)
@@ -64,25 +66,65 @@ def checked(neighbours: Neighbours) -> Neighbours:
     return neighbours
 
 
-def brute_force(columns: NDArray[np.int64], neighbours: Neighbours, unit: Fraction = Fraction(1)) -> Sensitivity:
+def exact_integers(values: Any) -> NDArray[Any]:
+    """A matrix or vector of integers as int64 where no sum of them can leave it, else as Python ints (dtype object).
+
+    Raises ParameterError for what is no integer.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iub" and not (
+        array.dtype == object and all(isinstance(v, int | np.integer) for v in array.ravel())
+    ):
+        raise ParameterError(f"values of {array.dtype} were given where integers are needed; give whole numbers.")
+    if array.size == 0 or -_SMALL < int(array.min()) <= int(array.max()) < _SMALL:
+        return array.astype(np.int64)
+    out = np.empty(array.shape, dtype=object)
+    out.ravel()[:] = [int(v) for v in array.ravel()]
+    return out
+
+
+def differences(columns: Any, neighbours: Neighbours) -> NDArray[Any]:
+    """The different vectors that neighbours' answers may differ by, up to sign: shape (moves, k), integers.
+
+    Raises ParameterError where replace would need more than 2^24 numbers.
+    """
+    rows = _different(exact_integers(columns))
+    if checked(neighbours) == "add_remove":
+        return rows
+    if len(rows) ** 2 * rows.shape[1] > _PAIRS:
+        raise _too_many(len(rows))
+    return _different(np.concatenate([rows[i:] - rows[i] for i in range(len(rows))]))
+
+
+def brute_force(columns: Any, neighbours: Neighbours, unit: Fraction = Fraction(1)) -> Sensitivity:
     """From the whole matrix: columns of shape (universe, k), integers that count multiples of `unit`.
 
     Raises ParameterError where replace would need more than 2^24 pairs of different columns.
     """
-    rows: NDArray[np.int64] = np.unique(columns, axis=0)
+    rows = _different(exact_integers(columns))
     if checked(neighbours) == "add_remove":
         return _norms(rows, unit)
     if len(rows) ** 2 > _PAIRS:
-        raise ParameterError(
-            f"replace was asked over {len(rows)} different columns, too many pairs to try; use a family of known "
-            "structure, or add/remove, which costs at most a factor 2 less."
-        )
+        raise _too_many(len(rows))
     found = [_norms(rows[i + 1 :] - rows[i], unit) for i in range(len(rows) - 1)]
     return Sensitivity(
         max((s.l0 for s in found), default=0),
         max((s.l1 for s in found), default=Fraction(0)),
         max((s.l2_squared for s in found), default=Fraction(0)),
         max((s.linf for s in found), default=Fraction(0)),
+    )
+
+
+def _different(rows: NDArray[Any]) -> NDArray[Any]:
+    if rows.dtype != object:
+        return np.asarray(np.unique(rows, axis=0))
+    return np.array(sorted({tuple(row) for row in rows.tolist()}), dtype=object)
+
+
+def _too_many(columns: int) -> ParameterError:
+    return ParameterError(
+        f"replace was asked over {columns} different columns, too many pairs to try; use a family of known "
+        "structure, or add/remove, which costs at most a factor 2 less."
     )
 
 
