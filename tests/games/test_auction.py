@@ -91,6 +91,9 @@ def test_the_price_is_drawn_from_the_grid() -> None:
     ("options", "text"),
     [
         ({"steps": 0}, "at least 1"),
+        ({"steps": 2.5}, "at least 1"),
+        ({"highest": "x"}, "not a finite number"),
+        ({"highest": float("inf")}, "finite"),
         ({"highest": 0}, "above 0"),
         ({"neighbours": "none"}, "add_remove"),
         ({"epsilon": 0}, "above 0"),
@@ -99,3 +102,34 @@ def test_the_price_is_drawn_from_the_grid() -> None:
 def test_bad_parameters_say_what_is_allowed(options: dict, text: str) -> None:
     with pytest.raises(ParameterError, match=text):
         DigitalGoodsAuction(**{"steps": 5, "highest": 1, "epsilon": 1, **options})
+
+
+def test_bids_are_compared_exactly_also_where_they_are_no_floats() -> None:
+    auction = DigitalGoodsAuction(steps=3, highest=1, epsilon=1)
+    bids = [Fraction(1, 3), "2/3", "0.1", 1, 5]
+    assert [int(s) * Fraction(1, 3) for s in auction.scores(bids)] == [revenue(bids, p) for p in auction.prices]
+    assert auction.scores([Fraction(1, 3)]).tolist() == [1, 0, 0]
+    tenths = DigitalGoodsAuction(steps=1, highest="0.3", epsilon=1)
+    assert tenths.scores(["0.3"]).tolist() == [1]
+    assert auction.scores(np.array([2**53 + 1, 0])).tolist() == [1, 2, 3]
+    # A buyer who bids exactly the price buys: with one price the gain is certain.
+    assert tenths.expected_gain(valuation=0.5, bid="0.3", others=[]) == pytest.approx(0.2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bid", ["x", None, float("nan"), -1, "-1", "1e999999999", object(), True, [1]])
+def test_a_bid_that_is_no_number_buys_nothing_and_raises_nothing(bid: object) -> None:
+    auction = DigitalGoodsAuction(steps=4, highest=1, epsilon=1)
+    assert auction.scores([bid, 1]).tolist() == auction.scores([1]).tolist() == [1, 2, 3, 4]
+    assert auction.scores([float("inf"), bid]).tolist() == [1, 2, 3, 4]
+    assert revenue([bid, 1], 1) == 1
+
+
+def test_numpys_error_state_does_not_tell_about_bids() -> None:
+    auction = DigitalGoodsAuction(steps=2, highest=1, epsilon=1)
+    old = np.seterr(all="raise")
+    try:
+        for n in (1410, 1420, 10**5):
+            assert auction.release([1.0] * n, bits=SeededBits(n)) == 1
+            assert auction.expected_revenue([1.0] * n) == n
+    finally:
+        np.seterr(**old)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -147,6 +148,9 @@ def test_an_oracle_holds_private_rows_and_never_shows_them() -> None:
         (lambda: FiniteClassLearner(hypotheses=[lambda x: 1], epsilon=1).mistakes([1], [True]), "one truth value"),
         (lambda: learning_sample_size(hypotheses=10, alpha=0, beta="0.1", epsilon=1), "alpha and beta"),
         (lambda: oracle_sample_size(tolerance=0, queries=1, beta="0.1", epsilon=1), "tolerance"),
+        (lambda: StatisticalQueryOracle([1], queries=2.5, epsilon=1), "whole number"),  # type: ignore[arg-type]
+        (lambda: StatisticalQueryOracle([1], queries=0, epsilon=1), "at least 1"),
+        (lambda: FiniteClassLearner(hypotheses=THRESHOLDS, epsilon=1).accuracy("0.1", n=0), "at least 1"),
         (lambda: StatisticalQueryOracle([], queries=1, epsilon=1), "at least one row"),
         (lambda: StatisticalQueryOracle([1], queries=1, epsilon=1).stat(lambda x: 1), "one truth value"),
     ],
@@ -154,3 +158,60 @@ def test_an_oracle_holds_private_rows_and_never_shows_them() -> None:
 def test_bad_parameters_say_what_is_allowed(act: object, text: str) -> None:
     with pytest.raises(ParameterError, match=text):
         act()  # type: ignore[operator]
+
+
+def test_an_oracle_gives_no_answer_too_many_to_threads_or_from_within() -> None:
+    class Again(SeededBits):
+        oracle: StatisticalQueryOracle | None = None
+        answers = 0
+
+        def fill(self, buffer: object) -> None:
+            super().fill(buffer)  # type: ignore[arg-type]
+            inner, self.oracle = self.oracle, None
+            if inner is not None:
+                try:
+                    inner.stat(lambda x: x > 3)
+                    self.answers += 1
+                except QueryError:
+                    pass
+
+    bits = Again("again")
+    oracle = StatisticalQueryOracle(np.arange(10), queries=1, epsilon=1, bits=bits)
+    bits.oracle = oracle
+    oracle.stat(lambda x: x > 3)
+    assert (bits.answers, oracle.left) == (0, 0)
+    with pytest.raises(QueryError, match="all queries"):
+        oracle.stat(lambda x: x > 3)
+
+    shared, got = StatisticalQueryOracle(np.arange(10), queries=3, epsilon=1), []
+    ready = threading.Barrier(8)
+
+    def slow(x: np.ndarray) -> np.ndarray:
+        pause.wait(0.001)
+        return x > 3
+
+    def ask() -> None:
+        ready.wait()
+        try:
+            while True:
+                got.append(shared.stat(slow))
+        except QueryError:
+            pass
+
+    pause = threading.Event()
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 3
+
+
+def test_q7_the_oracles_bound_is_a_whole_count() -> None:
+    """k ln(k/beta)/epsilon unrounded is exceeded more often than beta says; rounded up it is not, exactly."""
+    oracle = StatisticalQueryOracle(np.arange(100), queries=1, epsilon="2")
+    law, beta = oracle.mechanism.error(), 0.2
+    plain = math.log(1 / beta) / 2
+    reach = round(oracle.accuracy("0.2") * 100)
+    assert reach == math.ceil(plain) == 1
+    assert 2 * float(law.tail(reach)) <= beta < 2 * float(law.tail(math.floor(plain)))
