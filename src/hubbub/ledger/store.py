@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 from hubbub.errors import BudgetError, InternalError, PolicyError, QueryError
 from hubbub.ledger.accounts import (
-    EACH_ANALYST,
     EVERYONE,
     Total,
     analyst_account,
@@ -47,17 +46,17 @@ from hubbub.ledger.handle import (
     checked_text,
     first_row,
     known_budget,
-    latest_allowances,
     open_store,
     total_of,
 )
-from hubbub.ledger.journal import Connection, Value, Writer, head_of, now
+from hubbub.ledger.journal import Connection, Value, Writer
+from hubbub.ledger.limits import filters_of, moment as moment_now
 from hubbub.ledger.owner import is_gone, this_process
 from hubbub.ledger.records import Allowance, Entry, State, StoredRelease, entries
 from hubbub.ledger.steward import Stewardship
 
 if TYPE_CHECKING:
-    from hubbub.accounting import Cost, PureFilter, ZCDPFilter
+    from hubbub.accounting import Cost
 
 __all__ = ["Entry", "Ledger", "State", "StoredRelease"]
 
@@ -201,7 +200,7 @@ class Ledger(Stewardship):
                 return largest_question(filter_of(budget, budget.epsilon, total_of(connection, space, EVERYONE)))
             return min(
                 largest_question(found)
-                for _, found, _, _ in _filters(connection, space, budget, accounts, None, _moment(connection))
+                for _, found, _, _ in filters_of(connection, space, budget, accounts, None, moment_now(connection))
             )
 
     def admits(self, cost: Cost, *, space: str, dataset: str, analyst: str, block: str | None = None) -> bool:
@@ -211,7 +210,7 @@ class Ledger(Stewardship):
             accounts = accounts_of("question", dataset, analyst, block)
             return all(
                 f.admits(cost)
-                for _, f, _, _ in _filters(connection, space, budget, accounts, block, _moment(connection))
+                for _, f, _, _ in filters_of(connection, space, budget, accounts, block, moment_now(connection))
             )
 
     def charge(
@@ -362,7 +361,7 @@ class Ledger(Stewardship):
         accounts = accounts_of(row.kind, row.dataset, row.analyst, row.block)
         spend = Total.of(row.cost)
         totals = []
-        for account, found, allowance, paid in _filters(
+        for account, found, allowance, paid in filters_of(
             connection, row.space, budget, accounts, row.block, writer.time
         ):
             if not found.admits(row.cost):
@@ -546,48 +545,6 @@ def _rho_cost(budget: Budget, epsilon: Fraction) -> Cost:
     return Cost(None, rho_at(budget, epsilon))
 
 
-def _filters(
-    connection: Connection, space: str, budget: Budget, accounts: Iterable[str], block: str | None, moment: str
-) -> list[tuple[str, PureFilter | ZCDPFilter, Allowance | None, Total]]:
-    """For each account: its filter as it stands, the allowance that bounds it, if one does, and what it has paid."""
-    accounts = list(accounts)
-    said = latest_allowances(connection, space, [*accounts, EACH_ANALYST])
-    found: list[tuple[str, PureFilter | ZCDPFilter, Allowance | None, Total]] = []
-    for account in accounts:
-        spent = total_of(connection, space, account)
-        if block is not None and account == block_account(block):
-            found.append((account, _block_filter(connection, budget, block, spent), None, spent))
-            continue
-        allowance = said.get(account)
-        if allowance is None and account.startswith("analyst:"):
-            allowance = said.get(EACH_ANALYST)
-        limit = budget.epsilon
-        if allowance is not None:
-            limit = Fraction(0) if allowance.over(moment) else min(limit, allowance.epsilon or Fraction(0))
-        found.append((account, filter_of(budget, limit, spent), allowance, spent))
-    return found
-
-
-def _block_filter(connection: Connection, budget: Budget, block: str, spent: Total) -> PureFilter | ZCDPFilter:
-    from hubbub.accounting import PureFilter, ZCDPFilter
-
-    (entry,) = entries(connection, "WHERE charge.id = ?", block) or (None,)
-    if entry is None or entry.kind not in ("block", "plan"):
-        raise PolicyError(f"there is no reserved block {block!r}.")
-    if entry.state == "closed":
-        raise PolicyError(f"the reserved block {block!r} is closed. Reserve another, or ask without one.")
-    held = entry.spend
-    if budget.pure:
-        return PureFilter(epsilon=held.epsilon, spent=spent.cost)
-    pure = Fraction(0) if held.impure else held.epsilon
-    return ZCDPFilter(rho=held.rho, delta_threshold=held.delta, epsilon=pure, spent=spent.cost)
-
-
-def _moment(connection: Connection) -> str:
-    """Now, but never before the last entry: setting a clock back does not bring a grant back."""
-    return max(now(), head_of(connection).time)
-
-
 def _check_request(connection: Connection, row: _Row) -> None:
     used = connection.execute(
         "SELECT id FROM charge WHERE unit_space = ? AND analyst = ? AND request = ?",
@@ -611,7 +568,7 @@ def _abandoned(connection: Connection, space: str, question_key: str, analyst: s
         analyst,
         write_amount(epsilon),
     )
-    moment = _moment(connection)
+    moment = moment_now(connection)
     return [entry for entry in found if _is_abandoned(connection, entry, moment)]
 
 
