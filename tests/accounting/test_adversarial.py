@@ -293,3 +293,23 @@ except acc.events.ParameterError as error:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert 50e6 < int(done.stdout) < 500e6
+
+
+@pytest.mark.parametrize(
+    ("event", "delta"),
+    [
+        (acc.Repeated(acc.Laplace("0.01", 2), 1000), "1e-6"),
+        (acc.Repeated(acc.Laplace(3), 10**6), "1e-12"),
+        (acc.Repeated(acc.Laplace(1), 2), "1e-30"),
+        (acc.Repeated(acc.PoissonSampled(acc.Laplace("0.05"), "0.9"), 2), "1e-12"),
+        (acc.Repeated(acc.DiscreteLaplace(1, 2), 10**6), "1e-6"),
+        (
+            acc.Composed([acc.Repeated(acc.PoissonSampled(acc.Gaussian(10000), "0.001"), 30), acc.Gaussian(30000)]),
+            "1e-12",
+        ),
+    ],
+    ids=["wide", "million", "end", "sampled", "discrete million", "narrow"],
+)
+def test_estimates_lie_between_the_bounds_where_losses_are_wide(event, delta):
+    low, high = bounds(event, delta, width=max(1e-9, 1e-2 * upper_epsilon(event, F(delta))))
+    assert low * (1 - 1e-9) - 1e-11 <= acc.epsilon(event, delta) <= high * (1 + 1e-9) + 1e-11

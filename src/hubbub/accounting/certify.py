@@ -33,7 +33,7 @@ from hubbub.accounting.rational import known_delta, known_epsilon, pure_bounds
 from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.errors import ParameterError
 
-__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "lattice_step", "upper_epsilon"]
+__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "invert", "lattice_step", "upper_epsilon"]
 
 Array = NDArray[np.float64]
 _COARSE = 1500
@@ -95,7 +95,7 @@ def upper_epsilon(event: ev.Event, delta: Fraction, step: float | None = None) -
             tops = [top for _, top in plan.composed(step or plan.first_step(), only_above=True)]
         except ParameterError:
             tops = [top for _, top in plan.composed(plan.coarser(plan.first_step()), only_above=True)]
-        worst = max(worst, *(_invert(top.above, top, float(delta), up=True) for top in tops))
+        worst = max(worst, *(invert(top.above, top, float(delta), up=True) for top in tops))
     return min(worst, known)
 
 
@@ -151,8 +151,8 @@ def _epsilon_of(flat: Flat, delta: Fraction, width: float | None, cap: float) ->
 
     def ask(both: Sequence[tuple[Convolved, Convolved]]) -> tuple[float, float]:
         d = float(delta)
-        low = max(_invert(down.below, down, d, up=False) for down, _ in both)
-        return low, max(_invert(top.above, top, d, up=True) for _, top in both)
+        low = max(invert(down.below, down, d, up=False) for down, _ in both)
+        return low, max(invert(top.above, top, d, up=True) for _, top in both)
 
     return _refined(flat, goal, ask, lambda high: width if width is not None else max(1e-3 * high, 1e-12), cap)
 
@@ -438,7 +438,7 @@ def _log_conversion(rho: float, e: Array) -> Array:
     return np.asarray(found)
 
 
-def _invert(delta_at: Callable[[float], float], found: Convolved, delta: float, *, up: bool) -> float:
+def invert(delta_at: Callable[[float], float], found: Convolved, delta: float, *, up: bool) -> float:
     """Above: an epsilon with delta_at <= delta. Below: one with delta_at > delta, or 0. By Newton, then
     checked.
     """

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.accounting.certify import Goal, Plan
+from hubbub.accounting.certify import Goal, Plan, invert
 from hubbub.accounting.convolution import Convolved
 from hubbub.accounting.decompose import Flat
 from hubbub.accounting.outcomes import crossing
@@ -58,9 +58,17 @@ def _lattices(plan: Plan) -> list[list[Convolved]]:
 
 
 def _epsilon(tops: list[Convolved], delta: float, native: Fraction | None) -> float | None:
-    rough = crossing(lambda e: tops[-1].middle(e)[0], delta, (tops[-1].first + tops[-1].w.size) * tops[-1].h, up=True)
-    if len(tops) == 1 or rough == 0.0 or not math.isfinite(rough):
+    # The certified inversion keeps its head far left of the tilted bulk, where `middle` is magnified round-off.
+    sure = rough = invert(tops[-1].above, tops[-1], delta, up=True)
+    if rough == 0.0 or not math.isfinite(rough):
         return rough
+    if len(tops) == 1:
+        for _ in range(4):
+            found, tilt = tops[0].middle(rough)
+            if not (found > 0 and tilt < 0):
+                return None
+            rough += math.log(found / delta) / -tilt
+        return rough if 0.9 * sure <= rough <= sure else None
     line = _line(tops, rough, native)
     if line is None:
         return None
@@ -70,7 +78,7 @@ def _epsilon(tops: list[Convolved], delta: float, native: Fraction | None) -> fl
     for _ in range(20):
         # Newton on the polynomial; rough is within h^2 of the answer.
         x -= (float(value(x)) - goal) / float(slope(x))
-    return x if at[0] <= x <= at[1] else None
+    return x if at[0] <= x <= at[1] and 0.9 * sure <= x <= sure * (1 + 1e-9) else None
 
 
 def _delta(tops: list[Convolved], epsilon: float, native: Fraction | None) -> float | None:

@@ -83,14 +83,14 @@ def _contour(parts: Sequence[Term], delta: float) -> float | None:
     """The contour's epsilon, or None where the loss is too narrow for it."""
     try:
         return epsilon_estimate(parts, delta)
-    except ParameterError:
+    except (ParameterError, OverflowError):
         return None
 
 
 def _contour_delta(parts: Sequence[Term], epsilon: float) -> float | None:
     try:
         return delta_estimate(parts, epsilon)
-    except ParameterError:
+    except (ParameterError, OverflowError):
         return None
 
 
