@@ -250,9 +250,8 @@ class Session:
             plan=text,
         )
         try:
-            for sql, price in first.values():
-                self.sql(sql, epsilon=price.epsilon)
-            return [self.sql(sql, epsilon=epsilon) for sql, epsilon in asked]
+            drawn = {(sql, price.epsilon): self.sql(sql, epsilon=price.epsilon) for sql, price in first.values()}
+            return [drawn[one] if one in drawn else self.sql(one[0], epsilon=one[1]) for one in asked]
         finally:
             block, self._block = self._block, None
             self.ledger.close_block(block)
