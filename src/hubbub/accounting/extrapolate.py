@@ -37,9 +37,11 @@ def delta_near(flat: Flat, epsilon: Fraction) -> float | None:
     """The delta at epsilon, or None where the methods of this file do not apply."""
     plan, e = Plan(flat, Goal(epsilon=epsilon)), float(epsilon)
     if (few := plan.few()) is not None:
-        return max(o.middle(e) for o in few)
+        return min(1.0, max(o.middle(e) for o in few))
     found = [_delta(tops, e, plan.native) for tops in _lattices(plan)]
-    return max((x for x in found if x is not None), default=None) if None not in found else None
+    if not found or None in found:
+        return None
+    return min(1.0, max(x for x in found if x is not None))
 
 
 def _lattices(plan: Plan) -> list[list[Convolved]]:
