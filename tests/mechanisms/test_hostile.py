@@ -281,3 +281,18 @@ def test_monotone_is_true_or_false(value: object) -> None:
 def test_rank_errors_of_no_rows_are_refused() -> None:
     with pytest.raises(ParameterError, match="no rows"):
         rank_error([], [1], ["1/2"])
+
+
+def test_a_row_of_a_quantile_lies_where_it_would_without_the_others() -> None:
+    """numpy makes one float of a list that holds one: then 2^56 + 511 would round up to another step of 2^10."""
+    low, high = 2**56, 2**56 + 2**12
+    one = QuantileMechanism(shares=["1/2"], lower=low, upper=high, epsilon=1, grid=Grid(10))
+    alone, beside = one._sorted([low + 511]), one._sorted([low + 511, 0.5])
+    assert alone.tolist() == [2**46]
+    assert beside.tolist() == [2**46, 2**46]
+    whole = QuantileMechanism(shares=["1/2"], lower=0, upper=1000, epsilon=1)
+    assert whole._sorted([2**70, 1]).tolist() == whole._sorted([2**63, 1]).tolist() == [1, 1000]
+    assert whole._sorted([2**63, -1]).tolist() == [0, 1000]
+    assert one._sorted([float("nan"), low, float("inf")]).tolist() == [2**46, 2**46 + 2, 2**46 + 4]
+    with pytest.raises(ParameterError, match="values are"):
+        whole.release([0.5, 1])

@@ -7,11 +7,12 @@ A mechanism is calibrated by exactly one of: a loss (`epsilon`, `rho`), a `scale
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.accounting.amounts import Number, amount, scale as positive
 from hubbub.accounting.rounding import digits_up
@@ -23,6 +24,7 @@ T = TypeVar("T")
 
 __all__ = [
     "beta_of",
+    "differences",
     "epsilon_of",
     "flag",
     "integers",
@@ -143,6 +145,11 @@ def like(values: Any, released: Any, grid: Grid | None) -> Any:
     small = all(abs(int(v)) < 2**63 for v in released)
     array = np.array([int(v) for v in released], dtype=np.int64 if small else object)
     return array if grid is None else grid.from_integers(array)
+
+
+def differences(first: Sequence[int], second: Sequence[int]) -> NDArray[np.float64]:
+    """first - second, subtracted as Python ints and then rounded once."""
+    return np.array([float(a - b) for a, b in zip(first, second, strict=True)])
 
 
 def smallest_epsilon(enough: Callable[[Fraction], bool], what: str) -> Fraction:

@@ -27,6 +27,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.calibrate import (
     beta_of,
+    differences,
     epsilon_of,
     integers,
     like,
@@ -120,7 +121,7 @@ class LaplaceMechanism:
 
     def log_prob(self, output: Any, data: Any) -> float:
         """ln P(release(data) = output)."""
-        shift = np.array(integers(output, self.grid, self.cells)) - np.array(integers(data, self.grid, self.cells))
+        shift = differences(integers(output, self.grid, self.cells), integers(data, self.grid, self.cells))
         return float(np.sum(self.error().log_pmf(shift)))
 
 

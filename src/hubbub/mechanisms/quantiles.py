@@ -168,7 +168,11 @@ class QuantileMechanism:
         return -float(rate) * int(steps[i]) - top - math.log(float(np.exp(logs - top).sum()))
 
     def _clamped(self, values: Any) -> Integers:
-        array = np.asarray(values)
+        array = values if isinstance(values, np.ndarray) else _listed(values)
+        if array.dtype == object and (
+            self.grid is not None or all(isinstance(v, int | np.integer) for v in array.flat)
+        ):
+            return np.array([self._place(v) for v in array.flat], dtype=np.int64)
         if self.grid is not None:
             step = self.grid.step
             return self.grid.to_integers(array, self.low * step, self.high * step)
@@ -176,8 +180,25 @@ class QuantileMechanism:
             raise ParameterError(f"values are {array.dtype}; give integers, or grid=hubbub.noise.Grid(exponent).")
         return np.asarray(np.clip(array, self.low, self.high), dtype=np.int64)
 
+    def _place(self, value: Any) -> int:
+        """One value, exactly, whatever stands beside it: clamped to the bounds, and no number in the middle."""
+        if isinstance(value, float | np.floating) and math.isinf(value):
+            return self.high if value > 0 else self.low
+        try:
+            steps = int(value) if self.grid is None else self.grid.nearest(value)
+        except ParameterError:
+            steps = (self.low + self.high) // 2
+        return min(max(steps, self.low), self.high)
+
     def _sorted(self, values: Any) -> Integers:
         return np.sort(np.atleast_1d(self._clamped(values)))
+
+
+def _listed(values: Any) -> NDArray[Any]:
+    """An array of a list; of Python objects where numpy would round ints beside floats, or beyond int64, to floats."""
+    array = np.asarray(values)
+    mixed = array.dtype.kind == "f" and array.ndim == 1 and not all(isinstance(v, float) for v in values)
+    return np.array(values, dtype=object) if mixed else array
 
 
 def _bound(value: Number, name: str, grid: Grid | None) -> int:
