@@ -18,6 +18,7 @@ PEERS: dict[str, list[str]] = {
     "opendp": ["opendp==0.16.0", "numpy>=2"],
     "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn>=1.4,<1.6"],
     "dp-accounting": ["dp-accounting==0.6.0"],
+    "prv-accountant": ["prv-accountant==0.2.0"],
 }
 
 
