@@ -12,6 +12,7 @@ from scipy.stats import norm
 from hubbub import local
 from hubbub.errors import ParameterError
 from hubbub.local.estimate import normal_quantile
+from hubbub.local.hashes import public_bucket, public_seeds
 from local.reports import supports
 from seeded import SeededBits
 
@@ -132,17 +133,81 @@ def test_the_sketch_varies_as_stated_over_its_public_hashes() -> None:
 
 
 def test_rappor_is_unbiased_and_varies_as_stated() -> None:
-    # 600 runs of 3,000 reports: relative sd of one sample variance 5.8 %, of the mean of 6 about 2.4 %; 20 % is 8 sd.
-    shares = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
-    values = np.repeat(np.arange(6), np.round(3000 * shares).astype(int))
-    oracle = local.Rappor(6, 6, cohorts=4, bloom_bits=16)
-    runs = [oracle.estimate(oracle.privatize(values, bits=SeededBits(f"rappor {i}"))) for i in range(600)]
-    found = np.array([run.shares for run in runs])
-    stated = np.mean([run.variance for run in runs], axis=0)
-    assert np.all(np.abs(found.mean(axis=0) - shares) < 6.2 * np.sqrt(stated / 600))
-    assert abs(float((found.var(axis=0) / stated).mean()) - 1) < 0.2
+    # 120,000 groups of 30 in 2 cohorts: a sample variance (kurtosis 3.04 or less) has sd .41 %, so 3 % is over 7 sd
+    # (3e-12); means at 6.5 sd, 8e-11. Six of each: false alarm below 7e-10. Given the sizes of the cohorts estimates
+    # are unbiased, so their variance is the mean of those.
+    groups, size, shares = 120_000, 30, np.array([15, 6, 3, 3, 2, 1]) / 30
+    oracle = local.Rappor(6, 6, cohorts=2, bloom_bits=16)
+    values = np.tile(np.repeat(np.arange(6), (30 * shares).round().astype(int)), groups // 20)
+    found, first = [], []
+    for i in range(20):
+        reports = oracle.privatize(values, bits=SeededBits(f"rappor {i}"))
+        ones = np.unpackbits(reports["bits"], axis=1).reshape(-1, size, 16)
+        second = (reports["cohort"] == 1).reshape(-1, size, 1)
+        sums = np.stack([(ones * ~second).sum(axis=1), (ones * second).sum(axis=1)], axis=1)
+        people = np.stack([size - second.sum(axis=1), second.sum(axis=1)], axis=1)
+        excess = (sums - people * float(oracle.q)) / float(oracle.p - oracle.q)
+        filters = np.array([oracle.filters(np.full(6, j), np.arange(6)).T for j in range(2)], float)
+        grams = np.einsum("jmu,jmv->juv", filters, filters)
+        right = np.einsum("jmu,rjm->ru", filters, excess)
+        found.append(np.linalg.solve(np.einsum("rj,juv->ruv", people[:, :, 0], grams), right[:, :, None])[:, :, 0])
+        first.append(people[:, 0, 0])
+    assert oracle.estimate(reports[:size]).shares == pytest.approx(found[-1][0], abs=1e-9)
+    sizes, often = np.unique(np.concatenate(first), return_counts=True)
+    theory = np.array([oracle.variances([s, size - s], shares) for s in sizes]).T @ often / groups
+    all_ = np.concatenate(found)
+    assert np.all(np.abs(all_.mean(axis=0) - shares) < 6.5 * np.sqrt(theory / groups))
+    assert np.all(np.abs(all_.var(axis=0) / theory - 1) < 0.03)
     with pytest.raises(ParameterError, match="filters"):
         _ = oracle.variance_factor
+
+
+def test_rappor_and_the_sketch_state_the_variance_at_the_true_shares() -> None:
+    # One survey of 100,000 people each: the ratio has sd .1 % for RAPPOR, .22 % for the sketch (168 and 25 other
+    # surveys), so 3 % is 13 sd: far below 1e-9.
+    shares = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04])
+    values = np.repeat(np.arange(6), np.round(100_000 * shares).astype(int))
+    rappor = local.Rappor(6, 6, cohorts=4, bloom_bits=16)
+    tally = rappor.aggregate(rappor.privatize(values, bits=SeededBits("rappor")))
+    assert tally.estimate().variance == pytest.approx(rappor.variances(tally.counts[:, -1], shares), rel=0.03)
+    sketch = local.CountMeanSketch(4, 6, hashes=4096, buckets=256)
+    estimate = sketch.estimate(sketch.privatize(values, bits=SeededBits("sketch")))
+    exact = sketch.variances(100_000, shares) + sketch.hash_bias(shares) ** 2
+    assert estimate.variance == pytest.approx(exact, rel=0.03)
+    for call in (lambda: sketch.variances(9, shares[1:]), lambda: rappor.variances([9], shares)):
+        with pytest.raises(ParameterError, match="shape"):
+            call()
+
+
+def test_the_sketch_varies_as_stated_given_its_public_hashes() -> None:
+    # 120,000 groups of 30: 3 % of a variance is over 7 sd (3e-12), means at 6.5 sd, 8e-11. Four of each: below 4e-10.
+    groups, size, shares = 120_000, 30, np.array([18, 6, 4, 2]) / 30
+    oracle = local.CountMeanSketch(2, 4, hashes=4, buckets=4, public_name="sketch")
+    values = np.tile(np.repeat(np.arange(4), (30 * shares).round().astype(int)), groups)
+    reports = oracle.privatize(values, bits=SeededBits("given"))
+    seeds = public_seeds(4, "sketch")[reports["hash"]]
+    bits = np.unpackbits(reports["bits"], axis=1)
+    theory, means = oracle.variances(size, shares), shares + oracle.hash_bias(shares)
+    for v in range(4):
+        places = public_bucket(seeds, v, 4).astype(np.int64)
+        supporters = bits[np.arange(len(bits)), places].reshape(groups, size).sum(axis=1)
+        found = (supporters / size - float(oracle.q)) / float(oracle.p - oracle.q)
+        assert abs(found.mean() - means[v]) < 6.5 * math.sqrt(theory[v] / groups)
+        assert abs(found.var() / theory[v] - 1) < 0.03
+    # These hashes are far from the average over all.
+    assert np.abs(theory / [oracle.variance(size, f) for f in shares] - 1).max() > 0.03
+    assert np.abs(oracle.hash_bias(shares)).max() > 0.03
+
+
+def test_the_variance_of_a_large_sketch_is_never_too_small_and_within_a_part_of_one_over_its_hashes() -> None:
+    small = local.CountMeanSketch(4, 512, hashes=64, buckets=16)
+    large = local.CountMeanSketch(4, 513, hashes=64, buckets=16)
+    shares = 1 / np.arange(1, 513)
+    shares /= shares.sum()
+    ratio = large.variances(1000, np.append(shares, 0))[:512] / small.variances(1000, shares)
+    assert ratio.min() >= 1 - 1e-12
+    assert 1 < ratio.max() < 1 + 1 / 64
+    assert large.hash_bias(np.append(shares, 0))[:512] == pytest.approx(small.hash_bias(shares), abs=1e-12)
 
 
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=30))

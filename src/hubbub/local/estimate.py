@@ -56,8 +56,9 @@ def simplex_projection(shares: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Unbiased shares of categories. `shares` and `variance` have shape (k,); variance is that given the true answers,
-    with the estimate (cut to [0, 1]) put in for the true share. `base` and `slope` are A and B where they apply.
+    """Unbiased shares of categories. `shares` and `variance` have shape (k,); variance is that given the true answers
+    and all public hashes and cohorts, with the estimate (cut to [0, 1], or projected) put in for the true shares; of
+    the count-mean sketch it is the mean squared error. `base` and `slope` are A and B where they apply.
     """
 
     categories: Sequence[Hashable]

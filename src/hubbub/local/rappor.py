@@ -11,9 +11,13 @@ h ln(s (1-c) / (c (1-s))), s and c the chances of a 1 where the filter is set an
 
 Decoding with a list of candidates, which must hold everybody's value: per cohort and bit, (ones/n_j - c) / (s - c) is
 unbiased for the share of people whose filter has the bit, and the shares f of the candidates follow by least squares.
-With K_j = X_j' X_j, X_j the filters of cohort j (m x k), G = sum n_j K_j and K = G/n, the covariance is
-G^-1 (sum n_j X_j' D_j X_j + sum n_j (K_j - K)(diag f - f f')(K_j - K)) G^-1, up to terms of order 1/n^2: the coins of
-the bits, and who happens to be in which cohort.
+With K_j = X_j' X_j, X_j the filters of cohort j (m x k), G = sum n_j K_j of full rank and K = G/n, the covariance
+given the sizes n_j of the cohorts, which are public, and the true shares is exactly
+
+    G^-1 (sum n_j X_j' D_j X_j + n/(n-1) sum n_j (K_j - K)(diag f - f f')(K_j - K)) G^-1:
+
+the coins of the bits, D_j the diagonal of their variances, and who is in which cohort, which is a random division of n
+people into groups of these sizes (multivariate hypergeometric). The estimate puts the projected shares in for f.
 """
 
 from __future__ import annotations
@@ -36,6 +40,17 @@ from hubbub.local.oracle import CHUNK, Categories, FrequencyOracle, Tally, chunk
 from hubbub.noise import Bits
 
 __all__ = ["Rappor"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Design:
+    """The least squares of the cohorts that are present: n_j, X_j, K_j, G and its pseudo-inverse."""
+
+    people: Floats
+    filters: list[Floats]
+    grams: list[Floats]
+    total: Floats
+    inverse: Floats
 
 
 @dataclass(frozen=True, init=False)
@@ -198,24 +213,44 @@ class Rappor(FrequencyOracle):
 
     def _estimate(self, tally: Tally) -> Estimate:
         ones, people = tally.counts[:, :-1], tally.counts[:, -1].astype(np.float64)
-        present = np.flatnonzero(people)
-        p, q = float(self.p), float(self.q)
-        filters = [self.filters(np.full(self.size, j), np.arange(self.size)).T.astype(np.float64) for j in present]
-        seen = [(ones[j] / people[j] - q) / float(self.p - self.q) for j in present]
-        grams = [x.T @ x for x in filters]
-        total = sum((people[j] * g for j, g in zip(present, grams, strict=True)), np.zeros((self.size, self.size)))
-        inverse = np.linalg.pinv(total, hermitian=True)
-        right = sum(
-            (people[j] * (x.T @ y) for j, x, y in zip(present, filters, seen, strict=True)), np.zeros(self.size)
-        )
-        shares = inverse @ right
-        likely = simplex_projection(shares)
-        middle = np.zeros((self.size, self.size))
-        spread = np.diag(likely) - np.outer(likely, likely)
-        for j, x, gram in zip(present, filters, grams, strict=True):
-            held = x @ likely
-            noise = (held * p * (1 - p) + (1 - held) * q * (1 - q)) / (p - q) ** 2
-            apart = gram - total / tally.n
-            middle += people[j] * ((x.T * noise) @ x + apart @ spread @ apart)
-        variance: Floats = np.einsum("ij,jk,ki->i", inverse, middle, inverse, optimize=True)
+        design = self._design(people)
+        right = np.zeros(self.size)
+        for j, x in zip(np.flatnonzero(people), design.filters, strict=True):
+            right += x.T @ (ones[j] - people[j] * float(self.q)) / float(self.p - self.q)
+        shares = design.inverse @ right
+        variance = self._variances(design, simplex_projection(shares))
         return Estimate(self.categories, tally.n, tally.dropped, shares, variance)
+
+    def variances(self, people: Any, shares: Any) -> Floats:
+        """The variance of each share, shape (k,), given how many reports came from each cohort, shape (cohorts,), and
+        the true shares. Exact if the filters of the cohorts that are present tell all candidates apart.
+        """
+        sizes, given = np.asarray(people, np.float64), np.asarray(shares, np.float64)
+        if sizes.shape != (self.cohorts,) or given.shape != (self.size,) or not bool((sizes >= 0).all()):
+            raise ParameterError(
+                f"people of shape {sizes.shape} and shares of shape {given.shape} were given; give a number, 0 or "
+                f"more, for each of {self.cohorts} cohorts and a share for each of {self.size} categories."
+            )
+        return self._variances(self._design(sizes), given)
+
+    def _design(self, people: Floats) -> _Design:
+        present = np.flatnonzero(people)
+        filters = [self.filters(np.full(self.size, j), np.arange(self.size)).T.astype(np.float64) for j in present]
+        grams = [x.T @ x for x in filters]
+        total = np.zeros((self.size, self.size))
+        for j, gram in zip(present, grams, strict=True):
+            total += people[j] * gram
+        return _Design(
+            people[present], filters, grams, total, np.asarray(np.linalg.pinv(total, hermitian=True), np.float64)
+        )
+
+    def _variances(self, design: _Design, shares: Floats) -> Floats:
+        p, q, n = float(self.p), float(self.q), float(design.people.sum())
+        middle = np.zeros((self.size, self.size))
+        spread = (np.diag(shares) - np.outer(shares, shares)) * n / max(n - 1, 1)
+        for size, x, gram in zip(design.people, design.filters, design.grams, strict=True):
+            held = x @ shares
+            noise = (held * p * (1 - p) + (1 - held) * q * (1 - q)) / (p - q) ** 2
+            apart = gram - design.total / n
+            middle += size * ((x.T * noise) @ x + apart @ spread @ apart)
+        return np.asarray(np.einsum("ij,jk,ki->i", design.inverse, middle, design.inverse, optimize=True))
