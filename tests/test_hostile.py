@@ -546,3 +546,46 @@ def test_a_block_is_spent_by_its_own_thread_only() -> None:
             assert failures == []
             s.sql("SELECT COUNT(*) FROM visits", epsilon=1)
         assert s.remaining == 0
+
+
+def test_a_block_pays_for_its_own_people_only() -> None:
+    frame = pa.table({"person": [1, 2], "house": [1, 1]})
+    a, b = (hb.table(frame, unit=u, max_total=1) for u in ("person", "house"))
+    with session(epsilon=1, a=a, b=b) as s:
+        with s.reserve(epsilon=1, unit_space="person"), pytest.raises(hb.PolicyError, match="pays for the unit space"):
+            s.sql("SELECT COUNT(*) FROM b", epsilon=1)
+        assert "question" not in {e.kind for e in s.history()}
+        with s.reserve(epsilon=1, unit_space="person") as block:
+            s.analyst = "eve"
+            with pytest.raises(hb.PolicyError, match="another analyst"):
+                s.sql("SELECT COUNT(*) FROM a", epsilon=1)
+            assert block
+
+
+def test_a_ledger_that_begins_with_a_plan_opens_again(tmp_path: Path) -> None:
+    for _ in range(2):
+        with session(epsilon=1, ledger=tmp_path / "b.db") as s:
+            (answer,) = s.plan([("SELECT COUNT(*) FROM visits", 1)])
+            assert len(answer) == 1
+
+
+def test_a_plan_that_a_table_cannot_hold_charges_nothing() -> None:
+    with session(epsilon=4) as s:
+        s.ledger.record_limits("id", {"table:visits": hb.Budget(1).epsilon})
+        plan = [("SELECT COUNT(*) FROM visits", 1), ("SELECT COUNT(*) FROM visits WHERE n > 1", 1)]
+        with pytest.raises(hb.BudgetError, match="the plan asks for epsilon 2"):
+            s.plan(plan)
+        assert s.remaining == 4
+
+
+def test_an_analyst_who_is_no_longer_named_may_spend_what_each_may() -> None:
+    one, two, three = (hb.Budget(e).epsilon for e in (1, 2, 3))
+    with session(epsilon=3) as s:
+        s.ledger.record_limits("id", {"analyst:*": one, "analyst:bob": two})
+        s.ledger.record_limits("id", {"analyst:*": one})
+        s.analyst = "bob"
+        with pytest.raises(hb.BudgetError):
+            s.sql("SELECT COUNT(*) FROM visits", epsilon="2.5")
+        assert s.ledger.policy_limits("id") == {"analyst:*": one}
+        assert s.sql("SELECT COUNT(*) FROM visits", epsilon=1).charged
+        assert three > two

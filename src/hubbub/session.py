@@ -31,7 +31,7 @@ from hubbub.accounting import cost as cost_of, pure_epsilon, to_json
 from hubbub.check import Check, details, mechanism, notes, predicted
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import DuckDBEngine, image, public_tables
-from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
+from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
 from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy, find_policy, load_policy
@@ -241,6 +241,7 @@ class Session:
         if len(spaces) > 1:
             raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
         costs = [cost_of(price.event) for price in due.values()]
+        self._check_tables(due.values(), next(iter(spaces)))
         text = "; ".join(sql for sql, _ in asked)
         self._block = self.ledger.reserve(
             space=spaces.pop(),
@@ -255,6 +256,23 @@ class Session:
         finally:
             block, self._block = self._block, None
             self.ledger.close_block(block)
+
+    def _check_tables(self, prices: Iterable[Price], space: str) -> None:
+        """A plan is asked whole or not at all: each table's part of it fits what is left for that table."""
+        by_table: dict[str, list[Price]] = {}
+        for price in prices:
+            by_table.setdefault(price.plan.question.table, []).append(price)
+        for name, asked in by_table.items():
+            costs = [cost_of(price.event) for price in asked]
+            if not self.ledger.admits(sum(costs[1:], costs[0]), space=space, dataset=name, analyst=self.analyst):
+                amount = decimal_text(sum((price.epsilon for price in asked), Fraction(0)))
+                left = decimal_text(self.ledger.remaining(space, dataset=name, analyst=self.analyst))
+                raise BudgetError(
+                    f"the plan asks for epsilon {amount} about {name!r}, and {left} is left for that. Nothing was "
+                    "charged.",
+                    asked=amount,
+                    left=left,
+                )
 
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.
@@ -343,7 +361,11 @@ class Session:
                 own = policy.tables[name].budget if name in policy.tables else None
                 if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
                     limits[table_account(name)] = own
-            limits = {account: amount for account, amount in limits.items() if amount < policy.budget.epsilon}
+            each = limits.get(EACH_ANALYST)
+            same = {
+                a for a, amount in limits.items() if a.startswith("analyst:") and a != EACH_ANALYST and amount == each
+            }
+            limits = {a: amount for a, amount in limits.items() if amount < policy.budget.epsilon and a not in same}
             known = self.ledger.policy_limits(space)
             if record:
                 self.ledger.record_limits(space, limits)
@@ -521,7 +543,8 @@ def _neighbours(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, s
 def _check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
     """Raises PolicyError where the ledger holds charges made under another neighbour relation."""
     for space, relation in relations.items():
-        charged = next((json.loads(entry.details).get("neighbours") for entry in ledger.history(space)), relation)
+        asked = (entry for entry in ledger.history(space) if entry.kind == "question")
+        charged = next((json.loads(entry.details).get("neighbours") for entry in asked), relation)
         if charged != relation:
             raise PolicyError(
                 f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import ParameterError, PolicyError
-from hubbub.ledger.accounts import EVERYONE, read_amount, write_amount
+from hubbub.ledger.accounts import EACH_ANALYST, EVERYONE, read_amount, write_amount
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
 from hubbub.ledger.handle import CEILING, Handle, checked_text, latest_allowances
 from hubbub.ledger.journal import Connection, Writer, head_of
@@ -120,7 +120,9 @@ class Stewardship(Handle):
             return _policy_limits(connection, self._budget(connection, space), space)
 
     def record_limits(self, space: str, limits: Mapping[str, Fraction], *, author: str = POLICY_AUTHOR) -> list[str]:
-        """Record the policy's limits where they changed; the accounts concerned. A limit that is gone is the ceiling.
+        """Record the policy's limits where they changed; the accounts concerned.
+
+        A limit that is gone is the ceiling, and an analyst's own that is gone is what each analyst may spend.
 
         Raises:
             PolicyError: a limit lies above the ceiling.
@@ -130,13 +132,13 @@ class Stewardship(Handle):
             budget = self._budget(writer.connection, space)
             before = _policy_limits(writer.connection, budget, space)
             for account in sorted(before.keys() | limits.keys()):
-                amount = limits.get(account, budget.epsilon)
+                amount = limits.get(account, _default_limit(account, limits, budget))
                 if amount > budget.epsilon:
                     raise PolicyError(
                         f"the limit of {account}, epsilon {decimal_text(amount)}, lies above the ceiling of the unit "
                         f"space {space!r}, {decimal_text(budget.epsilon)}."
                     )
-                if before.get(account, budget.epsilon) != amount:
+                if before.get(account, _default_limit(account, before, budget)) != amount:
                     _allow(writer, space, account, amount, None, author, "hubbub.toml")
                     changed.append(account)
         return changed
@@ -374,7 +376,14 @@ def _policy_limits(connection: Connection, budget: Budget, space: str) -> dict[s
         (space, POLICY_AUTHOR),
     ).fetchall()
     last = {account: read_amount(epsilon) for account, epsilon in found}
-    return {account: amount for account, amount in last.items() if amount != budget.epsilon}
+    return {account: amount for account, amount in last.items() if amount != _default_limit(account, last, budget)}
+
+
+def _default_limit(account: str, limits: Mapping[str, Fraction], budget: Budget) -> Fraction:
+    """What an account may spend that has no limit of its own."""
+    if account.startswith("analyst:") and account != EACH_ANALYST:
+        return limits.get(EACH_ANALYST, budget.epsilon)
+    return budget.epsilon
 
 
 def _version(connection: Connection, space: str, dataset: str) -> tuple[str, str | None] | None:

@@ -208,10 +208,8 @@ class Ledger(Stewardship):
         with self._reading() as connection:
             budget = self._budget(connection, space)
             accounts = accounts_of("question", dataset, analyst, block)
-            return all(
-                f.admits(cost)
-                for _, f, _, _ in filters_of(connection, space, budget, accounts, block, moment_now(connection))
-            )
+            payer, now = _payer(block, analyst), moment_now(connection)
+            return all(f.admits(cost) for _, f, _, _ in filters_of(connection, space, budget, accounts, payer, now))
 
     def charge(
         self,
@@ -362,7 +360,7 @@ class Ledger(Stewardship):
         spend = Total.of(row.cost)
         totals = []
         for account, found, allowance, paid in filters_of(
-            connection, row.space, budget, accounts, row.block, writer.time
+            connection, row.space, budget, accounts, _payer(row.block, row.analyst), writer.time
         ):
             if not found.admits(row.cost):
                 left = largest_question(found)
@@ -613,3 +611,7 @@ def _overrun(
         way_out = f"Ask with epsilon {rest} or less" if left else "The budget is spent: no new question fits"
         message = f"{start} {rest}{of} is left for {whom}. {way_out}"
     return BudgetError(f"{message}; what was released before can be read again for free.", asked=asked, left=rest)
+
+
+def _payer(block: str | None, analyst: str) -> tuple[str, str] | None:
+    return None if block is None else (block, analyst)
