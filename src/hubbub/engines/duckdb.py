@@ -147,10 +147,10 @@ class DuckDBEngine:
             rows: list[tuple[Any, ...]] = cursor.execute(sql).fetchall()
             return rows
         except (duckdb.FatalException, duckdb.InternalException):
-            failed = True
-        except Exception:
-            failed = False
-        if failed:
+            broken = True
+        except Exception:  # whatever it was, its words may hold rows
+            broken = False
+        if broken:
             self._open()  # after an internal error DuckDB refuses everything on the old connection
         return None
 

@@ -143,7 +143,7 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
         schema = reader.schema
         if len(set(schema.names)) < len(schema.names):
             problem = "two of its columns have the same name; rename one"
-    except Exception:
+    except Exception:  # a frame is somebody else's code, and its words may hold rows
         problem = "it cannot be read as Arrow"
     if problem:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")

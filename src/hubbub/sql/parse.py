@@ -1,7 +1,7 @@
 """One SQL statement to a question, through an allow-list.
 
-    SELECT key, ..., COUNT(*) | COUNT(x) | COUNT(DISTINCT unit) | SUM(x) | AVG(x), ...
-    FROM table [WHERE condition] [GROUP BY key, ...]
+    SELECT key | COUNT(*) | COUNT(x) | COUNT(DISTINCT unit) | SUM(x) | AVG(x) | an expression of these, ...
+    FROM table [WHERE condition] [GROUP BY expression of columns with declared values, ...]
     [HAVING condition on the answer] [ORDER BY columns of the answer] [LIMIT n [OFFSET m]]
 
 A statement whose tables are all public is answered exactly, by any SELECT, in an engine that holds public tables
