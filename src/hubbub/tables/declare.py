@@ -11,6 +11,7 @@ unit's rows are exchanged for others.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 import os
 from collections.abc import Mapping
@@ -25,12 +26,16 @@ from hubbub.tables.kinds import Kind, kind_named
 __all__ = [
     "EACH_ROW",
     "Between",
+    "Edges",
     "EachRow",
+    "Limits",
     "Neighbours",
     "OneOf",
     "PrivateTable",
     "PublicTable",
+    "Ranged",
     "between",
+    "edges",
     "one_of",
     "public",
     "table",
@@ -77,15 +82,63 @@ class Between:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Declared values of a column, in the order in which answers list them. Build it with `one_of`."""
+    """Declared values of a column, in the order in which answers list them. Build it with `one_of`.
+
+    other: the group of every value that is not declared, NULL too unless it is; None for no such group.
+    """
 
     values: tuple[Scalar, ...]
+    other: str | None = None
 
     def __repr__(self) -> str:
-        return f"one_of({', '.join(map(repr, self.values))})"
+        tail = "" if self.other is None else f", other={self.other!r}"
+        return f"one_of({', '.join(map(repr, self.values))}{tail})"
 
 
-Declaration = Between | OneOf
+@dataclass(frozen=True)
+class Edges:
+    """Declared bounds of a numeric column, with the edges of the groups it falls into. Build it with `edges`."""
+
+    ends: tuple[Fraction, ...]
+    nullable: bool = True
+
+    @property
+    def low(self) -> Fraction:
+        return self.ends[0]
+
+    @property
+    def high(self) -> Fraction:
+        return self.ends[-1]
+
+    def labels(self) -> tuple[str, ...]:
+        """The groups: half-open, the last one closed."""
+        texts = [_plain(end) for end in self.ends]
+        last = len(texts) - 2
+        return tuple(f"[{a}, {b}{']' if i == last else ')'}" for i, (a, b) in enumerate(itertools.pairwise(texts)))
+
+    def __repr__(self) -> str:
+        tail = "" if self.nullable else ", nullable=False"
+        return f"edges({', '.join(map(_plain, self.ends))}{tail})"
+
+
+@dataclass(frozen=True)
+class Ranged:
+    """What follows for a computed column: its least and largest value where there are any. Never declared."""
+
+    low: Fraction | None
+    high: Fraction | None
+
+
+Declaration = Between | OneOf | Edges | Ranged
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups."""
+
+    groups: int | None = None
+    rows: int | None = None
+    total: int | None = None
 
 
 def _plain(bound: object) -> str:
@@ -150,10 +203,31 @@ def between(low: object, high: object, *, nullable: bool = True) -> Between:
     return Between(lo, hi, nullable)
 
 
-def one_of(*values: Scalar) -> OneOf:
+def edges(*ends: object, nullable: bool = True) -> Edges:
+    """Declare a numeric column's bounds, and the edges of the groups that GROUP BY on it has.
+
+    ends: at least two numbers in increasing order. Values outside the first and the last are clamped when they are
+    aggregated, and dropped when they are grouped.
+
+    Raises PolicyError for fewer than two edges, for edges out of order, or that are no numbers.
+
+    >>> edges(0, 18, 65, 120).labels()
+    ('[0, 18)', '[18, 65)', '[65, 120]')
+    """
+    found = tuple(_bound(end, "an") for end in ends)
+    numbers = tuple(e for e in found if isinstance(e, Fraction))
+    if len(numbers) < len(found) or len(numbers) < 2:
+        raise PolicyError(f"edges{ends!r}: give at least two numbers, as in hb.edges(0, 18, 65, 120).")
+    if any(a >= b for a, b in itertools.pairwise(numbers)):
+        raise PolicyError(f"edges{ends!r}: the edges must increase.")
+    return Edges(numbers, nullable)
+
+
+def one_of(*values: Scalar, other: str | None = None) -> OneOf:
     """Declare all values of a column that an answer may name as a group, in the order of the answer.
 
-    Any values, None included (then NULL is a group). Rows with another value are dropped from grouped answers.
+    Any values, None included (then NULL is a group). Rows with another value are dropped from grouped answers; with
+    `other`, a text, they form a last group of that name, for columns of text.
 
     Raises PolicyError for no values, a value twice, NaN, or values of mixed kinds.
 
@@ -171,7 +245,9 @@ def one_of(*values: Scalar) -> OneOf:
     if len(set(cleaned)) < len(cleaned):
         twice = next(v for i, v in enumerate(cleaned) if v in cleaned[:i])
         raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
-    return OneOf(cleaned)
+    if other is not None and (not isinstance(other, str) or families - {"text"} or other in cleaned):
+        raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
+    return OneOf(cleaned, other)
 
 
 def _category(value: object) -> Scalar:
@@ -213,6 +289,7 @@ class PrivateTable:
     types: Mapping[str, Kind] = field(default_factory=dict)
     neighbours: Neighbours = "add_remove"
     unit_space: str | None = None
+    through: Mapping[str, str] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.source is not None:
@@ -224,11 +301,26 @@ class PrivateTable:
         return replace(self, source=None)
 
     @property
+    def limits(self) -> Limits:
+        return Limits(self.max_groups, self.max_rows, self.max_total)
+
+    @property
+    def path(self) -> tuple[str, str, str, str] | None:
+        """For a unit of another table: (own column, table, its key, the last name of the unit)."""
+        if not self.through or not isinstance(self.unit, str):
+            return None
+        table, _, last = self.unit.rpartition(".")
+        own, key = next(iter(self.through.items()))
+        return own, table, key, last
+
+    @property
     def space(self) -> str:
         """The unit space, under which the ledger keeps one budget."""
         if self.unit_space is not None:
             return self.unit_space
-        return self.unit.lower() if isinstance(self.unit, str) else "each row"
+        if not isinstance(self.unit, str):
+            return "each row"
+        return self.unit.rpartition(".")[2].lower() if self.through else self.unit.lower()
 
 
 @dataclass(frozen=True)
@@ -275,6 +367,7 @@ def table(
     types: Mapping[str, str] | None = None,
     neighbours: Neighbours = "add_remove",
     unit_space: str | None = None,
+    through: str | Mapping[str, str] | None = None,
 ) -> PrivateTable:
     """Declare a private table. Nothing is read until a question is asked.
 
@@ -289,6 +382,9 @@ def table(
         pandas columns of dtype object.
     neighbours: "add_remove" or "replace".
     unit_space: tables of one unit space share one budget; default: the name of the unit column, in lower case.
+    through: for a unit that stands in another table: unit="orders.customer_id", through="order_id" finds a row's
+        owner in the table `orders` by their common column; {"order": "order_id"} where it has two names. That table
+        may itself reach its unit through a third.
 
     Raises PolicyError for anything declared wrongly.
     """
@@ -298,9 +394,10 @@ def table(
         raise PolicyError(f"neighbours={neighbours!r}: expected 'add_remove' or 'replace'.")
     declared = dict(columns or {})
     for name, what in declared.items():
-        if not isinstance(what, Between | OneOf):
+        if not isinstance(what, Between | OneOf | Edges):
             raise PolicyError(
-                f"column {name!r} is declared as {what!r}; expected hb.between(low, high) or hb.one_of(...)."
+                f"column {name!r} is declared as {what!r}; expected hb.between(low, high), hb.one_of(...) or "
+                "hb.edges(...)."
             )
     return PrivateTable(
         source=_source(source),
@@ -313,7 +410,21 @@ def table(
         types=_types(types),
         neighbours=neighbours,
         unit_space=unit_space,
+        through=_through(unit, through),
     )
+
+
+def _through(unit: str | EachRow, through: str | Mapping[str, str] | None) -> dict[str, str]:
+    if through is None:
+        return {}
+    pairs = {through: through} if isinstance(through, str) else dict(through)
+    named = isinstance(unit, str) and all(unit.rpartition("."))
+    if not named or len(pairs) != 1 or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair):
+        raise PolicyError(
+            f"through={through!r}: with it, unit names a table and its column, and through the column that leads there, "
+            'as in unit="orders.customer_id", through="order_id".'
+        )
+    return pairs
 
 
 def public(source: object, *, table: str | None = None, types: Mapping[str, str] | None = None) -> PublicTable:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
 from hubbub.errors import InternalError
-from hubbub.tables.declare import Between, Declaration, OneOf
+from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged
 from hubbub.tables.functions import FUNCTIONS, PARTS, Range, union
 from hubbub.tables.kinds import COMPARABLE, NUMERIC, Kind
 
@@ -320,6 +320,8 @@ def _minus(end: Fraction | None) -> Fraction | None:
 def _declared(what: Declaration | None) -> Range:
     match what:
         case Between(low=Fraction() as low, high=Fraction() as high):
+            return low, high
+        case Edges(low=low, high=high) | Ranged(low=low, high=high):
             return low, high
         case OneOf(values=values):
             numbers = [Fraction(str(v)) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]

@@ -16,12 +16,23 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
-from hubbub.tables.declare import Between, Declaration, OneOf, Scalar
-from hubbub.tables.expressions import Column, Expression, columns_in, span, whole
+from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, Scalar
+from hubbub.tables.expressions import (
+    Case,
+    Column,
+    Compare,
+    Expression,
+    InList,
+    IsNull,
+    Literal,
+    columns_in,
+    span,
+    whole,
+)
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Key
 
-__all__ = ["Evaluate", "domain", "fitted"]
+__all__ = ["Evaluate", "domain", "fitted", "grouped"]
 
 Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scalar]]
 """An engine's value of an expression for every combination of its columns' values, the last column fastest."""
@@ -35,6 +46,8 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) ->
 
     Raises PolicyError where they do not follow from declared values, QueryError for too many combinations.
     """
+    if key.groups is not None:
+        return key.groups
     expression = key.expression
     bare = isinstance(expression, Column)
     values = {column: _values(column, declared.get(column.name), bare=bare) for column in columns_in(expression)}
@@ -48,6 +61,10 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) ->
                 f"GROUP BY would need {combinations:,} combinations of declared values; at most 1,000,000."
             )
         return _usable(tuple(dict.fromkeys(evaluate(expression, known))), key.kind)
+    if isinstance(expression, Case):
+        constants = [v for v in (*expression.values, expression.default) if isinstance(v, Literal)]
+        if len(constants) == len(expression.values) + 1:
+            return _usable(_of_constants(constants, key.kind), key.kind)
     if expression.kind is Kind.BOOLEAN:
         return False, True
     if whole(expression):
@@ -55,6 +72,38 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) ->
         if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
             return _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
     raise _undeclared(expression, [c.name for c in values if c not in known], declared)
+
+
+def grouped(expression: Expression, declared: Mapping[str, Declaration]) -> Key:
+    """What GROUP BY on an expression groups by: a column with edges by its interval, one with `other` by that."""
+    what = declared.get(expression.name) if isinstance(expression, Column) else None
+    if isinstance(what, Edges):
+        inside = Compare("<=", expression, _number(what.high))
+        below = [Compare("<", expression, _number(end)) for end in what.ends[:-1]]
+        values = tuple(Literal(label) for label in what.labels())
+        return Key(Case((*below, inside), (Literal(None), *values), Literal(None)), what.labels())
+    if isinstance(what, OneOf) and what.other is not None and expression.kind is Kind.TEXT:
+        known = tuple(Literal(v) for v in what.values if isinstance(v, str))
+        conditions: tuple[Expression, ...] = (InList(expression, known),)
+        values_: tuple[Expression, ...] = (expression,)
+        if None in what.values:
+            conditions, values_ = (IsNull(expression), *conditions), (Literal(None), *values_)
+        return Key(Case(conditions, values_, Literal(what.other)), (*what.values, what.other))
+    return Key(expression)
+
+
+def _number(end: Fraction) -> Literal:
+    return Literal(int(end)) if end.denominator == 1 else Literal(end)
+
+
+def _of_constants(constants: list[Literal], kind: Kind) -> tuple[Scalar, ...]:
+    """The groups of CASE whose results are all constants: these, in the order in which they stand."""
+    return tuple(
+        dict.fromkeys(
+            float(c.value) if kind is Kind.NUMBER and isinstance(c.value, int | Fraction) else c.value  # type: ignore[misc]
+            for c in constants
+        )
+    )
 
 
 def _usable(groups: tuple[Scalar, ...], kind: Kind) -> tuple[Scalar, ...]:
@@ -81,10 +130,13 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
                     f"{column.kind.value}; name each value once."
                 )
             return found
-        case Between(low=Fraction() as low, high=Fraction() as high) if column.kind is Kind.INTEGER:
+        case Between(low=Fraction() as low, high=Fraction() as high) | Ranged(
+            low=Fraction() as low, high=Fraction() as high
+        ) if column.kind is Kind.INTEGER:
             if high - low < MOST_IN_A_RANGE:
                 whole_numbers = _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
-                return whole_numbers if bare or not what.nullable else (*whole_numbers, None)
+                nullable = isinstance(what, Ranged) or what.nullable
+                return whole_numbers if bare or not nullable else (*whole_numbers, None)
         case Between(low=dt.date() as first, high=dt.date() as last) if column.kind is Kind.DATE:
             first, last = (d.date() if isinstance(d, dt.datetime) else d for d in (first, last))
             days = (last - first).days + 1
@@ -97,12 +149,15 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
 
 
 def _undeclared(expression: Expression, missing: list[str], declared: Mapping[str, Declaration]) -> PolicyError:
-    name = missing[0] if missing else "this expression"
-    found = f"it is declared as {declared[name]!r}" if name in declared else "it has no declared values"
+    full = missing[0] if missing else ""
+    what = declared.get(full)
+    name = full.partition(".")[2] or full or "this expression"
+    found = f"it is declared as {what!r}" if what is not None and not isinstance(what, Ranged) else "it has no declared values"
     subject = name if isinstance(expression, Column) else f"an expression of {name}"
     return PolicyError(
         f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; declare them: "
-        f'columns={{"{name}": hb.one_of(...)}}.'
+        f'columns={{"{name}": hb.one_of(...)}}, or give them with the question: keys={{"{name}": [...]}}. Under a '
+        "budget with delta, groups can be found privately."
     )
 
 

@@ -1,23 +1,24 @@
-"""A question: owned rows below one private aggregate, and a choice of released rows above it.
+"""Questions: what is asked of an owned relation, and the statement that one or more of them stand in.
 
-Ownership (the one rule). A relation R over a database D is *owned* when for every unit u, R(D + u) = R(D) + R_u,
-with every row of R_u carrying owner u: adding a unit changes no other unit's row. A scan of a declared table
-with its unit column is owned (rows whose unit is NULL are dropped), and a filter by a row expression keeps it so,
-because it looks at one row alone. Nothing else stands below the aggregate here; what breaks ownership has no node.
-
-Above the aggregate everything is released, hence public: HAVING, ORDER BY and LIMIT choose among released rows.
+A *question* is one private aggregate: keys and aggregates over an owned relation (`hubbub.tables.relations`). Its
+answer is *released*, hence public, as a table with a column `k0`, `k1`, ... for each key and `a0`, `a1`, ... for each
+aggregate. A *statement* is ordinary SQL over such tables and public ones: HAVING, ORDER BY, ratios, joins of two
+answers. That part is computed locally, from releases alone.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 
 from hubbub.errors import InternalError
+from hubbub.tables.declare import Scalar
 from hubbub.tables.expressions import Expression, whole
 from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.relations import Relation
 
-__all__ = ["Aggregate", "Function", "Key", "Order", "Output", "Question"]
+__all__ = ["Aggregate", "Function", "Key", "Output", "Question", "Statement"]
 
 
 class Function(Enum):
@@ -26,23 +27,55 @@ class Function(Enum):
     COUNT_ROWS = "COUNT(*)"
     COUNT_VALUES = "COUNT"
     COUNT_UNITS = "COUNT(DISTINCT unit)"
+    COUNT_DISTINCT = "COUNT(DISTINCT ...)"
     SUM = "SUM"
     AVG = "AVG"
+    VAR_POP = "VAR_POP"
+    VAR_SAMP = "VAR_SAMP"
+    STDDEV_POP = "STDDEV_POP"
+    STDDEV_SAMP = "STDDEV_SAMP"
+    COVAR_POP = "COVAR_POP"
+    COVAR_SAMP = "COVAR_SAMP"
+    CORR = "CORR"
+    QUANTILE = "QUANTILE_CONT"
+    MIN = "MIN"
+    MAX = "MAX"
+
+
+COUNTS = frozenset({Function.COUNT_ROWS, Function.COUNT_VALUES, Function.COUNT_UNITS, Function.COUNT_DISTINCT})
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One private aggregate; `argument` is None for COUNT(*) and COUNT(DISTINCT unit)."""
+    """One private aggregate.
+
+    arguments: none for COUNT(*), two for COVAR and CORR, else one. COUNT_UNITS may have one: then it counts units
+    with a row where it is not NULL. fraction: the share of a quantile, in [0, 1].
+    """
 
     function: Function
-    argument: Expression | None = None
+    arguments: tuple[Expression, ...] = ()
+    fraction: Fraction | None = None
+
+    @property
+    def argument(self) -> Expression | None:
+        """The first argument, if there is one."""
+        return self.arguments[0] if self.arguments else None
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its released column."""
+        return Kind.INTEGER if self.function in COUNTS else Kind.NUMBER
 
 
 @dataclass(frozen=True)
 class Key:
-    """One term of GROUP BY. `hubbub.tables.groups` finds the groups it can have."""
+    """One term of GROUP BY. groups: those that are answered, where the question or a declaration lists them; else
+    `hubbub.tables.groups` finds them.
+    """
 
     expression: Expression
+    groups: tuple[Scalar, ...] | None = None
 
     @property
     def kind(self) -> Kind:
@@ -51,59 +84,45 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Output:
-    """One column of the answer, under its name: a key, an aggregate, or an expression of both.
-
-    An expression is over the released table, whose columns are named `k0`, `k1`, ... (keys) and `a0`, `a1`, ...
-    (aggregates).
-    """
-
-    name: str
-    what: Key | Aggregate | Expression
-
-
-@dataclass(frozen=True)
-class Order:
-    """One term of ORDER BY, over the released table."""
-
-    by: Expression
-    descending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
 class Question:
-    """One private question.
+    """One private aggregate over an owned relation.
 
-    `where` is a row expression over the table's columns; `having` and `order` are over the released table.
+    sets: the groupings that are answered, each as positions of `keys`; one with all keys unless the question has
+    ROLLUP, CUBE or GROUPING SETS. names: what the analyst calls each key, if anything.
     """
 
-    table: str
-    where: Expression | None
+    relation: Relation
     keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]
-    outputs: tuple[Output, ...]
-    having: Expression | None = None
-    order: tuple[Order, ...] = ()
-    limit: int | None = None
-    offset: int = 0
+    sets: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.aggregates:
-            raise InternalError("a question without an aggregate")
-        for output in self.outputs:
-            known: tuple[object, ...] | None = None
-            if isinstance(output.what, Key | Aggregate):
-                known = self.keys if isinstance(output.what, Key) else self.aggregates
-            if known is not None and output.what not in known:
-                raise InternalError(f"column {output.name!r} is no key and no aggregate of the question")
+        if not self.aggregates or not self.sets:
+            raise InternalError("a question without an aggregate, or without a grouping")
 
-    @property
-    def chooses(self) -> bool:
-        """Whether released rows may be left out or reordered, or computed with."""
-        return self.computed or self.having is not None or bool(self.order) or self.limit is not None or self.offset > 0
 
-    @property
-    def computed(self) -> bool:
-        """Whether some column of the answer is an expression of others."""
-        return any(not isinstance(o.what, Key | Aggregate) for o in self.outputs)
+@dataclass(frozen=True)
+class Output:
+    """One column of the answer: `what` of question number `question`, or (None) computed from released columns."""
+
+    name: str
+    question: int = 0
+    what: Key | Aggregate | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement with at least one private aggregate.
+
+    questions: its private aggregates, each after those whose releases it reads. sql: the outer part, over tables
+    `released0`, `released1`, ... and the public ones named in `public`. outputs: the columns of the answer.
+    rowwise: whether the outer part computes each row of the answer from one row of `released0`, so that it has the
+    column `place` beside the outputs.
+    """
+
+    questions: tuple[Question, ...]
+    sql: str
+    public: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    rowwise: bool
