@@ -1,0 +1,326 @@
+"""Measurements: vectors of integers that aggregates are made of, and how far one unit can move them.
+
+What one row adds. UNITS, ROWS, VALUES, DISTINCT: 1. SUM: the value's step on its grid, less a centre. PRODUCT: the
+product of two such steps, floor(v1 v2 / 2^shift), less a centre. So a row's integer lies in [low, high]; a row whose
+value is NULL adds nothing. An aggregate is a function of such sums: AVG of a centred sum and a count, VAR of those
+and the centred sum of squares.
+
+Contribution. A unit counts with at most R rows in a group and in at most C groups, so its part of a vector has at
+most C entries other than 0, each in [R low', R high'], low' = min(0, low), high' = max(0, high) (R = 1 for UNITS).
+DISTINCT counts values over all units, each with at most R of them in a group: a unit's values move a group's count by
+0 .. R, and exchanging them by -R .. R, which is what a unit's own count in 0 .. R would do.
+
+Sensitivity, with m = R max(-low', high') and w = R (high' - low'), over G groups:
+
+- add_remove: l1 is C m, l2 squared C m^2.
+- replace: two parts that share k groups differ there by at most w each and by m in 2 (C - k) others, with
+  max(0, 2C - G) <= k <= C. l1: k w + 2 (C - k) m, largest for the smallest k because w <= 2m.
+  l2 squared: k w^2 + 2 (C - k) m^2, largest at one of the two ends.
+
+All are exact: some table reaches them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from typing import assert_never
+
+from hubbub.errors import InternalError, PolicyError, QueryError
+from hubbub.noise import Grid
+from hubbub.tables.declare import Between, Declaration, Neighbours
+from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not, canonical, columns_of, span, whole
+from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.question import Aggregate, Function
+
+__all__ = [
+    "GRID_BITS",
+    "QUANTILE_BITS",
+    "Bounds",
+    "Counting",
+    "Measurement",
+    "Value",
+    "l1",
+    "l2_squared",
+    "measurements_of",
+]
+
+GRID_BITS = 22
+"""A declared range is cut into at most 2^22 steps: sums of 2^39 rows stay inside 64 bits."""
+
+QUANTILE_BITS = 16
+"""A quantile is chosen among at most 2^16 steps."""
+
+VALUE_BITS = 40
+LARGEST_EXPONENT = 960
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much one unit may contribute to one question: C groups, R rows in each."""
+
+    groups: int
+    rows: int
+
+
+class Counting(Enum):
+    """What a measurement adds up, or (QUANTILES) lists, over the rows of a group."""
+
+    UNITS = "units"
+    ROWS = "rows"
+    VALUES = "values"
+    SUM = "sum"
+    PRODUCT = "product"
+    DISTINCT = "distinct"
+    QUANTILES = "quantiles"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One row's value as an integer: clamp(round(x / grid.step), floor, ceiling) - centre.
+
+    nullable: False where a NULL counts as the midpoint, (floor + ceiling) // 2; else a NULL is left out.
+    """
+
+    argument: Expression
+    grid: Grid
+    floor: int
+    ceiling: int
+    centre: int = 0
+    nullable: bool = True
+
+    @property
+    def low(self) -> int:
+        return self.floor - self.centre
+
+    @property
+    def high(self) -> int:
+        return self.ceiling - self.centre
+
+    def canonical(self) -> list[object]:
+        argument = canonical(self.argument)
+        return [argument, self.grid.exponent, self.floor, self.ceiling, self.centre, self.nullable]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One vector to be measured, an entry per group: an integer, or for QUANTILES the table of values.
+
+    argument: what is counted where it is not NULL (VALUES, DISTINCT; UNITS may have one).
+    values: one for SUM and QUANTILES, two for PRODUCT. shift, centre: of a PRODUCT, as the module's head says.
+    """
+
+    counting: Counting
+    argument: Expression | None = None
+    values: tuple[Value, ...] = ()
+    shift: int = 0
+    centre: int = 0
+
+    @property
+    def low(self) -> int:
+        """The least integer of one row."""
+        return self._ends[0]
+
+    @property
+    def high(self) -> int:
+        """The largest integer of one row."""
+        return self._ends[1]
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        if self.counting is Counting.SUM:
+            return self.values[0].low, self.values[0].high
+        if self.counting is Counting.PRODUCT:
+            low, high = _product_ends(*self.values)
+            return (low >> self.shift) - self.centre, (high >> self.shift) - self.centre
+        return 1, 1
+
+    @property
+    def step(self) -> Fraction:
+        """What 1 stands for, in the unit of the aggregate."""
+        if self.counting is Counting.PRODUCT:
+            return self.values[0].grid.step * self.values[1].grid.step * 2**self.shift
+        return self.values[0].grid.step if self.values else Fraction(1)
+
+    def canonical(self) -> list[object]:
+        """A JSON-ready form: two measurements with the same form are the same vector."""
+        argument = None if self.argument is None else canonical(self.argument)
+        return [self.counting.value, argument, [v.canonical() for v in self.values], self.shift, self.centre]
+
+
+def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
+    """The l1 sensitivity of a measurement; `groups` is None where any number of groups may be found.
+
+    >>> l1(Measurement(Counting.ROWS), Bounds(groups=3, rows=2), 18, "add_remove")
+    6
+    >>> l1(Measurement(Counting.UNITS), Bounds(groups=1, rows=2), 1, "replace")
+    1
+    """
+    most, width = _reach(measurement, bounds)
+    c, shared = _overlap(bounds, groups)
+    return c * most if neighbours == "add_remove" else shared * width + 2 * (c - shared) * most
+
+
+def l2_squared(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
+    """The square of the l2 sensitivity of a measurement.
+
+    >>> l2_squared(Measurement(Counting.ROWS), Bounds(groups=3, rows=2), 18, "add_remove")
+    12
+    """
+    most, width = _reach(measurement, bounds)
+    c, shared = _overlap(bounds, groups)
+    if neighbours == "add_remove":
+        return c * most**2
+    return max(k * width**2 + 2 * (c - k) * most**2 for k in (shared, c))
+
+
+def _reach(measurement: Measurement, bounds: Bounds) -> tuple[int, int]:
+    if measurement.counting is Counting.QUANTILES:
+        raise InternalError("the sensitivity of a quantile is one of ranks")
+    rows = 1 if measurement.counting is Counting.UNITS else bounds.rows
+    low, high = min(0, measurement.low), max(0, measurement.high)
+    return rows * max(-low, high), rows * (high - low)
+
+
+def _overlap(bounds: Bounds, groups: int | None) -> tuple[int, int]:
+    """C, and the least number of groups that two units' contributions share."""
+    if groups is None:
+        return bounds.groups, 0
+    c = min(bounds.groups, groups)
+    return c, max(0, 2 * c - groups)
+
+
+def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[Measurement, ...]:
+    """What an aggregate is computed from: a count is the last but for products, which come after it.
+
+    SUM and AVG: centred sum, count. VAR, STDDEV: centred sum, count, centred squares. COVAR: the two sums, count,
+    product; CORR also the squares of both. COUNT(x) of a column declared nullable=False is COUNT(*).
+
+    Raises PolicyError where bounds are not declared, QueryError where no range follows from them.
+    """
+    function, argument = aggregate.function, aggregate.argument
+    if function is Function.COUNT_ROWS:
+        return (Measurement(Counting.ROWS),)
+    if function is Function.COUNT_UNITS:
+        return (Measurement(Counting.UNITS, argument),)
+    if argument is None:
+        raise QueryError(f"{function.value} needs a column.")
+    match function:
+        case Function.COUNT_VALUES:
+            return (_count_of(argument, declared),)
+        case Function.COUNT_DISTINCT:
+            return (Measurement(Counting.DISTINCT, argument),)
+        case Function.QUANTILE | Function.MIN | Function.MAX:
+            value = _value_of(argument, declared, bits=QUANTILE_BITS, centred=False)
+            return (Measurement(Counting.QUANTILES, values=(value,)),)
+        case Function.SUM | Function.AVG:
+            return _sum_of(argument, declared), _count_of(argument, declared)
+        case Function.VAR_POP | Function.VAR_SAMP | Function.STDDEV_POP | Function.STDDEV_SAMP:
+            total = _sum_of(argument, declared)
+            return total, _count_of(argument, declared), _product_of(total.values[0], total.values[0])
+        case Function.COVAR_POP | Function.COVAR_SAMP | Function.CORR:
+            return _joint(aggregate, declared)
+    assert_never(function)
+
+
+def _joint(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[Measurement, ...]:
+    """COVAR and CORR look at the rows where both arguments are there."""
+    if len(aggregate.arguments) != 2:
+        raise QueryError(f"{aggregate.function.value} needs two columns.")
+    x, y = aggregate.arguments
+    first, second = _where_known(x, y, declared), _where_known(y, x, declared)
+    a, b = _sum_of(first, declared), _sum_of(second, declared)
+    found = (a, b, _count_of(first, declared), _product_of(a.values[0], b.values[0]))
+    if aggregate.function is not Function.CORR:
+        return found
+    return (*found, _product_of(a.values[0], a.values[0]), _product_of(b.values[0], b.values[0]))
+
+
+def _where_known(x: Expression, other: Expression, declared: Mapping[str, Declaration]) -> Expression:
+    if not _nullable(other, declared) or other == x:
+        return x
+    return Case((Not(IsNull(other)),), (x,), Literal(None))
+
+
+def _nullable(argument: Expression, declared: Mapping[str, Declaration]) -> bool:
+    """False only for a column declared nullable=False, whose NULLs count as the midpoint, and for constants."""
+    if isinstance(argument, Literal):
+        return argument.value is None
+    what = declared.get(argument.name) if isinstance(argument, Column) else None
+    return not (isinstance(what, Between) and not what.nullable)
+
+
+def _count_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
+    return Measurement(Counting.VALUES, argument) if _nullable(argument, declared) else Measurement(Counting.ROWS)
+
+
+def _sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
+    return Measurement(Counting.SUM, values=(_value_of(argument, declared, bits=GRID_BITS, centred=True),))
+
+
+def _value_of(argument: Expression, declared: Mapping[str, Declaration], *, bits: int, centred: bool) -> Value:
+    low, high = _range_of(argument, declared)
+    grid = Grid(_exponent(low, high, bits, whole_numbers=whole(argument)))
+    floor, ceiling = math.floor(low / grid.step), math.ceil(high / grid.step)
+    centre = (floor + ceiling) // 2 if centred else 0
+    return Value(argument, grid, floor, ceiling, centre, _nullable(argument, declared))
+
+
+def _product_ends(x: Value, y: Value) -> tuple[int, int]:
+    if x == y:
+        return (0 if x.low <= 0 <= x.high else min(x.low**2, x.high**2)), max(x.low**2, x.high**2)
+    corners = [a * b for a in (x.low, x.high) for b in (y.low, y.high)]
+    return min(corners), max(corners)
+
+
+def _product_of(x: Value, y: Value) -> Measurement:
+    if _order(y) < _order(x):
+        x, y = y, x
+    low, high = _product_ends(x, y)
+    shift = max(0, (high - low).bit_length() - GRID_BITS)
+    return Measurement(Counting.PRODUCT, values=(x, y), shift=shift, centre=((low >> shift) + (high >> shift)) // 2)
+
+
+def _order(value: Value) -> str:
+    """A text that orders values: x y and y x are one product."""
+    return repr(value.canonical())
+
+
+def _exponent(low: Fraction, high: Fraction, bits: int, *, whole_numbers: bool) -> int:
+    """The smallest k for which the range has at most 2^bits steps of 2^k, and no value more than 2^40 of them."""
+    width, largest = high - low, max(abs(low), abs(high))
+    least_step = max(width / 2**bits, largest / 2 ** (bits if width == 0 else VALUE_BITS))
+    if least_step == 0:
+        return 0
+    k: int = least_step.numerator.bit_length() - least_step.denominator.bit_length() - 1
+    while (Fraction(2**k) if k >= 0 else Fraction(1, 2**-k)) < least_step:
+        k += 1
+    k = max(k, 0) if whole_numbers else k
+    if k > LARGEST_EXPONENT:
+        raise PolicyError("declared bounds beyond 1e290 cannot be put on a grid; declare the range you would believe.")
+    return max(k, -LARGEST_EXPONENT)
+
+
+def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tuple[Fraction, Fraction]:
+    if argument.kind not in NUMERIC and argument.kind is not Kind.NULL:
+        raise QueryError(f"a sum, mean, spread or quantile needs a number; found {argument.kind.value}.")
+    found = span(argument, declared)
+    if found is None:
+        return Fraction(0), Fraction(0)
+    low, high = found
+    if low is not None and high is not None:
+        return low, high
+    for name in sorted(columns_of(argument)):
+        if None in (span(Column(name, Kind.NUMBER), declared) or ()):
+            raise PolicyError(
+                f"the column {name} has no declared bounds, so one person could move the answer by any amount. "
+                f'Declare them: columns={{"{name}": hb.between(low, high)}}; or clamp in the question: '
+                f"LEAST(GREATEST({name}, low), high)."
+            )
+    raise QueryError(
+        "the range of the expression does not follow from declared bounds (a division by something that may "
+        "be 0, say). Give it one: LEAST(GREATEST(..., low), high)."
+    )
