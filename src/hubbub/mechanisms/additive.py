@@ -6,6 +6,9 @@ Z^d with ||f(D) - f(D')||_1 <= s for neighbours, and let Z have independent entr
 Then for every output y, P(f(D) + Z = y) / P(f(D') + Z = y) = exp((||y - f(D')||_1 - ||y - f(D)||_1) / b)
 <= exp(s / b): the release is (s / b)-DP, and tight when some pair of neighbours reaches s. Python integers do not
 overflow, so the proof holds for every value.
+
+Gaussian mechanism on integers (Canonne, Kamath, Steinke 2020, Theorem 4 and its vector form): if
+||f(D) - f(D')||_2^2 <= s and Z is discrete Gaussian of parameter sigma^2, the release is (s / 2 sigma^2)-zCDP.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from hubbub.errors import InternalError
-from hubbub.noise import Bits, DiscreteLaplace
+from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["Recorded", "add_noise", "recording"]
 
@@ -27,7 +30,7 @@ class Recorded:
 
     values: tuple[int, ...]
     sensitivity: int
-    distribution: DiscreteLaplace
+    distribution: DiscreteLaplace | DiscreteGaussian
     released: tuple[int, ...]
 
     def __reduce__(self) -> str:
@@ -52,12 +55,17 @@ def recording() -> Iterator[list[Recorded]]:
 
 
 def add_noise(
-    values: Sequence[int], *, sensitivity: int, distribution: DiscreteLaplace, bits: Bits | None = None
+    values: Sequence[int],
+    *,
+    sensitivity: int,
+    distribution: DiscreteLaplace | DiscreteGaussian,
+    bits: Bits | None = None,
 ) -> tuple[int, ...]:
     """Add one independent draw of `distribution` to each integer.
 
-    values: the exact vector, Python integers. sensitivity: its l1 sensitivity, at least 1; the loss is
-    sensitivity / distribution.scale. bits: a bit source for tests.
+    values: the exact vector, Python integers. sensitivity: at least 1; for Laplace noise its l1 sensitivity (the loss
+    is sensitivity / scale), for Gaussian noise the square of its l2 sensitivity (rho is sensitivity / 2 sigma^2).
+    bits: a bit source for tests.
 
     Raises InternalError for a value that is not an integer, or a sensitivity below 1.
     """

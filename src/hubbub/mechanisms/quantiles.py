@@ -35,7 +35,7 @@ from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, whole_num
 from hubbub.mechanisms.weighted import log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, Grid, uniform_below
 
-__all__ = ["QuantileMechanism", "rank_error"]
+__all__ = ["QuantileMechanism", "rank_error", "runs"]
 
 Integers = NDArray[np.int64]
 
@@ -217,9 +217,23 @@ def _candidates(rows: Integers, share: Fraction, low: int, high: int) -> tuple[I
 
     rows: sorted, all in low .. high.
     """
-    points, heights = np.unique(rows, return_counts=True)
+    starts, counts, less, more = runs(*np.unique(rows, return_counts=True), low, high)
+    n, p, q = rows.size, share.numerator, share.denominator
+    if q * (n + 1) < 2**62:
+        steps = np.maximum(0, np.maximum(q * less - p * n, q * more - (q - p) * n))
+    else:
+        wide_less, wide_more = less.astype(object), more.astype(object)
+        steps = np.maximum(0, np.maximum(q * wide_less - p * n, q * wide_more - (q - p) * n))
+    return starts, counts, steps - steps[counts > 0].min()
+
+
+def runs(points: Integers, heights: Integers, low: int, high: int) -> tuple[Integers, Integers, Integers, Integers]:
+    """The values low .. high in runs that the rows do not tell apart: (first value, how many, rows below, rows above).
+
+    points: the distinct values of the rows, increasing, in low .. high. heights: how many rows have each.
+    """
     below = np.concatenate(([0], np.cumsum(heights)))
-    n, p, q = int(below[-1]), share.numerator, share.denominator
+    n = int(below[-1])
     # Runs alternate: a gap (possibly empty) before each point, the point itself, and the gap after the last.
     starts = np.empty(2 * points.size + 1, np.int64)
     counts = np.empty_like(starts)
@@ -229,12 +243,7 @@ def _candidates(rows: Integers, share: Fraction, low: int, high: int) -> tuple[I
     less, more = np.empty_like(starts), np.empty_like(starts)
     less[0::2], more[0::2] = below, n - below
     less[1::2], more[1::2] = below[:-1], n - below[1:]
-    if q * (n + 1) < 2**62:
-        steps = np.maximum(0, np.maximum(q * less - p * n, q * more - (q - p) * n))
-    else:
-        wide_less, wide_more = less.astype(object), more.astype(object)
-        steps = np.maximum(0, np.maximum(q * wide_less - p * n, q * wide_more - (q - p) * n))
-    return starts, counts, steps - steps[counts > 0].min()
+    return starts, counts, less, more
 
 
 def rank_error(values: Any, found: Any, shares: Sequence[Number]) -> NDArray[np.float64]:
