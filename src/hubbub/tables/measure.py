@@ -22,8 +22,9 @@ All are exact: some table reaches them.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -45,6 +46,7 @@ __all__ = [
     "Value",
     "l1",
     "l2_squared",
+    "measurements",
     "measurements_of",
 ]
 
@@ -142,7 +144,7 @@ class Measurement:
     def step(self) -> Fraction:
         """What 1 stands for, in the unit of the aggregate."""
         if self.counting is Counting.PRODUCT:
-            return self.values[0].grid.step * self.values[1].grid.step * 2**self.shift
+            return Fraction(self.values[0].grid.step * self.values[1].grid.step * 2**self.shift)
         return self.values[0].grid.step if self.values else Fraction(1)
 
     def canonical(self) -> list[object]:
@@ -224,6 +226,19 @@ def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -
         case Function.COVAR_POP | Function.COVAR_SAMP | Function.CORR:
             return _joint(aggregate, declared)
     assert_never(function)
+
+
+def measurements(
+    aggregates: Iterable[Aggregate], declared: Mapping[str, Declaration], *, private_keys: bool = False
+) -> tuple[Measurement, ...]:
+    """All measurements of a question, each once, in an order that the order of SELECT does not change.
+
+    private_keys: whether groups are found privately, by their counts of units.
+    """
+    found = {m for a in aggregates for m in measurements_of(a, declared)}
+    if private_keys:
+        found.add(Measurement(Counting.UNITS))
+    return tuple(sorted(found, key=lambda m: json.dumps(m.canonical())))
 
 
 def _joint(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[Measurement, ...]:

@@ -1,68 +1,352 @@
-"""From a plan and an epsilon to exact noise scales and expected errors. `check` stops here.
+"""From plans and an amount to exact noise and the event that is charged. `check` stops here.
 
-Every measurement m gets a share epsilon_m of the question's epsilon and discrete Laplace noise of scale
-sensitivity_m / epsilon_m on its grid: by the Laplace mechanism on integers (Ghosh, Roughgarden, Sundararajan 2009;
-the l1 form of Dwork, McSherry, Nissim, Smith 2006, Theorem 3.6) that is epsilon_m-DP for the whole vector of
-groups, and by basic composition the shares add up to exactly epsilon. All amounts are rationals; the sampler and the
-ledger get the same ones. The shares are equal.
+The parts of all plans of a statement (`hubbub.tables.parts`) share one amount; their shares are chosen by predicted
+error (`hubbub.tables.split`) and sum to exactly 1.
+
+Pure epsilon. A part of share x gets discrete Laplace noise of scale (l1 sensitivity) / (x epsilon): by the Laplace
+mechanism on integers (Ghosh, Roughgarden, Sundararajan 2009; Dwork, McSherry, Nissim, Smith 2006, Theorem 3.6) that
+is (x epsilon)-DP for the whole vector of groups, and by basic composition the parts cost exactly epsilon.
+
+Rho. Discrete Gaussian noise with sigma^2 = (l2 sensitivity)^2 / (2 x rho): x rho-zCDP (Canonne, Kamath, Steinke 2020,
+Theorem 4), rho in all. sigma^2 is a rational, so nothing is rounded.
+
+Quantiles (exponential mechanism, bounded range: epsilon-DP and epsilon^2/8-zCDP). A unit is in at most C groups, so a
+part's amount is divided by C. In a group, half goes to the estimates, which are drawn together, and half to their
+brackets; a minimum or a maximum is a bound itself and takes a whole share. Under replace a unit's rows may all move
+from one end to the other: that is twice the rows.
+
+Groups found privately (`hubbub.mechanisms.GroupThreshold`): delta is divided by the number of plans with such keys. A
+group of one unit is shown with probability p <= delta / C, so delta_q = 1 - (1 - p)^C <= delta. Under replace a unit
+can leave C groups and enter C others: twice C.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import TypeAlias
 
-from hubbub.accounting import Composed, DiscreteLaplace
-from hubbub.errors import QueryError
-from hubbub.noise import MAX_SCALE, DiscreteLaplace as DiscreteLaplaceNoise
-from hubbub.tables.plan import Measurement, Plan
+from hubbub.accounting import ZCDP, Composed, DiscreteLaplace, Event, Repeated, cost
+from hubbub.accounting.rounding import digits_down, root_up
+from hubbub.errors import InternalError, PolicyError, QueryError
+from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.mechanisms.quantile_bounds import QuantileBound
+from hubbub.mechanisms.quantiles import QuantileMechanism
+from hubbub.noise import MAX_SCALE, DiscreteGaussian, DiscreteLaplace as DiscreteLaplaceNoise
+from hubbub.tables.measure import Measurement
+from hubbub.tables.parts import Choice, Part, Ranks, Selection, Strategy, Sums, build, options, slopes
+from hubbub.tables.plan import Plan
+from hubbub.tables.question import Aggregate
+from hubbub.tables.split import best, least
 
-__all__ = ["Price", "Priced", "make_price"]
+__all__ = ["Noise", "Price", "Priced", "RankDraws", "Spend", "assemble", "make_price"]
+
+Noise: TypeAlias = DiscreteLaplaceNoise | DiscreteGaussian
+
+BRACKET_LEVEL = Fraction(95, 100)
+"""Brackets hold the true quantile with at least this probability; each side misses with half the rest, or less."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """What a statement may cost: a pure `epsilon` or a zCDP `rho`, and `delta` for groups found privately.
+
+    >>> Spend(epsilon=Fraction(1, 2)).pure
+    True
+    """
+
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+    delta: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        amounts = [a for a in (self.epsilon, self.rho) if a is not None]
+        if len(amounts) != 1 or amounts[0] <= 0 or not 0 <= self.delta < 1:
+            raise InternalError("a spend is one positive amount, epsilon or rho, and a delta in [0, 1)")
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise is Laplace."""
+        return self.epsilon is not None
+
+    @property
+    def amount(self) -> Fraction:
+        """The epsilon, or the rho."""
+        found = self.epsilon if self.epsilon is not None else self.rho
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class RankDraws:
+    """The mechanisms of one group's quantiles: estimates together, a bound below and above each, and the ends."""
+
+    main: QuantileMechanism | None
+    below: tuple[QuantileBound, ...]
+    above: tuple[QuantileBound, ...]
+    minimum: QuantileBound | None
+    maximum: QuantileBound | None
+
+    @property
+    def each(self) -> tuple[QuantileBound, ...]:
+        """All bounds, in the order in which they are drawn."""
+        return (*self.below, *self.above, *(b for b in (self.minimum, self.maximum) if b is not None))
 
 
 @dataclass(frozen=True)
 class Priced:
-    """A measurement with its share of the budget and its noise."""
+    """A part of a plan (by its position) with its share of the amount and what draws it."""
 
-    measurement: Measurement
-    sensitivity: int
-    epsilon: Fraction
-    noise: DiscreteLaplaceNoise
+    plan: int
+    part: Part
+    share: Fraction
+    amount: Fraction
+    draws: Noise | RankDraws | GroupThreshold
+    event: Event
+
+    @property
+    def noise(self) -> Noise:
+        """The law of the noise on a vector."""
+        if isinstance(self.draws, GroupThreshold):
+            return self.draws.noise
+        if isinstance(self.draws, RankDraws):
+            raise InternalError("a quantile has no noise on a vector")
+        return self.draws
 
 
 @dataclass(frozen=True)
 class Price:
-    """A plan with its price. `epsilon` is exactly what is charged."""
+    """The plans of a statement with their price. What is charged is exactly `spend`."""
 
-    plan: Plan
-    epsilon: Fraction
+    plans: tuple[Plan, ...]
+    spend: Spend
+    strategies: tuple[Strategy, ...]
     parts: tuple[Priced, ...]
 
+    @cached_property
+    def event(self) -> Event:
+        """What the ledger records: what is really run."""
+        return Composed(tuple(p.event for p in self.parts))
+
     @property
-    def event(self) -> Composed:
-        """What the ledger records: the noise that is really added."""
-        return Composed(tuple(DiscreteLaplace(p.noise.scale, p.sensitivity) for p in self.parts))
+    def epsilon(self) -> Fraction | None:
+        """The pure epsilon that is charged; None where there is none."""
+        return cost(self.event).epsilon
 
-    def part(self, measurement: Measurement) -> Priced:
-        return next(p for p in self.parts if p.measurement == measurement)
+    @property
+    def rho(self) -> Fraction:
+        """The rho that is charged (together with delta)."""
+        return cost(self.event).rho
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta that is charged for groups found privately."""
+        return cost(self.event).delta
+
+    def of_plan(self, plan: int) -> tuple[Priced, ...]:
+        """The parts of one plan, in order."""
+        return tuple(p for p in self.parts if p.plan == plan)
+
+    def ranks(self, plan: int, measurement: Measurement) -> tuple[int, Ranks, RankDraws]:
+        """The quantiles of one measurement: their place among the plan's parts, what was asked, what draws it."""
+        for at, priced in enumerate(self.of_plan(plan)):
+            if isinstance(priced.part, Ranks) and priced.part.of == measurement:
+                assert isinstance(priced.draws, RankDraws)
+                return at, priced.part, priced.draws
+        raise InternalError("no quantile of this measurement was priced")
 
 
-def make_price(plan: Plan, epsilon: Fraction) -> Price:
-    """Price a plan at `epsilon`, an exact positive rational.
+def make_price(
+    plans: Sequence[Plan], spend: Spend, *, weights: Mapping[Aggregate, int | Fraction] | None = None
+) -> Price:
+    """Price the plans of a statement together.
 
-    Raises QueryError where so much noise would be needed that it does not fit 64-bit integers.
+    weights: how much each aggregate's relative variance counts, 1 unless said. Deterministic: declarations and
+    weights decide, never rows.
+
+    Raises PolicyError for private groups without a delta, QueryError where the noise would not fit 64-bit integers.
     """
-    share = epsilon / len(plan.measurements)
+    if not plans:
+        raise InternalError("a statement without a private aggregate")
+    given = weights or {}
+    power = 2 if spend.pure else 1
+    strategies, costs = [], []
+    for plan in plans:
+        aggregates = tuple(dict.fromkeys(plan.question.aggregates))
+        norms = {a: _best_of(plan, (a,), power, {}, {})[2] for a in aggregates}
+        strategy, of_parts, _ = _best_of(plan, aggregates, power, norms, given)
+        strategies.append(strategy)
+        costs += of_parts
+    return assemble(plans, spend, tuple(strategies), best(costs, power))
+
+
+def strategies_of(plans: Sequence[Plan], choices: Sequence[Sequence[Choice]]) -> tuple[Strategy, ...]:
+    """The strategies that were chosen for a stored release."""
+    return tuple(
+        build(plan, tuple(dict.fromkeys(plan.question.aggregates)), of_plan)
+        for plan, of_plan in zip(plans, choices, strict=True)
+    )
+
+
+def _best_of(
+    plan: Plan,
+    aggregates: Sequence[Aggregate],
+    power: int,
+    norms: Mapping[Aggregate, Fraction],
+    weights: Mapping[Aggregate, int | Fraction],
+) -> tuple[Strategy, list[Fraction], Fraction]:
+    """The strategy of the least predicted error, the cost c_i of each of its parts, and that error."""
+    found: tuple[Strategy, list[Fraction], Fraction] | None = None
+    for choices in options(plan, aggregates, pairs=power == 2):
+        strategy = build(plan, aggregates, choices)
+        costs = _costs(plan, aggregates, strategy, power, norms, weights)
+        error = least(costs, power)
+        if found is None or error < found[2]:
+            found = strategy, costs, error
+    assert found is not None
+    return found
+
+
+def _costs(
+    plan: Plan,
+    aggregates: Sequence[Aggregate],
+    strategy: Strategy,
+    power: int,
+    norms: Mapping[Aggregate, Fraction],
+    weights: Mapping[Aggregate, int | Fraction],
+) -> list[Fraction]:
+    costs = [Fraction(0)] * len(strategy.parts)
+    for aggregate in aggregates:
+        weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1)
+        parts = plan.measurement_of(aggregate)
+        scenes = slopes(aggregate, parts)
+        for scene in scenes:
+            moved: dict[tuple[int, int], Fraction] = {}
+            for quantity, slope in scene.items():
+                for part, vector, coefficient in strategy.recipes[quantity]:
+                    moved[part, vector] = moved.get((part, vector), Fraction(0)) + slope * coefficient
+            for (part, _), slope in moved.items():
+                costs[part] += weight / len(scenes) * slope**2 * _variance(plan, strategy.parts[part], power)
+    for at, released in enumerate(strategy.parts):
+        if norms and not isinstance(released, Sums):
+            # Ranks: the square of an error in ranks goes like 1 / epsilon^2, or 1 / rho. Groups: an answer needs them.
+            costs[at] += 1
+    return costs
+
+
+def _variance(plan: Plan, part: Part, power: int) -> Fraction:
+    """The variance of one vector's noise at the whole amount, up to a factor common to all parts."""
+    if isinstance(part, Sums):
+        return Fraction(part.l1**2 if power == 2 else part.l2_squared)
+    return Fraction(_touched(plan) ** power)
+
+
+def _touched(plan: Plan) -> int:
+    """In how many groups one neighbouring step can change anything."""
+    groups = plan.group_count
+    c = plan.bounds.groups if groups is None else min(plan.bounds.groups, groups)
+    return c if plan.neighbours == "add_remove" else 2 * c
+
+
+def assemble(
+    plans: Sequence[Plan], spend: Spend, strategies: tuple[Strategy, ...], shares: Sequence[Fraction]
+) -> Price:
+    """The price of given strategies at given shares, which sum to 1."""
+    if sum(shares, Fraction(0)) != 1 or min(shares) <= 0:
+        raise InternalError("the shares of a budget are positive and sum to 1")
+    private = sum(plan.private_keys for plan in plans)
+    if private and not spend.delta:
+        raise PolicyError(
+            "which groups there are is private here, and showing them needs a delta: that a group exists would tell "
+            "that a unit is in it. Declare the groups (hb.one_of, keys=), or use a budget with delta, as in "
+            "hb.Budget(epsilon=3, delta=1e-6)."
+        )
+    rest = iter(shares)
     parts = []
-    for measurement in plan.measurements:
-        # A vector that is 0 for every table (SUM(0)) still gets noise, so that no answer is a special case.
-        bound = max(1, plan.sensitivity(measurement))
-        scale = bound / share
-        if scale > MAX_SCALE:
-            raise QueryError(
-                f"at this epsilon the noise would not fit 64-bit integers (scale {float(scale):.3g}, at most "
-                f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller limits or bounds."
-            )
-        noise = DiscreteLaplaceNoise(scale)
-        parts.append(Priced(measurement, bound, share, noise))
-    return Price(plan, epsilon, tuple(parts))
+    for at, (plan, strategy) in enumerate(zip(plans, strategies, strict=True)):
+        delta = spend.delta / private if private else Fraction(0)
+        parts += [_priced(at, plan, part, next(rest), spend, delta) for part in strategy.parts]
+    return Price(tuple(plans), spend, strategies, tuple(parts))
+
+
+def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delta: Fraction) -> Priced:
+    amount = share * spend.amount
+    if isinstance(part, Selection):
+        groups = _touched(plan)
+        if spend.pure:
+            threshold = GroupThreshold(delta=delta, groups=groups, epsilon=amount)
+        else:
+            threshold = GroupThreshold(delta=delta, groups=groups, rho=amount)
+        _checked(threshold.noise)
+        return Priced(at, part, share, amount, threshold, threshold.loss)
+    if isinstance(part, Ranks):
+        draws = _rank_draws(plan, part, amount, pure=spend.pure)
+        return Priced(at, part, share, amount, draws, _rank_event(plan, draws, amount, pure=spend.pure))
+    if spend.pure:
+        laplace = DiscreteLaplaceNoise(part.l1 / amount)
+        return Priced(at, part, share, amount, _checked(laplace), DiscreteLaplace(laplace.scale, part.l1))
+    gaussian = DiscreteGaussian.from_variance(part.l2_squared / (2 * amount))
+    return Priced(at, part, share, amount, _checked(gaussian), ZCDP(amount))
+
+
+def _checked(noise: Noise) -> Noise:
+    size = noise.scale**2 if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma2
+    if size > MAX_SCALE**2:
+        raise QueryError(
+            f"at this epsilon the noise would not fit 64-bit integers (scale {float(size) ** 0.5:.3g}, at most "
+            f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller limits or bounds."
+        )
+    return noise
+
+
+def _rank_draws(plan: Plan, part: Ranks, amount: Fraction, *, pure: bool) -> RankDraws:
+    """The mechanisms of one group, for a part's amount (epsilon or rho)."""
+    value = part.of.values[0]
+    groups = plan.group_count
+    c = plan.bounds.groups if groups is None else min(plan.bounds.groups, groups)
+    rows = plan.bounds.rows * (1 if plan.neighbours == "add_remove" else 2)
+    inner = tuple(s for s in part.shares if 0 < s < 1)
+    each = amount / c / len(part.shares)
+
+    def bound(share: Fraction, amount: Fraction, beta: Fraction, *, upper: bool) -> QuantileBound:
+        epsilon = amount if pure else _epsilon_of(8 * amount)
+        return QuantileBound(share, value.floor, value.ceiling, epsilon, rows, beta, upper)
+
+    main = None
+    if inner:
+        rounds = len(inner).bit_length()
+        whole = each * len(inner) / 2
+        main = QuantileMechanism(
+            shares=inner,
+            lower=value.floor,
+            upper=value.ceiling,
+            epsilon=whole if pure else _epsilon_of(8 * rounds * whole),
+            rows=rows,
+        )
+    beta = (1 - BRACKET_LEVEL) / 2
+    return RankDraws(
+        main,
+        tuple(bound(s, each / 4, beta, upper=False) for s in inner),
+        tuple(bound(s, each / 4, beta, upper=True) for s in inner),
+        bound(Fraction(0), each, beta, upper=True) if 0 in part.shares else None,
+        bound(Fraction(1), each, beta, upper=False) if 1 in part.shares else None,
+    )
+
+
+def _epsilon_of(square: Fraction) -> Fraction:
+    """A rational below the square root, by less than 1e-14 of it."""
+    return digits_down(square / root_up(square), 15)
+
+
+def _rank_event(plan: Plan, draws: RankDraws, amount: Fraction, *, pure: bool) -> Event:
+    """Of all groups that one unit touches. Bounded range in all; under rho the very rho is charged."""
+    if not pure:
+        return ZCDP(amount)
+    groups = plan.group_count
+    c = plan.bounds.groups if groups is None else min(plan.bounds.groups, groups)
+    losses = [] if draws.main is None else [draws.main.loss]
+    losses += [b.loss for b in draws.each]
+    one = Composed(losses)
+    return one if c == 1 else Repeated(one, c)

@@ -1,0 +1,344 @@
+"""The ways to release what a question's aggregates need: which vectors get noise, and what follows from them.
+
+A *quantity* is a vector that aggregates are computed from: a measurement, or a `Total`, the sum before its centre c is
+taken off (total = sum + c count). A *part* is released as one: vectors of integers with one joint sensitivity and
+independent noise of one law, a table of quantiles, or the choice of groups. A *strategy* is a list of parts and, for
+each quantity, the linear combination of released vectors that estimates it.
+
+For the values x of one argument, on steps floor .. ceiling with width w, there are up to three ways:
+
+- centred: the centred sum, beside a count; - total: the total, alone or beside a count;
+- pair: sum(x - floor) and sum(ceiling - x), of joint l1 sensitivity w per row, because the two add up to w; their
+  total is w times the count (Kulesza, Suresh, Wang 2023, "Mean estimation in the add-remove model of differential
+  privacy"). Where rows with NULL are counted too, w times their number goes beside them at no further cost: a row adds
+  w in all, wherever it goes. Replace: two rows can differ by 2 w, so C R w becomes 2 C R w.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias, assert_never
+
+from hubbub.errors import InternalError
+from hubbub.tables.measure import Counting, Measurement, Value, l1, l2_squared
+from hubbub.tables.plan import Plan
+from hubbub.tables.question import Aggregate, Function
+
+__all__ = [
+    "Choice",
+    "Part",
+    "Quantity",
+    "Ranks",
+    "Selection",
+    "Strategy",
+    "Sums",
+    "Total",
+    "build",
+    "options",
+    "slopes",
+]
+
+Choice: TypeAlias = Literal["centred", "total", "pair"]
+
+MOST_COMBINATIONS = 27
+
+VARIANCES = frozenset({Function.VAR_POP, Function.VAR_SAMP, Function.STDDEV_POP, Function.STDDEV_SAMP})
+COVARIANCES = frozenset({Function.COVAR_POP, Function.COVAR_SAMP, Function.CORR})
+RANKED = frozenset({Function.QUANTILE, Function.MIN, Function.MAX})
+ENDS = {Function.MIN: Fraction(0), Function.MAX: Fraction(1)}
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of a SUM measurement before its centre is taken off."""
+
+    of: Measurement
+
+
+Quantity: TypeAlias = Measurement | Total
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Vectors released with noise of one law. Each is a combination of measurements with whole coefficients.
+
+    l1, l2_squared: the joint sensitivity. name: what a receipt calls it. step: what 1 stands for.
+    """
+
+    vectors: tuple[tuple[tuple[Measurement, int], ...], ...]
+    l1: int
+    l2_squared: int
+    name: str
+    step: Fraction
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The quantiles `shares` of one measurement, in increasing order, with their brackets."""
+
+    of: Measurement
+    shares: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The groups whose noisy count of units passes a threshold, with that count."""
+
+    of: Measurement
+
+
+Part: TypeAlias = Sums | Ranks | Selection
+Recipe: TypeAlias = tuple[tuple[int, int, Fraction], ...]
+"""Terms of a linear combination: the part, its vector, the coefficient."""
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """The parts of one plan, and how each quantity follows from them. choices: by argument, in canonical order."""
+
+    choices: tuple[Choice, ...]
+    parts: tuple[Part, ...]
+    recipes: Mapping[Quantity, Recipe]
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The sums of one argument: what is wanted of them, and the count they go with."""
+
+    total: Measurement
+    count: Measurement
+    wants_total: bool
+    wants_sum: bool
+
+    @property
+    def value(self) -> Value:
+        return self.total.values[0]
+
+
+def wanted(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
+    """The quantities of an aggregate, from its measurements."""
+    if aggregate.function is Function.SUM:
+        return (Total(parts[0]),)
+    return () if aggregate.function in RANKED else tuple(parts)
+
+
+def options(plan: Plan, aggregates: Sequence[Aggregate], *, pairs: bool) -> list[tuple[Choice, ...]]:
+    """The choices worth comparing, in a fixed order. pairs: whether noise is Laplace, for which pairs can be better."""
+    families = _families(plan, aggregates)
+    counts = _direct(plan, aggregates)
+    each: list[list[Choice]] = []
+    for family in families:
+        alone = not family.wants_sum and family.count not in counts
+        ways: list[Choice] = ["total"] if alone else ["centred"]
+        if not alone and family.value.centre:
+            ways.append("total")
+        if not alone and pairs and family.value.floor < family.value.ceiling:
+            ways.append("pair")
+        each.append(ways)
+    if _product(each) <= MOST_COMBINATIONS:
+        return list(itertools.product(*each))
+    names: tuple[Choice, ...] = ("centred", "total", "pair")
+    return [tuple(name if name in ways else ways[0] for ways in each) for name in names]
+
+
+def _product(each: Sequence[Sequence[object]]) -> int:
+    found = 1
+    for ways in each:
+        found *= len(ways)
+    return found
+
+
+def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
+    found: dict[Measurement, _Family] = {}
+    for aggregate in aggregates:
+        parts = plan.measurement_of(aggregate)
+        count = next((m for m in parts if m.counting in (Counting.VALUES, Counting.ROWS)), None)
+        for total in (m for m in parts if m.counting is Counting.SUM):
+            if count is None:
+                raise InternalError("a sum without its count")
+            old = found.get(total, _Family(total, count, False, False))
+            is_sum = aggregate.function is Function.SUM
+            found[total] = _Family(total, old.count, old.wants_total or is_sum, old.wants_sum or not is_sum)
+    return [found[m] for m in plan.measurements if m in found]
+
+
+def _direct(plan: Plan, aggregates: Sequence[Aggregate]) -> set[Quantity]:
+    """The quantities that aggregates are made of, less totals."""
+    return {q for a in aggregates for q in wanted(a, plan.measurement_of(a)) if not isinstance(q, Total)}
+
+
+def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]) -> Strategy:
+    """The strategy of some choices, one for each argument that is summed."""
+    families = _families(plan, aggregates)
+    direct = _direct(plan, aggregates)
+    builder = _Builder(plan)
+    if plan.private_keys:
+        builder.select()
+    for family, choice in zip(families, choices, strict=True):
+        if choice == "pair":
+            builder.pair(family, with_nulls=Measurement(Counting.ROWS) in direct)
+    for family, choice in zip(families, choices, strict=True):
+        if choice != "pair":
+            builder.single(family, choice)
+    for m in plan.measurements:
+        if m.counting is Counting.QUANTILES:
+            builder.ranks(m, aggregates)
+        elif m in direct and m.counting is not Counting.SUM:
+            builder.plain(m)
+    return Strategy(tuple(choices), tuple(builder.parts), builder.recipes)
+
+
+class _Builder:
+    """Collects parts and recipes."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.parts: list[Part] = []
+        self.recipes: dict[Quantity, Recipe] = {}
+
+    def select(self) -> None:
+        units = Measurement(Counting.UNITS)
+        self.parts.append(Selection(units))
+        self.recipes[units] = ((0, 0, Fraction(1)),)
+
+    def plain(self, m: Measurement) -> Recipe:
+        """A measurement as it is, once."""
+        if m not in self.recipes:
+            self.recipes[m] = self._add(Sums(((((m, 1)),),), *self._reach(m), m.counting.value, m.step))
+        return self.recipes[m]
+
+    def single(self, family: _Family, choice: Choice) -> None:
+        """The centred sum or the total, and what follows of the other with the count."""
+        centre, total = family.value.centre, family.total
+        if choice == "centred":
+            self.plain(total)
+            if family.wants_total:
+                self.recipes[Total(total)] = _plus(self.recipes[total], self.plain(family.count), Fraction(centre))
+            return
+        raised = _uncentred(total)
+        vector = ((total, 1), (family.count, centre)) if centre else ((total, 1),)
+        self.recipes[Total(total)] = self._add(Sums((vector,), *self._reach(raised), "sum", total.step))
+        if family.wants_sum:
+            self.recipes[total] = _plus(self.recipes[Total(total)], self.plain(family.count), Fraction(-centre))
+
+    def pair(self, family: _Family, *, with_nulls: bool) -> None:
+        """sum(x - floor), sum(ceiling - x), and w times the rows with NULL where rows are counted."""
+        total, count, value = family.total, family.count, family.value
+        w, rows = value.ceiling - value.floor, Measurement(Counting.ROWS)
+        vectors = [((total, 1), (count, -value.low)), ((total, -1), (count, value.high))]
+        with_nulls = with_nulls and count != rows and rows not in self.recipes
+        if with_nulls:
+            vectors.append(((rows, w), (count, -w)))
+        bounds, groups = self.plan.bounds, self.plan.group_count
+        c = bounds.groups if groups is None else min(bounds.groups, groups)
+        steps = (1 if self.plan.neighbours == "add_remove" else 2) * c
+        # Under replace a shared group moves by (R w, R w) in two vectors, two others by R w each: l2 squared agrees.
+        part = Sums(tuple(vectors), steps * bounds.rows * w, steps * (bounds.rows * w) ** 2, "pair of sums", total.step)
+        at = len(self.parts)
+        self.parts.append(part)
+        each = Fraction(1, w)
+        of_count: Recipe = ((at, 0, each), (at, 1, each))
+        self.recipes.setdefault(count, of_count)
+        self.recipes[total] = _plus(((at, 0, Fraction(1)),), of_count, Fraction(value.low))
+        self.recipes[Total(total)] = _plus(((at, 0, Fraction(1)),), of_count, Fraction(value.floor))
+        if with_nulls:
+            self.recipes[rows] = (*of_count, (at, 2, each))
+
+    def ranks(self, m: Measurement, aggregates: Sequence[Aggregate]) -> None:
+        asked = {share_of(a) for a in aggregates if a.function in RANKED and self.plan.measurement_of(a) == (m,)}
+        if asked:
+            self.parts.append(Ranks(m, tuple(sorted(asked))))
+
+    def _add(self, part: Part) -> Recipe:
+        self.parts.append(part)
+        return ((len(self.parts) - 1, 0, Fraction(1)),)
+
+    def _reach(self, m: Measurement) -> tuple[int, int]:
+        # A vector that is 0 for every table (SUM(0)) still gets noise, so that no answer is a special case.
+        plan = self.plan
+        arguments = (m, plan.bounds, plan.group_count, plan.neighbours)
+        return max(1, l1(*arguments)), max(1, l2_squared(*arguments))
+
+
+def share_of(aggregate: Aggregate) -> Fraction:
+    """The share of a quantile: 0 for MIN, 1 for MAX."""
+    found = ENDS.get(aggregate.function, aggregate.fraction)
+    if found is None:
+        raise InternalError("a quantile without its share")
+    return found
+
+
+def _uncentred(m: Measurement) -> Measurement:
+    value = m.values[0]
+    return Measurement(
+        m.counting, values=(Value(value.argument, value.grid, value.floor, value.ceiling, 0, value.nullable),)
+    )
+
+
+def _plus(first: Recipe, second: Recipe, times: Fraction) -> Recipe:
+    """first + times * second, terms of one vector joined."""
+    found: dict[tuple[int, int], Fraction] = {}
+    for terms, factor in ((first, Fraction(1)), (second, times)):
+        for part, vector, coefficient in terms:
+            found[part, vector] = found.get((part, vector), Fraction(0)) + factor * coefficient
+    return tuple((part, vector, c) for (part, vector), c in found.items() if c)
+
+
+def slopes(aggregate: Aggregate, parts: Sequence[Measurement]) -> list[dict[Quantity, Fraction]]:
+    """How an aggregate moves with each quantity, at a few typical places of the declared range, up to one factor.
+
+    A mean theta (centred) is taken uniform in the range, E theta^2 = w^2 / 12. Spreads are taken a quarter of the
+    range wide, around a mean w / 8 off the middle.
+    """
+    function = aggregate.function
+    if function is Function.SUM:
+        return [{Total(parts[0]): Fraction(1)}]
+    if function is Function.AVG:
+        width = parts[0].high - parts[0].low
+        return [{parts[0]: Fraction(1), parts[1]: -t * width} for t in (Fraction(-7, 24), Fraction(7, 24))]
+    if function in VARIANCES:
+        total, count, square = parts
+        return [_spread(total, total, count, square, s) for s in (1, -1)]
+    if function in COVARIANCES:
+        return _covariance_slopes(function, parts)
+    if function in RANKED:
+        return []
+    if function in (Function.COUNT_ROWS, Function.COUNT_VALUES, Function.COUNT_UNITS, Function.COUNT_DISTINCT):
+        return [{parts[0]: Fraction(1)}]
+    assert_never(function)  # type: ignore[arg-type]
+
+
+def _spread(
+    x: Measurement, y: Measurement, count: Measurement, product: Measurement, sign: int
+) -> dict[Quantity, Fraction]:
+    """The slopes of E xy - E x E y, times the number of rows."""
+    unit = 2**product.shift
+    at_x, at_y = Fraction(x.high - x.low, 8), sign * Fraction(y.high - y.low, 8)
+    spread = Fraction((x.high - x.low) * (y.high - y.low), 16) if x == y else Fraction(0)
+    if x == y:
+        at_x = at_y
+    mean = spread + at_x * at_y
+    found: dict[Quantity, Fraction] = {product: Fraction(unit)}
+    found[count] = -(mean - product.centre * unit) + 2 * at_x * at_y
+    for quantity, slope in ((x, -at_y), (y, -at_x)):
+        found[quantity] = found.get(quantity, Fraction(0)) + slope
+    return found
+
+
+def _covariance_slopes(function: Function, parts: Sequence[Measurement]) -> list[dict[Quantity, Fraction]]:
+    x, y, count, product = parts[:4]
+    found = [_spread(x, y, count, product, sign) for sign in (1, -1)]
+    if function is not Function.CORR:
+        return found
+    # At correlation +-1/2: dr = dC / (sx sy) - r/2 (dVx / Vx + dVy / Vy), with s a quarter of the range.
+    sx, sy = (max(Fraction(1), Fraction(m.high - m.low, 4)) for m in (x, y))
+    for sign, slope in zip((1, -1), found, strict=True):
+        for quantity in slope:
+            slope[quantity] /= sx * sy
+        for total, square, s in ((x, parts[4], sx), (y, parts[5], sy)):
+            for quantity, value in _spread(total, total, count, square, sign).items():
+                slope[quantity] = slope.get(quantity, Fraction(0)) - Fraction(sign, 4) * value / s**2
+    return found
