@@ -1,0 +1,501 @@
+"""What a drawn release says: estimates of every aggregate and their intervals, from noisy integers and known laws.
+
+All of it is post-processing. Each quantity (a count, a centred sum, ...) is a linear combination of released vectors,
+so its error is a known combination of independent noise terms. Arrays are over the groups of the answer.
+
+Estimates. COUNT, SUM: the quantity, unbiased around the bounded truth; a count can be negative. AVG: centre + S / N,
+held inside the declared range. VAR: Q / N - (S / N)^2, COVAR: P / N - Sx Sy / N^2, CORR their quotient, each held
+inside what the declared range allows. Where the noisy count N is 0 or less: the middle of the range.
+
+Intervals at a level hold the bounded truth. COUNT, SUM: quantiles of the noise. AVG: Fieller's method
+(`hubbub.mechanisms.ratio`), which is exact. VAR, COVAR: the same idea for F(v) = P - v N - Sx Sy / N, whose noise is
+P' - theta_y Sx' - theta_x Sy' + (theta_x theta_y - v) N' but for a term of the size of noise^2 / N; so where N is
+within three of its own half-widths of 0, the interval is the whole range. CORR: its first-order noise, likewise. Quantiles:
+the brackets that were bought with them, at 95 % or less; above that, the declared range.
+Each noise term is discrete: intervals are half a step of every term wider, as `hubbub.mechanisms.ratio` explains.
+
+Several draws of the same plan (`combine`) are joined quantity by quantity with weights 1 / variance, then ratios are
+formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import InternalError
+from hubbub.mechanisms.ratio import half_widths, ratio_intervals
+from hubbub.noise import Bits, DiscreteLaplace, uniform_below
+from hubbub.tables.declare import Scalar
+from hubbub.tables.draw import drawn_groups
+from hubbub.tables.measure import Measurement
+from hubbub.tables.parts import (
+    COVARIANCES,
+    RANKED,
+    VARIANCES,
+    Quantity,
+    Ranks,
+    Total,
+    share_of,
+    wanted,
+)
+from hubbub.tables.plan import Plan
+from hubbub.tables.price import BRACKET_LEVEL, Noise, Price
+from hubbub.tables.question import COUNTS, Aggregate, Function
+
+__all__ = ["Estimates", "combine", "read"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Term: TypeAlias = Hashable
+
+FEW = 3.0
+"""A noisy count within so many half-widths of 0 says little: ratios of products are then given their whole range."""
+
+_SAMPLES = {Function.VAR_SAMP, Function.STDDEV_SAMP, Function.COVAR_SAMP}
+_ROOTS = {Function.STDDEV_POP, Function.STDDEV_SAMP}
+_UNIFORM = 2**32
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A noisy quantity: its values by group, and the coefficient of every noise term in its error."""
+
+    values: Any
+    terms: Mapping[Term, float]
+
+    def plus(self, other: Linear, times: float) -> Linear:
+        terms = dict(self.terms)
+        for term, coefficient in other.terms.items():
+            terms[term] = terms.get(term, 0.0) + times * coefficient
+        return Linear(self.values + times * other.values, terms)
+
+
+@dataclass(frozen=True)
+class Brackets:
+    """Quantiles of one measurement: [share][estimate, low, high][group], in steps."""
+
+    shares: tuple[Fraction, ...]
+    steps: Floats
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What one plan's release says about each of its aggregates, group by group.
+
+    plan: the plan; groups: its groups in order. laws: of every noise term.
+    """
+
+    plan: Plan
+    groups: tuple[tuple[Scalar, ...], ...]
+    quantities: Mapping[Quantity, Linear]
+    laws: Mapping[Term, Noise]
+    ranks: Mapping[Measurement, Brackets]
+
+    @property
+    def size(self) -> int:
+        """How many groups the release has."""
+        return len(self.groups)
+
+    def values(self, aggregate: Aggregate) -> NDArray[Any]:
+        """The estimates: int64 for counts, else float64."""
+        if aggregate.function in RANKED:
+            return self._quantile(aggregate)[0]
+        found = _computed(aggregate, self._parts(aggregate), self._current(aggregate))
+        if aggregate.function in COUNTS:
+            return np.rint(np.clip(found, -(2.0**62), 2.0**62)).astype(np.int64)
+        return found
+
+    def intervals(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
+        """The lower and the upper ends of the intervals that hold the bounded truth with probability `level`, each."""
+        function = aggregate.function
+        if function in RANKED:
+            return self._bracket(aggregate, level)
+        if function is Function.AVG:
+            return self._mean_interval(aggregate, level)
+        if function in VARIANCES or function in COVARIANCES:
+            return self._spread_interval(aggregate, level)
+        (quantity,) = wanted(aggregate, self._parts(aggregate))
+        step = float(self._parts(aggregate)[0].step) if isinstance(quantity, Total) else 1.0
+        found = self.quantities[quantity]
+        reach = self._reach(found.terms, level)
+        return (found.values - reach) * step, (found.values + reach) * step
+
+    def half_widths(self, aggregate: Aggregate, level: float) -> Floats:
+        """The larger distance from each estimate to an end of its interval."""
+        low, high = self.intervals(aggregate, level)
+        values = self.values(aggregate)
+        return np.asarray(np.maximum(np.maximum(values - low, high - values), 0.0))
+
+    def noise(self, draws: int, places: Sequence[int], *, bits: Bits | None = None) -> dict[Hashable, Any]:
+        """Other draws of all noise, for `redrawn`: arrays of draws by places."""
+        shape = (draws, len(places))
+        found: dict[Hashable, Any] = {term: law.sample(shape, bits=bits) for term, law in self.laws.items()}
+        for m in self.ranks:
+            found[m] = (uniform_below(_UNIFORM, shape, bits=bits) + 0.5) / _UNIFORM
+        return found
+
+    def redrawn(self, aggregate: Aggregate, noise: Mapping[Hashable, Any], places: Sequence[int]) -> NDArray[Any]:
+        """The estimates at some places less noise of other draws: an array of draws by places.
+
+        A quantile has no known noise law: it is spread evenly over its bracket.
+        """
+        at = np.asarray(places, np.int64)
+        if aggregate.function in RANKED:
+            _, low, high = (ends[at] for ends in self._quantile(aggregate))
+            return np.asarray(low + (high - low) * noise[self._parts(aggregate)[0]])
+        current = {}
+        for quantity in wanted(aggregate, self._parts(aggregate)):
+            linear = self.quantities[quantity]
+            drawn = sum((c * noise[term] for term, c in linear.terms.items()), np.zeros(1))
+            current[quantity] = linear.values[at] - drawn
+        return _computed(aggregate, self._parts(aggregate), current)
+
+    def predicted(self, aggregate: Aggregate, level: float, rows: int) -> float:
+        """The half-width of an interval if a group has `rows` values; the largest over the declared range.
+
+        For spreads, the largest over means and spreads that the range allows; a standard deviation and a correlation
+        are taken where the spread is a quarter of the range. Quantiles: infinite; their error is one of ranks.
+        """
+        function, parts = aggregate.function, self._parts(aggregate)
+        if function in RANKED:
+            return float("inf")
+        if function is Function.AVG:
+            ends = np.array([parts[0].low, 0, parts[0].high], np.float64)
+            reach = float(self._mean_reach(parts, level)(ends).max()) / rows
+            return min(reach, parts[0].high - parts[0].low) * float(parts[0].step)
+        if function in VARIANCES or function in COVARIANCES:
+            return self._predicted_spread(aggregate, level, rows)
+        (quantity,) = wanted(aggregate, parts)
+        step = float(parts[0].step) if isinstance(quantity, Total) else 1.0
+        return self._reach(self.quantities[quantity].terms, level) * step
+
+    def _parts(self, aggregate: Aggregate) -> tuple[Measurement, ...]:
+        return self._measured[aggregate]
+
+    @cached_property
+    def _measured(self) -> dict[Aggregate, tuple[Measurement, ...]]:
+        return {a: self.plan.measurement_of(a) for a in self.plan.question.aggregates}
+
+    def _current(self, aggregate: Aggregate) -> dict[Quantity, Any]:
+        return {q: self.quantities[q].values for q in wanted(aggregate, self._parts(aggregate))}
+
+    def _reach(self, terms: Mapping[Term, float], level: float) -> float:
+        """The half-width of one combination of terms; exact for a single one."""
+        if len(terms) == 1:
+            ((term, coefficient),) = terms.items()
+            return abs(coefficient) * self.laws[term].half_width(level)
+        return float(self._spread({t: np.array([c]) for t, c in terms.items()}, level)[0])
+
+    def _spread(self, terms: Mapping[Term, Any], level: float) -> Floats:
+        """The half-widths of combinations whose coefficients are arrays, discreteness included."""
+        laplace, variance, wider = [], 0.0, 0.0
+        for term, coefficient in terms.items():
+            law = self.laws[term]
+            wider = wider + np.abs(coefficient) / 2
+            if isinstance(law, DiscreteLaplace):
+                laplace.append(coefficient * float(law.scale))
+            else:
+                variance = variance + coefficient**2 * float(law.sigma2)
+        shape = np.shape(next(iter(terms.values())))
+        scales = np.array(laplace) if laplace else np.zeros((1, *shape))
+        return half_widths(level, scales, variance) + wider
+
+    def _mean_reach(self, parts: Sequence[Measurement], level: float) -> Any:
+        total, count = (self.quantities[m].terms for m in parts[:2])
+
+        def reach(theta: Floats) -> Floats:
+            both = {t: total.get(t, 0.0) - theta * count.get(t, 0.0) for t in {**total, **count}}
+            return self._spread(both, level)
+
+        return reach
+
+    def _mean_interval(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
+        parts = self._parts(aggregate)
+        total, count = (self.quantities[m] for m in parts)
+        low, high = ratio_intervals(
+            total.values,
+            count.values,
+            reach=self._mean_reach(parts, level),
+            low=float(parts[0].low),
+            high=float(parts[0].high),
+        )
+        centre, step = parts[0].values[0].centre, float(parts[0].step)
+        return (low + centre) * step, (high + centre) * step
+
+    def _spread_interval(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
+        """Of VAR, STDDEV, COVAR and CORR."""
+        parts = self._parts(aggregate)
+        moments = _Moments(self, aggregate, self._current(aggregate))
+        low, high = moments.interval(level)
+        few = moments.count <= FEW * self._reach(self.quantities[moments.n].terms, level)
+        least, most = _limits(aggregate, parts)
+        low, high = np.where(few, least, low), np.where(few, most, high)
+        if aggregate.function is Function.CORR:
+            return low, high
+        return _scaled(aggregate, parts, low, moments.count), _scaled(aggregate, parts, high, moments.count)
+
+    def _predicted_spread(self, aggregate: Aggregate, level: float, rows: int) -> float:
+        parts = self._parts(aggregate)
+        least, most = _limits(aggregate, parts)
+        worst = 0.0
+        for current, spread in _scenes(aggregate, parts, rows):
+            found = _Moments(self, aggregate, current).reach(np.array([spread]), level)
+            worst = max(worst, float(found[0]))
+        if aggregate.function is Function.CORR:
+            return min(worst, 2.0)
+        unit = float(parts[0].step) * float(parts[-1].values[1].grid.step)
+        if aggregate.function in _ROOTS:
+            quarter = (parts[0].high - parts[0].low) / 4 or 1.0
+            return min(worst / (2 * quarter), float(np.sqrt(most))) * float(parts[0].step)
+        return min(worst, most - least) * unit
+
+    def _quantile(self, aggregate: Aggregate) -> tuple[Floats, Floats, Floats]:
+        measurement = self._parts(aggregate)[0]
+        found = self.ranks[measurement]
+        at = found.shares.index(share_of(aggregate))
+        estimate, low, high = found.steps[at] * float(measurement.step)
+        return estimate, low, high
+
+    def _bracket(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
+        _, low, high = self._quantile(aggregate)
+        if level <= BRACKET_LEVEL:
+            return low, high
+        value = self._parts(aggregate)[0].values[0]
+        step = float(value.grid.step)
+        return np.full_like(low, value.floor * step), np.full_like(high, value.ceiling * step)
+
+
+class _Moments:
+    """Second moments of a release in squared steps: x and y (the same for a variance), their count and products."""
+
+    def __init__(self, owner: Estimates, aggregate: Aggregate, current: Mapping[Quantity, Any]) -> None:
+        parts = owner._parts(aggregate)
+        self.owner, self.function = owner, aggregate.function
+        if aggregate.function in VARIANCES:
+            self.x, self.n, self.product = parts
+            self.y = self.x
+        else:
+            self.x, self.y, self.n, self.product = parts[:4]
+        self.squares = parts[4:]
+        self.count = np.asarray(current[self.n], np.float64)
+        self.safe = np.maximum(self.count, 1.0)
+        self.at_x, self.at_y = (np.clip(current[m] / self.safe, m.low, m.high) for m in (self.x, self.y))
+        self.spread = self._second(self.product, current) - self.at_x * self.at_y
+        if self.squares:
+            first, second = self.squares
+            self.of_x = np.maximum(self._second(first, current) - self.at_x**2, 1e-9)
+            self.of_y = np.maximum(self._second(second, current) - self.at_y**2, 1e-9)
+
+    def _second(self, product: Measurement, current: Mapping[Quantity, Any]) -> Floats:
+        return np.asarray((current[product] / self.safe + product.centre) * 2.0**product.shift)
+
+    def _add(self, terms: dict[Term, Any], measurement: Quantity, factor: Any) -> None:
+        for term, coefficient in self.owner.quantities[measurement].terms.items():
+            terms[term] = terms.get(term, 0.0) + factor * coefficient
+
+    def _errors(self, x: Measurement, y: Measurement, product: Measurement, spread: Any, at: tuple[Any, Any]) -> Any:
+        """The noise of n times (E xy - E x E y), first order, at a hypothetical spread."""
+        terms: dict[Term, Any] = {}
+        unit = 2.0**product.shift
+        at_x, at_y = at
+        self._add(terms, product, unit + 0 * spread)
+        self._add(terms, x, -at_y + 0 * spread)
+        self._add(terms, y, -at_x + 0 * spread)
+        # From F(v): the product's own centre adds centre * count to it.
+        self._add(terms, self.n, product.centre * unit + at_x * at_y - spread)
+        return terms
+
+    def reach(self, spread: Any, level: float) -> Floats:
+        """The half-width at a hypothetical spread (covariance in squared steps, or correlation)."""
+        if self.function is not Function.CORR:
+            terms = self._errors(self.x, self.y, self.product, spread, (self.at_x, self.at_y))
+            return np.asarray(self.owner._spread(terms, level) / self.safe)
+        scale = np.sqrt(self.of_x * self.of_y)
+        terms = self._errors(self.x, self.y, self.product, spread * scale, (self.at_x, self.at_y))
+        whole = {t: c / scale for t, c in terms.items()}
+        for m, square, variance, at in (
+            (self.x, self.squares[0], self.of_x, self.at_x),
+            (self.y, self.squares[1], self.of_y, self.at_y),
+        ):
+            for t, c in self._errors(m, m, square, variance, (at, at)).items():
+                whole[t] = whole.get(t, 0.0) - spread / 2 * c / variance
+        return np.asarray(self.owner._spread(whole, level) / self.safe)
+
+    def estimate(self) -> Floats:
+        if self.function is not Function.CORR:
+            return self.spread
+        return np.asarray(self.spread / np.sqrt(self.of_x * self.of_y))
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """The ends solve |estimate - v| = reach(v); the reach varies slowly with v."""
+        least, most = _limits_of(self.function, self.x, self.y)
+        estimate = self.estimate()
+        found = []
+        for sign in (-1.0, 1.0):
+            end = np.clip(estimate, least, most)
+            for _ in range(1 if self.function is Function.CORR else 4):
+                end = np.clip(estimate + sign * self.reach(end, level), least, most)
+            found.append(end)
+        return found[0], found[1]
+
+
+def _limits(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[float, float]:
+    y = parts[0] if aggregate.function in VARIANCES else parts[1]
+    return _limits_of(aggregate.function, parts[0], y)
+
+
+def _limits_of(function: Function, x: Measurement, y: Measurement) -> tuple[float, float]:
+    """What a spread can be within declared ranges, in squared steps: |cov| <= wx wy / 4 (Popoviciu, Cauchy-Schwarz)."""
+    if function is Function.CORR:
+        return -1.0, 1.0
+    most = (x.high - x.low) * (y.high - y.low) / 4
+    return (0.0 if function in VARIANCES else -most), most
+
+
+def _scaled(aggregate: Aggregate, parts: Sequence[Measurement], spread: Any, count: Any) -> Floats:
+    """A population spread in squared steps, as the aggregate gives it."""
+    y = parts[0] if aggregate.function in VARIANCES else parts[1]
+    found = spread * (float(parts[0].step) * float(y.step))
+    if aggregate.function in _SAMPLES:
+        n = np.maximum(count, 2.0)
+        found = found * (n / (n - 1))
+    return np.asarray(np.sqrt(np.maximum(found, 0.0)) if aggregate.function in _ROOTS else found)
+
+
+def _computed(aggregate: Aggregate, parts: Sequence[Measurement], current: Mapping[Quantity, Any]) -> Floats:
+    """The aggregate of given quantities, elementwise."""
+    function = aggregate.function
+    if function in COUNTS:
+        return np.asarray(current[parts[0]], np.float64)
+    if function is Function.SUM:
+        return np.asarray(current[Total(parts[0])] * float(parts[0].step))
+    if function is Function.AVG:
+        total, count = (np.asarray(current[m], np.float64) for m in parts)
+        low, high = parts[0].low, parts[0].high
+        with np.errstate(divide="ignore", invalid="ignore"):
+            offset = np.where(count > 0, np.clip(total / count, low, high), (low + high) / 2)
+        return np.asarray((offset + parts[0].values[0].centre) * float(parts[0].step))
+    least, most = _limits(aggregate, parts)
+    moments = _Moments(_NoNoise(parts), aggregate, current)  # type: ignore[arg-type]
+    found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
+    return np.asarray(found) if function is Function.CORR else _scaled(aggregate, parts, found, moments.count)
+
+
+@dataclass(frozen=True)
+class _NoNoise:
+    """Stands for an owner where only values are computed."""
+
+    parts: Sequence[Measurement]
+
+    def _parts(self, aggregate: Aggregate) -> Sequence[Measurement]:
+        return self.parts
+
+
+def _scenes(aggregate: Aggregate, parts: Sequence[Measurement], rows: int) -> list[tuple[dict[Quantity, Any], float]]:
+    """Means and spreads across the range, as quantities of a group of `rows` values."""
+    variance = aggregate.function in VARIANCES
+    x, y = parts[0], parts[0] if variance else parts[1]
+    n, product = (parts[1], parts[2]) if variance else (parts[2], parts[3])
+    wx, wy = (max(m.high - m.low, 1) for m in (x, y))
+    found = []
+    for at in (-0.5, -0.25, 0.0, 0.25, 0.5):
+        for spread in (0.0, 1 / 16, 0.25 - at**2):
+            for sign in (1,) if variance else (1, -1):
+                tx, ty = (x.low + x.high) / 2 + at * wx, (y.low + y.high) / 2 + sign * at * wy
+                value = sign * spread * wx * wy
+                current: dict[Quantity, Any] = {n: np.array([float(rows)]), x: np.array([tx * rows])}
+                current[y] = np.array([ty * rows])
+                current[product] = np.array([((value + tx * ty) / 2.0**product.shift - product.centre) * rows])
+                for t, w, square in ((tx, wx, parts[4:5]), (ty, wy, parts[5:6])):
+                    for q in square:
+                        current[q] = np.array([((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows])
+                if aggregate.function is Function.CORR:
+                    value = 0.0
+                found.append((current, value))
+    return found
+
+
+def read(price: Price, payload: Mapping[str, Any]) -> tuple[Estimates, ...]:
+    """What a drawn release says, plan by plan. `price` is the one it was drawn at (`draw.price_of`)."""
+    return tuple(_read_plan(price, at, drawn) for at, drawn in enumerate(payload["plans"]))
+
+
+def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
+    plan = price.plans[at]
+    parts, vectors = price.of_plan(at), drawn["parts"]
+    if len(parts) != len(vectors):
+        raise InternalError("a stored release does not fit its question")
+    groups = tuple(drawn_groups(plan, drawn))
+    laws: dict[Term, Noise] = {}
+    ranks: dict[Measurement, Brackets] = {}
+    arrays: dict[Term, Floats] = {}
+    for i, (priced, values) in enumerate(zip(parts, vectors, strict=True)):
+        if isinstance(priced.part, Ranks):
+            steps = np.array(values, np.float64).reshape(len(priced.part.shares), 3, len(groups))
+            ranks[priced.part.of] = Brackets(priced.part.shares, steps)
+            continue
+        for k, vector in enumerate(values):
+            laws[0, i, k] = priced.noise
+            arrays[0, i, k] = np.array(vector, np.float64)
+    return Estimates(plan, groups, _quantities(price.strategies[at].recipes, arrays, len(groups)), laws, ranks)
+
+
+def _quantities(recipes: Mapping[Quantity, Any], arrays: Mapping[Term, Floats], size: int) -> dict[Quantity, Linear]:
+    found = {}
+    for quantity, recipe in recipes.items():
+        linear = Linear(np.zeros(size), {})
+        for part, vector, coefficient in recipe:
+            term = (0, part, vector)
+            linear = linear.plus(Linear(arrays[term], {term: 1.0}), float(coefficient))
+        found[quantity] = linear
+    return found
+
+
+def expected(price: Price) -> tuple[Estimates, ...]:
+    """Estimates without values, for what `check` predicts from scales alone."""
+    found = []
+    for at, plan in enumerate(price.plans):
+        laws: dict[Term, Noise] = {}
+        arrays: dict[Term, Floats] = {}
+        for i, priced in enumerate(price.of_plan(at)):
+            if isinstance(priced.part, Ranks):
+                continue
+            for k in range(len(getattr(priced.part, "vectors", (None,)))):
+                laws[0, i, k] = priced.noise
+                arrays[0, i, k] = np.zeros(0)
+        found.append(Estimates(plan, (), _quantities(price.strategies[at].recipes, arrays, 0), laws, {}))
+    return tuple(found)
+
+
+def combine(draws: Sequence[Estimates]) -> Estimates:
+    """Several draws of one plan as one: every quantity by inverse variance; quantiles from the last draw.
+
+    Raises InternalError for draws of different plans or groups.
+    """
+    if not draws or any(d.plan.key() != draws[0].plan.key() or d.groups != draws[0].groups for d in draws):
+        raise InternalError("only draws of one plan, over the same groups, can be combined")
+    laws: dict[Term, Noise] = {}
+    for i, one in enumerate(draws):
+        laws |= {(i, term): law for term, law in one.laws.items()}
+    quantities = {}
+    for quantity in draws[0].quantities:
+        if not all(quantity in d.quantities for d in draws):
+            continue
+        weights = [1 / _variance(d, d.quantities[quantity]) for d in draws]
+        joined = Linear(np.zeros(draws[0].size), {})
+        for i, (one, weight) in enumerate(zip(draws, weights, strict=True)):
+            mine = one.quantities[quantity]
+            named = Linear(mine.values, {(i, term): c for term, c in mine.terms.items()})
+            joined = joined.plus(named, weight / sum(weights))
+        quantities[quantity] = joined
+    return replace(draws[-1], quantities=quantities, laws=laws)
+
+
+def _variance(owner: Estimates, linear: Linear) -> float:
+    return float(sum(c**2 * owner.laws[t].variance for t, c in linear.terms.items())) or 1e-300
