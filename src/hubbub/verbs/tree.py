@@ -1,0 +1,113 @@
+"""What both builders share: putting terms into each other, and the end of a SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from hubbub.errors import QueryError
+from hubbub.verbs.terms import Term, operand, quoted
+
+__all__ = ["Tail", "has_window", "in_place", "named_terms", "ordered", "printed", "source"]
+
+
+def printed(tree: exp.Expr, *, pretty: bool = False) -> str:
+    """The SQL text of a tree."""
+    return tree.sql(dialect="duckdb", pretty=pretty)
+
+
+def in_place(node: exp.Expr, meanings: Mapping[str, exp.Expr]) -> exp.Expr:
+    """`node` with each bare column that is a name of `meanings` replaced by what it means; sub-queries stay."""
+
+    def meaning(found: exp.Expr) -> exp.Expr:
+        if isinstance(found, exp.Subquery):
+            return found.copy()
+        if isinstance(found, exp.Column) and not found.table and found.name in meanings:
+            inner = meanings[found.name].copy()
+            return operand(Term(inner)) if found is not node and found.parent is not None else inner
+        return found
+
+    return node.copy().transform(meaning, copy=False) if meanings else node.copy()
+
+
+def has_window(nodes: Iterable[exp.Expr]) -> bool:
+    """Whether some node holds a window function."""
+    return any(node.find(exp.Window) is not None for node in nodes)
+
+
+def named_terms(terms: Sequence[object], named: Mapping[str, object], what: str) -> list[tuple[str, exp.Expr]]:
+    """Names and trees of terms, column names and keyword arguments.
+
+    Raises QueryError for a term without a name, and for a name that stands twice.
+    """
+    found: list[tuple[str, exp.Expr]] = []
+    for term in [*terms, *(Term(_node(t, what)).alias(n) for n, t in named.items())]:
+        node = _node(term, what)
+        name = term if isinstance(term, str) else term.name if isinstance(term, Term) else None
+        if name is None:
+            raise QueryError(f"{what}: {printed(node)} has no name. Give it one: .alias('name').")
+        if name.lower() in {n.lower() for n, _ in found}:
+            raise QueryError(f"{what}: two columns are named {name!r}. Rename one: .alias('name').")
+        found.append((name, node))
+    return found
+
+
+def _node(term: object, what: str) -> exp.Expr:
+    if isinstance(term, Term):
+        return term.node
+    if isinstance(term, str):
+        return exp.column(quoted(term))
+    raise QueryError(f"{what} takes columns and terms; found {type(term).__name__}. A constant is hb.lit(value).")
+
+
+def ordered(terms: Sequence[object], descending: object, nulls_first: object) -> tuple[exp.Ordered, ...]:
+    """Terms of ORDER BY; each flag is one for all, or one for each."""
+    flags = [_each(descending, len(terms)), _each(nulls_first, len(terms))]
+    return tuple(
+        exp.Ordered(this=_node(t, "order_by"), desc=down, nulls_first=first)
+        for t, down, first in zip(terms, *flags, strict=True)
+    )
+
+
+def _each(flag: object, size: int) -> list[bool]:
+    given = list(flag) if isinstance(flag, list | tuple) else [flag] * size
+    flags = [f for f in given if isinstance(f, bool)]
+    if not len(flags) == len(given) == size:
+        raise QueryError(f"order_by: {flag!r} is not true or false for each of {size} terms.")
+    return flags
+
+
+@dataclass(frozen=True)
+class Tail:
+    """ORDER BY, LIMIT and OFFSET."""
+
+    order: tuple[exp.Ordered, ...] = ()
+    rows: int | None = None
+    offset: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.order) or self.rows is not None or self.offset > 0
+
+    def limited(self, rows: int | None, offset: int) -> Tail:
+        for name, value in (("limit", rows), ("offset", offset)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+                raise QueryError(f"{name}={value!r}: expected a whole number from 0.")
+        return replace(self, rows=rows, offset=offset)
+
+    def on(self, query: Any) -> Any:
+        """A SELECT with this end."""
+        if self.order:
+            query.set("order", exp.Order(expressions=[o.copy() for o in self.order]))
+        if self.rows is not None:
+            query.set("limit", exp.Limit(expression=exp.Literal.number(str(self.rows))))
+        if self.offset:
+            query.set("offset", exp.Offset(expression=exp.Literal.number(str(self.offset))))
+        return query
+
+
+def source(query: exp.Expr, alias: str) -> exp.Subquery:
+    """A query as an item of FROM."""
+    return exp.Subquery(this=query, alias=exp.TableAlias(this=quoted(alias)))
