@@ -10,8 +10,8 @@ inside what the declared range allows. Where the noisy count N is 0 or less: the
 Intervals at a level hold the bounded truth. COUNT, SUM: quantiles of the noise. AVG: Fieller's method
 (`hubbub.mechanisms.ratio`), which is exact. VAR, COVAR: the same idea for F(v) = P - v N - Sx Sy / N, whose noise is
 P' - theta_y Sx' - theta_x Sy' + (theta_x theta_y - v) N' but for a term of the size of noise^2 / N; so where N is
-within three of its own half-widths of 0, the interval is the whole range. CORR: its first-order noise, likewise. Quantiles:
-the brackets that were bought with them, at 95 % or less; above that, the declared range.
+within three of its own half-widths of 0, the interval is the whole range. CORR: its first-order noise, likewise.
+Quantiles: the brackets that were bought with them, at 95 % or less; above that, the declared range.
 Each noise term is discrete: intervals are half a step of every term wider, as `hubbub.mechanisms.ratio` explains.
 
 Several draws of the same plan (`combine`) are joined quantity by quantity with weights 1 / variance, then ratios are
@@ -329,7 +329,7 @@ class _Moments:
 
     def estimate(self) -> Floats:
         if self.function is not Function.CORR:
-            return self.spread
+            return np.asarray(self.spread)
         return np.asarray(self.spread / np.sqrt(self.of_x * self.of_y))
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
