@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from hubbub.tables.declare import PrivateTable
+from hubbub.tables.declare import PrivateTable, Scalar
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 
@@ -25,10 +25,13 @@ class Schema:
 class Exact:
     """Exact integers by group: the most private thing there is. It cannot be printed, pickled or stored.
 
-    vectors: one tuple per measurement of the plan, one entry per group in canonical order.
+    vectors: one tuple per measurement of the plan, one entry per group: an integer, or for values that a quantile
+    looks at, pairs (step, how often) by increasing step. groups: the keys of each entry where groups are found
+    privately; None for public groups, which come in canonical order, zeros included.
     """
 
-    vectors: tuple[tuple[int, ...], ...]
+    vectors: tuple[tuple[Any, ...], ...]
+    groups: tuple[tuple[Scalar, ...], ...] | None = None
 
     def __repr__(self) -> str:
         return "Exact(not shown)"
@@ -47,8 +50,8 @@ class Engine(Protocol):
         """
         ...
 
-    def run(self, plan: Plan) -> Exact:
-        """Run the private part of a question.
+    def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
+        """Run the private part of a question. public: the Arrow table of each public relation, by its place.
 
         Raises EngineError, with an incident id alone, if the engine fails.
         """

@@ -25,12 +25,14 @@ from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, safe_table, source_of
 from hubbub.errors import EngineError, PolicyError, QueryError
-from hubbub.sql.compile import aggregate_sql, image_sql, quote
-from hubbub.sql.parse import did_you_mean
+from hubbub.sql.compile import Place, aggregate_sql, image_sql, listed_sql, quote, summed
+from hubbub.sql.scope import did_you_mean
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
+from hubbub.tables.measure import Counting
 from hubbub.tables.plan import Plan
+from hubbub.tables.relations import scans
 
 __all__ = ["DuckDBEngine", "arrow_type", "describe", "image", "locked_memory", "public_tables"]
 
@@ -95,7 +97,7 @@ class DuckDBEngine:
         fields = Fields(name, physical, dict(table.types), declared)
         fields.check_names()
         unit, unit_column = None, None
-        if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow):
+        if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
         self._known[name] = _Known(relation, fields.expressions(), unit, held, safer)
         return Schema(fields.kinds(), unit_column)
@@ -117,32 +119,62 @@ class DuckDBEngine:
             )
 
     def compile(self, plan: Plan) -> str:
-        """The SQL text that `run` runs."""
-        known = self._known[plan.question.table]
-        return aggregate_sql(plan, known.relation, known.columns, known.unit)
+        """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
+        return aggregate_sql(plan, self._places(plan))
 
-    def run(self, plan: Plan) -> Exact:
+    def _places(self, plan: Plan, *, safer: bool = False) -> dict[str, Place]:
+        found = {}
+        for scan in scans(plan.question.relation):
+            known = self._known[scan.table]
+            relation = f"safer{list(self._known).index(scan.table)}" if safer and known.safer else known.relation
+            found[scan.table] = Place(relation, known.columns, known.unit)
+        return found
+
+    def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
 
         Raises EngineError, with an incident id alone, if DuckDB fails.
         """
-        known = self._known[plan.question.table]
-        rows = self._rows(self.compile(plan), known.relation, known.held.table if known.held else None)
-        if rows is None and known.safer is not None:
-            # Some value of the file made the quick reader fail; that must not show, so it is read in another way.
-            rows = self._rows(aggregate_sql(plan, "safer", known.columns, known.unit), "safer", known.safer)
-        if rows is None:
+        tables = {scan.table for scan in scans(plan.question.relation)}
+        views: dict[str, Callable[[], Any]] = {place: lambda t=table: t for place, table in (public or {}).items()}  # type: ignore[misc]
+        for name in tables:
+            known = self._known[name]
+            if known.held is not None:
+                views[known.relation] = known.held.table
+        found = self._answers(plan, views, safer=False)
+        if found is None and any(self._known[name].safer for name in tables):
+            # Some value of a file made the quick reader fail; that must not show, so it is read in another way.
+            places = self._places(plan, safer=True)
+            views |= {places[n].relation: load for n in tables if (load := self._known[n].safer) is not None}
+            found = self._answers(plan, views, safer=True)
+        if found is None:
             raise EngineError(uuid.uuid4().hex[:12])
-        return _exact(plan, rows)
+        return found
 
-    def _rows(self, sql: str, view: str, load: Callable[[], pa.Table] | None) -> list[tuple[Any, ...]] | None:
+    def _answers(self, plan: Plan, views: Mapping[str, Callable[[], Any]], *, safer: bool) -> Exact | None:
+        """The exact integers of a plan; None if the engine failed."""
+        places = self._places(plan, safer=safer)
+        listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
+        texts = [listed_sql(plan, places, i) for i in listed]
+        if len(listed) < len(plan.measurements) or plan.private_keys:
+            texts.append(aggregate_sql(plan, places))
+        answers = []
+        for text in texts:
+            rows = self._rows(text, views)
+            if rows is None:
+                return None
+            answers.append(rows)
+        main = answers[-1] if len(texts) > len(listed) else []
+        return _exact(plan, main, dict(zip(listed, answers, strict=False)))
+
+    def _rows(self, sql: str, views: Mapping[str, Callable[[], Any]]) -> list[tuple[Any, ...]] | None:
         """The rows of a statement, on a connection of this call's own; None if the engine failed.
 
         How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context.
         """
         try:
             cursor = self._con.cursor()
-            if load is not None:
+            for view, load in views.items():
                 cursor.register(view, load())
             rows: list[tuple[Any, ...]] = cursor.execute(sql).fetchall()
             return rows
@@ -164,18 +196,51 @@ class DuckDBEngine:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _exact(plan: Plan, rows: list[tuple[Any, ...]]) -> Exact:
-    """The answer of the engine as vectors over all groups, 0 where it has no row."""
-    places = len(plan.domains)
-    sizes = [len(d) for d in plan.domains]
-    vectors = [[0] * plan.group_count for _ in plan.measurements]
+def _exact(plan: Plan, rows: list[tuple[Any, ...]], listed: Mapping[int, list[tuple[Any, ...]]]) -> Exact:
+    """The answer of the engine as vectors over all groups, 0 (or nothing) where it has no row."""
+    places, sizes = len(plan.domains), [len(d) if d is not None else 0 for d in plan.domains]
+    groups: tuple[tuple[Scalar, ...], ...] | None = None
+    if plan.private_keys:
+        found = dict.fromkeys(_private_group(plan, row[:places]) for row in rows)
+        at_group = {group: i for i, group in enumerate(found)}
+        groups, count = tuple(found), len(found)
+    else:
+        count = plan.group_count or 0
+
+    def at(key: tuple[Any, ...]) -> int:
+        if groups is not None:
+            return at_group[_private_group(plan, key)]
+        place = 0
+        for size, position in zip(sizes, key, strict=True):
+            place = place * size + position
+        return place
+
+    vectors: list[list[Any]] = []
+    sums = [i for i, m in enumerate(plan.measurements) if summed(m)]
+    for m in plan.measurements:
+        vectors.append([()] * count if m.counting is Counting.QUANTILES else [0] * count)
     for row in rows:
-        at = 0
-        for size, position in zip(sizes, row[:places], strict=True):
-            at = at * size + position
-        for vector, value in zip(vectors, row[places:], strict=True):
-            vector[at] = int(value)
-    return Exact(tuple(map(tuple, vectors)))
+        place = at(row[:places])
+        for i, value in zip(sums, row[places:], strict=False):
+            vectors[i][place] = int(value)
+    for i, values in listed.items():
+        if plan.measurements[i].counting is Counting.DISTINCT:
+            for row in values:
+                vectors[i][at(row[:places])] = int(row[places])
+            continue
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for *key, x, n in values:
+            pairs.setdefault(at(tuple(key)), []).append((int(x), int(n)))
+        for place, of_group in pairs.items():
+            vectors[i][place] = tuple(sorted(of_group))
+    return Exact(tuple(map(tuple, vectors)), groups)
+
+
+def _private_group(plan: Plan, key: tuple[Any, ...]) -> tuple[Scalar, ...]:
+    """A group's keys: found ones as they are, declared ones from their position."""
+    return tuple(
+        value if domain is None else domain[value] for value, domain in zip(key, plan.domains, strict=True)
+    )
 
 
 Relation = tuple[str, dict[str, str], Held | None, Callable[[], pa.Table] | None]

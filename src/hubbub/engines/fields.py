@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hubbub.errors import PolicyError
-from hubbub.sql.compile import quote
-from hubbub.sql.parse import did_you_mean, find_name
-from hubbub.tables.declare import Between, Declaration, OneOf
+from hubbub.sql.scope import did_you_mean, find_name
+from hubbub.sql.write_expression import quote
+from hubbub.tables.declare import Between, Declaration, Edges, OneOf
 from hubbub.tables.kinds import Kind
 
 __all__ = ["Fields", "normalised"]
@@ -55,8 +55,9 @@ class Fields:
 
     def _check_declaration(self, column: str, what: Declaration) -> None:
         kind = self._kind_and_sql(column)[0]
-        if isinstance(what, Between) and kind is not Kind.OTHER:
-            fits = kind in ((Kind.INTEGER, Kind.NUMBER) if what.numeric else (Kind.DATE, Kind.TIMESTAMP))
+        if isinstance(what, Between | Edges) and kind is not Kind.OTHER:
+            numeric = isinstance(what, Edges) or what.numeric
+            fits = kind in ((Kind.INTEGER, Kind.NUMBER) if numeric else (Kind.DATE, Kind.TIMESTAMP))
             if not fits:
                 raise PolicyError(
                     f"table {self.name!r}: column {column!r} is declared as {what!r}, but it holds values of type "
@@ -133,7 +134,7 @@ class Fields:
 
 def _kind_declared(what: Declaration | None) -> Kind | None:
     match what:
-        case Between(numeric=True):
+        case Between(numeric=True) | Edges():
             return Kind.NUMBER
         case Between():
             return Kind.TIMESTAMP

@@ -103,12 +103,14 @@ class ExpressionReader:
     column: turns a column (or, above the aggregate, a key or an alias) into an expression.
     aggregate: turns an aggregate into an expression, or refuses it.
     known: an expression that a whole piece of SQL stands for (a term of GROUP BY), tried first; None for no such.
+    subquery: reads a sub-query (scalar, EXISTS, or IN with one); None where none may stand.
     """
 
     text: str
     column: Callable[[exp.Column], Expression]
     aggregate: Callable[[exp.Expr], Expression]
     known: Callable[[exp.Expr], Expression | None] = lambda _: None
+    subquery: Callable[[exp.Expr], Expression | None] = lambda _: None
     depth: list[None] = field(default_factory=list)
 
     def refuse(self, message: str, node: exp.Expr) -> QueryError:
@@ -152,8 +154,13 @@ class ExpressionReader:
             self.depth.pop()
 
     def _read(self, node: exp.Expr) -> Expression:
-        if isinstance(node, exp.AggFunc | exp.Window | exp.Filter):
+        if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
             return self.aggregate(node)
+        if isinstance(node, exp.Subquery | exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
+            found = self.subquery(node)
+            if found is None:
+                raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
+            return found
         self.only_known_arguments(node)
         if type(node) in _ARITHMETIC:
             return self._arithmetic(_ARITHMETIC[type(node)], node)
@@ -190,8 +197,6 @@ class ExpressionReader:
                 return self._like(node)
             case exp.Case():
                 return self._case(node)
-            case exp.Subquery() | exp.Select() | exp.Exists():
-                raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
             case _:
                 called = named(node)
                 if called is not None:
@@ -263,7 +268,7 @@ class ExpressionReader:
         return self._one_kind(Case((self.condition(node.this, "IF"),), (yes,), no), (yes, no), "IF", node)
 
     def _distinct(self, node: exp.Expr) -> Expression:
-        left, right = self._comparable(self.read(node.this), self.read(node.expression), node)
+        left, right = self.aligned(self.read(node.this), self.read(node.expression), node)
         both = Logic("AND", (IsNull(left), IsNull(right)))
         known = Logic("AND", (Not(IsNull(left)), Not(IsNull(right)), Compare("=", left, right)))
         same = Logic("OR", (both, known))
@@ -335,10 +340,10 @@ class ExpressionReader:
             ) from None
 
     def _compare(self, op: CompareOp, node: exp.Expr) -> Expression:
-        left, right = self._comparable(self.read(node.this), self.read(node.expression), node)
+        left, right = self.aligned(self.read(node.this), self.read(node.expression), node)
         return Compare(op, left, right)
 
-    def _comparable(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
+    def aligned(self, left: Expression, right: Expression, node: exp.Expr) -> tuple[Expression, Expression]:
         """The two sides, a text constant beside a date read as a date."""
         left, right = self._as_temporal(left, right, node), self._as_temporal(right, left, node)
         if not comparable(left.kind, right.kind):
@@ -355,8 +360,8 @@ class ExpressionReader:
 
     def _between(self, node: exp.Expr) -> Expression:
         value = self.read(node.this)
-        value_low, low = self._comparable(value, self.read(node.args["low"]), node)
-        value_high, high = self._comparable(value, self.read(node.args["high"]), node)
+        value_low, low = self.aligned(value, self.read(node.args["low"]), node)
+        value_high, high = self.aligned(value, self.read(node.args["high"]), node)
         if node.args.get("symmetric"):
             raise self.refuse("BETWEEN SYMMETRIC is not supported; order the bounds.", node)
         return Logic("AND", (Compare(">=", value_low, low), Compare("<=", value_high, high)))
@@ -416,7 +421,7 @@ class ExpressionReader:
             if subject is None:
                 conditions.append(self.condition(branch.this, "WHEN"))
             else:
-                left, right = self._comparable(self.read(subject), self.read(branch.this), branch.this)
+                left, right = self.aligned(self.read(subject), self.read(branch.this), branch.this)
                 conditions.append(Compare("=", left, right))
             values.append(self.read(branch.args["true"]))
         default = node.args.get("default")

@@ -26,8 +26,8 @@ from hubbub.tables.kinds import Kind, kind_named
 __all__ = [
     "EACH_ROW",
     "Between",
-    "Edges",
     "EachRow",
+    "Edges",
     "Limits",
     "Neighbours",
     "OneOf",

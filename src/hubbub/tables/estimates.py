@@ -10,7 +10,8 @@ inside what the declared range allows. Where the noisy count N is 0 or less: the
 Intervals at a level hold the bounded truth. COUNT, SUM: quantiles of the noise. AVG: Fieller's method
 (`hubbub.mechanisms.ratio`), which is exact. VAR, COVAR: the same idea for F(v) = P - v N - Sx Sy / N, whose noise is
 P' - theta_y Sx' - theta_x Sy' + (theta_x theta_y - v) N' but for a term of the size of noise^2 / N; so where N is
-within three of its own half-widths of 0, the interval is the whole range. CORR: its first-order noise, likewise.
+within three of its own half-widths of 0, the interval is the whole range. CORR: its first-order noise, likewise, and
+the whole range where a variance is within two half-widths of 0.
 Quantiles: the brackets that were bought with them, at 95 % or less; above that, the declared range.
 Each noise term is discrete: intervals are half a step of every term wider, as `hubbub.mechanisms.ratio` explains.
 
@@ -56,6 +57,9 @@ Term: TypeAlias = Hashable
 
 FEW = 3.0
 """A noisy count within so many half-widths of 0 says little: ratios of products are then given their whole range."""
+
+FLAT = 2.0
+"""A variance within so many half-widths of 0 gives a correlation its whole range."""
 
 _SAMPLES = {Function.VAR_SAMP, Function.STDDEV_SAMP, Function.COVAR_SAMP}
 _ROOTS = {Function.STDDEV_POP, Function.STDDEV_SAMP}
@@ -233,7 +237,7 @@ class Estimates:
         parts = self._parts(aggregate)
         moments = _Moments(self, aggregate, self._current(aggregate))
         low, high = moments.interval(level)
-        few = moments.count <= FEW * self._reach(self.quantities[moments.n].terms, level)
+        few = (moments.count <= FEW * self._reach(self.quantities[moments.n].terms, level)) | moments.flat(level)
         least, most = _limits(aggregate, parts)
         low, high = np.where(few, least, low), np.where(few, most, high)
         if aggregate.function is Function.CORR:
@@ -319,13 +323,26 @@ class _Moments:
         scale = np.sqrt(self.of_x * self.of_y)
         terms = self._errors(self.x, self.y, self.product, spread * scale, (self.at_x, self.at_y))
         whole = {t: c / scale for t, c in terms.items()}
-        for m, square, variance, at in (
-            (self.x, self.squares[0], self.of_x, self.at_x),
-            (self.y, self.squares[1], self.of_y, self.at_y),
-        ):
+        for m, square, variance, at in self._under:
             for t, c in self._errors(m, m, square, variance, (at, at)).items():
                 whole[t] = whole.get(t, 0.0) - spread / 2 * c / variance
         return np.asarray(self.owner._spread(whole, level) / self.safe)
+
+    def flat(self, level: float) -> NDArray[np.bool_]:
+        """Where a variance below a correlation is not far enough from 0 for its first-order noise to do."""
+        found = np.zeros(self.count.shape, np.bool_)
+        for m, square, variance, at in self._under:
+            terms = self._errors(m, m, square, variance, (at, at))
+            found |= variance * self.safe <= FLAT * self.owner._spread(terms, level)
+        return found
+
+    @property
+    def _under(self) -> list[tuple[Measurement, Measurement, Any, Any]]:
+        """Of a correlation: each argument with its square, variance and mean."""
+        if not self.squares:
+            return []
+        first, second = self.squares
+        return [(self.x, first, self.of_x, self.at_x), (self.y, second, self.of_y, self.at_y)]
 
     def estimate(self) -> Floats:
         if self.function is not Function.CORR:

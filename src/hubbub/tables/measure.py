@@ -32,7 +32,7 @@ from typing import assert_never
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
-from hubbub.tables.declare import Between, Declaration, Neighbours
+from hubbub.tables.declare import Between, Declaration, Edges, Neighbours
 from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not, canonical, columns_of, span, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.question import Aggregate, Function
@@ -265,7 +265,7 @@ def _nullable(argument: Expression, declared: Mapping[str, Declaration]) -> bool
     if isinstance(argument, Literal):
         return argument.value is None
     what = declared.get(argument.name) if isinstance(argument, Column) else None
-    return not (isinstance(what, Between) and not what.nullable)
+    return not (isinstance(what, Between | Edges) and not what.nullable)
 
 
 def _count_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:

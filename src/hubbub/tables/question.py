@@ -117,12 +117,13 @@ class Statement:
 
     questions: its private aggregates, each after those whose releases it reads. sql: the outer part, over tables
     `released0`, `released1`, ... and the public ones named in `public`. outputs: the columns of the answer.
-    rowwise: whether the outer part computes each row of the answer from one row of `released0`, so that it has the
-    column `place` beside the outputs.
+    rowwise: where each row of the answer is computed from one row of one release: the SQL that computes the outputs
+    for every row and every draw of that release, in the order of its columns `draw` and `place`; `sql` then gives
+    the column `place` after the outputs.
     """
 
     questions: tuple[Question, ...]
     sql: str
     public: tuple[str, ...]
     outputs: tuple[Output, ...]
-    rowwise: bool
+    rowwise: str | None = None

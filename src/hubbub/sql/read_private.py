@@ -1,0 +1,496 @@
+"""The private aggregate: GROUP BY and aggregates over owned rows become a question, the rest SQL over its release.
+
+Every aggregate becomes the column `a0`, `a1`, ... of the table `releasedN`, every term of GROUP BY `k0`, `k1`, ...; what
+stands around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it was written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sqlglot import exp
+
+from hubbub.errors import QueryError
+from hubbub.sql.arguments import unread
+from hubbub.sql.read_expression import ExpressionReader
+from hubbub.sql.read_from import Rows
+from hubbub.sql.reader import Outer
+from hubbub.sql.scope import find_name
+from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
+from hubbub.tables.groups import fitted, grouped
+from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.question import Aggregate, Function, Key, Output, Question
+from hubbub.tables.relations import declared_in, names_read, scans, units_of
+
+__all__ = ["private"]
+
+_MOMENTS: dict[type[exp.Expr], Function] = {
+    exp.Variance: Function.VAR_SAMP,
+    exp.VariancePop: Function.VAR_POP,
+    exp.Stddev: Function.STDDEV_SAMP,
+    exp.StddevSamp: Function.STDDEV_SAMP,
+    exp.StddevPop: Function.STDDEV_POP,
+    exp.Sum: Function.SUM,
+    exp.Avg: Function.AVG,
+    exp.Min: Function.MIN,
+    exp.Max: Function.MAX,
+}
+_PAIRS: dict[type[exp.Expr], Function] = {
+    exp.CovarPop: Function.COVAR_POP,
+    exp.CovarSamp: Function.COVAR_SAMP,
+    exp.Corr: Function.CORR,
+}
+_AGGREGATES = (
+    "COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x), MEDIAN(x), "
+    "QUANTILE_CONT(x, 0.9), MIN(x), MAX(x), COVAR_SAMP(x, y), CORR(x, y)"
+)
+MAX_SETS = 64
+
+
+def private(rows: Rows, node: exp.Select) -> Outer:
+    """The question that a SELECT asks, and its outer part.
+
+    Raises QueryError for what has no private answer, or would show rows.
+    """
+    return _Private(rows, node).read()
+
+
+@dataclass
+class _Private:
+    rows: Rows
+    node: exp.Select
+    keys: list[Key] = field(default_factory=list)
+    written: list[Expression] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    aggregates: list[Aggregate] = field(default_factory=list)
+    wide: bool = False
+
+    def read(self) -> Outer:
+        reader, node = self.rows.reader, self.node
+        sets = self._group_by()
+        items, outputs, taken = [], [], set[str]()
+        computed = []
+        for item in node.expressions:
+            shown, name, what = self._item(item, taken)
+            items.append(exp.alias_(shown, name, quoted=True))
+            computed.append(shown)
+            outputs.append((name, what))
+        tree = exp.Select(expressions=items)
+        for name in ("having", "qualify", "order", "limit", "offset", "distinct", "windows"):
+            clause = node.args.get(name)
+            if clause is None:
+                continue
+            shown_names = {n.lower() for n, _ in outputs}
+            changed = (
+                [self._above(c.copy(), shown_names) for c in clause]
+                if isinstance(clause, list)
+                else self._above(clause.copy(), shown_names)
+            )
+            if name == "having":
+                assert isinstance(changed, exp.Having)
+                tree.set("where", exp.Where(this=changed.this))
+            else:
+                tree.set(name, changed)
+        if not self.aggregates:
+            raise reader.refuse(
+                "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
+                node.expressions[0] if node.expressions else node,
+            )
+        number, places = reader.ask(
+            Question(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
+        )
+        self._place_aggregates(tree, places)
+        tree.set("from_", exp.From(this=_release(number)))
+        rowwise = None
+        plain = not any(node.args.get(n) for n in ("qualify", "distinct", "windows"))
+        if plain and not any(list(c.find_all(exp.Window, exp.Query)) for c in computed):
+            rowwise = exp.Select(expressions=[i.copy() for i in tree.expressions])
+        question = reader.questions[number]
+        found = tuple(
+            Output(name, number, self._meaning(what, question, places)) for name, what in outputs
+        )
+        return Outer(tree, found, rowwise)
+
+    def _meaning(self, what: exp.Expr, question: Question, places: list[int]) -> Key | Aggregate | None:
+        if isinstance(what, exp.Column) and what.table == "r":
+            at = int(what.name[1:])
+            return question.keys[at] if what.name[0] == "k" else question.aggregates[places[at]]
+        return None
+
+    def _place_aggregates(self, tree: exp.Select, places: list[int]) -> None:
+        """The columns a0, a1, ... under the numbers that the question gives them."""
+        for column in tree.find_all(exp.Column):
+            if column.table == "r" and column.name[0] == "a" and column.meta.get("own"):
+                column.set("this", exp.to_identifier(f"a{places[int(column.name[1:])]}", quoted=True))
+
+    # -- GROUP BY -----------------------------------------------------------------------------------------------
+
+    def _group_by(self) -> tuple[tuple[int, ...], ...]:
+        """The keys, and the groupings that are answered."""
+        from hubbub.sql.read_owned import _has_aggregate, group_term
+
+        reader, group = self.rows.reader, self.node.args.get("group")
+        if group is None:
+            if self.rows.kept is not None:
+                raise reader.refuse("a public table LEFT JOIN people's rows is for GROUP BY on its columns.", self.node)
+            return ((),)
+        plain = self.rows.expressions()
+
+        def key(term: exp.Expr) -> int:
+            written = group_term(self.rows, term, self.node)
+            read = plain.read(written)
+            if read in self.written:
+                return self.written.index(read)
+            if not columns_in(read):
+                raise reader.refuse("GROUP BY needs a column; this is the same for every row.", term)
+            if read.kind is Kind.OTHER or read.kind is Kind.NULL:
+                raise reader.refuse("GROUP BY needs a column of a known type.", term)
+            names = [n for n, e in self.rows.scope.every().items() if e == read]
+            names = names or [i.alias for i in self.node.expressions if isinstance(i, exp.Alias) and i.this == written]
+            self.written.append(read)
+            self.names.append(names[0] if names else "")
+            self.keys.append(self._key(read, self.names[-1], term))
+            return len(self.keys) - 1
+
+        def several(term: exp.Expr) -> tuple[int, ...]:
+            if isinstance(term, exp.Tuple):
+                return tuple(dict.fromkeys(key(t) for t in term.expressions))
+            if isinstance(term, exp.Paren):
+                return (key(term.this),)
+            return (key(term),)
+
+        base: list[exp.Expr] = []
+        expanded: list[list[tuple[int, ...]]] = []
+        terms = list(group.expressions)
+        if group.args.get("all"):
+            terms = [i.unalias() for i in self.node.expressions if not _has_aggregate(i)]
+        for name in ("rollup", "cube", "grouping_sets"):
+            terms += group.args.get(name) or []
+        if group.args.get("totals"):
+            raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group)
+        for term in terms:
+            parts = [several(t) for t in term.expressions] if isinstance(term, exp.Rollup | exp.Cube) else []
+            match term:
+                case exp.Rollup():
+                    expanded.append([_joined(parts[:i]) for i in range(len(parts), -1, -1)])
+                case exp.Cube():
+                    chosen = [c for n in range(len(parts), -1, -1) for c in itertools.combinations(parts, n)]
+                    expanded.append([_joined(c) for c in chosen])
+                case exp.GroupingSets():
+                    expanded.append([self._set(s, several) for s in term.expressions])
+                case _:
+                    base.append(term)
+        fixed = _joined([several(t) for t in base])
+        sets: list[tuple[int, ...]] = []
+        for combination in itertools.product(*expanded):
+            one = tuple(sorted(dict.fromkeys((*fixed, *_joined(combination)))))
+            if one not in sets:
+                sets.append(one)
+        if len(sets) > MAX_SETS:
+            raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
+        if self.rows.kept is not None and not self._keys_of(self.rows.kept.place):
+            raise reader.refuse("a public table LEFT JOIN people's rows is for GROUP BY on its columns.", group)
+        self.wide = len(sets) > 1
+        return tuple(sets)
+
+    def _set(self, node: exp.Expr, several) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
+        found: tuple[int, ...] = several(node)
+        return found
+
+    def _keys_of(self, place: str) -> bool:
+        names = frozenset[str]().union(*(columns_of(e) for e in self.written))
+        return bool(names) and all(n.partition(".")[0] == place for n in names)
+
+    def _key(self, read: Expression, name: str, term: exp.Expr) -> Key:
+        """A key, with the groups that a declaration or the question gives it."""
+        relation = self.rows.relation
+        declared = declared_in(relation, names_read(relation) | columns_of(read))
+        key = grouped(read, declared)
+        given = find_name(name, self.rows.reader.keys) if name else None
+        if given is None:
+            return key
+        kind = Key(read).kind
+        values = tuple(dict.fromkeys(fitted(v, kind, name) for v in self.rows.reader.keys[given]))  # type: ignore[arg-type]
+        if not values:
+            raise self.rows.reader.refuse(f"keys: no value is given for {name!r}.", term)
+        return Key(read, values)
+
+    # -- above the aggregate ------------------------------------------------------------------------------------
+
+    def _item(self, item: exp.Expr, taken: set[str]) -> tuple[exp.Expr, str, exp.Expr]:
+        """One column of the answer: its SQL over the release, and its name."""
+        reader = self.rows.reader
+        inner = item.unalias()
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if isinstance(item, exp.Alias) and unread(item) is not None:
+            raise reader.refuse(f"{unread(item)} is not supported here.", item)
+        star = inner.this if isinstance(inner, exp.Column) else inner
+        if isinstance(star, exp.Star):
+            raise reader.refuse("'*' would show rows of people; ask for aggregates such as COUNT(*).", inner, word="*")
+        shown = self._above(inner.copy(), set())
+        name = item.alias if isinstance(item, exp.Alias) else self._default_name(shown)
+        if name.lower() in taken and isinstance(item, exp.Alias):
+            raise reader.refuse(f"two columns of the answer are named {name!r}.", item)
+        unique, i = name, 2
+        while unique.lower() in taken:
+            unique, i = f"{name}_{i}", i + 1
+        taken.add(unique.lower())
+        return shown, unique, shown
+
+    def _default_name(self, shown: exp.Expr) -> str:
+        if not (isinstance(shown, exp.Column) and shown.table == "r"):
+            return "value"
+        at = int(shown.name[1:])
+        if shown.name[0] == "k":
+            return self.names[at] or "key"
+        aggregate = self.aggregates[at]
+        word = _WORDS[aggregate.function]
+        named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
+        return f"{word}_{named[0]}" if named and isinstance(aggregate.argument, Column) else word
+
+    def _above(self, node: exp.Expr, names: set[str]) -> exp.Expr:
+        """A piece of SQL with its aggregates and keys replaced by columns of the release, its sub-queries resolved.
+
+        names: the columns of the answer, which ORDER BY, HAVING and QUALIFY may use.
+        """
+        reader = self.rows.reader
+        if isinstance(node, exp.Subquery | exp.Exists | exp.Query):
+            return self._nested(node)
+        if isinstance(node, exp.Window):
+            inner = node.this
+            if isinstance(inner, exp.AggFunc | exp.IgnoreNulls | exp.Filter):
+                self._change_children(inner.this if isinstance(inner, exp.IgnoreNulls) else inner, names)
+            elif isinstance(inner, exp.Expr):
+                self._change_children(inner, names)
+            for part in ("partition_by", "order"):
+                value = node.args.get(part)
+                for child in value if isinstance(value, list) else [value] if value is not None else []:
+                    child.replace(self._above(child, names))
+            return node
+        if isinstance(node, exp.Grouping):
+            return self._grouping(node)
+        whole_key = self._key_of(node)
+        if whole_key is not None:
+            return whole_key
+        if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
+            return self._aggregate(node)
+        if isinstance(node, exp.Column):
+            if not node.table and node.name.lower() in names:
+                return node
+            if isinstance(node.this, exp.Star):
+                raise reader.refuse("'*' is not a value.", node)
+            if self.rows.scope.knows(node):
+                raise reader.refuse(
+                    f"the column {node.name!r} is neither in GROUP BY nor inside an aggregate; rows of people are "
+                    "never shown.",
+                    node,
+                )
+            self.rows.scope.column(node)  # refuses the unknown name, with a hint
+        self._change_children(node, names)
+        return node
+
+    def _change_children(self, node: exp.Expr, names: set[str]) -> None:
+        for value in list(node.args.values()):
+            for child in list(value) if isinstance(value, list) else [value]:
+                if isinstance(child, exp.Expr) and not isinstance(child, exp.Identifier | exp.DataType):
+                    changed = self._above(child, names)
+                    if changed is not child:
+                        child.replace(changed)
+
+    def _nested(self, node: exp.Expr) -> exp.Expr:
+        from hubbub.sql.read_owned import _resolve_inside
+
+        holder = exp.Paren(this=node)
+        _resolve_inside(self.rows.reader, holder, self.rows.ctes)
+        found = holder.this
+        assert isinstance(found, exp.Expr)
+        return found.pop()
+
+    def _released(self, name: str) -> exp.Column:
+        column = exp.column(name, "r", quoted=True)
+        column.meta["own"] = True
+        return column
+
+    def _key_of(self, node: exp.Expr) -> exp.Column | None:
+        """The released column of a piece of SQL that stands in GROUP BY, word for word or not."""
+        scope = self.rows.scope
+        if isinstance(node, exp.Column):
+            if not isinstance(node.this, exp.Identifier) or not scope.knows(node):
+                return None
+            read: Expression = scope.find(node)
+        else:
+            if isinstance(node, exp.Literal | exp.AggFunc | exp.Identifier | exp.Order | exp.Ordered):
+                return None
+            if all(isinstance(e, Column) for e in self.written) or not isinstance(node, exp.Condition):
+                return None
+            if next(node.find_all(exp.AggFunc, exp.Window, exp.Query), None) is not None:
+                return None
+            try:
+                read = self.rows.expressions().read(node)
+            except QueryError:
+                return None
+        return self._released(f"k{self.written.index(read)}") if read in self.written else None
+
+    def _grouping(self, node: exp.Expr) -> exp.Expr:
+        """GROUPING(a, b): which of the keys a row sums over, as bits."""
+        bits: list[exp.Expr] = []
+        for term in node.expressions:
+            column = self._key_of(term)
+            if column is None:
+                raise self.rows.reader.refuse("GROUPING takes terms of GROUP BY.", node)
+            at = column.name[1:]
+            bits.append(self._released(f"g{at}") if self.wide else exp.Literal.number(0))
+        total: exp.Expr = bits[0] if bits else exp.Literal.number(0)
+        for bit in bits[1:]:
+            total = exp.Add(this=exp.Mul(this=exp.Paren(this=total), expression=exp.Literal.number(2)), expression=bit)
+        return exp.Paren(this=total)
+
+    # -- aggregates ---------------------------------------------------------------------------------------------
+
+    def _aggregate(self, node: exp.Expr) -> exp.Expr:
+        found = self._read_aggregate(node)
+        if isinstance(found, list):
+            return exp.Array(expressions=[self._column_of(one) for one in found])
+        return self._column_of(found)
+
+    def _column_of(self, aggregate: Aggregate) -> exp.Column:
+        if aggregate not in self.aggregates:
+            self.aggregates.append(aggregate)
+        return self._released(f"a{self.aggregates.index(aggregate)}")
+
+    def _read_aggregate(self, node: exp.Expr) -> Aggregate | list[Aggregate]:
+        reader, rows = self.rows.reader, self.rows.expressions()
+        condition: Expression | None = None
+        whole = node
+        if isinstance(node, exp.Filter):
+            condition = rows.condition(node.expression.this, "FILTER")
+            node = node.this
+        for part in (node, *(c for c in (node.this,) if isinstance(c, exp.Star | exp.Distinct))):
+            modifier = unread(part) if not isinstance(part, exp.WithinGroup) and type(part) not in _SHARES else None
+            if modifier is not None:
+                raise reader.refuse(f"{modifier} is not supported here.", whole)
+
+        def kept(value: Expression) -> Expression:
+            return value if condition is None else Case((condition,), (value,), Literal(None))
+
+        kind = type(node)
+        if isinstance(node, exp.Count):
+            return self._count(node, condition, kept)
+        if isinstance(node, exp.CountIf):
+            met = rows.condition(node.this, "COUNT_IF")
+            return Aggregate(Function.COUNT_VALUES, (kept(Case((met,), (Literal(1),), Literal(None))),))
+        if isinstance(node, exp.WithinGroup) or kind in _SHARES:
+            return self._quantiles(node, rows, kept)
+        if kind in _MOMENTS:
+            function = _MOMENTS[kind]
+            if isinstance(node.this, exp.Distinct):
+                raise reader.refuse(f"DISTINCT inside {function.value} is not supported.", node)
+            if node.expressions:
+                raise reader.refuse(f"{function.value} takes one argument.", node)
+            return Aggregate(function, (kept(self._number(node.this, function.value, rows)),))
+        if kind in _PAIRS:
+            function = _PAIRS[kind]
+            y, x = (kept(self._number(n, function.value, rows)) for n in (node.this, node.expression))
+            return Aggregate(function, (y, x))
+        if isinstance(node, exp.Window):
+            raise reader.refuse("this window function is not supported here.", node)
+        name = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
+        raise reader.refuse(f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.", whole)
+
+    def _number(self, node: exp.Expr, where: str, rows: ExpressionReader) -> Expression:
+        """A numeric argument; a condition counts as 1 and 0 in SUM and AVG."""
+        read = rows.read(node)
+        if read.kind is Kind.BOOLEAN and where in ("SUM", "AVG"):
+            return Case((read, Not(read)), (Literal(1), Literal(0)), Literal(None))
+        if read.kind not in NUMERIC and read.kind is not Kind.NULL:
+            raise self.rows.reader.refuse(f"{where} needs a number.", node)
+        return read
+
+    def _count(self, node: exp.Count, condition: Expression | None, kept) -> Aggregate:  # type: ignore[no-untyped-def]
+        rows = self.rows.expressions()
+        if isinstance(node.this, exp.Star) or node.this is None:
+            if condition is None:
+                return Aggregate(Function.COUNT_ROWS)
+            return Aggregate(Function.COUNT_VALUES, (kept(Literal(1)),))
+        if not isinstance(node.this, exp.Distinct):
+            argument = rows.read(node.this)
+            if isinstance(argument, Literal) and argument.value is not None and condition is None:
+                return Aggregate(Function.COUNT_ROWS)
+            return Aggregate(Function.COUNT_VALUES, (kept(argument),))
+        if len(node.this.expressions) != 1:
+            raise self.rows.reader.refuse("COUNT(DISTINCT ...) takes one expression.", node)
+        argument = rows.read(node.this.expressions[0])
+        owners = units_of(self.rows.relation)
+        if isinstance(argument, Column) and argument.name in owners:
+            if condition is None:
+                return Aggregate(Function.COUNT_UNITS)
+            return Aggregate(Function.COUNT_UNITS, (kept(Literal(1)),))
+        match argument:
+            case Case(conditions=conditions, values=values, default=default) if all(
+                (isinstance(v, Column) and v.name in owners) or v == Literal(None) for v in (*values, default)
+            ):
+                flags = tuple(Literal(1) if isinstance(v, Column) else v for v in values)
+                end = Literal(1) if isinstance(default, Column) else default
+                return Aggregate(Function.COUNT_UNITS, (kept(Case(conditions, flags, end)),))
+        if scans(self.rows.relation)[0].each_row and not owners and argument.kind is Kind.OTHER:
+            raise self.rows.reader.refuse("COUNT(DISTINCT ...) of this column is not supported.", node)
+        return Aggregate(Function.COUNT_DISTINCT, (kept(argument),))
+
+    def _quantiles(self, node: exp.Expr, rows: ExpressionReader, kept) -> Aggregate | list[Aggregate]:  # type: ignore[no-untyped-def]
+        reader = self.rows.reader
+        if isinstance(node, exp.WithinGroup):
+            inner, order = node.this, node.expression
+            ordered = order.expressions[0] if isinstance(order, exp.Order) and len(order.expressions) == 1 else None
+            if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or ordered is None:
+                raise reader.refuse("WITHIN GROUP is for PERCENTILE_CONT(q) ... (ORDER BY x).", node)
+            shares, argument_node, down = inner.this, ordered.this, bool(ordered.args.get("desc"))
+        elif isinstance(node, exp.Median):
+            shares, argument_node, down = exp.Literal.number("0.5"), node.this, False
+        else:
+            shares, argument_node, down = node.args.get("expression") or node.args.get("quantile"), node.this, False
+        argument = kept(self._number(argument_node, "a quantile", rows))
+        listed = shares.expressions if isinstance(shares, exp.Array | exp.Tuple) else [shares]
+        found = []
+        for share in listed:
+            number = rows.read(share) if isinstance(share, exp.Expr) else None
+            value = number.value if isinstance(number, Literal) else None
+            if not isinstance(value, int | Fraction) or isinstance(value, bool) or not 0 <= value <= 1:
+                raise reader.refuse("a quantile's share is a constant between 0 and 1.", node)
+            fraction = Fraction(value)
+            found.append(Aggregate(Function.QUANTILE, (argument,), 1 - fraction if down else fraction))
+        return found if isinstance(shares, exp.Array | exp.Tuple) else found[0]
+
+
+_SHARES = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+_WORDS = {
+    Function.COUNT_ROWS: "count",
+    Function.COUNT_VALUES: "count",
+    Function.COUNT_UNITS: "units",
+    Function.COUNT_DISTINCT: "distinct",
+    Function.SUM: "sum",
+    Function.AVG: "avg",
+    Function.VAR_POP: "var_pop",
+    Function.VAR_SAMP: "var_samp",
+    Function.STDDEV_POP: "stddev_pop",
+    Function.STDDEV_SAMP: "stddev",
+    Function.COVAR_POP: "covar_pop",
+    Function.COVAR_SAMP: "covar",
+    Function.CORR: "corr",
+    Function.QUANTILE: "quantile",
+    Function.MIN: "min",
+    Function.MAX: "max",
+}
+
+
+def _release(number: int) -> exp.Table:
+    alias = exp.TableAlias(this=exp.to_identifier("r", quoted=True))
+    return exp.Table(this=exp.to_identifier(f"released{number}", quoted=True), alias=alias)
+
+
+def _joined(parts: object) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(i for part in parts for i in part))  # type: ignore[attr-defined]
+
+

@@ -1,0 +1,264 @@
+"""From a statement's tree to owned relations below, private aggregates between, and ordinary SQL above.
+
+Every query in the statement is resolved to one of two things. *Owned*: its rows belong to units (`Owned`). *Outer*:
+everything it reads is public or released, so it stays what it is, SQL of the user's own, to be run on releases alone
+(`Outer`). A SELECT with aggregates over an owned FROM is where one becomes the other: a private aggregate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from hubbub.errors import QueryError
+from hubbub.sql.locate import refuse
+from hubbub.sql.renumber import renumbered
+from hubbub.sql.scope import Catalog, PublicSide, TableInfo, find_name
+from hubbub.tables.declare import EACH_ROW, PrivateTable
+from hubbub.tables.expressions import Expression
+from hubbub.tables.kinds import Kind
+from hubbub.tables.question import Output, Question
+from hubbub.tables.relations import Leaf, Path, Relation, Scan
+
+if TYPE_CHECKING:
+    from hubbub.sql.scope import Scope
+
+__all__ = ["Cte", "Outer", "Owned", "Reader"]
+
+MAX_QUERIES = 200
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A query whose rows belong to units: a relation, and its visible columns in order."""
+
+    relation: Relation
+    columns: dict[str, Expression]
+
+
+@dataclass(frozen=True)
+class Outer:
+    """A query over public and released tables: its tree, ready to print.
+
+    outputs: its columns, where it is itself one private aggregate; rowwise: and the expressions, beside the tree, that
+    compute them row by row from that aggregate's release.
+    """
+
+    tree: exp.Query
+    outputs: tuple[Output, ...] | None = None
+    rowwise: exp.Select | None = None
+
+
+@dataclass
+class Cte:
+    """A named query of WITH: its tree, the names around it, and, if it is outer, its name in the outer part."""
+
+    alias: exp.TableAlias
+    query: exp.Query
+    around: dict[str, Cte]
+    name: str | None = None
+    resolving: bool = False
+
+
+@dataclass
+class Reader:
+    """Reads one statement. What it finds is gathered here: questions, and the outer queries of WITH."""
+
+    text: str
+    catalog: Catalog
+    public: PublicSide | None
+    keys: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    questions: list[Question] = field(default_factory=list)
+    common: list[exp.CTE] = field(default_factory=list)
+    places: int = 0
+    seen: int = 0
+
+    def refuse(self, message: str, node: exp.Expr | None, word: str | None = None) -> QueryError:
+        return refuse(message, self.text, node, word=word)
+
+    def place(self, letter: str) -> str:
+        """A name for a node of the relation that no other has."""
+        self.places += 1
+        return f"{letter}{self.places}"
+
+    # -- resolving ------------------------------------------------------------------------------------------
+
+    def resolve(self, node: exp.Expr, ctes: dict[str, Cte], outer: Scope | None = None) -> Owned | Outer:
+        """What a query is. `outer` is the scope around a correlated sub-query.
+
+        Raises QueryError for whatever breaks ownership, or is not on the allow-list.
+        """
+        from hubbub.sql import read_owned
+
+        self.seen += 1
+        if self.seen > MAX_QUERIES:
+            raise QueryError(f"the statement holds more than {MAX_QUERIES} queries; write it shorter.")
+        if isinstance(node, exp.Subquery):
+            self._only_alias(node)
+            return self.resolve(node.this, ctes, outer)
+        if isinstance(node, exp.Paren):
+            return self.resolve(node.this, ctes, outer)
+        ctes = self._with(node, ctes)
+        if isinstance(node, exp.SetOperation):
+            return read_owned.set_operation(self, node, ctes)
+        if isinstance(node, exp.Select):
+            return read_owned.select(self, node, ctes, outer)
+        raise self.refuse(f"{node.key.upper()} is not supported; ask a SELECT.", node, word=node.key)
+
+    def _only_alias(self, node: exp.Subquery) -> None:
+        for name, value in node.args.items():
+            if value and name not in ("this", "alias", "with_"):
+                raise self.refuse(f"{name.strip('_').upper()} is not supported on a sub-query here.", node)
+
+    def _with(self, node: exp.Expr, ctes: dict[str, Cte]) -> dict[str, Cte]:
+        """The names that WITH adds."""
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        if clause.args.get("recursive"):
+            raise self.refuse("WITH RECURSIVE is not supported.", clause, word="RECURSIVE")
+        found = dict(ctes)
+        for cte in clause.expressions:
+            if not isinstance(cte.this, exp.Query):
+                raise self.refuse("WITH takes queries.", cte)
+            found[cte.alias.lower()] = Cte(cte.args["alias"], cte.this, dict(found))
+        return found
+
+    def named(self, table: exp.Table, ctes: dict[str, Cte]) -> Owned | Outer | Scan | str:
+        """What a table's name stands for: a query of WITH, a declared private table, or (a name) a public one."""
+        cte = ctes.get(table.name.lower()) if not table.args.get("db") else None
+        if cte is not None:
+            return self._common(cte, table)
+        name = find_name(table.name, self.catalog)
+        if name is None:
+            raise self.refuse(f"unknown table {table.name!r}.", table)
+        return self.scan(name, table) if self.catalog[name].private else name
+
+    def _common(self, cte: Cte, table: exp.Table) -> Owned | Outer:
+        if cte.name is not None:
+            return Outer(exp.select("*").from_(exp.to_identifier(cte.name, quoted=True)))
+        if cte.resolving:
+            raise self.refuse("WITH RECURSIVE is not supported.", table)
+        cte.resolving = True
+        found = self.resolve(cte.query.copy(), cte.around)
+        cte.resolving = False
+        names = [c.name for c in cte.alias.args.get("columns") or ()]
+        if isinstance(found, Owned):
+            return self.renamed(found, names, table)
+        cte.name = f"with{len(self.common)}"
+        columns = [exp.to_identifier(name, quoted=True) for name in names]
+        alias = exp.TableAlias(this=exp.to_identifier(cte.name, quoted=True), columns=columns)
+        self.common.append(exp.CTE(this=found.tree, alias=alias))
+        return Outer(exp.select("*").from_(exp.to_identifier(cte.name, quoted=True)))
+
+    def renamed(self, found: Owned, names: list[str], node: exp.Expr) -> Owned:
+        """An owned query under the names of `AS t(a, b)`."""
+        if not names:
+            return found
+        if len(names) > len(found.columns):
+            raise self.refuse(f"{len(names)} names for {len(found.columns)} columns.", node)
+        old = list(found.columns)
+        return Owned(
+            found.relation,
+            {**dict(zip(names, found.columns.values(), strict=False)), **{n: found.columns[n] for n in old[len(names):]}},
+        )
+
+    # -- the leaves -----------------------------------------------------------------------------------------
+
+    def scan(self, name: str, node: exp.Expr | None) -> Scan:
+        """The owned rows of a declared table."""
+        info = self.catalog[name]
+        table = info.declaration
+        path = self._path(name, table, node) if table.path is not None else None
+        return Scan(
+            place=self.place("t"),
+            table=name,
+            columns=info.columns,
+            declared=table.columns,
+            limits=table.limits,
+            space=path.scan.space if path is not None and table.unit_space is None else table.space,
+            neighbours=table.neighbours,
+            unit=info.unit if path is None and table.unit is not EACH_ROW else None,
+            path=path,
+        )
+
+    def _path(self, name: str, table: PrivateTable, node: exp.Expr | None) -> Path:
+        assert table.path is not None
+        own, other, key, _ = table.path
+        found = find_name(other, self.catalog)
+        if found is None or not self.catalog[found].private:
+            raise self.refuse(f"the unit of {name!r} stands in {other!r}, which is no private table here.", node)
+        scan = self.scan(found, node)
+        columns = self.catalog[name].columns
+        own_name, key_name = find_name(own, columns), find_name(key, scan.columns)
+        if own_name is None or key_name is None:
+            raise self.refuse(f"the unit of {name!r} is reached by {own!r} = {other}.{key}: no such column.", node)
+        return Path(own_name, found, key_name, scan)
+
+    def leaf(self, tree: exp.Query, node: exp.Expr) -> Leaf:
+        """A query over public and released tables, as a relation to join owned rows with."""
+        full = self.with_common(tree)
+        sql = printed(full)
+        tables = tuple(sorted({t.name for t in full.find_all(exp.Table) if t.name in self.catalog}))
+        released = tuple(sorted({int(t.name[8:]) for t in full.find_all(exp.Table) if is_release(t.name)}))
+        if self.public is None:
+            source = tree.args["from_"].this if isinstance(tree, exp.Select) else None
+            if not isinstance(source, exp.Table) or source.name not in self.catalog:
+                raise self.refuse("public sub-queries cannot be read here.", node)
+            columns: dict[str, Kind] = dict(self.catalog[source.name].columns)
+        else:
+            columns = self.public.describe(sql, tables, self.schemas())
+        public = self.public
+
+        def values(column: str) -> tuple[object, ...] | None:
+            return None if released or public is None else public.values(sql, tables, column)
+
+        def unique(names: tuple[str, ...]) -> bool:
+            return not released and public is not None and public.unique(sql, tables, names)
+
+        return Leaf(self.place("p"), sql, tables, released, columns, values, unique)
+
+    def with_common(self, tree: exp.Query) -> exp.Query:
+        """A tree under the outer queries of WITH that were read so far."""
+        tree = tree.copy()
+        if self.common and any(t.name.startswith("with") for t in tree.find_all(exp.Table)):
+            tree.set("with_", exp.With(expressions=[c.copy() for c in self.common]))
+        return tree
+
+    def schemas(self) -> dict[str, dict[str, Kind]]:
+        """The columns of each question's release."""
+        found = {}
+        for i, question in enumerate(self.questions):
+            columns = {f"k{j}": key.kind for j, key in enumerate(question.keys)}
+            columns |= {f"a{j}": a.kind for j, a in enumerate(question.aggregates)}
+            if len(question.sets) > 1:
+                columns |= {f"g{j}": Kind.INTEGER for j in range(len(question.keys))}
+            found[f"released{i}"] = columns | {"place": Kind.INTEGER}
+        return found
+
+    def ask(self, question: Question) -> tuple[int, list[int]]:
+        """The number of a question, and where each of its aggregates stands in it. What is asked twice is one."""
+        question = renumbered(question)
+        for i, known in enumerate(self.questions):
+            if known.relation == question.relation and known.keys == question.keys and known.sets == question.sets:
+                break
+        else:
+            i, known = len(self.questions), question
+            self.questions.append(question)
+        more = tuple(a for a in question.aggregates if a not in known.aggregates)
+        self.questions[i] = known = replace(known, aggregates=(*known.aggregates, *more))
+        return i, [known.aggregates.index(a) for a in question.aggregates]
+
+
+def is_release(name: str) -> bool:
+    return name.startswith("released") and name[8:].isdigit()
+
+
+def printed(tree: exp.Expr) -> str:
+    """A tree as DuckDB's SQL, every name quoted, comments left out."""
+    return tree.sql(dialect="duckdb", identify=True, comments=False)
+
+
+__all__ += ["TableInfo", "is_release", "printed"]

@@ -1,0 +1,179 @@
+"""What names mean in one SELECT: the sources of its FROM, each with its columns.
+
+A column is an expression over the columns of the owned relation, so that a projection costs nothing: `income / 12 AS
+m` in a sub-query is the expression itself wherever `m` stands.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlglot import exp
+
+from hubbub.sql.locate import refuse
+from hubbub.tables.declare import EACH_ROW, PrivateTable, Scalar
+from hubbub.tables.expressions import Column, Expression
+from hubbub.tables.kinds import Kind
+
+__all__ = ["Catalog", "PublicSide", "Scope", "Source", "TableInfo", "did_you_mean", "find_name"]
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """What the reader may know of a table: its columns, and for a private one its unit column and declaration."""
+
+    columns: Mapping[str, Kind]
+    private: bool
+    unit: str | None = None
+    table: PrivateTable | None = None
+
+    @property
+    def declaration(self) -> PrivateTable:
+        return self.table or PrivateTable(source=None, unit=self.unit or EACH_ROW)
+
+
+Catalog = Mapping[str, TableInfo]
+
+
+class PublicSide(Protocol):
+    """What the reader may ask about public data: SQL over public tables and (empty) releases."""
+
+    def describe(
+        self, sql: str, tables: tuple[str, ...], released: Mapping[str, Mapping[str, Kind]]
+    ) -> dict[str, Kind]:
+        """The columns of a statement, in order.
+
+        Raises QueryError, in the engine's words, where it is refused.
+        """
+        ...
+
+    def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
+        """The different values of a column in order; None where there are too many."""
+        ...
+
+    def unique(self, sql: str, tables: tuple[str, ...], columns: tuple[str, ...]) -> bool:
+        """Whether no two rows are equal in these columns."""
+        ...
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that is not known: the nearest one, or the list.
+
+    >>> did_you_mean("wrad", ["ward", "age"])
+    "Did you mean 'ward'?"
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=1, cutoff=0.6)
+    if near:
+        return f"Did you mean {next(k for k in known if k.lower() == near[0])!r}?"
+    if not known:
+        return "There is none."
+    shown = ", ".join(repr(k) for k in known[:8])
+    return f"Known: {shown}{', ...' if len(known) > 8 else ''}."
+
+
+def find_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` stands for: the same, or the only one that differs in case alone."""
+    known = list(known)
+    if name in known:
+        return name
+    folded = [k for k in known if k.lower() == name.lower()]
+    return folded[0] if len(folded) == 1 else None
+
+
+@dataclass(frozen=True)
+class Source:
+    """One item of FROM: its alias, and what each of its columns is."""
+
+    alias: str
+    columns: Mapping[str, Expression]
+    table: str = ""
+
+
+@dataclass
+class Scope:
+    """The sources of one SELECT. merged: columns of USING, which belong to both sides. outer: the SELECT around."""
+
+    text: str
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Expression] = field(default_factory=dict)
+    outer: Scope | None = None
+
+    def column(self, node: exp.Column) -> Expression:
+        """What a column is.
+
+        Raises QueryError for one that is unknown, ambiguous, or of a type that questions cannot use.
+        """
+        found = self.find(node)
+        if isinstance(found, Column) and found.kind is Kind.OTHER:
+            raise refuse(
+                f"the column {node.name!r} is of a type that questions cannot use. If it holds text or numbers, "
+                f'declare types={{"{node.name}": "text"}}.',
+                self.text,
+                node,
+            )
+        return found
+
+    def find(self, node: exp.Column) -> Expression:
+        if not isinstance(node.this, exp.Identifier):
+            raise refuse("'*' is not a value.", self.text, node)
+        if node.args.get("db") or node.args.get("catalog"):
+            raise refuse(f"{node.sql()!r}: no such table in this question.", self.text, node)
+        if node.table:
+            source = self.source(node.table)
+            if source is None:
+                raise refuse(
+                    f"{node.sql()!r}: no such table in this question. "
+                    f"{did_you_mean(node.table, [s.alias for s in self.sources])}",
+                    self.text,
+                    node,
+                )
+            name = find_name(node.name, source.columns)
+            if name is None:
+                raise self._unknown(node, source.columns, source.alias)
+            return source.columns[name]
+        name = find_name(node.name, self.merged)
+        if name is not None:
+            return self.merged[name]
+        holders = [(s, found) for s in self.sources if (found := find_name(node.name, s.columns)) is not None]
+        if not holders:
+            every = [c for s in self.sources for c in s.columns]
+            raise self._unknown(node, every, self.sources[0].alias if len(self.sources) == 1 else "")
+        if len(holders) > 1:
+            names = " and ".join(repr(s.alias) for s, _ in holders)
+            raise refuse(f"{node.name!r} is a column of {names}: say whose.", self.text, node)
+        source, found = holders[0]
+        return source.columns[found]
+
+    def knows(self, node: exp.Column) -> bool:
+        """Whether a column is one of this SELECT's own."""
+        if node.table:
+            source = self.source(node.table)
+            return source is not None and find_name(node.name, source.columns) is not None
+        return any(find_name(node.name, s.columns) is not None for s in self.sources)
+
+    def source(self, alias: str) -> Source | None:
+        exact = [s for s in self.sources if s.alias.lower() == alias.lower()]
+        return exact[0] if exact else next((s for s in self.sources if s.table.lower() == alias.lower() != ""), None)
+
+    def every(self) -> dict[str, Expression]:
+        """All columns in order, as `*` lists them; a column of USING once, a name taken twice refused by its reader."""
+        found: dict[str, Expression] = {}
+        for source in self.sources:
+            for name, expression in source.columns.items():
+                merged = find_name(name, self.merged)
+                unique, i = name, 1
+                if merged is None:
+                    while unique in found:
+                        unique, i = f"{name}_{i}", i + 1
+                    found[unique] = expression
+                elif merged not in found:
+                    found[merged] = self.merged[merged]
+        return found
+
+    def _unknown(self, node: exp.Column, known: Iterable[str], table: str) -> Exception:
+        where = f" in table {table!r}" if table else ""
+        return refuse(f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}", self.text, node)

@@ -1,0 +1,277 @@
+"""A relation as SQL: one stage for each node, every stage with the owner in the column `unit`.
+
+A stage shows the columns that somebody above it reads, under names of our own. Rows without an owner are dropped where
+they are scanned, so no stage ever sees a NULL owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from hubbub.sql.write_expression import TYPES, expression_sql, quote, renamed
+from hubbub.tables.expressions import Expression, span, whole
+from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.relations import (
+    Combine,
+    Distinct,
+    Filter,
+    Inner,
+    Join,
+    Leaf,
+    PerUnit,
+    Relation,
+    Scan,
+    Window,
+    WindowCall,
+    declared_in,
+    names_read,
+)
+
+if TYPE_CHECKING:
+    from hubbub.sql.compile import Place
+
+__all__ = ["Stage", "relation_stages"]
+
+Stage = tuple[str, str]
+
+
+def relation_stages(
+    relation: Relation, places: Mapping[str, Place], names: Mapping[str, str], *, with_unit: bool
+) -> Iterator[Stage]:
+    """The stages of a relation, the last one its rows. names: our own name of every column that is read."""
+    yield from _Writer(places, names, with_unit).stages(relation)
+
+
+class _Writer:
+    def __init__(self, places: Mapping[str, Place], names: Mapping[str, str], with_unit: bool) -> None:
+        self.places, self.names, self.with_unit = places, names, with_unit
+        self.count = 0
+
+    def sql(self, node: Expression) -> str:
+        return expression_sql(renamed(node, self.names))
+
+    def typed(self, node: Expression, kind: Kind) -> str:
+        """An expression as a column of a kind."""
+        if node.kind is Kind.NULL:
+            return f"CAST(NULL AS {TYPES.get(kind, 'BIGINT')})"
+        return self.sql(node) if node.kind is kind else f"TRY_CAST({self.sql(node)} AS {TYPES[kind]})"
+
+    def name(self) -> str:
+        self.count += 1
+        return f"r{self.count}"
+
+    def columns(self, node: Relation | Leaf) -> list[str]:
+        """Our names of the columns that a relation's stage has."""
+        match node:
+            case Scan(place=place, columns=columns) | Leaf(place=place, columns=columns):
+                found = [f"{place}.{c}" for c in columns]
+            case Filter(source=source):
+                return self.columns(source)
+            case Window(source=source, columns=calls):
+                return [*self.columns(source), *self._known([n for n, _ in calls])]
+            case Join(left=left, how=("semi" | "anti")):
+                return self.columns(left)
+            case Join(left=left, right=right):
+                return [*self.columns(left), *self.columns(right)]
+            case PerUnit(keys=keys, aggregates=aggregates):
+                found = [n for n, _ in (*keys, *aggregates)]
+            case Distinct(columns=named):
+                found = [n for n, _ in named]
+            case Combine(columns=result):
+                found = [c.name for c in result]
+        return self._known(found)
+
+    def _known(self, names: list[str]) -> list[str]:
+        return [self.names[n] for n in names if n in self.names]
+
+    def stages(self, node: Relation | Leaf) -> Iterator[Stage]:
+        match node:
+            case Scan():
+                yield from self._scan(node)
+            case Leaf():
+                shown = [f"{quote(c)} AS {self.names[f'{node.place}.{c}']}" for c in self._leaf_columns(node)]
+                yield self.name(), f"  SELECT {', '.join(shown) or '1 AS one'}\n  FROM {node.place}"
+            case Filter(source=source, condition=condition):
+                yield from self._one(source, "  SELECT *", f"\n  WHERE coalesce({self.sql(condition)}, FALSE)")
+            case Join():
+                yield from self._join(node)
+            case PerUnit():
+                yield from self._per_unit(node)
+            case Window(source=source, columns=calls):
+                yield from self._window(source, calls)
+            case Distinct(source=source, columns=named):
+                shown = [f"{self.typed(e, _kind(e))} AS {self.names[n]}" for n, e in named if n in self.names]
+                # A column that nobody reads still tells rows apart.
+                shown += [f"{self.typed(e, _kind(e))} AS z{i}" for i, (n, e) in enumerate(named) if n not in self.names]
+                yield from self._one(source, f"  SELECT DISTINCT {', '.join([*self._owner(), *shown])}")
+            case Combine():
+                yield from self._combine(node)
+
+    def _owner(self, of: str = "") -> list[str]:
+        return [f"{of}unit AS unit" if of else "unit"] if self.with_unit else []
+
+    def _one(self, source: Relation, select: str, rest: str = "") -> Iterator[Stage]:
+        below = list(self.stages(source))
+        yield from below
+        yield self.name(), f"{select}\n  FROM {below[-1][0]}{rest}"
+
+    def _leaf_columns(self, leaf: Leaf) -> list[str]:
+        return [c for c in leaf.columns if f"{leaf.place}.{c}" in self.names]
+
+    def _scan(self, scan: Scan) -> Iterator[Stage]:
+        place = self.places[scan.table]
+        read = [c for c in scan.columns if f"{scan.place}.{c}" in self.names]
+        shown = [f"{place.columns[c]} AS {self.names[f'{scan.place}.{c}']}" for c in read]
+        if scan.path is not None:
+            yield from self._scan_by_path(scan, shown)
+            return
+        if not self.with_unit:
+            yield self.name(), f"  SELECT {', '.join(shown) or '1 AS one'}\n  FROM {place.relation}"
+            return
+        unit = place.unit if place.unit is not None else "row_number() OVER ()"
+        body = f"  SELECT {', '.join([f'{unit} AS unit', *shown])}\n  FROM {place.relation}"
+        name = self.name()
+        if place.unit is not None:
+            body += f"\n  WHERE {unit} IS NOT NULL"
+        yield name, body
+
+    def _scan_by_path(self, scan: Scan, shown: list[str]) -> Iterator[Stage]:
+        """Rows beside the owner that their key leads to: an inner join of base tables."""
+        assert scan.path is not None
+        path, place = scan.path, self.places[scan.table]
+        key = f"{path.scan.place}.{path.key}"
+        writer = _Writer(self.places, {key: "pathkey"}, with_unit=True)
+        writer.count = self.count
+        below = list(writer.stages(path.scan))
+        self.count = writer.count
+        yield from below
+        own = self.name()
+        yield own, f"  SELECT {', '.join([f'{place.columns[path.column]} AS ownkey', *shown])}\n  FROM {place.relation}"
+        names = self._known([f"{scan.place}.{c}" for c in scan.columns])
+        columns = ", ".join(["p.unit AS unit", *(f"o.{n} AS {n}" for n in names)])
+        yield self.name(), f"  SELECT {columns}\n  FROM {own} AS o JOIN {below[-1][0]} AS p ON o.ownkey = p.pathkey"
+
+    def _join(self, join: Join) -> Iterator[Stage]:
+        left, right = list(self.stages(join.left)), list(self.stages(join.right))
+        yield from left
+        yield from right
+        terms = ["a.unit = b.unit"] if join.by_unit else []
+        terms += [self.sql(join.on)] if join.on is not None else []
+        on = " AND ".join(terms) or "TRUE"
+        if join.how in ("semi", "anti"):
+            word = "EXISTS" if join.how == "semi" else "NOT EXISTS"
+            yield (
+                self.name(),
+                f"  SELECT a.* FROM {left[-1][0]} AS a\n  WHERE {word} (SELECT 1 FROM {right[-1][0]} AS b WHERE {on})",
+            )
+            return
+        owner = ["coalesce(a.unit, b.unit) AS unit" if join.how == "full" else "a.unit AS unit"]
+        columns = [f"a.{c} AS {c}" for c in self.columns(join.left)] + [f"b.{c} AS {c}" for c in self.columns(join.right)]
+        shown = ", ".join([*(owner if self.with_unit else []), *columns]) or "1 AS one"
+        word = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}[join.how]
+        yield self.name(), f"  SELECT {shown}\n  FROM {left[-1][0]} AS a {word} {right[-1][0]} AS b ON {on}"
+
+    def _per_unit(self, node: PerUnit) -> Iterator[Stage]:
+        below = list(self.stages(node.source))
+        yield from below
+        declared = declared_in(node.source, names_read(node) | names_read(node.source))
+        shown = [f"{self.typed(e, _kind(e))} AS {self.names[n]}" for n, e in node.keys if n in self.names]
+        groups = [self.typed(e, _kind(e)) for _, e in node.keys]
+        for name, inner in node.aggregates:
+            if name in self.names:
+                shown.append(f"{self._inner(inner, declared)} AS {self.names[name]}")
+        columns = ", ".join(["unit", *shown])
+        yield self.name(), f"  SELECT {columns}\n  FROM {below[-1][0]}\n  GROUP BY {', '.join(['unit', *groups])}"
+
+    def _inner(self, inner: Inner, declared: Mapping[str, object]) -> str:
+        """An aggregate of one owner's rows. No float is added up: sums run on a grid, or on decimals."""
+        if inner.argument is None:
+            return "count(*)"
+        x = self.sql(inner.argument)
+        match inner.function:
+            case "COUNT":
+                return f"count({x})"
+            case "COUNT_DISTINCT":
+                return f"count(DISTINCT {x})"
+            case "MIN" | "MAX" | "MEDIAN":
+                word = inner.function.lower()
+                found = f"{word}({x})"
+                return f"CAST({found} AS {TYPES.get(inner.kind, 'BIGINT')})"
+            case "ALL":
+                return f"bool_and({x})"
+            case "ANY":
+                return f"bool_or({x})"
+        total = self._sum(inner.argument, x, declared)
+        if inner.function == "AVG":
+            return f"(CAST({total} AS DOUBLE) / nullif(count({x}), 0))"
+        return f"TRY_CAST({total} AS {TYPES[inner.kind]})"
+
+    def _sum(self, argument: Expression, x: str, declared: Mapping[str, object], over: str = "") -> str:
+        if _kind(argument) is Kind.INTEGER:
+            return f"sum(TRY_CAST({x} AS BIGINT)){over}"
+        ends = span(argument, declared)  # type: ignore[arg-type]
+        if ends is None or ends[0] is None or ends[1] is None:
+            return f"sum(TRY_CAST({x} AS DECIMAL(18, 6))){over}"
+        largest = max(abs(ends[0]), abs(ends[1]), 1)
+        # At most 2^52 steps of a power of two within the declared range: every step is a whole number of a double.
+        exponent = int(largest).bit_length() - 52
+        up, down = (f"CAST({2.0**e!r} AS DOUBLE)" for e in (-exponent, exponent))
+        steps = f"TRY_CAST(round_even(CAST({x} AS DOUBLE) * {up}, 0) AS BIGINT)"
+        return f"(CAST(sum({steps}){over} AS DOUBLE) * {down})"
+
+    def _window(self, source: Relation, calls: tuple[tuple[str, WindowCall], ...]) -> Iterator[Stage]:
+        below = list(self.stages(source))
+        yield from below
+        ties = self.columns(source)
+        declared = declared_in(source, names_read(source).union(self.names))
+        shown = [f"{self._over(call, ties, declared)} AS {self.names[n]}" for n, call in calls if n in self.names]
+        columns = ", ".join([*self._owner(), *ties, *shown])
+        yield self.name(), f"  SELECT {columns}\n  FROM {below[-1][0]}"
+
+    def _over(self, call: WindowCall, ties: list[str], declared: Mapping[str, object]) -> str:
+        partition = ", ".join(["unit", *map(self.sql, call.partition)])
+        terms = [
+            f"{self.sql(e)} {'DESC' if down else 'ASC'} NULLS {'FIRST' if first else 'LAST'}"
+            for e, down, first in call.order
+        ]
+        by_place = call.function in ("ROW_NUMBER", "LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE")
+        by_place = by_place or call.frame.startswith("ROWS")
+        order = f" ORDER BY {', '.join([*terms, *(ties if by_place else [])])}" if terms or by_place else ""
+        if not (terms or (by_place and ties)):
+            order = ""
+        frame = f" {call.frame}" if call.frame else ""
+        over = f"OVER (PARTITION BY {partition}{order}{frame})"
+        if call.function == "COUNT_ROWS":
+            return f"count(*) {over}"
+        arguments = [self.sql(a) for a in call.arguments]
+        if call.function in ("SUM", "AVG"):
+            return self._sum_over(call, arguments[0], over, declared)
+        if call.function in ("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "LAG", "LEAD"):
+            arguments[0] = self.typed(call.arguments[0], call.kind)
+            if len(arguments) > 2:
+                arguments[2] = self.typed(call.arguments[2], call.kind)
+        return f"{call.function.lower()}({', '.join(arguments)}) {over}"
+
+    def _sum_over(self, call: WindowCall, x: str, over: str, declared: Mapping[str, object]) -> str:
+        total = self._sum(call.arguments[0], x, declared, f" {over}")
+        if call.function == "AVG":
+            return f"(CAST({total} AS DOUBLE) / nullif(count({x}) {over}, 0))"
+        return f"TRY_CAST({total} AS {TYPES[call.kind]})"
+
+    def _combine(self, node: Combine) -> Iterator[Stage]:
+        left, right = list(self.stages(node.left)), list(self.stages(node.right))
+        yield from left
+        yield from right
+        sides = []
+        for stage, expressions in ((left[-1][0], node.of_left), (right[-1][0], node.of_right)):
+            shown = [
+                f"{self.typed(e, c.kind)} AS {self.names.get(c.name, f'z{i}')}"
+                for i, (c, e) in enumerate(zip(node.columns, expressions, strict=True))
+            ]
+            sides.append(f"  SELECT {', '.join(['unit', *shown])} FROM {stage}")
+        yield self.name(), f"{sides[0]}\n  {node.op}\n{sides[1]}"
+
+
+def _kind(node: Expression) -> Kind:
+    return Kind.INTEGER if node.kind in NUMERIC and whole(node) else node.kind
