@@ -1,43 +1,79 @@
 """What a question would cost and how good its answer would be, told before any row is read.
 
 Everything here follows from declarations and scales: expected errors, the mechanism in words, what the error bars do
-not cover, and the facts that a receipt shows.
+not cover, how often such a question fits, and the facts that a receipt shows. The error of a ratio depends on how many
+rows a group has, which is private; it is told for an assumed number. The error of a quantile in values depends on the
+data, so it is told in ranks.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from hubbub.ledger.budget import decimal_text
-from hubbub.mechanisms.ratio import two_laplace_half_width
-from hubbub.release import text_table
-from hubbub.tables.plan import Measurement
-from hubbub.tables.price import Price
-from hubbub.tables.question import Aggregate, Function, Key
+from hubbub.accounting import Cost, PureFilter, ZCDPFilter, rho_of_epsilon
+from hubbub.errors import QueryError
+from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.noise import DiscreteLaplace
+from hubbub.tables.estimates import Estimates, expected
+from hubbub.tables.parts import RANKED, Ranks, Selection, Sums, share_of
+from hubbub.tables.plan import Plan
+from hubbub.tables.price import Price, Priced, RankDraws, Spend, make_price
+from hubbub.tables.question import Aggregate, Output
 
-__all__ = ["Check", "ColumnError", "details", "mechanism", "notes", "predicted"]
+__all__ = [
+    "Check",
+    "ColumnError",
+    "Side",
+    "details",
+    "how_many",
+    "mechanism",
+    "notes",
+    "predicted",
+    "sides",
+    "smallest_spend",
+    "spends",
+]
+
+LEVEL = 0.95
+_DIGITS = 3
 
 
 @dataclass(frozen=True)
 class ColumnError:
     """What `check` predicts for one column: the half-width of its 95 % interval, and under which assumption.
 
-    plus_minus is None for a column that is computed from others: its error depends on the answer.
+    plus_minus is None for a column that is computed from others, whose error depends on the answer, and for a
+    quantile, whose error is `ranks`: how many ranks, of the rows counted in its group, it is off.
     """
 
     name: str
     plus_minus: float | None
     unit_note: str = ""
+    ranks: float | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One kind of noise that the budget allows: what the question would cost with it, and its errors."""
+
+    name: str
+    cost: str
+    columns: tuple[ColumnError, ...]
+    fits: int | None
 
 
 @dataclass(frozen=True)
 class Check:
     """What a question would cost and how good its answer would be. No row was read, nothing charged.
 
-    columns: the predicted error of every estimate. notes: what the error bars do not cover.
-    stored: the answer is in the ledger already and would be free.
+    columns: the predicted error of every estimate. notes: what the error bars do not cover. stored: the answer is in
+    the ledger already and would be free. sides: where the budget allows two kinds of noise, both. how_many: how many
+    such questions, one after another, what is left holds (None: unknown, or without end).
     """
 
     epsilon: Fraction
@@ -46,8 +82,10 @@ class Check:
     mechanism: str
     notes: tuple[str, ...]
     stored: bool = False
-    groups: int = 1
+    groups: int | None = 1
     fits: bool | None = None
+    sides: tuple[Side, ...] = ()
+    how_many: int | None = None
 
     @property
     def affordable(self) -> bool:
@@ -60,82 +98,262 @@ class Check:
         return Fraction(0) if self.stored else self.epsilon
 
     def __str__(self) -> str:
-        rows = [(c.name, "" if c.plus_minus is None else f"± {c.plus_minus:,.4g}", c.unit_note) for c in self.columns]
-        lines = [text_table(("column", "95 % of answers within", ""), rows), ""]
+        from hubbub.release import text_table
+
+        lines = [text_table(("column", "95 % of answers within", ""), [_row(c) for c in self.columns]), ""]
         cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)
         left = decimal_text(self.left)
-        lines.append(f"cost: epsilon {cost}; left: {left}{'' if self.affordable else ', NOT ENOUGH'}")
+        many = "" if self.how_many is None else f"; {self.how_many:,} such questions fit"
+        lines.append(f"cost: epsilon {cost}; left: {left}{many}{'' if self.affordable else ', NOT ENOUGH'}")
         lines += [self.mechanism, *self.notes]
+        if len(self.sides) > 1:
+            names = [column.name for column in self.sides[0].columns]
+            rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
+            lines += ["", text_table(("noise", "cost", *names, "fit"), rows)]
         return "\n".join(line.rstrip() for line in lines)
 
 
-def predicted(price: Price, assume_rows: int) -> list[ColumnError]:
-    """The half-width of each estimate's 95 % interval, from scales alone."""
+def _fits(count: int | None) -> str:
+    return "no end" if count is None else f"{count:,}"
+
+
+def _row(column: ColumnError) -> tuple[str, str, str]:
+    if column.ranks is not None:
+        return column.name, f"± {column.ranks:,.4g} ranks", column.unit_note
+    return column.name, "" if column.plus_minus is None else f"± {column.plus_minus:,.4g}", column.unit_note
+
+
+def predicted(
+    price: Price, outputs: Sequence[Output], plans_of: Sequence[Sequence[int]], assume_rows: int
+) -> tuple[ColumnError, ...]:
+    """The half-width of each estimate's 95 % interval, from scales alone; the largest over a question's groupings.
+
+    outputs: the columns of the answer. plans_of: for each question of the statement, the places of its plans in
+    `price.plans`.
+    """
     found = []
-    for output in price.plan.question.outputs:
-        what = output.what
-        if isinstance(what, Key):
-            continue
-        if not isinstance(what, Aggregate):
+    scales = expected(price)
+    for output in outputs:
+        if output.what is None:
             found.append(ColumnError(output.name, None, "follows from the other columns; the release has its interval"))
-            continue
-        parts = price.plan.measurement_of(what)
-        step = float(parts[0].grid.step)
-        if what.function is not Function.AVG:
-            found.append(ColumnError(output.name, price.part(parts[0]).noise.half_width(0.95) * step))
-            continue
-        # The farther a mean lies from the middle of its range, the more the noise of the count moves it.
-        farthest = max(-parts[0].low, parts[0].high)
-        total, count = (float(price.part(p).noise.scale) for p in parts)
-        reach = two_laplace_half_width(0.95, total, farthest * count) * step / assume_rows
-        limit = (parts[0].high - parts[0].low) * step
-        found.append(ColumnError(output.name, min(reach, limit), f"at most, if a group has {assume_rows:,} values"))
-    return found
+        elif isinstance(output.what, Aggregate):
+            places = plans_of[output.question]
+            errors = [_error(price, scales[at], at, output.name, output.what, assume_rows) for at in places]
+            found.append(max(errors, key=lambda e: (e.ranks or 0.0, e.plus_minus or 0.0)))
+    return tuple(found)
+
+
+def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggregate, assume_rows: int) -> ColumnError:
+    if aggregate.function in RANKED:
+        return ColumnError(name, None, "in ranks; its interval is bought with it", _rank_error(price, at, aggregate))
+    reach = scales.predicted(aggregate, LEVEL, assume_rows)
+    counted = len(price.plans[at].measurement_of(aggregate)) == 1 or aggregate.function.value == "SUM"
+    return ColumnError(name, reach, "" if counted else f"at most, if a group has {assume_rows:,} values")
+
+
+def _rank_error(price: Price, at: int, aggregate: Aggregate) -> float:
+    """In how many ranks a quantile is off at most, in 95 % of answers."""
+    (measurement,) = price.plans[at].measurement_of(aggregate)
+    _, _, draws = price.ranks(at, measurement)
+    share = share_of(aggregate)
+    end = draws.minimum if share == 0 else draws.maximum if share == 1 else None
+    if end is not None:
+        # The margin is kept on one side; the error of the draw itself comes on top.
+        size = math.log(end.high - end.low + 1) + math.log(1 / (1 - LEVEL))
+        return float(end.margin) + size / float(end.rate)
+    assert draws.main is not None
+    return draws.main.accuracy(Fraction(5, 100) / draws.main.rounds) * draws.main.rounds
 
 
 def mechanism(price: Price) -> str:
-    parts = ", ".join(
-        f"{_called(p.measurement)} at scale {float(p.noise.scale * p.measurement.grid.step):,.4g}" for p in price.parts
-    )
-    return f"mechanism: exact discrete Laplace noise ({parts})"
+    """The mechanisms in words, part by part."""
+    return "mechanism: " + "; ".join(_in_words(p) for p in price.parts)
 
 
-def _called(measurement: Measurement) -> str:
-    return {"units": "units", "rows": "rows", "values": "values", "sum": "sum"}[measurement.counting.value]
+def _in_words(priced: Priced) -> str:
+    part = priced.part
+    if isinstance(part, Ranks):
+        many = f"{len(part.shares)} quantiles" if len(part.shares) > 1 else "a quantile"
+        return f"exponential mechanism for {many}, with brackets"
+    if isinstance(part, Selection):
+        assert isinstance(priced.draws, GroupThreshold)
+        return f"{_noise(priced, Fraction(1))} on counts of units, groups shown from {priced.draws.threshold} on"
+    return f"{_noise(priced, part.step)} on {_called(part)}"
+
+
+def _noise(priced: Priced, step: Fraction) -> str:
+    law = priced.noise
+    if isinstance(law, DiscreteLaplace):
+        return f"exact discrete Laplace noise of scale {float(law.scale * step):,.4g}"
+    return f"exact discrete Gaussian noise of sigma {law.sigma * float(step):,.4g}"
+
+
+def _called(part: Sums) -> str:
+    names = {"rows": "rows", "values": "values", "units": "units", "distinct": "distinct values", "product": "products"}
+    return names.get(part.name, part.name)
 
 
 def notes(price: Price) -> tuple[str, ...]:
-    plan, bounds = price.plan, price.plan.bounds
-    if plan.each_row:
-        return ("protected: each single row. The ± covers the noise.",)
-    limits = f"{bounds.rows} row{'s' * (bounds.rows > 1)}" + (
-        f" in each of {bounds.groups} groups" if plan.domains else ""
-    )
-    return (
-        f"protected: everything one {plan.table.unit} contributed ({plan.neighbours.replace('_', '/')}).",
-        f"The ± covers the noise; one {plan.table.unit} counts with at most {limits}.",
-    )
+    """Who is protected, and what the ± does not cover."""
+    found: dict[str, None] = {}
+    for plan in price.plans:
+        if plan.each_row and plan.one_row:
+            found["protected: each single row. The ± covers the noise."] = None
+            continue
+        rows, groups = plan.bounds.rows, plan.bounds.groups
+        limits = f"{rows:,} row{'s' * (rows > 1)}"
+        if plan.keys:
+            limits += f" in each of {groups:,} group{'s' * (groups > 1)}"
+        found[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
+        found[f"The ± covers the noise; one {plan.unit} counts with at most {limits}."] = None
+        if plan.private_keys:
+            found["Which groups there are is private: small groups are left out."] = None
+    return tuple(found)
 
 
 def details(price: Price) -> dict[str, Any]:
-    """What a receipt shows: public facts only."""
-    plan = price.plan
+    """What a receipt shows: public facts only, JSON-ready."""
+    first = price.plans[0]
     return {
-        "table": plan.question.table,
-        "unit": "each row" if plan.each_row else plan.table.unit,
-        "neighbours": plan.neighbours,
-        "max_groups": plan.bounds.groups,
-        "max_rows": plan.bounds.rows,
-        "groups": plan.group_count,
-        "mechanism": "discrete Laplace",
-        "measurements": [
-            {
-                "counts": _called(p.measurement),
-                "step": str(p.measurement.grid.step),
-                "sensitivity": p.sensitivity,
-                "scale": str(p.noise.scale),
-                "epsilon": str(p.epsilon),
-            }
-            for p in price.parts
-        ],
+        "table": first.table,
+        "tables": sorted({name for plan in price.plans for name in plan.tables}),
+        "unit": "each row" if first.each_row else first.unit,
+        "neighbours": first.neighbours,
+        "max_groups": first.bounds.groups,
+        "max_rows": first.bounds.rows,
+        "groups": first.group_count,
+        "mechanism": "discrete Laplace" if price.spend.pure else "discrete Gaussian",
+        "rho": None if price.spend.pure else str(price.spend.rho),
+        "delta": str(price.spend.delta if any(p.private_keys for p in price.plans) else Fraction(0)),
+        "plans": [_plan_details(plan) for plan in price.plans],
+        "measurements": [_part_details(p, pure=price.spend.pure) for p in price.parts],
     }
+
+
+def _plan_details(plan: Plan) -> dict[str, Any]:
+    return {"max_groups": plan.bounds.groups, "max_rows": plan.bounds.rows, "groups": plan.group_count}
+
+
+def _part_details(priced: Priced, *, pure: bool) -> dict[str, Any]:
+    part = priced.part
+    found: dict[str, Any] = {"plan": priced.plan, "epsilon" if pure else "rho": str(priced.amount)}
+    if isinstance(part, Sums):
+        found |= {"counts": _called(part), "step": str(part.step)}
+        found["sensitivity" if pure else "squared_sensitivity"] = part.l1 if pure else part.l2_squared
+    elif isinstance(part, Ranks):
+        assert isinstance(priced.draws, RankDraws)
+        each = [draw.epsilon for draw in (priced.draws.main, *priced.draws.each) if draw is not None]
+        found |= {"counts": "quantiles", "step": str(part.of.step), "shares": [str(s) for s in part.shares]}
+        return found | {"mechanism": "exponential", "epsilons": [str(e) for e in each]}
+    else:
+        assert isinstance(priced.draws, GroupThreshold)
+        found |= {"counts": "units, to find the groups", "step": "1", "sensitivity": priced.draws.groups}
+        found |= {"threshold": priced.draws.threshold, "delta": str(priced.draws.delta)}
+    law = priced.noise
+    return found | ({"scale": str(law.scale)} if isinstance(law, DiscreteLaplace) else {"sigma2": str(law.sigma2)})
+
+
+def spends(epsilon: Fraction, budget: Budget) -> dict[str, Spend]:
+    """How a question at `epsilon` can be paid from a budget: "pure", and under a delta "gaussian" (first: the default).
+
+    Under a delta the Gaussian form costs the rho that one (epsilon, delta) release would, at the budget's own delta;
+    a threshold for private groups may cost a hundredth of the delta set aside for them.
+    """
+    if budget.pure:
+        return {"pure": Spend(epsilon=epsilon)}
+    delta = budget.delta_threshold / 100
+    rho = rho_of_epsilon(epsilon, budget.delta_conversion)
+    return {"gaussian": Spend(rho=rho, delta=delta), "pure": Spend(epsilon=epsilon, delta=delta)}
+
+
+def how_many(budget: Budget, charge: Cost, spent: Cost | None = None) -> int | None:
+    """How many such charges fit into what `spent` leaves of a budget; None if without end."""
+    before = Cost(Fraction(0), Fraction(0)) if spent is None else spent
+    if budget.pure:
+        return PureFilter(before, budget.epsilon).how_many(charge)
+    assert budget.delta is not None
+    empty = ZCDPFilter.of(budget.epsilon, budget.delta, delta_threshold=budget.delta_threshold)
+    return ZCDPFilter(before, empty.rho, empty.delta_threshold, empty.epsilon, empty.delta_conversion).how_many(charge)
+
+
+def sides(
+    plans: Sequence[Plan],
+    outputs: Sequence[Output],
+    plans_of: Sequence[Sequence[int]],
+    *,
+    epsilon: Fraction,
+    budget: Budget,
+    assume_rows: int,
+    spent: Cost | None = None,
+) -> tuple[Side, ...]:
+    """Every kind of noise that the budget allows, side by side: its cost, its errors, how many such questions fit."""
+    from hubbub.accounting import cost
+
+    found = []
+    for name, spend in spends(epsilon, budget).items():
+        price = make_price(plans, spend)
+        charge = cost(price.event)
+        shown = f"epsilon {decimal_text(epsilon)}" if spend.pure else f"rho {float(charge.rho):.4g}"
+        columns = predicted(price, outputs, plans_of, assume_rows)
+        found.append(Side(name, shown, columns, how_many(budget, charge, spent)))
+    return tuple(found)
+
+
+def smallest_spend(
+    plans: Sequence[Plan],
+    outputs: Sequence[Output],
+    plans_of: Sequence[Sequence[int]],
+    *,
+    within: float | Mapping[str, float],
+    at_most: Fraction,
+    spend_of: Callable[[Fraction], Spend],
+    assume_rows: int,
+) -> Fraction:
+    """The smallest epsilon, of three digits, at which 95 % of answers are predicted to be within `within`.
+
+    within: one half-width for all estimates, or by column (in ranks for a quantile). spend_of: how an epsilon is
+    paid. Found from declarations alone.
+
+    Raises QueryError for a column without a predicted error, and where `at_most` is not enough.
+    """
+
+    def short(epsilon: Fraction) -> list[str]:
+        columns = predicted(make_price(plans, spend_of(epsilon)), outputs, plans_of, assume_rows)
+        return _beyond(columns, within)
+
+    missing = short(at_most)
+    if missing:
+        raise QueryError(
+            f"within= cannot be met at epsilon {decimal_text(at_most)}: {'; '.join(missing)}. Allow more with at_most=, "
+            "or ask for less."
+        )
+    bad, good = Fraction(0), at_most
+    while True:
+        middle = _rounded((bad + good) / 2 if bad else good / 2)
+        if not bad < middle < good or middle < Fraction(1, 10**9):
+            return good
+        bad, good = (middle, good) if short(middle) else (bad, middle)
+
+
+def _rounded(epsilon: Fraction) -> Fraction:
+    """Up to three significant decimal digits."""
+    unit = Fraction(10) ** (math.floor(math.log10(epsilon)) - _DIGITS + 1)
+    return math.ceil(epsilon / unit) * unit
+
+
+def _beyond(columns: Sequence[ColumnError], within: float | Mapping[str, float]) -> list[str]:
+    wanted = within if isinstance(within, Mapping) else {c.name: within for c in columns if _size(c) is not None}
+    sizes = {c.name: _size(c) for c in columns}
+    found = []
+    for name, width in wanted.items():
+        size = sizes.get(name)
+        if size is None:
+            known = ", ".join(n for n, s in sizes.items() if s is not None)
+            raise QueryError(f"within=: {name!r} has no predicted error. Columns that have one: {known}.")
+        if size > width:
+            found.append(f"{name} is predicted within ± {size:,.4g}, asked ± {width:,.4g}")
+    return found
+
+
+def _size(column: ColumnError) -> float | None:
+    return column.ranks if column.ranks is not None else column.plus_minus
