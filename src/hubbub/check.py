@@ -324,7 +324,7 @@ def smallest_spend(
     missing = short(at_most)
     if missing:
         raise QueryError(
-            f"within= cannot be met at epsilon {decimal_text(at_most)}: {'; '.join(missing)}. Allow more with at_most=, "
+            f"within= cannot be met at epsilon {decimal_text(at_most)}: {'; '.join(missing)}. Allow more with at_most, "
             "or ask for less."
         )
     bad, good = Fraction(0), at_most

@@ -23,6 +23,7 @@ COUNT, UNITS = Aggregate(Function.COUNT_ROWS), Aggregate(Function.COUNT_UNITS)
 AVG, SUM, VAR = Aggregate(Function.AVG, (X,)), Aggregate(Function.SUM, (X,)), Aggregate(Function.VAR_POP, (X,))
 MEDIAN = Aggregate(Function.QUANTILE, (X,), Fraction(1, 2))
 
+ONE_ROW = Bounds(1, 1)
 Row = Mapping[str, float | None]
 
 
@@ -35,7 +36,7 @@ class Exact:
 def plan(
     *aggregates: Aggregate,
     groups: int | None = 1,
-    bounds: Bounds = Bounds(1, 1),
+    bounds: Bounds = ONE_ROW,
     neighbours: Neighbours = "add_remove",
     declared: Mapping[str, Declaration] = DECLARED,
 ) -> Plan:
