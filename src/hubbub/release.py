@@ -3,191 +3,79 @@
 Everything here is computed from noisy integers, declared values and known scales: it is post-processing, costs
 nothing, and can be read, printed or computed with as often as one likes.
 
-Estimates. COUNT and SUM: the noisy integer times the grid's step, unbiased around the bounded truth; a count can
-be negative. AVG: centre + step * (noisy centred sum) / (noisy count), held inside the declared range; where the
-noisy count is 0 or less, the middle of the range.
-
 Intervals at level L hold the *bounded* truth (what the table says after each unit's contribution is bounded and
-clamped) with probability at least L: exact discrete Laplace quantiles for COUNT and SUM, Fieller's method for AVG
-(`hubbub.mechanisms.ratio`). A column computed from others has the quantiles of what it would be for other draws of
-the known noise. They cover the noise, not what bounding left out.
+clamped) with probability at least L (`hubbub.tables.estimates`). A column computed from others has the quantiles of
+what it would be for other draws of the known noise (`hubbub.released`). They cover the noise, not what bounding left
+out.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import html
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from hubbub.engines.duckdb import arrow_type, locked_memory
-from hubbub.errors import ParameterError
-from hubbub.mechanisms.ratio import ratio_interval
-from hubbub.sql.compile import choice_sql, computed_sql, expression_sql
+from hubbub.columns import Column
+from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.released import Answered
 from hubbub.tables.declare import Scalar
-from hubbub.tables.expressions import Expression, columns_of
-from hubbub.tables.kinds import NUMERIC, Kind
-from hubbub.tables.plan import Measurement
-from hubbub.tables.price import Price
-from hubbub.tables.question import Aggregate, Function, Key
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Chosen", "Estimates", "Release", "choose", "text_table"]
+__all__ = ["Release", "text_table"]
 
 Cell = Scalar
 
-
-@dataclass(frozen=True)
-class Estimates:
-    """What noisy vectors say about every aggregate of a priced plan, group by group in canonical order."""
-
-    price: Price
-    noisy: Mapping[Measurement, tuple[int, ...]]
-
-    def values(self, aggregate: Aggregate) -> list[int | float]:
-        """The point estimates."""
-        parts = self.price.plan.measurement_of(aggregate)
-        if aggregate.function is Function.AVG:
-            return [self._mean(parts[0], parts[1], place) for place in range(self.price.plan.group_count)]
-        if aggregate.function is Function.SUM:
-            step = parts[0].grid.step
-            return [float(value * step) for value in self.noisy[parts[0]]]
-        return list(self.noisy[parts[0]])
-
-    def intervals(self, aggregate: Aggregate, level: float) -> list[tuple[float, float]]:
-        """The intervals that hold the bounded truth with probability `level` or more, each."""
-        parts = self.price.plan.measurement_of(aggregate)
-        if aggregate.function is Function.AVG:
-            places = range(self.price.plan.group_count)
-            return [self._mean_interval(parts[0], parts[1], place, level) for place in places]
-        reach = float(self.price.part(parts[0]).noise.half_width(level) * parts[0].grid.step)
-        return [(value - reach, value + reach) for value in self.values(aggregate)]
-
-    def redrawn(self, aggregate: Aggregate, noise: Mapping[Measurement, Any], places: Sequence[int]) -> Any:
-        """The estimates at some places less noise of other draws: an array of the noise's shape (draws by places)."""
-        parts = self.price.plan.measurement_of(aggregate)
-        drawn = [np.array(self.noisy[m], np.float64)[list(places)] - noise[m] for m in parts]
-        step = float(parts[0].grid.step)
-        if aggregate.function is not Function.AVG:
-            return drawn[0] * step
-        total = parts[0]
-        middle = (total.low + total.high) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            offset = np.where(drawn[1] > 0, drawn[0] / drawn[1], middle)
-        return (total.centre + np.clip(offset, total.low, total.high)) * step
-
-    def _mean(self, total: Measurement, count: Measurement, place: int) -> float:
-        step, centre = total.grid.step, total.centre
-        n, s = self.noisy[count][place], self.noisy[total][place]
-        offset = Fraction(s, n) if n > 0 else Fraction(total.low + total.high, 2)
-        return float((centre + _held(offset, total.low, total.high)) * step)
-
-    def _mean_interval(self, total: Measurement, count: Measurement, place: int, level: float) -> tuple[float, float]:
-        low, high = ratio_interval(
-            self.noisy[total][place],
-            self.noisy[count][place],
-            total_scale=float(self.price.part(total).noise.scale),
-            count_scale=float(self.price.part(count).noise.scale),
-            low=total.low,
-            high=total.high,
-            level=level,
-        )
-        step, centre = float(total.grid.step), total.centre
-        return (low + centre) * step, (high + centre) * step
+SHOWN = 40
+"""A picture in a notebook shows at most so many rows."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What HAVING, ORDER BY and LIMIT leave: the places of the rows shown, and the computed columns of these rows."""
-
-    places: tuple[int, ...]
-    computed: tuple[tuple[Cell, ...], ...]
-
-
-def choose(estimates: Estimates) -> Chosen:
-    """Choose among released rows and compute with them, in a DuckDB that holds nothing else."""
-    plan = estimates.price.plan
-    if not plan.question.chooses:
-        return Chosen(tuple(range(plan.group_count)), ())
-    values = [pa.array(estimates.values(a), column_type(a)) for a in plan.question.aggregates]
-    with locked_memory({"released": _released(estimates, values, range(plan.group_count), 1)}) as con:
-        rows = con.execute(choice_sql(plan.question)).fetchall()
-    columns = list(zip(*rows, strict=True)) if rows else [()] * (1 + len(computed_sql(plan.question)))
-    return Chosen(columns[0], tuple(columns[1:]))
-
-
-def simulate(estimates: Estimates, expression: Expression, places: Sequence[int]) -> Any:
-    """What a computed column would be for other draws of the noise: an array of places by draws, NaN for NULL."""
-    plan = estimates.price.plan
-    draws = max(100, min(2_000, 2_000_000 // len(places)))
-    noise = {p.measurement: p.noise.sample((draws, len(places))) for p in estimates.price.parts}
-    values = [pa.array(estimates.redrawn(a, noise, places).ravel()) for a in plan.question.aggregates]
-    with locked_memory({"released": _released(estimates, values, places, draws)}) as con:
-        sql = f"SELECT CAST({expression_sql(expression)} AS DOUBLE) AS e FROM released ORDER BY draw, place"
-        found = con.sql(sql).to_arrow_table().column(0).to_numpy()
-    in_order = np.asarray(found, np.float64).reshape(draws, len(places)).T
-    return in_order[np.argsort(np.argsort(places))]
-
-
-def _released(estimates: Estimates, values: Sequence[Any], places: Sequence[int], draws: int) -> pa.Table:
-    """The table `released`: draw, place, keys k0, k1, ... and aggregates a0, a1, ..., draw by draw."""
-    plan = estimates.price.plan
-    every = list(plan.groups())
-    groups = [every[place] for place in places]
-    columns: dict[str, Any] = {
-        "draw": np.repeat(np.arange(draws), len(groups)),
-        "place": np.tile(np.asarray(places, np.int64), draws),
-    }
-    for i, key in enumerate(plan.question.keys):
-        columns[f"k{i}"] = pa.array([g[i] for g in groups] * draws, column_type(key))
-    return pa.table(columns | {f"a{i}": array for i, array in enumerate(values)})
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Release:
     """An answer. `columns` and `rows()` are the table; the rest says how good it is and what it cost.
 
-    cost: the epsilon that was charged for it, exactly. charged: False where a stored release was handed out again,
-    for nothing. receipt: what was asked of whom, by which mechanism, at which scale.
+    cost: what was charged for it, exactly. charged: False where a stored release was handed out again, for nothing.
+    receipt: what was asked of whom, by which mechanism, at which scale. epsilon: the epsilon it was drawn at, 0 for an
+    exact answer about public tables.
     """
 
-    columns: tuple[str, ...]
     cost: Fraction
     charged: bool
     charge_id: str
     receipt: Mapping[str, Any] = field(repr=False)
-    _estimates: Estimates | None = field(repr=False)
-    _chosen: Chosen = field(repr=False)
+    epsilon: Fraction = Fraction(0)
+    _answered: Answered | None = field(default=None, repr=False)
     _exact: Any = field(default=None, repr=False)
-    _simulated: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
+    _refine: Callable[[Any], Release] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.to_arrow()  # the outer part runs now, while its public tables are what was checked
 
     @property
-    def epsilon(self) -> Fraction:
-        """The epsilon the answer was drawn at."""
-        return self._estimates.price.epsilon if self._estimates else Fraction(0)
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.to_arrow().column_names)
+
+    def to_arrow(self) -> pa.Table:
+        """The answer as a pyarrow Table: counts int64, other estimates float64, keys in their declared type."""
+        return self._exact if self._answered is None else self._answered.table
 
     def rows(self) -> list[tuple[Cell, ...]]:
         """The rows of the answer, as tuples."""
-        return list(zip(*self._columns(), strict=True)) if self.columns else []
+        return list(zip(*self.to_dict().values(), strict=True)) if self.columns else []
 
     def to_dict(self) -> dict[str, list[Cell]]:
         """The answer as lists by column."""
-        return dict(zip(self.columns, self._columns(), strict=True))
-
-    def to_arrow(self) -> pa.Table:
-        """The answer as a pyarrow Table: counts int64, sums and means float64, keys in their declared type."""
-        if self._exact is not None:
-            return self._exact
-        arrays = [pa.array(v, column_type(w)) for v, w in zip(self._columns(), self._whats(), strict=True)]
-        return pa.table(arrays, names=list(self.columns))
+        return dict(self.to_arrow().to_pydict())
 
     def to_pandas(self) -> Any:
         """The answer as a pandas DataFrame."""
@@ -202,65 +90,168 @@ class Release:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def __reduce__(self) -> str:
+        raise PolicyError(
+            "a release is not pickled: write to_arrow() or intervals() to a file. The answer is stored in the ledger "
+            "too; asked again, it is free."
+        )
+
+    # -- errors -----------------------------------------------------------------------------------------------
+
     def intervals(self, level: float = 0.95) -> pa.Table:
         """The answer with `<column>_low` and `<column>_high` after each estimate.
 
         Raises ParameterError for a level outside (0, 1).
         """
-        table = self.to_arrow()
+        table, found = self.to_arrow(), self._every_end(level)
         arrays, names = [], []
         for i, name in enumerate(self.columns):
             arrays.append(table.column(i))
             names.append(name)
-            ends = self._ends(i, level)
-            if ends is not None:
-                arrays += [pa.array([low for low, _ in ends]), pa.array([high for _, high in ends])]
+            if i in found:
+                arrays += [pa.array(end, mask=np.isnan(end)) for end in found[i]]
                 names += [f"{name}_low", f"{name}_high"]
         return pa.table(arrays, names=names)
 
     def half_widths(self, level: float = 0.95) -> dict[str, list[float]]:
-        """The larger distance from each estimate to an end of its interval, by column of the answer."""
+        """The larger distance from each estimate to an end of its interval, by column of the answer; NaN for NULL."""
         found = {}
-        for i, (name, values) in enumerate(zip(self.columns, self._columns(), strict=True)):
-            ends = self._ends(i, level)
-            if ends is not None:
-                pairs = zip(values, ends, strict=True)
-                found[name] = [math.nan if v is None else _reach(float(v), *e) for v, e in pairs]  # type: ignore[arg-type]
+        for i, (low, high) in self._every_end(level).items():
+            values = self._floats(i)
+            found[self.columns[i]] = np.maximum(values - low, high - values).tolist()
         return found
 
-    def plot(self, column: str | None = None, *, level: float = 0.95, ax: Any = None) -> Any:
+    def draws(self, n: int = 1000) -> dict[str, Any]:
+        """Other answers that the known noise could have given: for each estimate an array of `n` draws by rows.
+
+        The columns of a draw belong together. An exact column is an array of its values.
+
+        Raises ParameterError unless 1 <= n <= 100,000.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 100_000:
+            raise ParameterError(f"draws: n={n!r}; allowed is a whole number from 1 to 100,000.")
+        drawn = {} if self._answered is None else self._answered.draws(n).columns
+        table = self.to_arrow()
+        return {
+            name: drawn[i] if i in drawn else table.column(i).to_numpy(zero_copy_only=False)
+            for i, name in enumerate(self.columns)
+        }
+
+    def __getitem__(self, name: str) -> Column:
+        """A column of numbers as a quantity with an error: `r["cost"] / r["visits"]`.
+
+        Raises ParameterError for a name that is no column of numbers.
+        """
+        kinds = {n: self.to_arrow().schema.field(n).type for n in self.columns}
+        numbers = [n for n, k in kinds.items() if pa.types.is_integer(k) or pa.types.is_floating(k)]
+        if name not in numbers:
+            raise ParameterError(f"{name!r} is no column of numbers. These are: {', '.join(numbers) or '(none)'}.")
+        at = self.columns.index(name)
+        answered, values = self._answered, self._floats(at)
+        if answered is None or at not in answered.numbers:
+            return Column(name, values, values[np.newaxis], self._row_keys)
+        charges = frozenset({(self.charge_id, id(answered))})
+        draws = answered.draws().columns[at]
+        return Column(name, values, draws, self._row_keys, charges, lambda level: answered.ends(at, level))
+
+    def refine(self, epsilon: Any) -> Release:
+        """The answer made better: asked again at a further `epsilon`, both draws combined.
+
+        `epsilon` is charged in addition to what was. Sums and counts are combined first, ratios formed then.
+
+        Raises QueryError for an answer that cannot be refined: one about public tables, one with private groups, or one
+        whose data has a newer version.
+        """
+        if self._refine is None:
+            raise QueryError("this answer cannot be refined. Ask the question again, at a larger epsilon.")
+        return self._refine(epsilon)
+
+    def _floats(self, i: int) -> Any:
+        column = self.to_arrow().column(i).cast(pa.float64())
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+
+    def _every_end(self, level: float) -> dict[int, tuple[Any, Any]]:
+        """The intervals of each estimate, by the position of its column."""
+        if not 0 < level < 1:
+            raise ParameterError(f"level={level!r}: a level lies between 0 and 1, such as 0.95.")
+        if self._answered is None:
+            return {}
+        both = {i: self._answered.ends(i, level) for i in self._answered.numbers}
+        return {i: ends for i, ends in both.items() if ends is not None}
+
+    @cached_property
+    def _row_keys(self) -> tuple[tuple[Any, ...], ...]:
+        """What tells each row apart: its exact columns."""
+        positions = range(len(self.columns)) if self._answered is None else self._answered.keys
+        columns = [self.to_arrow().column(i).to_pylist() for i in positions]
+        return tuple(zip(*columns, strict=True)) if columns else ((),) * len(self)
+
+    # -- shown ------------------------------------------------------------------------------------------------
+
+    def plot(self, column: str | None = None, *, level: float = 0.95, kind: str | None = None, ax: Any = None) -> Any:
         """Draw one column of the answer with whiskers; returns matplotlib axes.
 
-        column: the name of an estimate (default: the first one). Needs the extra `plot`.
+        column: the name of an estimate (default: the first one). kind: "bars", "lines" or "points"; by default lines
+        where the only key is a number or a date, else bars. Needs the extra `plot`.
 
-        Raises ParameterError for a column that is no estimate.
+        Raises ParameterError for a column that is no estimate, or a kind there is not.
         """
-        from hubbub.plots import intervals
+        from hubbub.plots import whiskers
 
-        estimates = list(self.half_widths(level))
-        chosen = column if column is not None else (estimates[0] if estimates else "")
-        if chosen not in estimates:
-            raise ParameterError(f"plot: {chosen!r} is no estimate of this answer. Estimates: {', '.join(estimates)}.")
-        at = self.columns.index(chosen)
-        keys = [i for i, what in enumerate(self._whats()) if isinstance(what, Key)]
-        rows = self.rows()
-        labels = [", ".join(_label(row[i]) for i in keys) or chosen for row in rows]
-        ends = self._ends(at, level) or []
-        return intervals(
-            labels,
-            [float(row[at]) for row in rows],  # type: ignore[arg-type]
-            [low for low, _ in ends],
-            [high for _, high in ends],
+        chosen, values, low, high = self._drawn(column, level)
+        keys = self._keys()
+        ordered = len(keys) == 1 and _is_ordered(self.to_arrow().schema.types[keys[0]])
+        return whiskers(
+            self.to_arrow().column(keys[0]).to_pylist() if ordered else self._labels(chosen),
+            values,
+            low,
+            high,
+            kind=kind or ("lines" if ordered and len(self) > 1 else "bars"),
             title=f"{chosen}, {level:.0%} intervals",
+            xlabel=", ".join(self.columns[i] for i in keys),
             ylabel=chosen,
             ax=ax,
         )
 
+    def _drawn(self, column: str | None, level: float) -> tuple[str, list[float], list[float], list[float]]:
+        """The column to draw, with what to draw of it; what is NULL is drawn as 0."""
+        found = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
+        chosen = column if column is not None else next(iter(found), "")
+        if chosen not in found:
+            raise ParameterError(f"plot: {chosen!r} is no estimate of this answer. Estimates: {', '.join(found)}.")
+        at, low, high = found[chosen]
+        values = self._floats(at)
+        arrays = (values, np.minimum(low, values), np.maximum(high, values))
+        return (chosen, *(np.nan_to_num(a).tolist() for a in arrays))
+
+    def _keys(self) -> list[int]:
+        return [] if self._answered is None else list(self._answered.keys)
+
+    def _labels(self, default: str) -> list[str]:
+        rows = self.rows()
+        return [", ".join(_label(row[i]) for i in self._keys()) or default for row in rows]
+
     def __len__(self) -> int:
-        return len(self.to_arrow()) if self._exact is not None else len(self._chosen.places)
+        return int(self.to_arrow().num_rows)
 
     def __str__(self) -> str:
         return text_table(self.columns, self.text_rows())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
+        from hubbub.plots.svg import bars
+
+        cells = [[html.escape(c) for c in row] for row in self.text_rows()[:SHOWN]]
+        body = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in cells)
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        picture = ""
+        if len(self) > 1 and self._every_end(0.95):
+            chosen, values, low, high = self._drawn(None, 0.95)
+            picture = bars(self._labels(chosen)[:SHOWN], values[:SHOWN], low[:SHOWN], high[:SHOWN], title=chosen)
+        left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
+        about = "exact: public tables only" if self._answered is None else "± at 95 %"
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<div>{table}{left_out}{picture}<p>{about}</p></div>"
 
     def text_rows(self, level: float = 0.95) -> list[tuple[str, ...]]:
         """The rows as text, each estimate as `value ± half-width`."""
@@ -273,61 +264,9 @@ class Release:
                 shown.append([_label(v) for v in values])
         return list(zip(*shown, strict=True))
 
-    def _whats(self) -> Sequence[Key | Aggregate | Expression]:
-        if self._estimates is None:
-            return ()
-        return [output.what for output in self._estimates.price.plan.question.outputs]
 
-    def _columns(self) -> list[list[Cell]]:
-        if self._estimates is None:
-            return [column.to_pylist() for column in self._exact.columns]
-        plan = self._estimates.price.plan
-        groups = list(plan.groups())
-        places, computed = self._chosen.places, iter(self._chosen.computed)
-        columns: list[list[Cell]] = []
-        for what in self._whats():
-            if isinstance(what, Key):
-                at = plan.question.keys.index(what)
-                columns.append([groups[place][at] for place in places])
-            elif isinstance(what, Aggregate):
-                values = self._estimates.values(what)
-                columns.append([values[place] for place in places])
-            else:
-                columns.append(list(next(computed)))
-        return columns
-
-    def _ends(self, i: int, level: float) -> list[tuple[float, float]] | None:
-        """The intervals of one column's estimates; None for a column that is exact."""
-        if not 0 < level < 1:
-            raise ParameterError(f"level={level!r}: a level lies between 0 and 1, such as 0.95.")
-        what = self._whats()[i] if self._estimates else None
-        if self._estimates is None or what is None or isinstance(what, Key):
-            return None
-        if isinstance(what, Aggregate):
-            ends = self._estimates.intervals(what, level)
-            return [ends[place] for place in self._chosen.places]
-        if what.kind not in NUMERIC or not any(name.startswith("a") for name in columns_of(what)):
-            return None
-        if not self._chosen.places:
-            return []
-        if i not in self._simulated:
-            self._simulated[i] = simulate(self._estimates, what, self._chosen.places)
-        draws = self._simulated[i]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a place where every draw is NULL has no interval
-            low, high = np.nanquantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
-        return list(zip(low.tolist(), high.tolist(), strict=True))
-
-
-def column_type(what: Key | Aggregate | Expression) -> pa.DataType:
-    """The Arrow type of a released column; it depends on the question and the declared schema alone."""
-    if isinstance(what, Aggregate):
-        return arrow_type(Kind.NUMBER if what.function in (Function.SUM, Function.AVG) else Kind.INTEGER)
-    return arrow_type(Kind.NUMBER if what.kind is Kind.NULL else what.kind)
-
-
-def _held(value: Fraction, low: int, high: int) -> Fraction:
-    return min(max(value, Fraction(low)), Fraction(high))
+def _is_ordered(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
 
 
 def _label(value: Cell) -> str:
@@ -338,13 +277,11 @@ def _label(value: Cell) -> str:
     return value.isoformat(sep=" ") if isinstance(value, dt.datetime) else str(value)
 
 
-def _reach(value: float, low: float, high: float) -> float:
-    return max(value - low, high - value)
-
-
 def _with_reach(value: Cell, reach: float) -> str:
     if value is None:
         return "NULL"
+    if math.isnan(reach):
+        return f"{_number(value, 0.0)} ± ?"
     return f"{_number(value, reach)} ± {_number(reach, reach)}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from hubbub.errors import ParameterError, PolicyError
 
-__all__ = ["axes", "band", "curves", "intervals", "save"]
+__all__ = ["axes", "band", "curves", "intervals", "save", "whiskers"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 Line = tuple[str, Sequence[float], Sequence[float]]
@@ -79,6 +79,43 @@ def intervals(
         ha="right" if crowded else "center",
     )
     return _dressed(ax, title, "", ylabel)
+
+
+def whiskers(
+    places: Sequence[Any],
+    estimates: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    *,
+    kind: str,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    ax: Any = None,
+) -> Any:
+    """Estimates with whiskers from low to high: as "bars" or "points", one per label, or as "lines" over numbers or
+    dates, in increasing order; a place that is None is left out.
+
+    Raises ParameterError for another kind, and for columns of different lengths.
+    """
+    _same(places=places, estimates=estimates, lows=lows, highs=highs)
+    labels = [str(place) for place in places]
+    match kind:
+        case "points":
+            return intervals(labels, estimates, lows, highs, title=title, ylabel=ylabel, ax=ax)
+        case "bars":
+            ax = axes(ax)
+            ax.bar(range(len(labels)), list(estimates), color=COLOURS[5], alpha=0.6)
+            return intervals(labels, estimates, lows, highs, title=title, ylabel=ylabel, ax=ax)
+        case "lines":
+            ax = axes(ax)
+            known = [row for row in zip(places, estimates, lows, highs, strict=True) if row[0] is not None]
+            x, middle, low, high = ([row[i] for row in sorted(known)] for i in range(4))
+            below = [e - a for e, a in zip(middle, low, strict=True)]
+            above = [b - e for e, b in zip(middle, high, strict=True)]
+            ax.errorbar(x, middle, yerr=[below, above], color=COLOURS[0], ecolor=COLOURS[5], capsize=4, lw=2)
+            return _dressed(ax, title, xlabel, ylabel)
+    raise ParameterError(f"kind={kind!r}: allowed are 'bars', 'lines' and 'points'.")
 
 
 def curves(

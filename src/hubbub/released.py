@@ -1,0 +1,293 @@
+"""From noisy estimates to the rows of an answer, and to what the answer would be for other draws of the noise.
+
+A statement's private aggregates become the tables `released0`, `released1`, ... : a row for each group, with the
+columns `place`, `k0`, `k1`, ... (keys), `a0`, `a1`, ... (aggregates) and, where there are several groupings, `g0`, ...
+(1 where a row sums over the key). Its outer part is SQL over these.
+
+Other draws. An estimate is truth plus noise whose law is known. The estimate less another draw of the noise is
+distributed around the truth as the estimate is (the noise is symmetric), so that the quantiles of what the outer part
+makes of such draws are an interval for what it would make of the truth. Where the outer part is row by row one SQL
+statement computes all draws; where it is more (joins of releases, windows, another GROUP BY) it runs once for each
+draw, and rows are told apart by their exact columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from hubbub.engines.duckdb import arrow_type
+from hubbub.sql.lineage import noisy_outputs
+from hubbub.tables.estimates import Estimates
+from hubbub.tables.question import COUNTS, Aggregate, Key, Question, Statement
+
+if TYPE_CHECKING:
+    from hubbub.noise import Bits
+
+__all__ = ["Answered", "Draws", "OuterPart"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+CELLS = 2_000_000
+"""At most so many cells are simulated at once."""
+
+REPEATED = 200
+"""How often an outer part that is not row by row is run again."""
+
+
+class OuterPart(Protocol):
+    """What runs the outer part: SQL over releases and public tables, in an engine that holds nothing else."""
+
+    def run(self, sql: str, tables: tuple[str, ...], released: Mapping[str, Any]) -> Any: ...
+
+    def open(self, tables: tuple[str, ...], released: Mapping[str, Any]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Other draws of an answer. columns: [draw][row] for each noisy column, NaN for NULL or a row that is not there."""
+
+    columns: Mapping[int, Floats]
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A statement with what was drawn for it.
+
+    estimates: by question, then by grouping (the order of `Question.sets`).
+    """
+
+    statement: Statement
+    estimates: tuple[tuple[Estimates, ...], ...]
+    outer: OuterPart = field(repr=False, compare=False)
+    bits: Bits | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def _answer(self) -> tuple[pa.Table, NDArray[np.int64] | None]:
+        tables = {f"released{i}": self._released(i) for i in range(len(self.estimates))}
+        found = self.outer.run(self.statement.sql, self.statement.public, tables)
+        places = None
+        if self.statement.rowwise is not None:
+            places = found.column(found.num_columns - 1).to_numpy().astype(np.int64)
+        names = [o.name for o in self.statement.outputs]
+        columns = [_usual(found.column(i)) for i in range(len(names))]
+        return pa.table(columns, names=names), places
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows of the answer."""
+        return self._answer[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(o.name for o in self.statement.outputs)
+
+    @cached_property
+    def keys(self) -> tuple[int, ...]:
+        """The positions of the exact columns, by which rows are told apart."""
+        return tuple(i for i in range(len(self.names)) if not self._noisy[i])
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The positions of the noisy columns that are numbers."""
+        return tuple(i for i in range(len(self.names)) if self._noisy[i] and _is_number(self.table.column(i).type))
+
+    @cached_property
+    def _noisy(self) -> list[bool]:
+        if self.statement.rowwise is not None:
+            return noisy_outputs(self.statement.rowwise)
+        return [_is_number(self.table.column(i).type) and not self._is_key(i) for i in range(len(self.names))]
+
+    def _is_key(self, i: int) -> bool:
+        """Whether a column of whole numbers holds nothing but values of one key, and no measured ones."""
+        column = self.table.column(i)
+        if not pa.types.is_integer(column.type):
+            return False
+        keys = [k for e in self.estimates for plan in e for k in _whole_keys(plan)]
+        values = set(column.to_pylist())
+        return bool(values) and any(values <= k for k in keys)
+
+    def ends(self, i: int, level: float) -> tuple[Floats, Floats] | None:
+        """The ends of the intervals of a noisy column; None for an exact one."""
+        if i not in self.numbers:
+            return None
+        output, places = self.statement.outputs[i], self._answer[1]
+        if places is not None and isinstance(output.what, Aggregate):
+            both = [plan.intervals(output.what, level) for plan in self.estimates[output.question]]
+            low, high = (np.concatenate([b[k] for b in both])[places] for k in (0, 1))
+            return low, high
+        return quantiles(self.draws().columns[i], level)
+
+    def draws(self, n: int | None = None) -> Draws:
+        """`n` other draws of the whole answer, its columns drawn together."""
+        if n is None:
+            return self._kept
+        return self._rowwise(n) if self.statement.rowwise is not None else self._repeated(n)
+
+    @cached_property
+    def _kept(self) -> Draws:
+        rows = max(1, self.table.num_rows)
+        if self.statement.rowwise is not None:
+            return self._rowwise(max(200, min(20_000, CELLS // rows)))
+        size = max(1, sum(plan.size for every in self.estimates for plan in every))
+        return self._repeated(max(50, min(REPEATED, CELLS // size)))
+
+    def _rowwise(self, n: int) -> Draws:
+        places = self._answer[1]
+        assert places is not None
+        assert self.statement.rowwise is not None
+        if not len(places):
+            return Draws({i: np.zeros((n, 0)) for i in self.numbers})
+        number = self.statement.outputs[0].question
+        shown = np.sort(places)
+        name = f"released{number}"
+        table = self._redrawn(number, n, shown)
+        found = self.outer.run(self.statement.rowwise, self.statement.public, {name: table})
+        order = np.argsort(np.argsort(places))
+        return Draws({i: _floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
+
+    def _repeated(self, n: int) -> Draws:
+        rows = self.table.num_rows
+        columns = {i: np.full((n, rows), np.nan) for i in self.numbers}
+        at = {key: row for row, key in enumerate(_keys(self.table, self.keys))}
+        tables = {
+            f"drawn{i}": self._redrawn(i, n, np.arange(sum(p.size for p in plans)))
+            for i, plans in enumerate(self.estimates)
+        }
+        with self.outer.open(self.statement.public, tables) as con:
+            for draw in range(n):
+                try:
+                    found = _one_draw(con, draw, len(tables), self.statement.sql)
+                except duckdb.Error:
+                    continue  # this draw has no answer: its rows stay NULL
+                places = [at.get(key, -1) for key in _keys(found, self.keys)]
+                for i in columns:
+                    values = _floats(found.column(i))
+                    for place, value in zip(places, values, strict=True):
+                        if place >= 0:
+                            columns[i][draw, place] = value
+        return Draws(columns)
+
+    def _released(self, number: int) -> pa.Table:
+        question, plans = self.statement.questions[number], self.estimates[number]
+        values = [np.concatenate([p.values(a) for p in plans]) for a in question.aggregates]
+        columns = {"place": np.arange(sum(p.size for p in plans))} | self._key_columns(question, plans)
+        return pa.table(columns | {f"a{i}": _array(v, a) for i, (v, a) in enumerate(_zip(values, question))})
+
+    def _redrawn(self, number: int, n: int, places: NDArray[np.int64]) -> pa.Table:
+        """The released table for `n` other draws of the noise, at some places, draw by draw."""
+        question, plans = self.statement.questions[number], self.estimates[number]
+        parts: list[list[Any]] = [[] for _ in question.aggregates]
+        before = 0
+        for plan in plans:
+            own = places[(places >= before) & (places < before + plan.size)] - before
+            noise = plan.noise(n, own.tolist(), bits=self.bits)
+            for i, aggregate in enumerate(question.aggregates):
+                parts[i].append(plan.redrawn(aggregate, noise, own.tolist()))
+            before += plan.size
+        values = [np.concatenate(p, axis=1).ravel() for p in parts]
+        columns: dict[str, Any] = {"draw": np.repeat(np.arange(n), len(places)), "place": np.tile(places, n)}
+        for name, column in self._key_columns(question, plans).items():
+            chosen = pa.chunked_array([column.take(pa.array(places))] * n, column.type)
+            columns[name] = chosen.combine_chunks()
+        return pa.table(columns | {f"a{i}": _array(v, a) for i, (v, a) in enumerate(_zip(values, question))})
+
+    def _key_columns(self, question: Question, plans: Sequence[Estimates]) -> dict[str, pa.Array]:
+        columns: dict[str, pa.Array] = {}
+        for j, key in enumerate(question.keys):
+            values: list[Any] = []
+            summed: list[int] = []
+            for positions, plan in zip(question.sets, plans, strict=True):
+                inside = j in positions
+                at = positions.index(j) if inside else -1
+                values += [group[at] for group in plan.groups] if inside else [None] * plan.size
+                summed += [int(not inside)] * plan.size
+            columns[f"k{j}"] = pa.array(values, key_type(key))
+            if len(question.sets) > 1:
+                columns[f"g{j}"] = pa.array(summed, pa.int64())
+        return columns
+
+
+def quantiles(draws: Floats, level: float) -> tuple[Floats, Floats]:
+    """The central intervals of draws, column by column; NaN where every draw is NULL."""
+    low, high = np.full(draws.shape[1], np.nan), np.full(draws.shape[1], np.nan)
+    known = ~np.isnan(draws).all(axis=0)
+    if known.any():
+        ends = np.nanquantile(draws[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low[known], high[known] = ends
+    return low, high
+
+
+def key_type(key: Key) -> pa.DataType:
+    """The Arrow type of a key's column."""
+    return arrow_type(key.kind)
+
+
+def _zip(values: Sequence[Any], question: Question) -> list[tuple[Any, Aggregate]]:
+    return list(zip(values, question.aggregates, strict=True))
+
+
+def _array(values: Any, aggregate: Aggregate) -> pa.Array:
+    """Counts as whole numbers; what is not finite as NULL."""
+    if aggregate.function in COUNTS:
+        whole = (
+            np.rint(np.clip(np.asarray(values, np.float64), -(2.0**62), 2.0**62))
+            if values.dtype.kind == "f"
+            else values
+        )
+        return pa.array(whole.astype(np.int64))
+    return pa.array(values, pa.float64(), mask=~np.isfinite(values))
+
+
+def _one_draw(con: Any, draw: int, count: int, sql: str) -> pa.Table:
+    for i in range(count):
+        con.execute(
+            f"CREATE OR REPLACE TABLE released{i} AS SELECT * EXCLUDE (draw) FROM drawn{i} WHERE draw = {draw} "
+            "ORDER BY place"
+        )
+    return con.sql(sql).to_arrow_table()
+
+
+def _whole_keys(plan: Estimates) -> list[set[Any]]:
+    """The values of each key that are whole numbers."""
+    found = [{group[j] for group in plan.groups} for j in range(len(plan.plan.keys))]
+    return [v for v in found if any(type(x) is int for x in v)]
+
+
+def _keys(table: pa.Table, positions: Sequence[int]) -> list[tuple[Any, ...]]:
+    """What tells each row apart: its exact columns, and which of the rows with the same ones it is."""
+    columns = [table.column(i).to_pylist() for i in positions]
+    seen: dict[tuple[Any, ...], int] = {}
+    found = []
+    for row in range(table.num_rows):
+        key = tuple(column[row] for column in columns)
+        seen[key] = seen.get(key, -1) + 1
+        found.append((*key, seen[key]))
+    return found
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _usual(column: Any) -> Any:
+    """A column in one of the types that answers have: int64 and float64 for numbers."""
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.int64()) if column.type != pa.int64() else column
+    if pa.types.is_decimal(column.type) or pa.types.is_floating(column.type):
+        plain = column.cast(pa.float64())
+        return pc.if_else(pc.is_finite(plain), plain, pa.scalar(None, pa.float64()))
+    return column
+
+
+def _floats(column: Any) -> Floats:
+    """A column as floats, NaN for NULL."""
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
