@@ -17,7 +17,7 @@ from hubbub.errors import PolicyError, QueryError
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
-from hubbub.tables.measure import Bounds, Counting, Measurement, l1, l2_squared, measurements_of
+from hubbub.tables.measure import Bounds, Counting, Measurement, l1, l2_squared, measurements, measurements_of
 from hubbub.tables.question import Aggregate, Key, Question
 from hubbub.tables.relations import (
     canonical_relation,
@@ -138,9 +138,6 @@ def make_plans(
         read |= columns_of(expression)
     declared = declared_in(relation, read)
     domains = [_domain(key, declared, evaluate, private_keys) for key in question.keys]
-    distinct = {m for a in question.aggregates for m in measurements_of(a, declared)}
-    # In a canonical order, so that the order of SELECT does not make another question.
-    measurements = tuple(sorted(distinct, key=lambda m: json.dumps(m.canonical())))
     one_row = single(relation)
     plans = []
     for chosen in question.sets:
@@ -151,9 +148,10 @@ def make_plans(
                 f"the answer would have {count:,} groups; at most {MAX_GROUPS_OF_ANSWER:,} are allowed. Group by "
                 "fewer columns."
             )
-        bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measurements, limits or Limits())
+        measured = measurements(question.aggregates, declared, private_keys=None in of_set)
+        bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, limits or Limits())
         keys = tuple(question.keys[i] for i in chosen)
-        plans.append(Plan(question, keys, one_row, bounds, of_set, measurements, declared))
+        plans.append(Plan(question, keys, one_row, bounds, of_set, measured, declared))
     return tuple(plans)
 
 
