@@ -72,14 +72,18 @@ class Answered:
 
     @cached_property
     def _answer(self) -> tuple[pa.Table, NDArray[np.int64] | None]:
-        tables = {f"released{i}": self._released(i) for i in range(len(self.estimates))}
-        found = self.outer.run(self.statement.sql, self.statement.public, tables)
+        found = self.outer.run(self.statement.sql, self.statement.public, self.releases)
         places = None
         if self.statement.rowwise is not None:
             places = found.column(found.num_columns - 1).to_numpy().astype(np.int64)
         names = [o.name for o in self.statement.outputs]
         columns = [_usual(found.column(i)) for i in range(len(names))]
         return pa.table(columns, names=names), places
+
+    @property
+    def releases(self) -> dict[str, pa.Table]:
+        """The tables `released0`, ... of the questions that were drawn."""
+        return {f"released{i}": self._released(i) for i in range(len(self.estimates))}
 
     @property
     def table(self) -> pa.Table:

@@ -14,11 +14,8 @@ for nothing; HAVING, ORDER BY, LIMIT, names and the order of columns do not make
 
 from __future__ import annotations
 
-import getpass
-import hashlib
 import json
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -27,31 +24,35 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hubbub.accounting import cost as cost_of, pure_epsilon, to_json
-from hubbub.check import Check, details, mechanism, notes, predicted
+from hubbub.accounting import cost as cost_of, to_json
+from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
+from hubbub.check import Check, details, how_many, mechanism, notes, predicted, sides, smallest_spend
 from hubbub.engines.contract import Exact
-from hubbub.engines.duckdb import DuckDBEngine, image, public_tables
+from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.outer import OuterSide
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
-from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
-from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy, find_policy, load_policy
-from hubbub.ledger.store import Entry, Ledger, StoredRelease
-from hubbub.mechanisms.additive import add_noise
-from hubbub.release import Chosen, Estimates, Release, choose
-from hubbub.sql.parse import PublicQuestion, TableInfo, parse
-from hubbub.tables.declare import (
-    EACH_ROW,
-    Declaration,
-    PrivateTable,
-    PublicTable,
-    between,
-    one_of,
-    public,
-    table,
+from hubbub.ledger.policy import Policy, find_policy, load_policy
+from hubbub.ledger.store import Entry, StoredRelease
+from hubbub.opening import (
+    agree_on_limits,
+    check_neighbours,
+    described,
+    named_tables,
+    neighbours_of,
+    open_ledger,
+    private_of,
+    public_of,
+    user,
 )
-from hubbub.tables.plan import Measurement, make_plan
-from hubbub.tables.price import Price, make_price
-from hubbub.tables.question import Question
+from hubbub.release import Release
+from hubbub.released import Answered
+from hubbub.sql.parse import PublicQuestion, TableInfo
+from hubbub.tables.declare import PrivateTable, PublicTable
+from hubbub.tables.draw import FORMAT, draw, price_of
+from hubbub.tables.estimates import Estimates, combine, read
+from hubbub.tables.plan import Plan
+from hubbub.tables.price import make_price
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
@@ -83,22 +84,23 @@ class Session:
         if not isinstance(budget, Budget):
             raise PolicyError(f"budget={budget!r}: expected a budget, as in hb.Budget(epsilon=3).")
         self.budget = budget
-        self.analyst = analyst or _user()
+        self.analyst = analyst or user()
         self._bits = _bits
-        self._tables = _named(tables)
-        self._policy_text = _policy.text if _policy else json.dumps(_described(self._tables), sort_keys=True)
+        self._tables = named_tables(tables)
+        self._policy_text = _policy.text if _policy else json.dumps(described(self._tables), sort_keys=True)
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
         self._engine = DuckDBEngine()
+        self._outer = OuterSide({n: t for n, t in self._tables.items() if isinstance(t, PublicTable)})
         try:
             self._catalog = {name: self._add(name, t) for name, t in self._tables.items()}
             self._engine.seal()
             spaces = {t.space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
-            relations = _neighbours(self._tables)
-            self.ledger = _open_ledger(ledger, spaces, create=_create_ledger, policy=_policy)
-            _check_neighbours(self.ledger, relations)
+            relations = neighbours_of(self._tables)
+            self.ledger = open_ledger(ledger, spaces, create=_create_ledger, policy=_policy)
+            check_neighbours(self.ledger, relations)
             if _policy is not None:
-                self._agree_on_limits(_policy, record=_create_ledger)
+                agree_on_limits(self.ledger, self._tables, _policy, record=_create_ledger)
         except BaseException:
             self._engine.close()
             raise
@@ -112,8 +114,8 @@ class Session:
         Raises PolicyError for a policy that is missing or wrong, and for a ledger that was not created.
         """
         policy = load_policy(path if path is not None else find_policy())
-        tables: dict[str, PrivateTable | PublicTable] = {p.name: _private(p) for p in policy.tables.values()}
-        tables |= {p.name: _public(p) for p in policy.public.values()}
+        tables: dict[str, PrivateTable | PublicTable] = {p.name: private_of(p) for p in policy.tables.values()}
+        tables |= {p.name: public_of(p) for p in policy.public.values()}
         return cls(
             tables,
             budget=policy.budget,
@@ -123,68 +125,127 @@ class Session:
             _policy=policy,
         )
 
-    def check(self, sql: str, *, epsilon: EpsilonLike, assume_rows: int = 1000) -> Check:
+    def check(
+        self,
+        sql: str,
+        *,
+        epsilon: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        noise: str | None = None,
+        delta: EpsilonLike | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+        max_total: int | None = None,
+        keys: Mapping[str, Sequence[object]] | None = None,
+        params: Mapping[str, object] | Sequence[object] = (),
+        weights: Mapping[str, int] | None = None,
+        within: float | Mapping[str, float] | None = None,
+        at_most: EpsilonLike | None = None,
+        assume_rows: int = 1000,
+    ) -> Check:
         """What a question would cost and how good its answer would be; reads no rows, charges nothing.
 
-        assume_rows: the number of values in a group at which the error of a mean is predicted.
+        The arguments are those of `sql`. assume_rows: the number of values in a group at which the error of a mean is
+        predicted.
 
         Raises QueryError, PolicyError or ParameterError exactly where `sql` would.
         """
         if isinstance(assume_rows, bool) or not isinstance(assume_rows, int) or assume_rows < 1:
             raise PolicyError(f"assume_rows={assume_rows!r}: expected a whole number of at least 1.")
-        amount = parse_epsilon(epsilon)
-        question = parse(sql, self._catalog)
-        if isinstance(question, PublicQuestion):
+        terms = Terms(limits_given(max_groups, max_rows, max_total), keys, params, weights)
+        wanted = Wanted(epsilon, rho, noise, delta, within, at_most, assume_rows)
+        asked = self._ask(sql, terms, wanted)
+        if isinstance(asked, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
-        price = self._price(question, amount)
-        space, name = price.plan.table.space, price.plan.question.table
-        cost = cost_of(price.event)
+        cost, price = cost_of(asked.price.event), asked.price
+        left = min(self.ledger.remaining(asked.space, dataset=name, analyst=self.analyst) for name in asked.tables)
+        fits = all(
+            self.ledger.admits(cost, space=asked.space, dataset=name, analyst=self.analyst, block=self._block)
+            for name in asked.tables
+        )
+        budget, total = self.ledger.budget(asked.space), self.ledger.total(asked.space)
+        outputs, places = asked.statement.outputs, asked.places
+        both = () if budget.pure else sides(
+            price.plans, outputs, places, epsilon=asked.epsilon, budget=budget, assume_rows=assume_rows, spent=total.cost
+        )
         return Check(
-            epsilon=amount,
-            left=self.ledger.remaining(space, dataset=name, analyst=self.analyst),
-            fits=self.ledger.admits(cost, space=space, dataset=name, analyst=self.analyst, block=self._block),
-            columns=tuple(predicted(price, assume_rows)),
+            epsilon=asked.epsilon,
+            left=left,
+            columns=predicted(price, outputs, places, assume_rows),
             mechanism=mechanism(price),
             notes=notes(price),
-            stored=self._stored(price) is not None,
-            groups=price.plan.group_count,
+            stored=self._stored(asked) is not None,
+            groups=sum(plan.group_count or 0 for plan in price.plans) or None,
+            fits=fits,
+            sides=both,
+            how_many=how_many(budget, cost, total.cost),
         )
 
     def sql(
-        self, sql: str, *, epsilon: EpsilonLike, fresh: bool = False, idempotency_key: str | None = None
+        self,
+        sql: str,
+        *,
+        epsilon: EpsilonLike | None = None,
+        rho: EpsilonLike | None = None,
+        noise: str | None = None,
+        delta: EpsilonLike | None = None,
+        max_groups: int | None = None,
+        max_rows: int | None = None,
+        max_total: int | None = None,
+        keys: Mapping[str, Sequence[object]] | None = None,
+        params: Mapping[str, object] | Sequence[object] = (),
+        weights: Mapping[str, int] | None = None,
+        within: float | Mapping[str, float] | None = None,
+        at_most: EpsilonLike | None = None,
+        assume_rows: int = 1000,
+        fresh: bool = False,
+        idempotency_key: str | None = None,
     ) -> Release:
         """Ask. The charge is durable before a row is read.
 
-        epsilon: what the answer may cost. fresh: draw anew, and pay again, even if the answer is stored.
+        epsilon: what the answer may cost. rho: the same as zCDP, under a budget with delta. noise: "laplace" or
+        "gaussian"; by default Gaussian under a budget with delta. delta: what finding groups privately may cost.
+        within: in place of an amount, the half-width that 95 % of answers are to keep, for all columns or by name; the
+        smallest epsilon that does, up to `at_most`, is found from declarations alone and charged.
+        max_groups, max_rows, max_total: how much one unit contributes, in place of what is declared.
+        keys: the groups of columns, by name. params: values for `$name` (a mapping) or `?` (a list).
+        weights: how much the error of a column counts when the amount is divided, 1 unless said.
+        fresh: draw anew, and pay again, even if the answer is stored.
         idempotency_key: a name for this request; sent again with it, the request is charged and drawn once.
 
-        Raises QueryError (rewrite it), PolicyError (declare it) or BudgetError (asked, left) before anything is
-        charged; EngineError after the charge.
+        Raises QueryError (rewrite it), PolicyError (declare it), ParameterError or BudgetError (asked, left) before
+        anything is charged; EngineError after the charge.
         """
-        amount = parse_epsilon(epsilon)
-        question = parse(sql, self._catalog)
-        if isinstance(question, PublicQuestion):
-            return self._public(question)
-        price = self._price(question, amount)
-        charge, stored = self._requested(price, idempotency_key)
+        terms = Terms(limits_given(max_groups, max_rows, max_total), keys, params, weights)
+        wanted = Wanted(epsilon, rho, noise, delta, within, at_most, assume_rows)
+        asked = self._ask(sql, terms, wanted)
+        if isinstance(asked, PublicQuestion):
+            return self._public(asked)
+        return self._answer(asked, fresh=fresh, request=idempotency_key)
+
+    def _answer(self, asked: Asked, *, fresh: bool = False, request: str | None = None) -> Release:
+        """The stored answer, or a new one: charged, run, drawn, stored."""
+        charge, stored = self._requested(asked, request)
         if charge is None and stored is None and not fresh:
-            stored = self._stored(price)
+            stored = self._stored(asked)
         if stored is not None:
             self.ledger.share(stored, self.analyst)
             self.ledger.advance(stored.charge_id, "shown")
-            return self._release(price, stored, charged=False)
-        charge = charge or self._retried(price) or self._charge(price, sql, idempotency_key)
+            return self._release(asked, stored, charged=False)
+        charge = charge or self._retried(asked) or self._charge(asked, request)
         try:
-            exact = self._run(price, charge)
-            self.ledger.advance(charge, "drawing")
+            payload = self._drawn(asked, charge)
         finally:
             self.ledger.let_go(charge)
-        self.ledger.store(charge, self._draw(price, exact))
+        self.ledger.store(charge, json.dumps(payload))
         self.ledger.advance(charge, "shown")
         drawn = self.ledger.release(charge)
         if drawn is None:
             raise InternalError(f"charge {charge} was stored and is not there")
-        return self._release(price, drawn, charged=True)
+        return self._release(asked, drawn, charged=True)
+
+    def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> Asked | PublicQuestion:
+        return ask(sql, self._catalog, self._outer, terms, wanted, self.ledger.budget)
 
     @property
     def _block(self) -> str | None:
@@ -223,49 +284,50 @@ class Session:
         """
         if self._block is not None:
             raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
-        asked = [(sql, parse_epsilon(epsilon)) for sql, epsilon in questions]
-        first: dict[str, tuple[str, Price]] = {}
-        for sql, epsilon in asked:
-            question = parse(sql, self._catalog)
-            if isinstance(question, PublicQuestion):
+        asked = [self._ask(sql, Terms(), Wanted(epsilon)) for sql, epsilon in questions]
+        first: dict[str, Asked] = {}
+        for one in asked:
+            if isinstance(one, PublicQuestion):
                 continue
-            price = self._price(question, epsilon)
-            key = self._key(price)
+            key = self._key(one)
             # A question that stands twice is drawn once, at the larger epsilon; the other is then free.
-            if self._stored(price) is None and (key not in first or first[key][1].epsilon < epsilon):
-                first[key] = (sql, price)
-        due = {key: price for key, (_, price) in first.items()}
-        if not due:
-            return [self.sql(sql, epsilon=epsilon) for sql, epsilon in asked]
-        spaces = {price.plan.table.space for price in due.values()}
+            if self._stored(one) is None and (key not in first or first[key].epsilon < one.epsilon):
+                first[key] = one
+        if not first:
+            return [self._given(one) for one in asked]
+        due = list(first.values())
+        spaces = {one.space for one in due}
         if len(spaces) > 1:
             raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
-        costs = [cost_of(price.event) for price in due.values()]
-        self._check_tables(due.values(), next(iter(spaces)))
-        text = "; ".join(sql for sql, _ in asked)
+        costs = [cost_of(one.price.event) for one in due]
+        self._check_tables(due, next(iter(spaces)))
         self._block = self.ledger.reserve(
             space=spaces.pop(),
             analyst=self.analyst,
-            epsilon=sum((price.epsilon for price in due.values()), Fraction(0)),
+            epsilon=sum((one.epsilon for one in due), Fraction(0)),
             cost=sum(costs[1:], costs[0]),
-            plan=text,
+            plan="; ".join(one.sql for one in asked),
         )
         try:
-            drawn = {(sql, price.epsilon): self.sql(sql, epsilon=price.epsilon) for sql, price in first.values()}
-            return [drawn[one] if one in drawn else self.sql(one[0], epsilon=one[1]) for one in asked]
+            drawn = {id(one): self._answer(one) for one in due}
+            return [drawn[id(one)] if id(one) in drawn else self._given(one) for one in asked]
         finally:
             block, self._block = self._block, None
             self.ledger.close_block(block)
 
-    def _check_tables(self, prices: Iterable[Price], space: str) -> None:
+    def _given(self, asked: Asked | PublicQuestion) -> Release:
+        return self._public(asked) if isinstance(asked, PublicQuestion) else self._answer(asked)
+
+    def _check_tables(self, due: Sequence[Asked], space: str) -> None:
         """A plan is asked whole or not at all: each table's part of it fits what is left for that table."""
-        by_table: dict[str, list[Price]] = {}
-        for price in prices:
-            by_table.setdefault(price.plan.question.table, []).append(price)
+        by_table: dict[str, list[Asked]] = {}
+        for one in due:
+            for name in one.tables:
+                by_table.setdefault(name, []).append(one)
         for name, asked in by_table.items():
-            costs = [cost_of(price.event) for price in asked]
+            costs = [cost_of(one.price.event) for one in asked]
             if not self.ledger.admits(sum(costs[1:], costs[0]), space=space, dataset=name, analyst=self.analyst):
-                amount = decimal_text(sum((price.epsilon for price in asked), Fraction(0)))
+                amount = decimal_text(sum((one.epsilon for one in asked), Fraction(0)))
                 left = decimal_text(self.ledger.remaining(space, dataset=name, analyst=self.analyst))
                 raise BudgetError(
                     f"the plan asks for epsilon {amount} about {name!r}, and {left} is left for that. Nothing was "
@@ -305,6 +367,7 @@ class Session:
     def close(self) -> None:
         """Close engine and ledger; what was charged stays charged."""
         self._engine.close()
+        self._outer.close()
         self.ledger.close()
 
     def __enter__(self) -> Session:
@@ -329,17 +392,8 @@ class Session:
             return TableInfo(schema.columns, private=False)
         if schema.unit is not None:
             # As the source writes it: "ID" and "id" are one column, one unit space, one budget.
-            self._tables[name] = replace(table, unit=schema.unit)
-        return TableInfo(schema.columns, private=True, unit=schema.unit)
-
-    def _price(self, question: Question, epsilon: Fraction) -> Price:
-        table = self._tables[question.table]
-        if not isinstance(table, PrivateTable):
-            raise InternalError("a private question on a public table")
-        price = make_price(make_plan(question, table.without_source(), image), epsilon)
-        if pure_epsilon(price.event) != epsilon:
-            raise InternalError("the noise that would be added does not cost what would be charged")
-        return price
+            table = self._tables[name] = replace(table, unit=schema.unit)
+        return TableInfo(schema.columns, private=True, unit=schema.unit, table=table.without_source())
 
     def _spaces(self) -> set[str]:
         return {t.space for t in self._tables.values() if isinstance(t, PrivateTable)}
@@ -352,33 +406,12 @@ class Session:
             raise QueryError(f"unit_space={named!r}: name one of {', '.join(sorted(spaces))}.")
         return named
 
-    def _agree_on_limits(self, policy: Policy, *, record: bool) -> None:
-        """The policy's limits are the ledger's, which enforces them for whoever opens it."""
-        for space in self._spaces():
-            limits = {} if policy.per_analyst is None else {EACH_ANALYST: policy.per_analyst}
-            limits |= {analyst_account(name): amount for name, amount in policy.analysts.items()}
-            for name, declared in self._tables.items():
-                own = policy.tables[name].budget if name in policy.tables else None
-                if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
-                    limits[table_account(name)] = own
-            each = limits.get(EACH_ANALYST)
-            same = {
-                a for a, amount in limits.items() if a.startswith("analyst:") and a != EACH_ANALYST and amount == each
-            }
-            limits = {a: amount for a, amount in limits.items() if amount < policy.budget.epsilon and a not in same}
-            known = self.ledger.policy_limits(space)
-            if record:
-                self.ledger.record_limits(space, limits)
-            elif known != limits:
-                changed = sorted(a for a in known.keys() | limits.keys() if known.get(a) != limits.get(a))
-                raise PolicyError(
-                    f"{policy.path} gives other limits than its ledger holds, for {', '.join(changed)}. A steward "
-                    "records them with `hubbub ledger create`; nothing that was spent comes back."
-                )
+    def _version(self, asked: Asked) -> str:
+        """The version of the rows: of each table, in the ledger's words."""
+        return " ".join(self._version_of(asked.space, name) for name in asked.tables)
 
-    def _version(self, price: Price) -> str:
-        """The version of the rows. A file is known to have changed by its size and time, which the ledger keys."""
-        name = price.plan.question.table
+    def _version_of(self, space: str, name: str) -> str:
+        """A file is known to have changed by its size and time, which the ledger keys."""
         source = self._tables[name].source
         self._engine.recheck(name)
         mark = None
@@ -388,28 +421,28 @@ class Session:
             except OSError:
                 raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
             mark = f"{found.st_size} {found.st_mtime_ns}"
-        return self.ledger.data_version(price.plan.table.space, name, fingerprint=mark)
+        return self.ledger.data_version(space, name, fingerprint=mark)
 
-    def _key(self, price: Price) -> str:
-        return hashlib.sha256(f"{self._version(price)}\n{price.plan.key()}".encode()).hexdigest()
+    def _key(self, asked: Asked) -> str:
+        public = [self._outer.fingerprint(name) for name in asked.public]
+        return asked.key("\n".join([self._version(asked), *public]))
 
-    def _stored(self, price: Price) -> StoredRelease | None:
-        space = price.plan.table.space
-        return self.ledger.find_release(space=space, question_key=self._key(price), at_least=price.epsilon)
+    def _stored(self, asked: Asked) -> StoredRelease | None:
+        return self.ledger.find_release(space=asked.space, question_key=self._key(asked), at_least=asked.epsilon)
 
-    def _requested(self, price: Price, request: str | None) -> tuple[str | None, StoredRelease | None]:
+    def _requested(self, asked: Asked, request: str | None) -> tuple[str | None, StoredRelease | None]:
         """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
         if request is None:
             return None, None
-        entry = self.ledger.requested(space=price.plan.table.space, analyst=self.analyst, request=request)
+        entry = self.ledger.requested(space=asked.space, analyst=self.analyst, request=request)
         if entry is None:
             return None, None
-        if entry.epsilon != price.epsilon or entry.question_key != self._key(price):
+        if entry.epsilon != asked.epsilon or entry.question_key != self._key(asked):
             raise QueryError(f"the idempotency key {request!r} stands for another question. Use a new key.")
         stored = self.ledger.release(entry.id)
         if stored is not None:
             return None, stored
-        charge = self._retried(price, entry.id)
+        charge = self._retried(asked, entry.id)
         if charge is None:
             raise QueryError(
                 f"the request {request!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "
@@ -417,37 +450,64 @@ class Session:
             )
         return charge, None
 
-    def _retried(self, price: Price, charge: str | None = None) -> str | None:
+    def _retried(self, asked: Asked, charge: str | None = None) -> str | None:
         """A charge of this question whose process died before anything was drawn: its one free retry."""
         return self.ledger.resume(
-            space=price.plan.table.space,
-            question_key=self._key(price),
+            space=asked.space,
+            question_key=self._key(asked),
             analyst=self.analyst,
-            epsilon=price.epsilon,
+            epsilon=asked.epsilon,
             block=self._block,
             charge=charge,
         )
 
-    def _charge(self, price: Price, sql: str, request: str | None) -> str:
+    def _charge(self, asked: Asked, request: str | None) -> str:
         return self.ledger.charge(
-            cost=cost_of(price.event),
+            cost=cost_of(asked.price.event),
             policy=self.ledger.remember_policy(self._policy_text),
-            data_version=self._version(price),
+            data_version=self._version(asked),
             request=request,
             block=self._block,
-            space=price.plan.table.space,
-            dataset=price.plan.question.table,
+            space=asked.space,
+            dataset=asked.tables[0],
             analyst=self.analyst,
-            question_key=self._key(price),
-            sql=sql,
-            epsilon=price.epsilon,
-            event=to_json(price.event),
-            details=json.dumps(details(price)),
+            question_key=self._key(asked),
+            sql=asked.sql,
+            epsilon=asked.epsilon,
+            event=to_json(asked.price.event),
+            details=json.dumps(details(asked.price)),
         )
 
-    def _run(self, price: Price, charge: str) -> Exact:
+    def _drawn(self, asked: Asked, charge: str) -> dict[str, Any]:
+        """Every question run and drawn once, in their order: a later one may read what an earlier one released."""
+        drawn: list[dict[str, Any]] = []
+        staged = any(leaf.released for q in range(len(asked.plans)) for leaf in asked.leaves(q))
+        exacts: Iterable[Exact]
+        if staged:
+            self.ledger.advance(charge, "drawing")
+            exacts = self._exacts(asked, charge, drawn)
+        else:
+            exacts = list(self._exacts(asked, charge, drawn))
+            self.ledger.advance(charge, "drawing")
+        return draw(asked.price, exacts, self._bits, into=drawn)
+
+    def _exacts(self, asked: Asked, charge: str, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
+        at = 0
+        for q, plans in enumerate(asked.plans):
+            leaves = asked.leaves(q)
+            released = {}
+            if any(leaf.released for leaf in leaves):
+                known = asked.grouped(read(asked.price, {"plans": drawn}))
+                done = [of for of, mine in zip(known, asked.plans, strict=True) if len(of) == len(mine)]
+                released = Answered(asked.statement, tuple(done), self._outer).releases
+            public = {leaf.place: self._outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
+            for plan in plans:
+                yield self._run(plan, public, charge)
+                at += 1
+
+    def _run(self, plan: Plan, public: Mapping[str, Any], charge: str) -> Exact:
         try:
-            return self._engine.run(price.plan)
+            return self._engine.run(plan, public)
         except EngineError as error:
             self.ledger.advance(charge, "failed", incident=error.incident)
             raise
@@ -455,24 +515,8 @@ class Session:
             self._engine.interrupt()
             raise
 
-    def _draw(self, price: Price, exact: Exact) -> str:
-        """Noise on every measurement, once; the stored form of the release."""
-        vectors = [
-            add_noise(vector, sensitivity=part.sensitivity, distribution=part.noise, bits=self._bits)
-            for part, vector in zip(price.parts, exact.vectors, strict=True)
-        ]
-        return json.dumps({"format": 1, "noisy": vectors})
-
-    def _release(self, price: Price, stored: StoredRelease, *, charged: bool) -> Release:
+    def _release(self, asked: Asked, stored: StoredRelease, *, charged: bool) -> Release:
         """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
-        drawn_at = make_price(price.plan, stored.epsilon)
-        payload = json.loads(stored.payload)
-        if payload.get("format") != 1:
-            raise PolicyError("this stored release was written by a newer hubbub; read it with that one.")
-        noisy: dict[Measurement, tuple[int, ...]] = {
-            part.measurement: tuple(vector) for part, vector in zip(drawn_at.parts, payload["noisy"], strict=True)
-        }
-        estimates = Estimates(drawn_at, noisy)
         entry = stored.entry
         receipt = {
             "id": entry.id,
@@ -485,118 +529,54 @@ class Session:
             **{k: v for k, v in self.ledger.receipt(entry.id).items() if k in ("policy", "data_version", "chain")},
         }
         return Release(
-            columns=tuple(o.name for o in price.plan.question.outputs),
             cost=stored.epsilon if charged else Fraction(0),
             charged=charged,
             charge_id=stored.charge_id,
             receipt=receipt,
-            _estimates=estimates,
-            _chosen=choose(estimates),
+            epsilon=entry.epsilon,
+            _answered=Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), self._outer, self._bits),
+            _refine=lambda epsilon: self._refined(asked, stored, epsilon),
         )
+
+    def _refined(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
+        """The same question asked again with additional budget, both answers combined."""
+        if any(plan.private_keys for of in asked.plans for plan in of):
+            raise QueryError("refine is for public groups: groups found privately differ from draw to draw.")
+        if self._key(asked) != stored.entry.question_key:
+            raise QueryError("the rows have changed since; ask the question anew.")
+        budget = self.ledger.budget(asked.space)
+        flat = [plan for of in asked.plans for plan in of]
+        more = replace(asked, amount=(amount := amount_of(budget, flat, Wanted(epsilon, noise=_noise(asked, budget)))))
+        more = replace(more, price=make_price(flat, amount.spend))
+        again = self._answer(more, fresh=True)
+        first = asked.grouped(self._estimates(asked, stored))
+        second = again._answered
+        assert second is not None
+        joined = tuple(
+            tuple(combine([a, b]) for a, b in zip(of_first, of_second, strict=True))
+            for of_first, of_second in zip(first, second.estimates, strict=True)
+        )
+        return replace(
+            again,
+            epsilon=stored.epsilon + again.epsilon,
+            _answered=Answered(asked.statement, joined, self._outer, self._bits),
+            _refine=None,
+        )
+
+    def _estimates(self, asked: Asked, stored: StoredRelease) -> tuple[Estimates, ...]:
+        payload = json.loads(stored.payload)
+        if payload.get("format") != FORMAT:
+            raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
+        return read(price_of([plan for of in asked.plans for plan in of], payload), payload)
 
     def _public(self, question: PublicQuestion) -> Release:
-        exact = public_tables(
-            {n: t for n, t in self._tables.items() if n in question.tables and isinstance(t, PublicTable)},
-            question.sql,
-        )
-        names = tuple(exact.column_names)
-        return Release(
-            names, Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, None, Chosen((), ()), exact
-        )
+        exact = self._outer.run(question.sql, question.tables, {})
+        return Release(Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, _exact=exact)
 
 
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        return "unknown"
+def _chosen(released: Mapping[str, Any], numbers: tuple[int, ...]) -> dict[str, Any]:
+    return {f"released{n}": released[f"released{n}"] for n in numbers}
 
 
-def _named(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
-    if not isinstance(tables, Mapping) or not tables:
-        raise PolicyError('tables: expected a mapping of names to tables, as in {"visits": hb.table(...)}.')
-    for name, item in tables.items():
-        if not isinstance(name, str) or not name.strip():
-            raise PolicyError(f"tables: {name!r} is not a table name.")
-        if not isinstance(item, PrivateTable | PublicTable):
-            raise PolicyError(
-                f"tables: {name!r} is a {type(item).__name__}; wrap it: hb.table(..., unit=...) for a table about "
-                "people, hb.public(...) for one that protects nobody."
-            )
-    if len({name.lower() for name in tables}) < len(tables):
-        raise PolicyError("tables: two names differ in case alone; rename one.")
-    return dict(tables)
-
-
-def _neighbours(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, str]:
-    """The neighbour relation of each unit space: losses add up under one relation only."""
-    found: dict[str, str] = {}
-    for name, item in tables.items():
-        if isinstance(item, PrivateTable) and found.setdefault(item.space, item.neighbours) != item.neighbours:
-            raise PolicyError(
-                f"table {name!r} has neighbours={item.neighbours!r}, another table of the unit space {item.space!r} "
-                f"has {found[item.space]!r}. One budget needs one relation; declare the same for both."
-            )
-    return found
-
-
-def _check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
-    """Raises PolicyError where the ledger holds charges made under another neighbour relation."""
-    for space, relation in relations.items():
-        asked = (entry for entry in ledger.history(space) if entry.kind == "question")
-        charged = next((json.loads(entry.details).get("neighbours") for entry in asked), relation)
-        if charged != relation:
-            raise PolicyError(
-                f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "
-                f"now say {relation!r}. Losses under two relations do not add up: declare {charged!r}, or use another "
-                "ledger."
-            )
-
-
-def _open_ledger(
-    ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool, policy: Policy | None
-) -> Ledger:
-    if ledger is not None:
-        key, failures = (None, 3) if policy is None else (policy.key(), policy.max_failures)
-        return Ledger.open(ledger, budgets=spaces, create=create, key=key, max_failures=failures)
-    warnings.warn(
-        "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
-        "another program spends the same people's privacy twice.",
-        stacklevel=3,
-    )
-    return Ledger.in_memory(spaces)
-
-
-def _described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any]:
-    """What a session declares, for the record, where no policy file does."""
-    found: dict[str, Any] = {}
-    for name, declared in tables.items():
-        parts = {k: v for k, v in vars(declared).items() if k != "source"}
-        where = str(declared.source) if isinstance(declared.source, str | Path) else "a frame"
-        found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
-    return found
-
-
-def _private(policy: TablePolicy) -> PrivateTable:
-    return table(
-        policy.source,
-        unit=EACH_ROW if policy.unit is None else policy.unit,
-        table=policy.table,
-        max_groups=policy.max_groups,
-        max_rows=policy.max_rows,
-        max_total=policy.max_total,
-        neighbours=policy.neighbours,  # type: ignore[arg-type]
-        columns={name: _declaration(what) for name, what in policy.columns.items()},
-        types=policy.types,
-    )
-
-
-def _declaration(what: Mapping[str, Any]) -> Declaration:
-    if "between" in what:
-        low, high = what["between"]
-        return between(low, high, nullable=what.get("nullable", True))
-    return one_of(*what["one_of"], *([None] if what.get("null") else []))
-
-
-def _public(policy: PublicPolicy) -> PublicTable:
-    return public(policy.source, table=policy.table, types=policy.types)
+def _noise(asked: Asked, budget: Budget) -> str | None:
+    return None if budget.pure else asked.amount.noise

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.sql.read_expression import ExpressionReader
-from hubbub.sql.reader import Cte, Outer, Owned, Reader
+from hubbub.sql.reader import Cte, Outer, Owned, Reader, everything
 from hubbub.sql.scope import Scope, Source
 from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic, columns_of
 from hubbub.tables.kinds import Kind
@@ -427,7 +427,7 @@ def _item(reader: Reader, node: exp.Expr, what: Owned | Outer | Scan | str) -> I
     if isinstance(what, Owned):
         renamed = reader.renamed(what, names, node)
         return Item(node, Source(alias, renamed.columns), renamed.relation)
-    tree = what.tree if isinstance(what, Outer) else exp.select("*").from_(exp.to_identifier(what, quoted=True))
+    tree = what.tree if isinstance(what, Outer) else everything(what)
     leaf = reader.leaf(tree, node)
     columns: dict[str, Expression] = {name: leaf.column(name) for name in leaf.columns}
     if names:

@@ -138,7 +138,7 @@ class Reader:
 
     def _common(self, cte: Cte, table: exp.Table) -> Owned | Outer:
         if cte.name is not None:
-            return Outer(exp.select("*").from_(exp.to_identifier(cte.name, quoted=True)))
+            return Outer(everything(cte.name))
         if cte.resolving:
             raise self.refuse("WITH RECURSIVE is not supported.", table)
         cte.resolving = True
@@ -151,7 +151,7 @@ class Reader:
         columns = [exp.to_identifier(name, quoted=True) for name in names]
         alias = exp.TableAlias(this=exp.to_identifier(cte.name, quoted=True), columns=columns)
         self.common.append(exp.CTE(this=found.tree, alias=alias))
-        return Outer(exp.select("*").from_(exp.to_identifier(cte.name, quoted=True)))
+        return Outer(everything(cte.name))
 
     def renamed(self, found: Owned, names: list[str], node: exp.Expr) -> Owned:
         """An owned query under the names of `AS t(a, b)`."""
@@ -252,6 +252,11 @@ class Reader:
         return i, [known.aggregates.index(a) for a in question.aggregates]
 
 
+def everything(name: str) -> exp.Select:
+    """SELECT * of a table."""
+    return exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
+
+
 def is_release(name: str) -> bool:
     return name.startswith("released") and name[8:].isdigit()
 
@@ -261,4 +266,4 @@ def printed(tree: exp.Expr) -> str:
     return tree.sql(dialect="duckdb", identify=True, comments=False)
 
 
-__all__ += ["TableInfo", "is_release", "printed"]
+__all__ += ["TableInfo", "everything", "is_release", "printed"]

@@ -10,7 +10,7 @@ answer says nothing about rows; those below the threshold leave no trace.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -52,12 +52,15 @@ class _Exact:
     size: int
 
 
-def draw(price: Price, exacts: Sequence[ExactLike], bits: Bits | None = None) -> dict[str, Any]:
+def draw(
+    price: Price, exacts: Iterable[ExactLike], bits: Bits | None = None, *, into: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     """Draw every part of every plan once; the JSON-ready form of the release.
 
-    exacts: one for each plan. bits: a bit source for tests.
+    exacts: one for each plan; asked for one at a time, so that a plan may depend on what was drawn before it. into:
+    where the drawn plans are put as they come. bits: a bit source for tests.
     """
-    plans = []
+    plans = [] if into is None else into
     for at, (plan, exact) in enumerate(zip(price.plans, exacts, strict=True)):
         plans.append(_draw_plan(plan, price.of_plan(at), exact, bits))
     spend = price.spend

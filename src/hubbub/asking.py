@@ -1,0 +1,260 @@
+"""A statement with its plans and its price: what `check` shows, and what `sql` charges.
+
+    parse -> plans -> price          everything that can refuse does so here; `check` stops
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
+from hubbub.check import smallest_spend
+from hubbub.engines.duckdb import image
+from hubbub.engines.outer import OuterSide
+from hubbub.errors import ParameterError, QueryError
+from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
+from hubbub.sql.parse import Catalog, PublicQuestion, parse
+from hubbub.tables.declare import Limits
+from hubbub.tables.plan import Plan, make_plans
+from hubbub.tables.price import Price, Spend, make_price
+from hubbub.tables.question import Aggregate, Statement
+from hubbub.tables.relations import Leaf, leaves, scans
+
+__all__ = ["Amount", "Asked", "Terms", "Wanted", "amount_of", "ask", "limits_given"]
+
+NOISES = ("laplace", "gaussian")
+DELTA_SHARE = 100
+"""A question with groups found privately spends one part in so many of the delta set aside for them, unless it says."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What a question may cost: `epsilon` as the ledger and people see it, and the spend that the noise is made for."""
+
+    epsilon: Fraction
+    spend: Spend
+
+    @property
+    def noise(self) -> str:
+        return "laplace" if self.spend.pure else "gaussian"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How much a question may cost, as it was written: one of `epsilon`, `rho` and `within` (with `at_most`)."""
+
+    epsilon: EpsilonLike | None = None
+    rho: EpsilonLike | None = None
+    noise: str | None = None
+    delta: EpsilonLike | None = None
+    within: float | Mapping[str, float] | None = None
+    at_most: EpsilonLike | None = None
+    assume_rows: int = 1000
+
+    def check(self) -> None:
+        """Raises ParameterError for what can be told from the amounts alone."""
+        given = [a for a in (self.epsilon, self.rho, self.within) if a is not None]
+        if len(given) != 1:
+            raise ParameterError(
+                "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... with "
+                "at_most=..."
+            )
+        if self.epsilon is not None:
+            parse_epsilon(self.epsilon)
+        if (self.within is None) != (self.at_most is None):
+            raise ParameterError("within=... needs at_most=...: the largest epsilon that may be spent to get there.")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a statement is asked, beside its amount.
+
+    limits: how much one unit contributes, over what is declared. keys: the groups of columns. params: values for
+    `$name`. weights: how much the error of a column counts, by its name.
+    """
+
+    limits: Limits = Limits()
+    keys: Mapping[str, Sequence[object]] | None = None
+    params: Mapping[str, object] | Sequence[object] = ()
+    weights: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A statement with its plans, question by question, and its price."""
+
+    sql: str
+    statement: Statement
+    plans: tuple[tuple[Plan, ...], ...]
+    amount: Amount
+    price: Price
+    public: tuple[str, ...] = field(default=())
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.amount.epsilon
+
+    @property
+    def space(self) -> str:
+        return self.plans[0][0].space
+
+    @property
+    def places(self) -> tuple[tuple[int, ...], ...]:
+        """For each question the places of its plans among all of them."""
+        return _places(self.plans)
+
+    @cached_property
+    def tables(self) -> tuple[str, ...]:
+        """The private tables it reads, each once, the first asked about first."""
+        return tuple(dict.fromkeys(name for of in self.plans for plan in of for name in plan.tables))
+
+    def leaves(self, question: int) -> tuple[Leaf, ...]:
+        return leaves(self.statement.questions[question].relation)
+
+    def key(self, version: str) -> str:
+        """The name of what is asked, of which version of the rows: equal for equal questions."""
+        parts = [version, self.amount.noise, *(plan.key() for of in self.plans for plan in of)]
+        if self.price.delta:
+            parts.append(str(self.price.delta))
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def grouped(self, items: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
+        """One item for each plan, put together question by question."""
+        found, at = [], 0
+        for of in self.plans:
+            found.append(tuple(items[at : at + len(of)]))
+            at += len(of)
+        return tuple(found)
+
+
+def ask(
+    sql: str,
+    catalog: Catalog,
+    outer: OuterSide,
+    terms: Terms,
+    wanted: Wanted,
+    budget: Callable[[str], Budget],
+) -> Asked | PublicQuestion:
+    """Read, plan and price a statement.
+
+    Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
+    """
+    wanted.check()
+    statement = parse(sql, catalog, public=outer, params=terms.params, keys=terms.keys)
+    if isinstance(statement, PublicQuestion):
+        return statement
+    spaces = sorted({scans(q.relation)[0].space for q in statement.questions})
+    if len(spaces) > 1:
+        raise QueryError(
+            f"one statement asks about one unit space; this one asks about {', '.join(spaces)}. Ask them one by one."
+        )
+    # Groups found privately need a delta; without one the error says how to declare them.
+    held = budget(spaces[0])
+    private = not held.pure
+    plans = tuple(make_plans(q, image, limits=terms.limits, private_keys=private) for q in statement.questions)
+    flat = tuple(plan for of in plans for plan in of)
+    places = _places(plans)
+    found = _amount(held, flat, statement, places, wanted)
+    price = make_price(flat, found.spend, weights=_weights(statement, terms.weights))
+    public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
+    return Asked(sql, statement, plans, found, price, public)
+
+
+def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:
+    if not given:
+        return None
+    found: dict[Aggregate, int | Fraction] = {}
+    for name, weight in given.items():
+        outputs = [o for o in statement.outputs if o.name.lower() == name.lower()]
+        if not outputs or not isinstance(outputs[0].what, Aggregate):
+            raise QueryError(f"weights: {name!r} is no aggregate of the answer.")
+        if isinstance(weight, bool) or not isinstance(weight, int | Fraction) or not 0 < weight <= 10**6:
+            raise ParameterError(f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000.")
+        found[outputs[0].what] = weight
+    return found
+
+
+def limits_given(max_groups: int | None, max_rows: int | None, max_total: int | None) -> Limits:
+    """What a question says of contributions.
+
+    Raises ParameterError for anything but a whole number of at least 1.
+    """
+    for name, value in (("max_groups", max_groups), ("max_rows", max_rows), ("max_total", max_total)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
+            raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
+    return Limits(max_groups, max_rows, max_total)
+
+
+def _places(plans: Sequence[Sequence[Plan]]) -> tuple[tuple[int, ...], ...]:
+    """For each question the places of its plans among all of them."""
+    found, at = [], 0
+    for of in plans:
+        found.append(tuple(range(at, at + len(of))))
+        at += len(of)
+    return tuple(found)
+
+
+def _amount(
+    budget: Budget,
+    plans: Sequence[Plan],
+    statement: Statement,
+    places: Sequence[Sequence[int]],
+    wanted: Wanted,
+) -> Amount:
+    """What is charged: as written, or the least that keeps `within`."""
+    if wanted.within is None:
+        return amount_of(budget, plans, wanted)
+    assert wanted.at_most is not None
+    found = smallest_spend(
+        plans,
+        statement.outputs,
+        places,
+        within=wanted.within,
+        at_most=parse_epsilon(wanted.at_most, "at_most"),
+        spend_of=lambda epsilon: amount_of(budget, plans, replace(wanted, within=None, epsilon=epsilon)).spend,
+        assume_rows=wanted.assume_rows,
+    )
+    return amount_of(budget, plans, replace(wanted, within=None, epsilon=found))
+
+
+def amount_of(budget: Budget, plans: Sequence[Plan], wanted: Wanted) -> Amount:
+    """What a question at `epsilon` (or `rho`) costs under a budget.
+
+    Pure budgets: epsilon, Laplace noise. Budgets with delta: the rho that one release at (epsilon, delta) would have,
+    Gaussian noise; noise="laplace" asks for a pure epsilon there too. delta: what finding groups privately may cost.
+
+    Raises ParameterError for amounts that are missing, twice, or not of this budget.
+    """
+    epsilon, rho, noise, delta = wanted.epsilon, wanted.rho, wanted.noise, wanted.delta
+    if noise is not None and noise not in NOISES:
+        raise ParameterError(f"noise={noise!r}: expected 'laplace' or 'gaussian'.")
+    private = any(plan.private_keys for plan in plans)
+    if budget.pure:
+        if rho is not None or noise == "gaussian":
+            raise ParameterError(
+                "Gaussian noise and rho belong to a budget with delta, as in hb.Budget(epsilon=3, delta=1e-6); this one "
+                "is pure. Ask with epsilon=..."
+            )
+        assert epsilon is not None
+        amount = parse_epsilon(epsilon)
+        return Amount(amount, Spend(epsilon=amount))
+    threshold = Fraction(0)
+    if private:
+        threshold = budget.delta_threshold / DELTA_SHARE if delta is None else parse_epsilon(delta, "delta")
+    if noise == "laplace":
+        if epsilon is None:
+            raise ParameterError("Laplace noise is asked for at an epsilon, not a rho.")
+        amount = parse_epsilon(epsilon)
+        return Amount(amount, Spend(epsilon=amount, delta=threshold))
+    if rho is not None:
+        exact = parse_epsilon(rho, "rho")
+        return Amount(epsilon_of_rho(exact, budget.delta_conversion), Spend(rho=exact, delta=threshold))
+    assert epsilon is not None
+    amount = parse_epsilon(epsilon)
+    return Amount(amount, Spend(rho=rho_of_epsilon(amount, budget.delta_conversion), delta=threshold))
+

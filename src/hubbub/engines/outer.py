@@ -1,0 +1,174 @@
+"""The outer part of a statement: any SQL over releases and public tables, in an engine that holds nothing else.
+
+Before a question is charged the statement is bound against empty tables, so that what the engine would refuse is
+refused for nothing. Public tables are read when first needed, and again when their file has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from hubbub.engines.duckdb import load_public, locked_memory
+from hubbub.engines.fields import normalised
+from hubbub.errors import QueryError
+from hubbub.sql.write_expression import TYPES, quote
+from hubbub.tables.declare import PublicTable, Scalar
+from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import Leaf
+
+__all__ = ["OuterSide"]
+
+MOST_VALUES = 1_000_000
+
+
+class OuterSide:
+    """Public tables and releases. Safe to use from several threads."""
+
+    def __init__(self, tables: Mapping[str, PublicTable]) -> None:
+        self._tables = dict(tables)
+        self._read: dict[str, tuple[object, pa.Table]] = {}
+        self._lock = threading.RLock()
+        self._binder: duckdb.DuckDBPyConnection | None = None
+        self._bound: set[str] = set()
+        self._values: dict[tuple[object, ...], Any] = {}
+
+    def describe(
+        self, sql: str, tables: tuple[str, ...], released: Mapping[str, Mapping[str, Kind]]
+    ) -> dict[str, Kind]:
+        """The columns of a statement, in order, from schemas alone.
+
+        Raises QueryError, in the engine's words, where it is refused.
+        """
+        with self._lock:
+            if self._binder is None:
+                self._binder = locked_memory({})
+            for name in tables:
+                if name not in self._bound:
+                    self._binder.register("incoming", self.table(name).schema.empty_table())
+                    self._binder.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming")
+                    self._binder.unregister("incoming")
+                    self._bound.add(name)
+            for name, columns in released.items():
+                fields = ", ".join(f"{quote(c)} {TYPES[kind]}" for c, kind in columns.items())
+                self._binder.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({fields})")
+            try:
+                rows = self._binder.execute(f"DESCRIBE {sql}").fetchall()
+            except duckdb.Error as error:
+                raise _refused(error) from None
+        return {name: normalised(kind, "")[0] for name, kind, *_ in rows}
+
+    def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
+        """The different values of a public column, in order, NULL last; None where there are over a million."""
+        found = self._once(
+            ("values", sql, column),
+            tables,
+            f"SELECT DISTINCT {quote(column)} FROM ({sql}) ORDER BY 1 NULLS LAST LIMIT {MOST_VALUES + 1}",
+        )
+        values = tuple(v for v in found.column(0).to_pylist() if v == v)
+        return None if len(values) > MOST_VALUES else values
+
+    def unique(self, sql: str, tables: tuple[str, ...], columns: tuple[str, ...]) -> bool:
+        """Whether no two rows of a public relation are equal in these columns; rows with a NULL meet nothing."""
+        names = ", ".join(map(quote, columns))
+        known = " AND ".join(f"{quote(c)} IS NOT NULL" for c in columns)
+        found = self._once(
+            ("unique", sql, columns),
+            tables,
+            f"SELECT 1 FROM ({sql}) WHERE {known} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
+        )
+        return bool(found.num_rows == 0)
+
+    def leaf(self, leaf: Leaf, released: Mapping[str, pa.Table]) -> pa.Table:
+        """The rows of a public relation, each column of its kind's type: NaN is NULL, times lie in years 1 to 9999."""
+        columns = []
+        for name, kind in leaf.columns.items():
+            if kind in (Kind.OTHER, Kind.NULL):
+                columns.append(f"CAST(NULL AS BIGINT) AS {quote(name)}")
+                continue
+            value = f"TRY_CAST({quote(name)} AS {TYPES[kind]})"
+            columns.append(f"{_usual(value, kind)} AS {quote(name)}")
+        return self.run(f"SELECT {', '.join(columns)} FROM ({leaf.sql})", leaf.tables, released)
+
+    def run(self, sql: str, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> pa.Table:
+        """The answer of a statement.
+
+        Raises QueryError, in the engine's words: nothing here is private.
+        """
+        with self.open(tables, released) as con:
+            try:
+                return con.sql(sql).to_arrow_table()
+            except duckdb.Error as error:
+                raise _refused(error) from None
+
+    def open(self, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
+        """A connection that holds these public tables and releases alone."""
+        return locked_memory({**{name: self.table(name) for name in tables}, **released})
+
+    def table(self, name: str) -> pa.Table:
+        """A public table, read once as long as its file does not change."""
+        declared = self._tables[name]
+        stamp: object = None
+        if isinstance(declared.source, str):
+            found = Path(declared.source).stat() if Path(declared.source).exists() else None
+            stamp = (found.st_size, found.st_mtime_ns) if found else None
+        with self._lock:
+            known = self._read.get(name)
+            if known is None or known[0] != stamp:
+                self._read[name] = known = (stamp, load_public({name: declared})[name])
+                self._values.clear()
+            return known[1]
+
+    def fingerprint(self, name: str) -> str:
+        """A digest of a public table's rows: other rows are another question."""
+        table = self.table(name)
+        with self._lock:
+            key = ("fingerprint", name)
+            if key not in self._values:
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+                self._values[key] = hashlib.sha256(memoryview(sink.getvalue())).hexdigest()
+            found: str = self._values[key]
+            return found
+
+    def _once(self, key: tuple[object, ...], tables: tuple[str, ...], sql: str) -> pa.Table:
+        for name in tables:
+            self.table(name)
+        with self._lock:
+            if key not in self._values:
+                self._values[key] = self.run(sql, tables, {})
+            found: pa.Table = self._values[key]
+            return found
+
+    def close(self) -> None:
+        with self._lock:
+            if self._binder is not None:
+                self._binder.close()
+                self._binder, self._bound = None, set()
+
+
+def _usual(value: str, kind: Kind) -> str:
+    match kind:
+        case Kind.NUMBER:
+            return f"(CASE WHEN isfinite({value}) THEN {value} END)"
+        case Kind.DATE:
+            return f"(CASE WHEN {value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {value} END)"
+        case Kind.TIMESTAMP:
+            return (
+                f"(CASE WHEN {value} BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND "
+                f"TIMESTAMP '9999-12-31 23:59:59.999999' THEN {value} END)"
+            )
+    return value
+
+
+def _refused(error: duckdb.Error) -> QueryError:
+    return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")
+
+

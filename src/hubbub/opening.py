@@ -1,0 +1,174 @@
+"""Opening a session: declared tables checked against each other, the ledger opened, a policy file read.
+
+What can be refused here is refused before any question is asked.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hubbub.errors import PolicyError
+from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
+from hubbub.ledger.store import Ledger
+from hubbub.tables.declare import (
+    EACH_ROW,
+    Declaration,
+    PrivateTable,
+    PublicTable,
+    between,
+    edges,
+    one_of,
+    public,
+    table,
+)
+
+__all__ = [
+    "agree_on_limits",
+    "check_neighbours",
+    "described",
+    "named_tables",
+    "neighbours_of",
+    "open_ledger",
+    "private_of",
+    "public_of",
+    "user",
+]
+
+# What the outer part of a statement calls releases and queries of WITH.
+_OURS = re.compile(r"(released|with)\d+", re.IGNORECASE)
+
+
+def user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "unknown"
+
+
+def named_tables(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
+    if not isinstance(tables, Mapping) or not tables:
+        raise PolicyError('tables: expected a mapping of names to tables, as in {"visits": hb.table(...)}.')
+    for name, item in tables.items():
+        if not isinstance(name, str) or not name.strip():
+            raise PolicyError(f"tables: {name!r} is not a table name.")
+        if _OURS.fullmatch(name):
+            raise PolicyError(f"tables: the name {name!r} is one that answers use themselves; choose another.")
+        if not isinstance(item, PrivateTable | PublicTable):
+            raise PolicyError(
+                f"tables: {name!r} is a {type(item).__name__}; wrap it: hb.table(..., unit=...) for a table about "
+                "people, hb.public(...) for one that protects nobody."
+            )
+    if len({name.lower() for name in tables}) < len(tables):
+        raise PolicyError("tables: two names differ in case alone; rename one.")
+    return dict(tables)
+
+
+def neighbours_of(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, str]:
+    """The neighbour relation of each unit space: losses add up under one relation only."""
+    found: dict[str, str] = {}
+    for name, item in tables.items():
+        if isinstance(item, PrivateTable) and found.setdefault(item.space, item.neighbours) != item.neighbours:
+            raise PolicyError(
+                f"table {name!r} has neighbours={item.neighbours!r}, another table of the unit space {item.space!r} "
+                f"has {found[item.space]!r}. One budget needs one relation; declare the same for both."
+            )
+    return found
+
+
+def check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
+    """Raises PolicyError where the ledger holds charges made under another neighbour relation."""
+    for space, relation in relations.items():
+        asked = (entry for entry in ledger.history(space) if entry.kind == "question")
+        charged = next((json.loads(entry.details).get("neighbours") for entry in asked), relation)
+        if charged != relation:
+            raise PolicyError(
+                f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "
+                f"now say {relation!r}. Losses under two relations do not add up: declare {charged!r}, or use another "
+                "ledger."
+            )
+
+
+def open_ledger(
+    ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool, policy: Policy | None
+) -> Ledger:
+    if ledger is not None:
+        key, failures = (None, 3) if policy is None else (policy.key(), policy.max_failures)
+        return Ledger.open(ledger, budgets=spaces, create=create, key=key, max_failures=failures)
+    warnings.warn(
+        "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
+        "another program spends the same people's privacy twice.",
+        stacklevel=3,
+    )
+    return Ledger.in_memory(spaces)
+
+
+def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any]:
+    """What a session declares, for the record, where no policy file does."""
+    found: dict[str, Any] = {}
+    for name, declared in tables.items():
+        parts = {k: v for k, v in vars(declared).items() if k != "source"}
+        where = str(declared.source) if isinstance(declared.source, str | Path) else "a frame"
+        found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
+    return found
+
+
+def private_of(policy: TablePolicy) -> PrivateTable:
+    return table(
+        policy.source,
+        unit=EACH_ROW if policy.unit is None else policy.unit,
+        table=policy.table,
+        max_groups=policy.max_groups,
+        max_rows=policy.max_rows,
+        max_total=policy.max_total,
+        neighbours=policy.neighbours,  # type: ignore[arg-type]
+        columns={name: _declaration(what) for name, what in policy.columns.items()},
+        types=policy.types,
+    )
+
+
+def _declaration(what: Mapping[str, Any]) -> Declaration:
+    if "edges" in what:
+        return edges(*what["edges"], nullable=what.get("nullable", True))
+    if "between" in what:
+        low, high = what["between"]
+        return between(low, high, nullable=what.get("nullable", True))
+    return one_of(*what["one_of"], *([None] if what.get("null") else []), other=what.get("other"))
+
+
+def public_of(policy: PublicPolicy) -> PublicTable:
+    return public(policy.source, table=policy.table, types=policy.types)
+
+
+def agree_on_limits(
+    ledger: Ledger, tables: Mapping[str, PrivateTable | PublicTable], policy: Policy, *, record: bool
+) -> None:
+    """The policy's limits are the ledger's, which enforces them for whoever opens it."""
+    for space in sorted({t.space for t in tables.values() if isinstance(t, PrivateTable)}):
+        limits = {} if policy.per_analyst is None else {EACH_ANALYST: policy.per_analyst}
+        limits |= {analyst_account(name): amount for name, amount in policy.analysts.items()}
+        for name, declared in tables.items():
+            own = policy.tables[name].budget if name in policy.tables else None
+            if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
+                limits[table_account(name)] = own
+        each = limits.get(EACH_ANALYST)
+        same = {
+            a for a, amount in limits.items() if a.startswith("analyst:") and a != EACH_ANALYST and amount == each
+        }
+        limits = {a: amount for a, amount in limits.items() if amount < policy.budget.epsilon and a not in same}
+        known = ledger.policy_limits(space)
+        if record:
+            ledger.record_limits(space, limits)
+        elif known != limits:
+            changed = sorted(a for a in known.keys() | limits.keys() if known.get(a) != limits.get(a))
+            raise PolicyError(
+                f"{policy.path} gives other limits than its ledger holds, for {', '.join(changed)}. A steward "
+                "records them with `hubbub ledger create`; nothing that was spent comes back."
+            )
