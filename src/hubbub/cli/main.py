@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "ledger": ("hubbub.cli.ledger", "Create, verify, back up and mend the ledger."),
     "check": ("hubbub.cli.check", "What a question would cost and how exact it would be; reads no rows."),
     "query": ("hubbub.cli.query", "Ask a question, privately."),
+    "shell": ("hubbub.cli.shell", "Ask question after question, at a prompt or from a pipe."),
     "budget": ("hubbub.cli.budget", "What has been spent, and what is left."),
     "history": ("hubbub.cli.history", "Every charge: who asked what, and what it cost."),
     "receipt": ("hubbub.cli.receipt", "What one charge asked, ran and cost; and whether it still stands."),

@@ -26,7 +26,10 @@ __all__ = [
     "open_ledger",
     "open_session",
     "output_option",
+    "params_option",
     "policy_option",
+    "question_options",
+    "question_text",
     "show",
     "space_option",
     "write",
@@ -67,6 +70,65 @@ output_option = click.option(
 )
 
 
+params_option = click.option(
+    "-p",
+    "--param",
+    "params",
+    nargs=2,
+    multiple=True,
+    metavar="NAME VALUE",
+    callback=lambda _context, _option, pairs: {name: parameter(value) for name, value in pairs},
+    help="The value of $NAME in the question: a number, true, false, null, or text; 'quoted' it is text in any case.",
+)
+
+
+def question_options(command: _Function) -> _Function:
+    """The argument SQL, and `-f FILE` in its place."""
+    command = click.argument("sql", required=False)(command)
+    named = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+    return click.option("-f", "--file", "file", type=named, metavar="FILE", help="Read SQL here; - is stdin.")(command)
+
+
+def question_text(sql: str | None, file: Path | None) -> str:
+    """The question, from the command line or from a file.
+
+    Raises UsageError for both, for neither, and for a file that cannot be read as text.
+    """
+    if (sql is None) == (file is None):
+        raise click.UsageError("give the question once: as SQL, or in a file with -f FILE.")
+    if sql is not None:
+        return sql
+    assert file is not None
+    try:
+        with click.open_file(str(file), encoding="utf-8") as opened:
+            return str(opened.read())
+    except OSError as error:
+        raise click.UsageError(f"cannot read {file}: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise click.UsageError(f"cannot read {file}: it is not UTF-8 text.") from None
+
+
+def parameter(text: str) -> object:
+    """A parameter's value from the command line.
+
+    >>> [parameter(t) for t in ("3", "0.5", "true", "null", "'3'", "A")]
+    [3, 0.5, True, None, '3', 'A']
+    """
+    known = {"true": True, "false": False, "null": None}
+    if text.lower() in known:
+        return known[text.lower()]
+    if len(text) > 1 and text[0] == text[-1] == "'":
+        return text[1:-1]
+    for kind in (int, float):
+        # What Python reads as a number beyond digits ("1_000", "nan") is text here.
+        if set(text) <= set("+-.0123456789eE") and any(c.isdigit() for c in text):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
 def format_option(*more: str) -> Callable[[_Function], _Function]:
     """The option `--format`, with `more` formats than the usual ones."""
     choice = click.Choice(["table", "json", "csv", "md", *more])
@@ -74,8 +136,12 @@ def format_option(*more: str) -> Callable[[_Function], _Function]:
 
 
 def chosen_format(form: str | None, output: Path | None = None) -> str:
-    """The format that was named; else a table for a person, CSV for a pipe or a file."""
-    return form or ("table" if output is None and on_terminal("stdout") else "csv")
+    """The format that was named; else what the file's name ends in; else a table for a person, CSV for a pipe."""
+    if form is None and output is not None:
+        return {".parquet": "parquet", ".json": "json", ".arrow": "arrow", ".md": "md"}.get(
+            output.suffix.lower(), "csv"
+        )
+    return form or ("table" if on_terminal("stdout") else "csv")
 
 
 def open_session(policy: Path | None) -> Session:

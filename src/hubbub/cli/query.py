@@ -1,15 +1,16 @@
 """`hubbub query`: ask a question, privately.
 
 The question is checked first, so that the prompt can say what it costs and what is left; a stored answer is free
-and needs no consent. The answer's columns come with `<column>_low` and `<column>_high` in CSV, JSON and Arrow,
-and as `value ± half-width` in a table and in Markdown.
+and needs no consent. The answer's columns come with `<column>_low` and `<column>_high` in CSV, JSON, Arrow and
+Parquet, and as `value ± half-width` in a table and in Markdown.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -21,7 +22,10 @@ from hubbub.cli.options import (
     format_option,
     open_session,
     output_option,
+    params_option,
     policy_option,
+    question_options,
+    question_text,
     write,
 )
 from hubbub.errors import PolicyError
@@ -31,22 +35,27 @@ if TYPE_CHECKING:
     from hubbub.release import Release
     from hubbub.session import Session
 
-__all__ = ["command"]
+__all__ = ["agree", "command", "say_cost", "show_release"]
+
+BINARY = ("arrow", "parquet")
 
 
 @click.command("query")
-@click.argument("sql")
+@question_options
+@params_option
 @epsilon_option
 @policy_option
 @click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
 @click.option("--fresh", is_flag=True, help="Draw and charge again, even if a stored answer would be free.")
-@format_option("arrow")
+@format_option(*BINARY)
 @click.option(
     "--level", type=float, default=0.95, show_default=True, help="How likely the intervals hold the bounded truth."
 )
 @output_option
 def command(
-    sql: str,
+    sql: str | None,
+    file: Path | None,
+    params: dict[str, object],
     epsilon: str,
     policy: Path | None,
     yes: bool,
@@ -56,20 +65,27 @@ def command(
     output: Path | None,
 ) -> None:
     """Ask the question SQL, privately, at the cost of --epsilon."""
+    asked = question_text(sql, file)
+    more: dict[str, Any] = {"params": params} if params else {}
     chosen = chosen_format(form, output)
     _check_output(chosen, level, output)
     with open_session(policy) as session:
-        _agree(session, sql, epsilon, yes=yes, fresh=fresh)
-        release = session.sql(sql, epsilon=epsilon, fresh=fresh)
+        agree(session, asked, epsilon, yes=yes, fresh=fresh, **more)
+        release = session.sql(asked, epsilon=epsilon, fresh=fresh, **more)
         left = decimal_text(session.remaining)
     try:
-        _show(release, chosen, level, output)
+        show_release(release, chosen, level, output)
     except OSError as error:
         if output is None:
             raise
         raise PolicyError(
             f"cannot write {output}: {error.strerror}. The answer is stored: ask again, it is free."
         ) from error
+    say_cost(release, left)
+
+
+def say_cost(release: Release, left: str) -> None:
+    """What an answer cost, and what is left."""
     if release.charged:
         note(f"Charged epsilon {decimal_text(release.cost)}; {left} is left. Asked again, it is free.")
     else:
@@ -80,15 +96,15 @@ def _check_output(form: str, level: float, output: Path | None) -> None:
     """Refuse before the charge what would fail after it."""
     if not 0 < level < 1:
         raise click.UsageError(f"--level {level}: allowed is a number between 0 and 1, such as 0.95.")
-    if form == "arrow" and output is None and on_terminal("stdout"):
-        raise click.UsageError("--format arrow is binary: name a file with -o, or redirect stdout.")
+    if form in BINARY and output is None and on_terminal("stdout"):
+        raise click.UsageError(f"--format {form} is binary: name a file with -o, or redirect stdout.")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no folder {output.parent}.")
 
 
-def _agree(session: Session, sql: str, epsilon: str, *, yes: bool, fresh: bool) -> None:
+def agree(session: Session, sql: str, epsilon: str, *, yes: bool, fresh: bool, **more: Any) -> None:
     """Check the question, and get consent for what it costs."""
-    check = session.check(sql, epsilon=epsilon)
+    check = session.check(sql, epsilon=epsilon, **more)
     free = (check.stored and not fresh) or not check.epsilon
     if yes or free or not check.affordable:  # what is not affordable is refused by the session, with its reasons
         return
@@ -103,7 +119,8 @@ def _agree(session: Session, sql: str, epsilon: str, *, yes: bool, fresh: bool) 
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _show(release: Release, form: str, level: float, output: Path | None) -> None:
+def show_release(release: Release, form: str, level: float, output: Path | None) -> None:
+    """An answer in one of the formats, to stdout or to a file."""
     from hubbub.release import text_table
 
     estimates = release.half_widths(level)
@@ -120,8 +137,8 @@ def _show(release: Release, form: str, level: float, output: Path | None) -> Non
             write(as_csv(table.column_names, [list(row.values()) for row in table.to_pylist()]), output)
         case "json":
             write(as_json(_document(release, level)), output)
-        case "arrow":
-            _write_arrow(release, level, output)
+        case _:
+            _write_binary(release, form, level, output)
 
 
 def _document(release: Release, level: float) -> dict[str, object]:
@@ -135,19 +152,25 @@ def _document(release: Release, level: float) -> dict[str, object]:
     }
 
 
-def _write_arrow(release: Release, level: float, output: Path | None) -> None:
+def _write_binary(release: Release, form: str, level: float, output: Path | None) -> None:
     if output is None:
         sys.stdout.flush()
-        _stream(release, level, sys.stdout.buffer)
+        _stream(release, form, level, sys.stdout.buffer)
     else:
         with output.open("wb") as file:
-            _stream(release, level, file)
+            _stream(release, form, level, file)
 
 
-def _stream(release: Release, level: float, file: BinaryIO) -> None:
-    """An Arrow IPC stream, which `pyarrow.ipc.open_stream` and `polars.read_ipc_stream` read."""
+def _stream(release: Release, form: str, level: float, file: BinaryIO) -> None:
+    """Parquet, or an Arrow IPC stream, which `pyarrow.ipc.open_stream` and `polars.read_ipc_stream` read."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     table = release.intervals(level)
+    if form == "parquet":
+        held = io.BytesIO()  # Parquet wants to know where it stands, which a pipe cannot say
+        pq.write_table(table, held)
+        file.write(held.getvalue())
+        return
     with pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
