@@ -13,13 +13,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from hubbub.check import predicted
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.tables.draw import draw
 from hubbub.tables.estimates import Estimates, read
 from hubbub.tables.measure import Bounds, Measurement
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Spend, make_price
-from hubbub.tables.question import Aggregate, Function
+from hubbub.tables.question import Aggregate, Function, Output
 from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, VAR, Exact, Row, X, Y, plan, row_integer
 
@@ -147,6 +148,22 @@ def test_quantiles_lie_in_their_brackets(shape: str, spend: Spend) -> None:
     whole = found.intervals(MEDIAN, 0.999)
     assert whole[0].min() == 0
     assert whole[1].min() >= 100
+
+
+def test_quantiles_are_off_by_no_more_ranks_than_check_says() -> None:
+    """150 groups of 1,000 distinct values: 95 % claimed; fewer than 125 of 150 has probability below 1e-9."""
+    ends = [Aggregate(f, (X,)) for f in (Function.MIN, Function.MAX)]
+    made = plan(MEDIAN, *ends, groups=150, bounds=Bounds(1, 1))
+    price = make_price([made], Spend(epsilon=Fraction(1)))
+    table = tuple((51 * i, 1) for i in range(1_000))
+    found = read(price, draw(price, [Exact(([table] * 150,))], SeededBits("ranks")))[0]
+    told = predicted(price, [Output(str(i), 0, a) for i, a in enumerate((MEDIAN, *ends))], ((0,),), 1_000)
+    step = float(made.measurements[0].step)
+    for aggregate, rank, column in zip((MEDIAN, *ends), (500, 0, 999), told, strict=True):
+        off = np.abs(found.values(aggregate) / step / 51 - rank)
+        assert column.ranks is not None
+        assert np.sum(off <= column.ranks) >= 125
+        assert off.max() > column.ranks / 50  # and it is no empty promise
 
 
 def test_a_huge_amount_gives_quantiles_exactly() -> None:

@@ -183,7 +183,8 @@ def test_check_predicts_what_the_intervals_are() -> None:
         told = columns[aggregate.function.value].plus_minus
         assert told is not None
         assert found.half_widths(aggregate, 0.95).max() <= told * 1.1
-    assert columns["QUANTILE_CONT"].ranks == pytest.approx(120, rel=0.9)
+    assert columns["QUANTILE_CONT"].plus_minus is None
+    assert columns["QUANTILE_CONT"].ranks > 0  # type: ignore[operator]
     assert columns["ratio"].plus_minus is None
     assert "pair of sums" in mechanism(price) or "sum" in mechanism(price)
     assert any("at most 1 row" in note for note in notes(price))

@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
@@ -103,7 +104,11 @@ class Plan:
 
     def measurement_of(self, aggregate: Aggregate) -> tuple[Measurement, ...]:
         """The measurements an aggregate is made of."""
-        return measurements_of(aggregate, self.declared)
+        return self._measured.get(aggregate) or measurements_of(aggregate, self.declared)
+
+    @cached_property
+    def _measured(self) -> dict[Aggregate, tuple[Measurement, ...]]:
+        return {a: measurements_of(a, self.declared) for a in self.question.aggregates}
 
     def key(self) -> str:
         """A canonical text: two plans with one key ask the same of the same declared tables."""
@@ -196,4 +201,3 @@ def _bounds(question: Question, grouped: bool, measurements: tuple[Measurement, 
             "them with the question."
         )
     return Bounds(groups or 1, rows or 1)
-

@@ -11,9 +11,9 @@ Rho. Discrete Gaussian noise with sigma^2 = (l2 sensitivity)^2 / (2 x rho): x rh
 Theorem 4), rho in all. sigma^2 is a rational, so nothing is rounded.
 
 Quantiles (exponential mechanism, bounded range: epsilon-DP and epsilon^2/8-zCDP). A unit is in at most C groups, so a
-part's amount is divided by C. In a group, half goes to the estimates, which are drawn together, and half to their
-brackets; a minimum or a maximum is a bound itself and takes a whole share. Under replace a unit's rows may all move
-from one end to the other: that is twice the rows.
+part's amount is divided by C. In a group, a third goes to the estimates, which are drawn together, and a third to
+each of their two brackets; a minimum or a maximum is a bound itself and takes a whole share. Under replace a unit's
+rows may all move from one end to the other: that is twice the rows.
 
 Groups found privately (`hubbub.mechanisms.GroupThreshold`): delta is divided by the number of plans with such keys. A
 group of one unit is shown with probability p <= delta / C, so delta_q = 1 - (1 - p)^C <= delta. Under replace a unit
@@ -36,7 +36,7 @@ from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.mechanisms.quantiles import QuantileMechanism
 from hubbub.noise import MAX_SCALE, DiscreteGaussian, DiscreteLaplace as DiscreteLaplaceNoise
 from hubbub.tables.measure import Measurement
-from hubbub.tables.parts import Choice, Part, Ranks, Selection, Strategy, Sums, build, options, slopes
+from hubbub.tables.parts import Choice, Part, Quantity, Ranks, Selection, Strategy, Sums, build, options, slopes
 from hubbub.tables.plan import Plan
 from hubbub.tables.question import Aggregate
 from hubbub.tables.split import best, least
@@ -44,6 +44,8 @@ from hubbub.tables.split import best, least
 __all__ = ["Noise", "Price", "Priced", "RankDraws", "Spend", "assemble", "make_price"]
 
 Noise: TypeAlias = DiscreteLaplaceNoise | DiscreteGaussian
+Scenes: TypeAlias = Sequence[Mapping[Quantity, Fraction]]
+"""How an aggregate moves with each quantity, at a few typical places (`parts.slopes`)."""
 
 BRACKET_LEVEL = Fraction(95, 100)
 """Brackets hold the true quantile with at least this probability; each side misses with half the rest, or less."""
@@ -175,8 +177,9 @@ def make_price(
     strategies, costs = [], []
     for plan in plans:
         aggregates = tuple(dict.fromkeys(plan.question.aggregates))
-        norms = {a: _best_of(plan, (a,), power, {}, {})[2] for a in aggregates}
-        strategy, of_parts, _ = _best_of(plan, aggregates, power, norms, given)
+        scenes = {a: slopes(a, plan.measurement_of(a)) for a in aggregates}
+        norms = {a: _best_of(plan, {a: scenes[a]}, power, {}, {})[2] for a in aggregates}
+        strategy, of_parts, _ = _best_of(plan, scenes, power, norms, given)
         strategies.append(strategy)
         costs += of_parts
     return assemble(plans, spend, tuple(strategies), best(costs, power))
@@ -192,16 +195,17 @@ def strategies_of(plans: Sequence[Plan], choices: Sequence[Sequence[Choice]]) ->
 
 def _best_of(
     plan: Plan,
-    aggregates: Sequence[Aggregate],
+    scenes: Mapping[Aggregate, Scenes],
     power: int,
     norms: Mapping[Aggregate, Fraction],
     weights: Mapping[Aggregate, int | Fraction],
 ) -> tuple[Strategy, list[Fraction], Fraction]:
     """The strategy of the least predicted error, the cost c_i of each of its parts, and that error."""
     found: tuple[Strategy, list[Fraction], Fraction] | None = None
+    aggregates = tuple(scenes)
     for choices in options(plan, aggregates, pairs=power == 2):
         strategy = build(plan, aggregates, choices)
-        costs = _costs(plan, aggregates, strategy, power, norms, weights)
+        costs = _costs(plan, scenes, strategy, power, norms, weights)
         error = least(costs, power)
         if found is None or error < found[2]:
             found = strategy, costs, error
@@ -211,24 +215,23 @@ def _best_of(
 
 def _costs(
     plan: Plan,
-    aggregates: Sequence[Aggregate],
+    scenes: Mapping[Aggregate, Scenes],
     strategy: Strategy,
     power: int,
     norms: Mapping[Aggregate, Fraction],
     weights: Mapping[Aggregate, int | Fraction],
 ) -> list[Fraction]:
     costs = [Fraction(0)] * len(strategy.parts)
-    for aggregate in aggregates:
+    variances = [_variance(plan, part, power) for part in strategy.parts]
+    for aggregate, places in scenes.items():
         weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1)
-        parts = plan.measurement_of(aggregate)
-        scenes = slopes(aggregate, parts)
-        for scene in scenes:
+        for scene in places:
             moved: dict[tuple[int, int], Fraction] = {}
             for quantity, slope in scene.items():
                 for part, vector, coefficient in strategy.recipes[quantity]:
                     moved[part, vector] = moved.get((part, vector), Fraction(0)) + slope * coefficient
             for (part, _), slope in moved.items():
-                costs[part] += weight / len(scenes) * slope**2 * _variance(plan, strategy.parts[part], power)
+                costs[part] += weight / len(places) * slope**2 * variances[part]
     for at, released in enumerate(strategy.parts):
         if norms and not isinstance(released, Sums):
             # Ranks: the square of an error in ranks goes like 1 / epsilon^2, or 1 / rho. Groups: an answer needs them.
@@ -317,7 +320,7 @@ def _rank_draws(plan: Plan, part: Ranks, amount: Fraction, *, pure: bool) -> Ran
     main = None
     if inner:
         rounds = len(inner).bit_length()
-        whole = each * len(inner) / 2
+        whole = each * len(inner) / 3
         main = QuantileMechanism(
             shares=inner,
             lower=value.floor,
@@ -328,8 +331,8 @@ def _rank_draws(plan: Plan, part: Ranks, amount: Fraction, *, pure: bool) -> Ran
     beta = (1 - BRACKET_LEVEL) / 2
     return RankDraws(
         main,
-        tuple(bound(s, each / 4, beta, upper=False) for s in inner),
-        tuple(bound(s, each / 4, beta, upper=True) for s in inner),
+        tuple(bound(s, each / 3, beta, upper=False) for s in inner),
+        tuple(bound(s, each / 3, beta, upper=True) for s in inner),
         bound(Fraction(0), each, beta, upper=True) if 0 in part.shares else None,
         bound(Fraction(1), each, beta, upper=False) if 1 in part.shares else None,
     )
