@@ -36,6 +36,7 @@ from hubbub.noise import Bits, DiscreteLaplace, uniform_below
 from hubbub.tables.declare import Scalar
 from hubbub.tables.draw import drawn_groups
 from hubbub.tables.measure import Measurement
+from hubbub.tables.moments import ROOTS, Moments, computed, limits, scaled, scenes
 from hubbub.tables.parts import (
     COVARIANCES,
     RANKED,
@@ -58,11 +59,6 @@ Term: TypeAlias = Hashable
 FEW = 3.0
 """A noisy count within so many half-widths of 0 says little: ratios of products are then given their whole range."""
 
-FLAT = 2.0
-"""A variance within so many half-widths of 0 gives a correlation its whole range."""
-
-_SAMPLES = {Function.VAR_SAMP, Function.STDDEV_SAMP, Function.COVAR_SAMP}
-_ROOTS = {Function.STDDEV_POP, Function.STDDEV_SAMP}
 _UNIFORM = 2**32
 
 
@@ -110,7 +106,7 @@ class Estimates:
         """The estimates: int64 for counts, else float64."""
         if aggregate.function in RANKED:
             return self._quantile(aggregate)[0]
-        found = _computed(aggregate, self._parts(aggregate), self._current(aggregate))
+        found = computed(aggregate, self._parts(aggregate), self._current(aggregate))
         if aggregate.function in COUNTS:
             return np.rint(np.clip(found, -(2.0**62), 2.0**62)).astype(np.int64)
         return found
@@ -158,7 +154,7 @@ class Estimates:
             linear = self.quantities[quantity]
             drawn = sum((c * noise[term] for term, c in linear.terms.items()), np.zeros(1))
             current[quantity] = linear.values[at] - drawn
-        return _computed(aggregate, self._parts(aggregate), current)
+        return computed(aggregate, self._parts(aggregate), current)
 
     def predicted(self, aggregate: Aggregate, level: float, rows: int) -> float:
         """The half-width of an interval if a group has `rows` values; the largest over the declared range.
@@ -235,26 +231,30 @@ class Estimates:
     def _spread_interval(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
         """Of VAR, STDDEV, COVAR and CORR."""
         parts = self._parts(aggregate)
-        moments = _Moments(self, aggregate, self._current(aggregate))
+        moments = self._moments(aggregate, self._current(aggregate))
         low, high = moments.interval(level)
         few = (moments.count <= FEW * self._reach(self.quantities[moments.n].terms, level)) | moments.flat(level)
-        least, most = _limits(aggregate, parts)
+        least, most = limits(aggregate, parts)
         low, high = np.where(few, least, low), np.where(few, most, high)
         if aggregate.function is Function.CORR:
             return low, high
-        return _scaled(aggregate, parts, low, moments.count), _scaled(aggregate, parts, high, moments.count)
+        return scaled(aggregate, parts, low, moments.count), scaled(aggregate, parts, high, moments.count)
+
+    def _moments(self, aggregate: Aggregate, current: Mapping[Quantity, Any]) -> Moments:
+        terms = {quantity: linear.terms for quantity, linear in self.quantities.items()}
+        return Moments(aggregate, self._parts(aggregate), current, terms, self._spread)
 
     def _predicted_spread(self, aggregate: Aggregate, level: float, rows: int) -> float:
         parts = self._parts(aggregate)
-        least, most = _limits(aggregate, parts)
+        least, most = limits(aggregate, parts)
         worst = 0.0
-        for current, spread in _scenes(aggregate, parts, rows):
-            found = _Moments(self, aggregate, current).reach(np.array([spread]), level)
+        for current, spread in scenes(aggregate, parts, rows):
+            found = self._moments(aggregate, current).reach(np.array([spread]), level)
             worst = max(worst, float(found[0]))
         if aggregate.function is Function.CORR:
             return min(worst, 2.0)
         unit = float(parts[0].step) * float(parts[-1].values[1].grid.step)
-        if aggregate.function in _ROOTS:
+        if aggregate.function in ROOTS:
             quarter = (parts[0].high - parts[0].low) / 4 or 1.0
             return min(worst / (2 * quarter), float(np.sqrt(most))) * float(parts[0].step)
         return min(worst, most - least) * unit
@@ -273,169 +273,6 @@ class Estimates:
         value = self._parts(aggregate)[0].values[0]
         step = float(value.grid.step)
         return np.full_like(low, value.floor * step), np.full_like(high, value.ceiling * step)
-
-
-class _Moments:
-    """Second moments of a release in squared steps: x and y (the same for a variance), their count and products."""
-
-    def __init__(self, owner: Estimates, aggregate: Aggregate, current: Mapping[Quantity, Any]) -> None:
-        parts = owner._parts(aggregate)
-        self.owner, self.function = owner, aggregate.function
-        if aggregate.function in VARIANCES:
-            self.x, self.n, self.product = parts
-            self.y = self.x
-        else:
-            self.x, self.y, self.n, self.product = parts[:4]
-        self.squares = parts[4:]
-        self.count = np.asarray(current[self.n], np.float64)
-        self.safe = np.maximum(self.count, 1.0)
-        self.at_x, self.at_y = (np.clip(current[m] / self.safe, m.low, m.high) for m in (self.x, self.y))
-        self.spread = self._second(self.product, current) - self.at_x * self.at_y
-        if self.squares:
-            first, second = self.squares
-            self.of_x = np.maximum(self._second(first, current) - self.at_x**2, 1e-9)
-            self.of_y = np.maximum(self._second(second, current) - self.at_y**2, 1e-9)
-
-    def _second(self, product: Measurement, current: Mapping[Quantity, Any]) -> Floats:
-        return np.asarray((current[product] / self.safe + product.centre) * 2.0**product.shift)
-
-    def _add(self, terms: dict[Term, Any], measurement: Quantity, factor: Any) -> None:
-        for term, coefficient in self.owner.quantities[measurement].terms.items():
-            terms[term] = terms.get(term, 0.0) + factor * coefficient
-
-    def _errors(self, x: Measurement, y: Measurement, product: Measurement, spread: Any, at: tuple[Any, Any]) -> Any:
-        """The noise of n times (E xy - E x E y), first order, at a hypothetical spread."""
-        terms: dict[Term, Any] = {}
-        unit = 2.0**product.shift
-        at_x, at_y = at
-        self._add(terms, product, unit + 0 * spread)
-        self._add(terms, x, -at_y + 0 * spread)
-        self._add(terms, y, -at_x + 0 * spread)
-        # From F(v): the product's own centre adds centre * count to it.
-        self._add(terms, self.n, product.centre * unit + at_x * at_y - spread)
-        return terms
-
-    def reach(self, spread: Any, level: float) -> Floats:
-        """The half-width at a hypothetical spread (covariance in squared steps, or correlation)."""
-        if self.function is not Function.CORR:
-            terms = self._errors(self.x, self.y, self.product, spread, (self.at_x, self.at_y))
-            return np.asarray(self.owner._spread(terms, level) / self.safe)
-        scale = np.sqrt(self.of_x * self.of_y)
-        terms = self._errors(self.x, self.y, self.product, spread * scale, (self.at_x, self.at_y))
-        whole = {t: c / scale for t, c in terms.items()}
-        for m, square, variance, at in self._under:
-            for t, c in self._errors(m, m, square, variance, (at, at)).items():
-                whole[t] = whole.get(t, 0.0) - spread / 2 * c / variance
-        return np.asarray(self.owner._spread(whole, level) / self.safe)
-
-    def flat(self, level: float) -> NDArray[np.bool_]:
-        """Where a variance below a correlation is not far enough from 0 for its first-order noise to do."""
-        found = np.zeros(self.count.shape, np.bool_)
-        for m, square, variance, at in self._under:
-            terms = self._errors(m, m, square, variance, (at, at))
-            found |= variance * self.safe <= FLAT * self.owner._spread(terms, level)
-        return found
-
-    @property
-    def _under(self) -> list[tuple[Measurement, Measurement, Any, Any]]:
-        """Of a correlation: each argument with its square, variance and mean."""
-        if not self.squares:
-            return []
-        first, second = self.squares
-        return [(self.x, first, self.of_x, self.at_x), (self.y, second, self.of_y, self.at_y)]
-
-    def estimate(self) -> Floats:
-        if self.function is not Function.CORR:
-            return np.asarray(self.spread)
-        return np.asarray(self.spread / np.sqrt(self.of_x * self.of_y))
-
-    def interval(self, level: float) -> tuple[Floats, Floats]:
-        """The ends solve |estimate - v| = reach(v); the reach varies slowly with v."""
-        least, most = _limits_of(self.function, self.x, self.y)
-        estimate = self.estimate()
-        found = []
-        for sign in (-1.0, 1.0):
-            end = np.clip(estimate, least, most)
-            for _ in range(1 if self.function is Function.CORR else 4):
-                end = np.clip(estimate + sign * self.reach(end, level), least, most)
-            found.append(end)
-        return found[0], found[1]
-
-
-def _limits(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[float, float]:
-    y = parts[0] if aggregate.function in VARIANCES else parts[1]
-    return _limits_of(aggregate.function, parts[0], y)
-
-
-def _limits_of(function: Function, x: Measurement, y: Measurement) -> tuple[float, float]:
-    """What a spread can be within declared ranges, in squared steps: |cov| <= wx wy / 4 (Popoviciu, Cauchy-Schwarz)."""
-    if function is Function.CORR:
-        return -1.0, 1.0
-    most = (x.high - x.low) * (y.high - y.low) / 4
-    return (0.0 if function in VARIANCES else -most), most
-
-
-def _scaled(aggregate: Aggregate, parts: Sequence[Measurement], spread: Any, count: Any) -> Floats:
-    """A population spread in squared steps, as the aggregate gives it."""
-    y = parts[0] if aggregate.function in VARIANCES else parts[1]
-    found = spread * (float(parts[0].step) * float(y.step))
-    if aggregate.function in _SAMPLES:
-        n = np.maximum(count, 2.0)
-        found = found * (n / (n - 1))
-    return np.asarray(np.sqrt(np.maximum(found, 0.0)) if aggregate.function in _ROOTS else found)
-
-
-def _computed(aggregate: Aggregate, parts: Sequence[Measurement], current: Mapping[Quantity, Any]) -> Floats:
-    """The aggregate of given quantities, elementwise."""
-    function = aggregate.function
-    if function in COUNTS:
-        return np.asarray(current[parts[0]], np.float64)
-    if function is Function.SUM:
-        return np.asarray(current[Total(parts[0])] * float(parts[0].step))
-    if function is Function.AVG:
-        total, count = (np.asarray(current[m], np.float64) for m in parts)
-        low, high = parts[0].low, parts[0].high
-        with np.errstate(divide="ignore", invalid="ignore"):
-            offset = np.where(count > 0, np.clip(total / count, low, high), (low + high) / 2)
-        return np.asarray((offset + parts[0].values[0].centre) * float(parts[0].step))
-    least, most = _limits(aggregate, parts)
-    moments = _Moments(_NoNoise(parts), aggregate, current)  # type: ignore[arg-type]
-    found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
-    return np.asarray(found) if function is Function.CORR else _scaled(aggregate, parts, found, moments.count)
-
-
-@dataclass(frozen=True)
-class _NoNoise:
-    """Stands for an owner where only values are computed."""
-
-    parts: Sequence[Measurement]
-
-    def _parts(self, aggregate: Aggregate) -> Sequence[Measurement]:
-        return self.parts
-
-
-def _scenes(aggregate: Aggregate, parts: Sequence[Measurement], rows: int) -> list[tuple[dict[Quantity, Any], float]]:
-    """Means and spreads across the range, as quantities of a group of `rows` values."""
-    variance = aggregate.function in VARIANCES
-    x, y = parts[0], parts[0] if variance else parts[1]
-    n, product = (parts[1], parts[2]) if variance else (parts[2], parts[3])
-    wx, wy = (max(m.high - m.low, 1) for m in (x, y))
-    found = []
-    for at in (-0.5, -0.25, 0.0, 0.25, 0.5):
-        for spread in (0.0, 1 / 16, 0.25 - at**2):
-            for sign in (1,) if variance else (1, -1):
-                tx, ty = (x.low + x.high) / 2 + at * wx, (y.low + y.high) / 2 + sign * at * wy
-                value = sign * spread * wx * wy
-                current: dict[Quantity, Any] = {n: np.array([float(rows)]), x: np.array([tx * rows])}
-                current[y] = np.array([ty * rows])
-                current[product] = np.array([((value + tx * ty) / 2.0**product.shift - product.centre) * rows])
-                for t, w, square in ((tx, wx, parts[4:5]), (ty, wy, parts[5:6])):
-                    for q in square:
-                        current[q] = np.array([((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows])
-                if aggregate.function is Function.CORR:
-                    value = 0.0
-                found.append((current, value))
-    return found
 
 
 def read(price: Price, payload: Mapping[str, Any]) -> tuple[Estimates, ...]:

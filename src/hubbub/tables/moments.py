@@ -1,0 +1,198 @@
+"""Second moments of a noisy release: variances, standard deviations, covariances, correlations, and their errors.
+
+In squared steps of the grids. With means theta = S / N the spread is P / N - theta_x theta_y (`hubbub.tables.estimates`
+says how intervals follow). Errors are linear combinations of noise terms: a mapping of term to coefficient by group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import InternalError
+from hubbub.tables.measure import Measurement
+from hubbub.tables.parts import VARIANCES, Quantity, Total
+from hubbub.tables.question import COUNTS, Aggregate, Function
+
+__all__ = ["ROOTS", "Moments", "computed", "limits", "scaled", "scenes"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Term: TypeAlias = Hashable
+
+FLAT = 2.0
+"""A variance within so many half-widths of 0 gives a correlation its whole range."""
+
+ROOTS = frozenset({Function.STDDEV_POP, Function.STDDEV_SAMP})
+_SAMPLES = frozenset({Function.VAR_SAMP, Function.STDDEV_SAMP, Function.COVAR_SAMP})
+
+
+class Moments:
+    """Second moments in squared steps: of x and y (the same for a variance), their count and products.
+
+    current: the quantities, by group. terms: the noise terms of each quantity; width: the half-width of a combination
+    of them at a level. Without these two there are estimates only.
+    """
+
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        parts: Sequence[Measurement],
+        current: Mapping[Quantity, Any],
+        terms: Mapping[Quantity, Mapping[Term, float]] | None = None,
+        width: Callable[[Mapping[Term, Any], float], Floats] | None = None,
+    ) -> None:
+        self.function = aggregate.function
+        self._terms, self._width = terms or {}, width
+        if aggregate.function in VARIANCES:
+            self.x, self.n, self.product = parts[:3]
+            self.y = self.x
+        else:
+            self.x, self.y, self.n, self.product = parts[:4]
+        self.squares = tuple(parts[4:])
+        self.count = np.asarray(current[self.n], np.float64)
+        self.safe = np.maximum(self.count, 1.0)
+        self.at_x, self.at_y = (np.clip(current[m] / self.safe, m.low, m.high) for m in (self.x, self.y))
+        self.spread = self._second(self.product, current) - self.at_x * self.at_y
+        if self.squares:
+            first, second = self.squares
+            self.of_x = np.maximum(self._second(first, current) - self.at_x**2, 1e-9)
+            self.of_y = np.maximum(self._second(second, current) - self.at_y**2, 1e-9)
+
+    def _second(self, product: Measurement, current: Mapping[Quantity, Any]) -> Floats:
+        return np.asarray((current[product] / self.safe + product.centre) * 2.0**product.shift)
+
+    def _add(self, terms: dict[Term, Any], measurement: Quantity, factor: Any) -> None:
+        for term, coefficient in self._terms[measurement].items():
+            terms[term] = terms.get(term, 0.0) + factor * coefficient
+
+    def _reach_of(self, terms: Mapping[Term, Any], level: float) -> Floats:
+        if self._width is None:
+            raise InternalError("moments without noise terms have no error")
+        return self._width(terms, level)
+
+    def _errors(self, x: Measurement, y: Measurement, product: Measurement, spread: Any, at: tuple[Any, Any]) -> Any:
+        """The noise of n times (E xy - E x E y), first order, at a hypothetical spread."""
+        terms: dict[Term, Any] = {}
+        unit = 2.0**product.shift
+        at_x, at_y = at
+        self._add(terms, product, unit + 0 * spread)
+        self._add(terms, x, -at_y + 0 * spread)
+        self._add(terms, y, -at_x + 0 * spread)
+        # From F(v): the product's own centre adds centre * count to it.
+        self._add(terms, self.n, product.centre * unit + at_x * at_y - spread)
+        return terms
+
+    def reach(self, spread: Any, level: float) -> Floats:
+        """The half-width at a hypothetical spread (covariance in squared steps, or correlation)."""
+        if self.function is not Function.CORR:
+            terms = self._errors(self.x, self.y, self.product, spread, (self.at_x, self.at_y))
+            return np.asarray(self._reach_of(terms, level) / self.safe)
+        scale = np.sqrt(self.of_x * self.of_y)
+        terms = self._errors(self.x, self.y, self.product, spread * scale, (self.at_x, self.at_y))
+        whole = {t: c / scale for t, c in terms.items()}
+        for m, square, variance, at in self._under:
+            for t, c in self._errors(m, m, square, variance, (at, at)).items():
+                whole[t] = whole.get(t, 0.0) - spread / 2 * c / variance
+        return np.asarray(self._reach_of(whole, level) / self.safe)
+
+    def flat(self, level: float) -> NDArray[np.bool_]:
+        """Where a variance below a correlation is not far enough from 0 for its first-order noise to do."""
+        found = np.zeros(self.count.shape, np.bool_)
+        for m, square, variance, at in self._under:
+            terms = self._errors(m, m, square, variance, (at, at))
+            found |= variance * self.safe <= FLAT * self._reach_of(terms, level)
+        return found
+
+    @property
+    def _under(self) -> list[tuple[Measurement, Measurement, Any, Any]]:
+        """Of a correlation: each argument with its square, variance and mean."""
+        if not self.squares:
+            return []
+        first, second = self.squares
+        return [(self.x, first, self.of_x, self.at_x), (self.y, second, self.of_y, self.at_y)]
+
+    def estimate(self) -> Floats:
+        if self.function is not Function.CORR:
+            return np.asarray(self.spread)
+        return np.asarray(self.spread / np.sqrt(self.of_x * self.of_y))
+
+    def interval(self, level: float) -> tuple[Floats, Floats]:
+        """The ends solve |estimate - v| = reach(v); the reach varies slowly with v."""
+        least, most = limits_of(self.function, self.x, self.y)
+        estimate = self.estimate()
+        found = []
+        for sign in (-1.0, 1.0):
+            end = np.clip(estimate, least, most)
+            for _ in range(1 if self.function is Function.CORR else 4):
+                end = np.clip(estimate + sign * self.reach(end, level), least, most)
+            found.append(end)
+        return found[0], found[1]
+
+
+def limits(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[float, float]:
+    y = parts[0] if aggregate.function in VARIANCES else parts[1]
+    return limits_of(aggregate.function, parts[0], y)
+
+
+def limits_of(function: Function, x: Measurement, y: Measurement) -> tuple[float, float]:
+    """What a spread can be within declared ranges, in squared steps: |cov| <= wx wy / 4 (Popoviciu, Cauchy-Schwarz)."""
+    if function is Function.CORR:
+        return -1.0, 1.0
+    most = (x.high - x.low) * (y.high - y.low) / 4
+    return (0.0 if function in VARIANCES else -most), most
+
+
+def scaled(aggregate: Aggregate, parts: Sequence[Measurement], spread: Any, count: Any) -> Floats:
+    """A population spread in squared steps, as the aggregate gives it."""
+    y = parts[0] if aggregate.function in VARIANCES else parts[1]
+    found = spread * (float(parts[0].step) * float(y.step))
+    if aggregate.function in _SAMPLES:
+        n = np.maximum(count, 2.0)
+        found = found * (n / (n - 1))
+    return np.asarray(np.sqrt(np.maximum(found, 0.0)) if aggregate.function in ROOTS else found)
+
+
+def computed(aggregate: Aggregate, parts: Sequence[Measurement], current: Mapping[Quantity, Any]) -> Floats:
+    """The aggregate of given quantities, elementwise."""
+    function = aggregate.function
+    if function in COUNTS:
+        return np.asarray(current[parts[0]], np.float64)
+    if function is Function.SUM:
+        return np.asarray(current[Total(parts[0])] * float(parts[0].step))
+    if function is Function.AVG:
+        total, count = (np.asarray(current[m], np.float64) for m in parts)
+        low, high = parts[0].low, parts[0].high
+        with np.errstate(divide="ignore", invalid="ignore"):
+            offset = np.where(count > 0, np.clip(total / count, low, high), (low + high) / 2)
+        return np.asarray((offset + parts[0].values[0].centre) * float(parts[0].step))
+    least, most = limits(aggregate, parts)
+    moments = Moments(aggregate, parts, current)
+    found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
+    return np.asarray(found) if function is Function.CORR else scaled(aggregate, parts, found, moments.count)
+
+
+def scenes(aggregate: Aggregate, parts: Sequence[Measurement], rows: int) -> list[tuple[dict[Quantity, Any], float]]:
+    """Means and spreads across the range, as quantities of a group of `rows` values."""
+    variance = aggregate.function in VARIANCES
+    x, y = parts[0], parts[0] if variance else parts[1]
+    n, product = (parts[1], parts[2]) if variance else (parts[2], parts[3])
+    wx, wy = (max(m.high - m.low, 1) for m in (x, y))
+    found = []
+    for at in (-0.5, -0.25, 0.0, 0.25, 0.5):
+        for spread in (0.0, 1 / 16, 0.25 - at**2):
+            for sign in (1,) if variance else (1, -1):
+                tx, ty = (x.low + x.high) / 2 + at * wx, (y.low + y.high) / 2 + sign * at * wy
+                value = sign * spread * wx * wy
+                current: dict[Quantity, Any] = {n: np.array([float(rows)]), x: np.array([tx * rows])}
+                current[y] = np.array([ty * rows])
+                current[product] = np.array([((value + tx * ty) / 2.0**product.shift - product.centre) * rows])
+                for t, w, square in ((tx, wx, parts[4:5]), (ty, wy, parts[5:6])):
+                    for q in square:
+                        current[q] = np.array([((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows])
+                if aggregate.function is Function.CORR:
+                    value = 0.0
+                found.append((current, value))
+    return found
