@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from fractions import Fraction
 
@@ -16,6 +17,8 @@ from hubbub.mechanisms.ratio import half_widths, ratio_interval, ratio_intervals
 from hubbub.noise import DiscreteLaplace
 from hubbub.tables.draw import draw
 from hubbub.tables.estimates import Estimates, expected, read
+from hubbub.tables.expressions import Column
+from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting
 from hubbub.tables.price import Spend, make_price
 from hubbub.tables.question import Aggregate, Function, Output
@@ -191,6 +194,32 @@ def test_check_predicts_what_the_intervals_are() -> None:
     receipt = details(price)
     assert receipt["max_groups"] == 2
     assert sum(Fraction(m["epsilon"]) for m in receipt["measurements"]) == 1
+
+
+@pytest.mark.parametrize("spend", [{"epsilon": Fraction(1)}, {"rho": Fraction(1, 20)}])
+def test_a_receipt_shows_every_part_and_adds_up(spend: dict[str, Fraction]) -> None:
+    made = plan(COUNT, AVG, VAR, MEDIAN, groups=None, bounds=Bounds(2, 2))
+    price = make_price([made], Spend(**spend, delta=Fraction(1, 10**6)))
+    receipt = json.loads(json.dumps(details(price)))
+    name = "epsilon" if "epsilon" in spend else "rho"
+    assert sum(Fraction(m[name]) for m in receipt["measurements"]) == spend[name]
+    shown = {m["counts"] for m in receipt["measurements"]}
+    assert {"units, to find the groups", "quantiles", "products"} <= shown
+    assert receipt["delta"] == "1/1000000"
+    assert receipt["groups"] is None
+    words = mechanism(price)
+    assert "exponential mechanism for a quantile" in words
+    assert "groups shown from" in words
+    assert any("small groups are left out" in note for note in notes(price))
+
+
+def test_many_arguments_are_priced_without_trying_every_way() -> None:
+    declared = {f"t0.c{i}": hb.between(0, 10 + i, nullable=i % 2 == 0) for i in range(12)}
+    means = [Aggregate(Function.AVG, (Column(name, Kind.NUMBER),)) for name in declared]
+    made = plan(COUNT, *means, declared=declared, groups=3, bounds=Bounds(2, 2))
+    price = make_price([made], ONE)
+    assert cost(price.event).epsilon == 1
+    assert len(predicted(price, [Output(str(i), 0, a) for i, a in enumerate(means)], ((0,),), 100)) == 12
 
 
 def test_both_kinds_of_noise_stand_side_by_side_under_a_delta() -> None:

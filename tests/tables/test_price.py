@@ -12,9 +12,12 @@ import hubbub as hb
 from hubbub.accounting import cost
 from hubbub.mechanisms import recording
 from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
 from hubbub.tables.draw import draw, price_of
 from hubbub.tables.estimates import combine, read
+from hubbub.tables.expressions import Column
+from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting
 from hubbub.tables.parts import Ranks, Selection, Sums
 from hubbub.tables.plan import Plan
@@ -73,6 +76,38 @@ def test_a_rho_charge_is_that_very_rho(aggregates: tuple[Aggregate, ...]) -> Non
             main = cost(draws.main.loss).rho if draws.main else 0  # type: ignore[union-attr]
             run = 3 * (main + sum(cost(b.loss).rho for b in draws.each))  # type: ignore[union-attr]
             assert priced.amount * (1 - Fraction(1, 10**12)) <= run <= priced.amount
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_one_unit_moves_the_law_of_a_groups_quantiles_by_its_share_at_most(neighbours: str) -> None:
+    """Exact: two rows a unit, added or moved across the range, over tables of up to 8 rows on 5 values; 3 groups."""
+    small = {"t0.x": hb.between(0, 4, nullable=False)}
+    n = Column("t0.x", Kind.INTEGER)
+    asked = [Aggregate(Function.QUANTILE, (n,), f) for f in (Fraction(1, 3), Fraction(1, 2))]
+    ends = [Aggregate(f, (n,)) for f in (Function.MIN, Function.MAX)]
+    made = plan(*asked, *ends, groups=9, bounds=Bounds(3, 2), neighbours=neighbours, declared=small)  # type: ignore[arg-type]
+    price = make_price([made], ONE)
+    _, _, draws = price.ranks(0, made.measurements[0])
+    assert draws.main is not None
+    each = [cost(m.loss).epsilon for m in (draws.main, *draws.each)]
+    assert 3 * sum(e for e in each if e is not None) == 1
+    generator = np.random.default_rng(1)
+    worst = [0.0] * len(each)
+    for _ in range(60):
+        rows = np.sort(generator.integers(0, 5, generator.integers(0, 7)))
+        unit, other = generator.integers(0, 5, 2), generator.integers(0, 5, 2)
+        first = np.sort(np.concatenate((rows, unit)))
+        second = rows if neighbours == "add_remove" else np.sort(np.concatenate((rows, other)))
+        for i, mechanism in enumerate((draws.main, *draws.each)):
+            for out in range(5):
+                if isinstance(mechanism, QuantileBound):
+                    laws = [mechanism.log_prob(out, *np.unique(t, return_counts=True)) for t in (first, second)]
+                else:
+                    laws = [mechanism.log_prob([min(out, 2), out], t) for t in (first, second)]
+                worst[i] = max(worst[i], abs(laws[0] - laws[1]))
+    for reached, claimed in zip(worst, each, strict=True):
+        assert claimed is not None
+        assert float(claimed) / 5 < reached <= float(claimed) + 1e-9
 
 
 def test_target_u1_count_and_mean_at_epsilon_1() -> None:

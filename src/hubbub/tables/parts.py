@@ -173,6 +173,8 @@ def _direct(plan: Plan, aggregates: Sequence[Aggregate]) -> set[Quantity]:
 def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]) -> Strategy:
     """The strategy of some choices, one for each argument that is summed."""
     families = _families(plan, aggregates)
+    if len(families) != len(choices):
+        raise InternalError("one choice for each argument that is summed")
     direct = _direct(plan, aggregates)
     builder = _Builder(plan)
     if plan.private_keys:
