@@ -30,7 +30,7 @@ from hubbub.check import Check, details, how_many, mechanism, notes, predicted, 
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.outer import OuterSide
-from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
+from hubbub.errors import BudgetError, EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.store import Entry, StoredRelease
@@ -48,7 +48,8 @@ from hubbub.opening import (
 from hubbub.release import Release
 from hubbub.released import Answered
 from hubbub.sql.parse import PublicQuestion, TableInfo
-from hubbub.tables.declare import PrivateTable, PublicTable
+from hubbub.suggest import bounds_at, places_sql, rows_at, rows_sql
+from hubbub.tables.declare import EACH_ROW, Between, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, combine, read
 from hubbub.tables.plan import Plan
@@ -56,6 +57,7 @@ from hubbub.tables.price import make_price
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
+    from hubbub.verbs import Rows
 
 __all__ = ["Check", "Session"]
 
@@ -335,6 +337,47 @@ class Session:
                     asked=amount,
                     left=left,
                 )
+
+    def table(self, name: str) -> Rows:
+        """A table to ask about in Python: `filter`, `group_by`, `agg`, then `check` or `run`.
+
+        Raises QueryError, when it is asked, for a table that is unknown.
+        """
+        from hubbub.verbs import Rows
+
+        return Rows(self, name)
+
+    def suggest_bounds(
+        self, table: str, *columns: str, epsilon: EpsilonLike, share: EpsilonLike = "0.9"
+    ) -> dict[str, Between | int]:
+        """Buy bounds: for each column a `between` that about `share` of its values lie in, one value for each unit.
+
+        Without columns: "max_total", a number of rows that about `share` of the units do not exceed. Bounds are powers
+        of two, found by private quantiles on a grid that no data chose. `epsilon` is divided among the columns, and
+        charged as for any other question.
+
+        Raises what `sql` raises.
+        """
+        found = self._tables.get(table)
+        if not isinstance(found, PrivateTable):
+            raise QueryError(f"suggest_bounds: {table!r} is no private table of this session.")
+        part = parse_epsilon(share, "share")
+        if part >= 1:
+            raise ParameterError(f"share={share!r}: give a share of the values below 1, such as 0.9.")
+        amount = parse_epsilon(epsilon) / max(1, len(columns))
+        # One quantile is better bought at a pure epsilon, whatever the budget.
+        pure = None if self.ledger.budget(found.space).pure else "laplace"
+        if not columns:
+            if found.unit is EACH_ROW or found.path is not None:
+                raise QueryError("suggest_bounds without columns asks for the rows of a unit, which needs a unit column.")
+            release = self.sql(rows_sql(table, str(found.unit), part), epsilon=amount, noise=pure)
+            return {"max_total": rows_at(release.to_dict()["most"][0])}  # type: ignore[arg-type]
+        proposed: dict[str, Between | int] = {}
+        for column in columns:
+            release = self.sql(places_sql(table, column, part), epsilon=amount, noise=pure, max_total=1)
+            ((low, high),) = release.rows()
+            proposed[column] = bounds_at(low, high)  # type: ignore[arg-type]
+        return proposed
 
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.

@@ -179,7 +179,7 @@ class Rows(_Question):
         if (on is None) != (how == "cross"):
             raise QueryError("join: every join but a cross join needs `on`: a column's name, names, or a condition.")
         here = self if self._plain() else self._settled()
-        there = rows_of(self.session, other) if isinstance(other, str) else other._as_rows()
+        there: Rows = self._session().table(other) if isinstance(other, str) else other._as_rows()
         there = there if there._plain() and not there.joins else there._settled()
         joined = exp.Join(this=here._under_new_name(there.origin))
         joined.set("side" if how == "left" else "kind", _JOINS[how] or None)
