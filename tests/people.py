@@ -14,8 +14,8 @@ from hubbub.engines.duckdb import DuckDBEngine, image
 from hubbub.session import Session
 from hubbub.sql.parse import TableInfo, parse
 from hubbub.tables.declare import EachRow, PrivateTable
-from hubbub.tables.plan import Plan, make_plan
-from hubbub.tables.question import Question
+from hubbub.tables.plan import Plan, make_plans
+from hubbub.tables.question import Statement
 
 HUGE = 10**9
 """An epsilon at which noise is 0 for all practical purposes; only for tables that no one lives in."""
@@ -65,12 +65,13 @@ def engine(name: str, table: PrivateTable) -> Iterator[tuple[DuckDBEngine, Any]]
         schema = opened.add(name, table)
         opened.seal()
         unit = None if isinstance(table.unit, EachRow) else table.unit
-        catalog = {name: TableInfo(schema.columns, private=True, unit=unit)}
+        catalog = {name: TableInfo(schema.columns, private=True, unit=unit, table=table.without_source())}
 
         def plan(sql: str) -> Plan:
-            question = parse(sql, catalog)
-            assert isinstance(question, Question)
-            return make_plan(question, table, image)
+            statement = parse(sql, catalog)
+            assert isinstance(statement, Statement)
+            (found,) = make_plans(statement.questions[0], image)
+            return found
 
         yield opened, plan
     finally:

@@ -1,6 +1,6 @@
 """A statement with its plans and its price: what `check` shows, and what `sql` charges.
 
-    parse -> plans -> price          everything that can refuse does so here; `check` stops
+parse -> plans -> price          everything that can refuse does so here; `check` stops
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Wanted:
         given = [a for a in (self.epsilon, self.rho, self.within) if a is not None]
         if len(given) != 1:
             raise ParameterError(
-                "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... with "
-                "at_most=..."
+                "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... "
+                "with at_most=..."
             )
         if self.epsilon is not None:
             parse_epsilon(self.epsilon)
@@ -78,7 +78,7 @@ class Terms:
     `$name`. weights: how much the error of a column counts, by its name.
     """
 
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
     keys: Mapping[str, Sequence[object]] | None = None
     params: Mapping[str, object] | Sequence[object] = ()
     weights: Mapping[str, int] | None = None
@@ -237,8 +237,8 @@ def amount_of(budget: Budget, plans: Sequence[Plan], wanted: Wanted) -> Amount:
     if budget.pure:
         if rho is not None or noise == "gaussian":
             raise ParameterError(
-                "Gaussian noise and rho belong to a budget with delta, as in hb.Budget(epsilon=3, delta=1e-6); this one "
-                "is pure. Ask with epsilon=..."
+                "Gaussian noise and rho belong to a budget with delta, as in hb.Budget(epsilon=3, delta=1e-6); this "
+                "one is pure. Ask with epsilon=..."
             )
         assert epsilon is not None
         amount = parse_epsilon(epsilon)
@@ -257,4 +257,3 @@ def amount_of(budget: Budget, plans: Sequence[Plan], wanted: Wanted) -> Amount:
     assert epsilon is not None
     amount = parse_epsilon(epsilon)
     return Amount(amount, Spend(rho=rho_of_epsilon(amount, budget.delta_conversion), delta=threshold))
-

@@ -159,9 +159,7 @@ def agree_on_limits(
             if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
                 limits[table_account(name)] = own
         each = limits.get(EACH_ANALYST)
-        same = {
-            a for a, amount in limits.items() if a.startswith("analyst:") and a != EACH_ANALYST and amount == each
-        }
+        same = {a for a, amount in limits.items() if a.startswith("analyst:") and a != EACH_ANALYST and amount == each}
         limits = {a: amount for a, amount in limits.items() if amount < policy.budget.epsilon and a not in same}
         known = ledger.policy_limits(space)
         if record:

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import cost as cost_of, to_json
 from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
-from hubbub.check import Check, details, how_many, mechanism, notes, predicted, sides, smallest_spend
+from hubbub.check import Check, details, how_many, mechanism, notes, predicted, sides
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.outer import OuterSide
-from hubbub.errors import BudgetError, EngineError, InternalError, ParameterError, PolicyError, QueryError
+from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.store import Entry, StoredRelease
@@ -48,7 +48,7 @@ from hubbub.opening import (
 from hubbub.release import Release
 from hubbub.released import Answered
 from hubbub.sql.parse import PublicQuestion, TableInfo
-from hubbub.suggest import bounds_at, places_sql, rows_at, rows_sql
+from hubbub.suggest import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
 from hubbub.tables.declare import EACH_ROW, Between, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, combine, read
@@ -167,8 +167,18 @@ class Session:
         )
         budget, total = self.ledger.budget(asked.space), self.ledger.total(asked.space)
         outputs, places = asked.statement.outputs, asked.places
-        both = () if budget.pure else sides(
-            price.plans, outputs, places, epsilon=asked.epsilon, budget=budget, assume_rows=assume_rows, spent=total.cost
+        both = (
+            ()
+            if budget.pure
+            else sides(
+                price.plans,
+                outputs,
+                places,
+                epsilon=asked.epsilon,
+                budget=budget,
+                assume_rows=assume_rows,
+                spent=total.cost,
+            )
         )
         return Check(
             epsilon=asked.epsilon,
@@ -343,41 +353,48 @@ class Session:
 
         Raises QueryError, when it is asked, for a table that is unknown.
         """
-        from hubbub.verbs import Rows
+        from hubbub.verbs import rows_of
 
-        return Rows(self, name)
+        declared = self._tables.get(name)
+        private = isinstance(declared, PrivateTable)
+        info = self._catalog.get(name)
+        return rows_of(
+            self,
+            name,
+            columns=list(info.columns) if info is not None else None,
+            unit=info.unit if info is not None else None,
+            each_row=private and info is not None and info.unit is None,
+        )
 
-    def suggest_bounds(
-        self, table: str, *columns: str, epsilon: EpsilonLike, share: EpsilonLike = "0.9"
-    ) -> dict[str, Between | int]:
-        """Buy bounds: for each column a `between` that about `share` of its values lie in, one value for each unit.
+    def suggest_bounds(self, table: str, *columns: str, epsilon: EpsilonLike) -> dict[str, Between | int | None]:
+        """Buy bounds: for each column a `between` that most units' values lie in; None where too few units tell.
 
-        Without columns: "max_total", a number of rows that about `share` of the units do not exceed. Bounds are powers
-        of two, found by private quantiles on a grid that no data chose. `epsilon` is divided among the columns, and
-        charged as for any other question.
+        Without columns: "max_total", a number of rows that most units do not exceed. Bounds are powers of two, found
+        by noisy counts on a grid that no data chose (`hubbub.suggest`), with one value for each unit. `epsilon` is
+        divided among the columns, and charged as for any other question.
 
         Raises what `sql` raises.
         """
         found = self._tables.get(table)
         if not isinstance(found, PrivateTable):
             raise QueryError(f"suggest_bounds: {table!r} is no private table of this session.")
-        part = parse_epsilon(share, "share")
-        if part >= 1:
-            raise ParameterError(f"share={share!r}: give a share of the values below 1, such as 0.9.")
         amount = parse_epsilon(epsilon) / max(1, len(columns))
-        # One quantile is better bought at a pure epsilon, whatever the budget.
-        pure = None if self.ledger.budget(found.space).pure else "laplace"
+        # Pure noise, whatever the budget: only the threshold's tail matters here.
+        noise = None if self.ledger.budget(found.space).pure else "laplace"
+
+        def places(sql: str, count: int) -> list[int]:
+            release = self.sql(sql, epsilon=amount, noise=noise, max_groups=1, max_rows=1)
+            twice = 2 if found.neighbours == "replace" else 1
+            return shown(release.rows(), count, amount / twice)  # type: ignore[arg-type]
+
         if not columns:
             if found.unit is EACH_ROW or found.path is not None:
-                raise QueryError("suggest_bounds without columns asks for the rows of a unit, which needs a unit column.")
-            release = self.sql(rows_sql(table, str(found.unit), part), epsilon=amount, noise=pure)
-            return {"max_total": rows_at(release.to_dict()["most"][0])}  # type: ignore[arg-type]
-        proposed: dict[str, Between | int] = {}
-        for column in columns:
-            release = self.sql(places_sql(table, column, part), epsilon=amount, noise=pure, max_total=1)
-            ((low, high),) = release.rows()
-            proposed[column] = bounds_at(low, high)  # type: ignore[arg-type]
-        return proposed
+                raise QueryError(
+                    "suggest_bounds without columns asks for the rows of a unit, which needs a unit column."
+                )
+            most = places(rows_sql(table, str(found.unit)), MOST_ROWS + 1)
+            return {"max_total": 2 ** most[-1] if most else None}
+        return {c: bounds_at(places(places_sql(table, c), 2 * FARTHEST + 1)) for c in columns}
 
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.
@@ -436,7 +453,7 @@ class Session:
         if schema.unit is not None:
             # As the source writes it: "ID" and "id" are one column, one unit space, one budget.
             table = self._tables[name] = replace(table, unit=schema.unit)
-        return TableInfo(schema.columns, private=True, unit=schema.unit, table=table.without_source())
+        return TableInfo(schema.columns, True, schema.unit, table.without_source(), schema.unit_type)
 
     def _spaces(self) -> set[str]:
         return {t.space for t in self._tables.values() if isinstance(t, PrivateTable)}

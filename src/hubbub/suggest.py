@@ -1,53 +1,57 @@
-"""Bounds bought with budget: quantiles on a grid of powers of two that no data chose.
+"""Bounds bought with budget, on a grid of powers of two that no data chose.
 
-A value x falls on the place sign(x) * (ceil(log2 |x|) + 41), from -104 to 104, so that values between 2^-40 and 2^63 are
-told apart by powers of two. Two quantiles of the places, with one value of each unit, are an ordinary private question;
-the powers at their places are the bounds that are proposed. How many rows a unit has is asked in the same way.
+A value x falls on the place sign(x) * (ceil(log2 |x|) + 41), from -104 to 104, so that values between 2^-40 and 2^63
+are told apart by powers of two. One value of each unit is counted at its place, with noise; the outermost places whose
+noisy count exceeds a threshold give the bounds (Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020,
+"Differentially Private SQL with Bounded User Contribution", section 5.1.1). The threshold is one that some empty place
+exceeds with probability 1/1000 at most. How many rows a unit has is asked in the same way.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.sql.write_expression import quote
 from hubbub.tables.declare import Between, between
 
-__all__ = ["bounds_at", "places_sql", "rows_at", "rows_sql"]
+__all__ = ["FARTHEST", "MOST_ROWS", "bounds_at", "places_sql", "rows_sql", "shown"]
 
 OFFSET = 41
 FARTHEST = 104
+MOST_ROWS = 40
+MISTAKE = 1e-3
 
 
-def places_sql(table: str, column: str, share: Fraction) -> str:
-    """The question for a column's bounds: the places that the outer 1 - share of values lie beyond."""
+def places_sql(table: str, column: str) -> str:
+    """How many units have a value at each place."""
     x = quote(column)
     size = f"CEIL(LN(ABS({x})) / LN(2)) + {OFFSET}"
     place = f"CASE WHEN {x} > 0 THEN GREATEST({size}, 1) WHEN {x} < 0 THEN LEAST(-({size}), -1) ELSE 0 END"
     clamped = f"LEAST(GREATEST({place}, -{FARTHEST}), {FARTHEST})"
-    tail = float((1 - share) / 2)
-    return (
-        f"SELECT QUANTILE_CONT({clamped}, {tail!r}) AS low, QUANTILE_CONT({clamped}, {1 - tail!r}) AS high "
-        f"FROM {quote(table)} WHERE {x} IS NOT NULL"
-    )
+    return f"SELECT {clamped} AS place, COUNT(*) AS n FROM {quote(table)} WHERE {x} IS NOT NULL GROUP BY {clamped}"
 
 
-def rows_sql(table: str, unit: str, share: Fraction) -> str:
-    """The question for how many rows a unit has."""
-    place = "LEAST(GREATEST(CEIL(LN(rows_of_unit) / LN(2)), 0), 40)"
+def rows_sql(table: str, unit: str) -> str:
+    """How many units have 1, 2, 3-4, 5-8, ... rows."""
+    place = f"LEAST(GREATEST(CEIL(LN(rows_of_unit) / LN(2)), 0), {MOST_ROWS})"
     inner = f"SELECT {quote(unit)}, COUNT(*) AS rows_of_unit FROM {quote(table)} GROUP BY {quote(unit)}"
-    return f"SELECT QUANTILE_CONT({place}, {float(share)!r}) AS most FROM ({inner})"
+    return f"SELECT {place} AS place, COUNT(*) AS n FROM ({inner}) GROUP BY {place}"
 
 
-def bounds_at(low: float, high: float) -> Between:
-    """The bounds between two places: powers of two that hold every value of these places."""
-    first, last = round(min(low, high)), round(max(low, high))
-    lowest, highest = _end(first, upper=False), _end(last, upper=True)
-    return between(lowest, highest if highest > lowest else lowest + 1)
+def shown(rows: Iterable[tuple[int, int]], places: int, epsilon: Fraction) -> list[int]:
+    """The places whose noisy count exceeds what noise of scale 1 / epsilon does, in order."""
+    threshold = math.log(places / (2 * MISTAKE)) / float(epsilon)
+    return sorted(place for place, count in rows if count > threshold)
 
 
-def rows_at(place: float) -> int:
-    """A number of rows at a place."""
-    return int(2 ** max(0, round(place)))
+def bounds_at(places: list[int]) -> Between | None:
+    """The bounds that hold every value of these places: powers of two, or 0; None for no places."""
+    if not places:
+        return None
+    low, high = _end(places[0], upper=False), _end(places[-1], upper=True)
+    return between(low, high if high > low else low + 1)
 
 
 def _end(place: int, *, upper: bool) -> Fraction:

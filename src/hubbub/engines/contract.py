@@ -15,10 +15,14 @@ __all__ = ["Engine", "Exact", "Schema"]
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns of a source, by name, in order, and its unit column as the source writes it. From metadata alone."""
+    """Columns of a source, by name, in order, and its unit column as the source writes it. From metadata alone.
+
+    unit_type: a word for the unit's type; units of two tables are compared only where it is the same.
+    """
 
     columns: Mapping[str, Kind]
     unit: str | None = None
+    unit_type: str | None = None
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,8 @@ class DuckDBEngine:
         if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
         self._known[name] = _Known(relation, fields.expressions(), unit, held, safer)
-        return Schema(fields.kinds(), unit_column)
+        unit_type = fields.unit_type(unit_column) if unit_column is not None else None
+        return Schema(fields.kinds(), unit_column, unit_type)
 
     def seal(self) -> None:
         """After the last `add`: nothing else can be opened, no setting changed."""
@@ -215,10 +216,9 @@ def _exact(plan: Plan, rows: list[tuple[Any, ...]], listed: Mapping[int, list[tu
             place = place * size + position
         return place
 
-    vectors: list[list[Any]] = []
     sums = [i for i, m in enumerate(plan.measurements) if summed(m)]
-    for m in plan.measurements:
-        vectors.append([()] * count if m.counting is Counting.QUANTILES else [0] * count)
+    empty: list[Any] = [() if m.counting is Counting.QUANTILES else 0 for m in plan.measurements]
+    vectors: list[list[Any]] = [[nothing] * count for nothing in empty]
     for row in rows:
         place = at(row[:places])
         for i, value in zip(sums, row[places:], strict=False):
@@ -238,9 +238,7 @@ def _exact(plan: Plan, rows: list[tuple[Any, ...]], listed: Mapping[int, list[tu
 
 def _private_group(plan: Plan, key: tuple[Any, ...]) -> tuple[Scalar, ...]:
     """A group's keys: found ones as they are, declared ones from their position."""
-    return tuple(
-        value if domain is None else domain[value] for value, domain in zip(key, plan.domains, strict=True)
-    )
+    return tuple(value if domain is None else domain[value] for value, domain in zip(key, plan.domains, strict=True))
 
 
 Relation = tuple[str, dict[str, str], Held | None, Callable[[], pa.Table] | None]

@@ -111,6 +111,15 @@ class Fields:
             "text, a number, a UUID or a date."
         )
 
+    def unit_type(self, column: str) -> str:
+        """A word for the unit's type: whole numbers are compared with whole numbers, texts with texts."""
+        base = _base(self.physical[column])
+        if base in ("VARCHAR", "ENUM", "UUID"):
+            return "integer" if self.types.get(column) is Kind.INTEGER else "text"
+        if base in _INTEGERS | {"UBIGINT", "HUGEINT", "UHUGEINT"}:
+            return "integer"
+        return self.physical[column].lower()
+
     def _kind_and_sql(self, column: str) -> tuple[Kind, str]:
         kind, sql = normalised(self.physical[column], quote(column))
         wanted = self.types.get(column)

@@ -170,5 +170,3 @@ def _usual(value: str, kind: Kind) -> str:
 
 def _refused(error: duckdb.Error) -> QueryError:
     return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")
-
-

@@ -186,8 +186,10 @@ def _product(x: str, y: str, measurement: Measurement) -> str:
     divisor = 2**measurement.shift
     product = f"({x} * {y})"
     # `//` truncates toward zero; what is below zero and has a remainder is one lower.
-    floored = product if divisor == 1 else (
-        f"({product} // {divisor} - CASE WHEN {product} < 0 AND {product} % {divisor} <> 0 THEN 1 ELSE 0 END)"
+    floored = (
+        product
+        if divisor == 1
+        else (f"({product} // {divisor} - CASE WHEN {product} < 0 AND {product} % {divisor} <> 0 THEN 1 ELSE 0 END)")
     )
     return f"({floored} - ({measurement.centre}))"
 
@@ -257,9 +259,7 @@ def _chosen(plan: Plan, i: int) -> Iterator[Stage]:
             f"  SELECT unit, {tight} FROM {rows} GROUP BY unit, {tight}\n  QUALIFY row_number() OVER "
             f"(PARTITION BY unit ORDER BY hash(unit, {tight}), {tight}) <= {plan.bounds.groups}",
         )
-        same = " AND ".join(
-            f"{rows}.g{j} IS NOT DISTINCT FROM groups.g{j}" for j in range(len(plan.domains))
-        )
+        same = " AND ".join(f"{rows}.g{j} IS NOT DISTINCT FROM groups.g{j}" for j in range(len(plan.domains)))
         yield "within", f"  SELECT {rows}.* FROM {rows} JOIN groups ON {rows}.unit = groups.unit AND {same}"
         source = "within"
     yield (

@@ -95,8 +95,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     full = reader.with_common(tree)
     sql = printed(full)
     names = {t.name for t in full.find_all(exp.Table)}
-    used = {t.name for c in reader.questions for t in ()} | names
-    outer_tables = tuple(sorted(n for n in used if n in reader.catalog))
+    outer_tables = tuple(sorted(n for n in names if n in reader.catalog))
     outputs = found.outputs if rowwise is not None else None
     described: Mapping[str, Kind] = {}
     if reader.public is not None:

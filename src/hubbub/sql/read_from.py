@@ -24,7 +24,6 @@ from hubbub.tables.relations import (
     Leaf,
     Relation,
     Scan,
-    scans,
     single,
     units_of,
 )
@@ -116,6 +115,7 @@ class Rows:
                 "this.id).",
                 node,
             )
+        self.reader.same_units(self.relation, found.relation, node)
         self.relation = Join(self.relation, found.relation, "left", None, by_unit=True)
         value = next(iter(found.columns.values()))
         counts = any(isinstance(e, exp.Count) for e in query.expressions)
@@ -133,6 +133,7 @@ class Rows:
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
         found = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
         assert isinstance(found, Owned)
+        self.reader.same_units(self.relation, found.relation, node)
         self.relation = Join(self.relation, found.relation, "left", None, by_unit=True)
         return next(iter(found.columns.values()))
 
@@ -187,7 +188,7 @@ class Rows:
                 "the unit columns). Anything else would let one person's row decide about another's.",
                 node,
             )
-        _same_space(self.reader, self.relation, rows.relation, node)
+        self.reader.same_units(self.relation, rows.relation, node)
         if value is not None and negated:
             # NOT IN is never true for an unknown value; owners are never unknown.
             others = [t for t in rest if t is not terms[-1]]
@@ -254,17 +255,17 @@ def _correlated_rows(rows: Rows, query: exp.Select) -> tuple[Rows, list[exp.Expr
             return inner, []
     if any(isinstance(e, exp.AggFunc) for item in query.expressions for e in item.find_all(exp.AggFunc)):
         return None
-    inner = read_from(rows.reader, query, rows.ctes, where=False)
-    if not isinstance(inner, Rows):
+    own = read_from(rows.reader, query, rows.ctes, where=False)
+    if own is None:
         return None
     pending: list[exp.Expr] = []
     for condition in conjuncts(query):
-        outside = [c for c in condition.find_all(exp.Column) if not inner.scope.knows(c)]
+        outside = [c for c in condition.find_all(exp.Column) if not own.scope.knows(c)]
         if outside:
             pending.append(condition)
-        elif not inner.restrict(condition):
-            inner.keep(inner.expressions().condition(condition, "WHERE"))
-    return inner, pending
+        elif not own.restrict(condition):
+            own.keep(own.expressions().condition(condition, "WHERE"))
+    return own, pending
 
 
 def _reads_owned(reader: Reader, query: exp.Expr, ctes: dict[str, Cte]) -> bool:
@@ -298,9 +299,7 @@ def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
     stay = []
     tied = False
     for condition in conjuncts(query):
-        outside = [
-            c for c in condition.find_all(exp.Column) if c.table and c.table.lower() not in inner
-        ]
+        outside = [c for c in condition.find_all(exp.Column) if c.table and c.table.lower() not in inner]
         if not outside:
             stay.append(condition)
             continue
@@ -395,7 +394,9 @@ def _items(reader: Reader, select: exp.Select, ctes: dict[str, Cte]) -> list[Ite
     resolved = [_resolve_item(reader, node, ctes) for node in (source.this, *(j.this for j in joins))]
     if not any(isinstance(r, Scan | Owned) for r in resolved):
         return None
-    items = [_item(reader, node, what) for node, what in zip((source.this, *(j.this for j in joins)), resolved, strict=True)]
+    items = [
+        _item(reader, node, what) for node, what in zip((source.this, *(j.this for j in joins)), resolved, strict=True)
+    ]
     names = [i.source.alias.lower() for i in items]
     if len(set(names)) < len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
@@ -486,6 +487,7 @@ def _joined(
         first = next(i for i in rest if i.owned)
         rest.remove(first)
         relation, names = first.relation, first.names
+        assert not isinstance(relation, Leaf)
         while rest:
             chosen = next((i for i in rest if i.owned and _ties(relation, i.relation, free, pool)), None)
             chosen = chosen or next((i for i in rest if not i.owned), None)
@@ -503,14 +505,13 @@ def _joined(
         for condition in free:
             relation = Filter(relation, condition)
         return relation, kept
-    relation_, first = items[0].relation, items[0]
-    if not first.owned:
+    relation_ = items[0].relation
+    if isinstance(relation_, Leaf):
         raise reader.refuse(
             "people's rows stand on the left: write FROM people LEFT JOIN public. A public table on the left is for "
             "GROUP BY on its columns, with LEFT JOIN of one table of people.",
-            first.node,
+            items[0].node,
         )
-    assert not isinstance(relation_, Leaf)
     for item, on in zip(items[1:], conditions[1:], strict=True):
         relation_ = _join(reader, relation_, item, on, pool)
     return relation_, kept
@@ -537,7 +538,9 @@ def _public_first(items: list[Item]) -> Leaf | None:
     return None
 
 
-def _ties(left: Relation | Leaf, right: Relation | Leaf, free: list[Expression], pool: list[tuple[exp.Expr, Expression]]) -> bool:
+def _ties(
+    left: Relation | Leaf, right: Relation | Leaf, free: list[Expression], pool: list[tuple[exp.Expr, Expression]]
+) -> bool:
     return _owner_equality(left, right, [*free, *(c for _, c in pool)])[0]
 
 
@@ -593,18 +596,6 @@ def _no_owner(reader: Reader, item: Item) -> QueryError:
     )
 
 
-def _same_space(reader: Reader, left: Relation, right: Relation, node: exp.Expr) -> None:
-    a, b = scans(left)[0], scans(right)[0]
-    if a.space != b.space:
-        raise reader.refuse(
-            f"{a.table!r} is of the unit space {a.space!r}, {b.table!r} of {b.space!r}: tables about the same people "
-            "say so with one unit_space.",
-            node,
-        )
-    if a.neighbours != b.neighbours:
-        raise reader.refuse(f"{a.table!r} and {b.table!r} are declared with different neighbours.", node)
-
-
 def _join(
     reader: Reader, left: Relation, item: Item, on: list[Expression], pool: list[tuple[exp.Expr, Expression]]
 ) -> Relation:
@@ -623,7 +614,7 @@ def _join(
         pool[:] = [c for c in pool if any(c[1] is o for o in others)]
     if not equal:
         raise _no_owner(reader, item)
-    _same_space(reader, left, right, item.node)
+    reader.same_units(left, right, item.node)
     if how == "right":
         return Join(right, left, "left", _all(rest), by_unit=True)
     return Join(left, right, how, _all(rest), by_unit=True)  # type: ignore[arg-type]
@@ -636,7 +627,8 @@ def _looked_up(leaf: Leaf, on: list[Expression]) -> bool:
         match term:
             case Compare(op="=", left=x, right=y):
                 for side, other in ((x, y), (y, x)):
-                    if isinstance(side, Column) and side.name.partition(".")[0] == leaf.place:
-                        if not any(n.partition(".")[0] == leaf.place for n in columns_of(other)):
-                            names.append(side.name.partition(".")[2])
+                    own = isinstance(side, Column) and side.name.partition(".")[0] == leaf.place
+                    if own and all(n.partition(".")[0] != leaf.place for n in columns_of(other)):
+                        assert isinstance(side, Column)
+                        names.append(side.name.partition(".")[2])
     return bool(names) and leaf.unique(tuple(sorted(set(names))))

@@ -228,7 +228,9 @@ def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str,
     return [(name, read.read(item.unalias()))]
 
 
-def _distinct(reader: Reader, relation: Relation, columns: dict[str, Expression]) -> tuple[Relation, dict[str, Expression]]:
+def _distinct(
+    reader: Reader, relation: Relation, columns: dict[str, Expression]
+) -> tuple[Relation, dict[str, Expression]]:
     place = reader.place("d")
     named = tuple((f"{place}.{i}", expression) for i, expression in enumerate(columns.values()))
     of_result = {name: Column(own, _kind(e)) for (own, e), name in zip(named, columns, strict=True)}
@@ -356,8 +358,7 @@ def _window_kind(name: str, arguments: tuple[Expression, ...]) -> Kind:
         return Kind.INTEGER
     if name == "AVG":
         return Kind.NUMBER
-    kind = common_kind(_kind(a) for i, a in enumerate(arguments) if i != 1)
-    return kind
+    return common_kind(_kind(a) for i, a in enumerate(arguments) if i != 1)
 
 
 def _frame(reader: Reader, node: exp.Window) -> str:
@@ -485,7 +486,8 @@ def group_term(rows: Rows, term: exp.Expr, select: exp.Select) -> exp.Expr:
         place = int(term.this)
         if not 1 <= place <= len(select.expressions):
             raise rows.reader.refuse(f"GROUP BY {place}: SELECT has {len(select.expressions)} columns.", term)
-        return select.expressions[place - 1].unalias()
+        chosen: exp.Expr = select.expressions[place - 1].unalias()
+        return chosen
     if isinstance(term, exp.Column) and not rows.scope.knows(term):
         named = [i for i in select.expressions if isinstance(i, exp.Alias) and i.alias.lower() == term.name.lower()]
         if named and not term.table:
@@ -563,12 +565,12 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
     if not (isinstance(left, Owned) and isinstance(right, Owned)):
         raise reader.refuse(f"{word} of people's rows with public or released ones is not supported.", node, word=word)
     for name, value in node.args.items():
-        if value and name not in ("this", "expression", "distinct", "with_", "by_name") or (name == "by_name" and value):
+        if (value and name not in ("this", "expression", "distinct", "with_", "by_name")) or (
+            name == "by_name" and value
+        ):
             raise reader.refuse(f"{name.strip('_').upper()} is not supported with {word} of people's rows.", node)
-    a, b = scans(left.relation)[0], scans(right.relation)[0]
-    if a.space != b.space or a.neighbours != b.neighbours:
-        raise reader.refuse(f"{word} joins rows of one unit space; {a.table!r} and {b.table!r} are of two.", node)
-    if a.each_row:
+    reader.same_units(left.relation, right.relation, node)
+    if scans(left.relation)[0].each_row or scans(right.relation)[0].each_row:
         raise reader.refuse(f"{word} needs rows with a unit column; here each row is a unit of its own.", node)
     if len(left.columns) != len(right.columns):
         raise reader.refuse(f"{word}: {len(left.columns)} columns and {len(right.columns)}.", node)
@@ -589,5 +591,3 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
         tuple(right.columns.values()),
     )
     return Owned(relation, dict(zip(left.columns, columns, strict=True)))
-
-

@@ -1,7 +1,7 @@
 """The private aggregate: GROUP BY and aggregates over owned rows become a question, the rest SQL over its release.
 
-Every aggregate becomes the column `a0`, `a1`, ... of the table `releasedN`, every term of GROUP BY `k0`, `k1`, ...; what
-stands around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it was written.
+Every aggregate becomes the column `a0`, `a1`, ... of the table `releasedN`, every term of GROUP BY `k0`, `k1`, ...; what is
+around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it was written.
 """
 
 from __future__ import annotations
@@ -108,9 +108,7 @@ class _Private:
         if plain and not any(list(c.find_all(exp.Window, exp.Query)) for c in computed):
             rowwise = exp.Select(expressions=[i.copy() for i in tree.expressions])
         question = reader.questions[number]
-        found = tuple(
-            Output(name, number, self._meaning(what, question, places)) for name, what in outputs
-        )
+        found = tuple(Output(name, number, self._meaning(what, question, places)) for name, what in outputs)
         return Outer(tree, found, rowwise)
 
     def _meaning(self, what: exp.Expr, question: Question, places: list[int]) -> Key | Aggregate | None:
@@ -492,5 +490,3 @@ def _release(number: int) -> exp.Table:
 
 def _joined(parts: object) -> tuple[int, ...]:
     return tuple(dict.fromkeys(i for part in parts for i in part))  # type: ignore[attr-defined]
-
-

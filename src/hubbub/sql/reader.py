@@ -20,7 +20,7 @@ from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Output, Question
-from hubbub.tables.relations import Leaf, Path, Relation, Scan
+from hubbub.tables.relations import Leaf, Path, Relation, Scan, scans
 
 if TYPE_CHECKING:
     from hubbub.sql.scope import Scope
@@ -162,8 +162,29 @@ class Reader:
         old = list(found.columns)
         return Owned(
             found.relation,
-            {**dict(zip(names, found.columns.values(), strict=False)), **{n: found.columns[n] for n in old[len(names):]}},
+            {
+                **dict(zip(names, found.columns.values(), strict=False)),
+                **{n: found.columns[n] for n in old[len(names) :]},
+            },
         )
+
+    def same_units(self, left: Relation, right: Relation, node: exp.Expr) -> None:
+        """Raises QueryError where the owners of two relations cannot be compared."""
+        a, b = scans(left)[0], scans(right)[0]
+        if a.space != b.space:
+            raise self.refuse(
+                f"{a.table!r} is of the unit space {a.space!r}, {b.table!r} of {b.space!r}: tables about the same "
+                "people say so with one unit_space.",
+                node,
+            )
+        if a.neighbours != b.neighbours:
+            raise self.refuse(f"{a.table!r} and {b.table!r} are declared with different neighbours.", node)
+        if a.unit_type != b.unit_type:
+            raise self.refuse(
+                f"the units of {a.table!r} are of type {a.unit_type}, those of {b.table!r} {b.unit_type}: to compare "
+                "them would need a cast that could make two people one. Store them in one type.",
+                node,
+            )
 
     # -- the leaves -----------------------------------------------------------------------------------------
 
@@ -182,6 +203,7 @@ class Reader:
             neighbours=table.neighbours,
             unit=info.unit if path is None and table.unit is not EACH_ROW else None,
             path=path,
+            unit_type=info.unit_type if path is None else path.scan.unit_type,
         )
 
     def _path(self, name: str, table: PrivateTable, node: exp.Expr | None) -> Path:
@@ -195,6 +217,8 @@ class Reader:
         own_name, key_name = find_name(own, columns), find_name(key, scan.columns)
         if own_name is None or key_name is None:
             raise self.refuse(f"the unit of {name!r} is reached by {own!r} = {other}.{key}: no such column.", node)
+        if columns[own_name] is not scan.columns[key_name] or columns[own_name] is Kind.OTHER:
+            raise self.refuse(f"the unit of {name!r}: {own!r} and {other}.{key} hold values of two types.", node)
         return Path(own_name, found, key_name, scan)
 
     def leaf(self, tree: exp.Query, node: exp.Expr) -> Leaf:
@@ -241,11 +265,14 @@ class Reader:
     def ask(self, question: Question) -> tuple[int, list[int]]:
         """The number of a question, and where each of its aggregates stands in it. What is asked twice is one."""
         question = renumbered(question)
-        for i, known in enumerate(self.questions):
-            if known.relation == question.relation and known.keys == question.keys and known.sets == question.sets:
-                break
-        else:
-            i, known = len(self.questions), question
+        same = [
+            q
+            for q in self.questions
+            if (q.relation, q.keys, q.sets) == (question.relation, question.keys, question.sets)
+        ]
+        known = same[0] if same else question
+        i = self.questions.index(known) if same else len(self.questions)
+        if not same:
             self.questions.append(question)
         more = tuple(a for a in question.aggregates if a not in known.aggregates)
         self.questions[i] = known = replace(known, aggregates=(*known.aggregates, *more))

@@ -7,6 +7,7 @@ they are scanned, so no stage ever sees a NULL owner.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hubbub.sql.write_expression import TYPES, expression_sql, quote, renamed
@@ -167,7 +168,9 @@ class _Writer:
             )
             return
         owner = ["coalesce(a.unit, b.unit) AS unit" if join.how == "full" else "a.unit AS unit"]
-        columns = [f"a.{c} AS {c}" for c in self.columns(join.left)] + [f"b.{c} AS {c}" for c in self.columns(join.right)]
+        columns = [f"a.{c} AS {c}" for c in self.columns(join.left)] + [
+            f"b.{c} AS {c}" for c in self.columns(join.right)
+        ]
         shown = ", ".join([*(owner if self.with_unit else []), *columns]) or "1 AS one"
         word = {"inner": "JOIN", "left": "LEFT JOIN", "full": "FULL JOIN"}[join.how]
         yield self.name(), f"  SELECT {shown}\n  FROM {left[-1][0]} AS a {word} {right[-1][0]} AS b ON {on}"
@@ -213,7 +216,7 @@ class _Writer:
         ends = span(argument, declared)  # type: ignore[arg-type]
         if ends is None or ends[0] is None or ends[1] is None:
             return f"sum(TRY_CAST({x} AS DECIMAL(18, 6))){over}"
-        largest = max(abs(ends[0]), abs(ends[1]), 1)
+        largest = max(abs(ends[0]), abs(ends[1]), Fraction(1))
         # At most 2^52 steps of a power of two within the declared range: every step is a whole number of a double.
         exponent = int(largest).bit_length() - 52
         up, down = (f"CAST({2.0**e!r} AS DOUBLE)" for e in (-exponent, exponent))

@@ -421,8 +421,8 @@ def _through(unit: str | EachRow, through: str | Mapping[str, str] | None) -> di
     named = isinstance(unit, str) and all(unit.rpartition("."))
     if not named or len(pairs) != 1 or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair):
         raise PolicyError(
-            f"through={through!r}: with it, unit names a table and its column, and through the column that leads there, "
-            'as in unit="orders.customer_id", through="order_id".'
+            f"through={through!r}: with it, unit names a table and its column, and through the column that leads "
+            'there, as in unit="orders.customer_id", through="order_id".'
         )
     return pairs
 

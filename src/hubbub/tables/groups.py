@@ -152,7 +152,8 @@ def _undeclared(expression: Expression, missing: list[str], declared: Mapping[st
     full = missing[0] if missing else ""
     what = declared.get(full)
     name = full.partition(".")[2] or full or "this expression"
-    found = f"it is declared as {what!r}" if what is not None and not isinstance(what, Ranged) else "it has no declared values"
+    known = what is not None and not isinstance(what, Ranged)
+    found = f"it is declared as {what!r}" if known else "it has no declared values"
     subject = name if isinstance(expression, Column) else f"an expression of {name}"
     return PolicyError(
         f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; declare them: "

@@ -67,7 +67,7 @@ class Scan:
     """The rows of a declared table.
 
     place: the first part of its columns' names (`t0`). unit: the unit column, None where each row is a unit or the
-    unit is reached by `path`.
+    unit is reached by `path`. unit_type: units are compared only where it is the same word.
     """
 
     place: str
@@ -79,6 +79,7 @@ class Scan:
     neighbours: Neighbours
     unit: str | None
     path: Path | None = None
+    unit_type: str | None = None
 
     @property
     def each_row(self) -> bool:
@@ -231,10 +232,8 @@ def leaves(node: Relation | Leaf) -> tuple[Leaf, ...]:
 def units_of(node: Relation | Leaf) -> frozenset[str]:
     """The columns that hold the owner's name, whichever side of a join they come from."""
     match node:
-        case Scan(unit=None, path=None) | Leaf():
-            return frozenset()
-        case Scan(path=Path(scan=scan), place=place):
-            # The path's own columns are not visible; no column of the row names the owner.
+        case Scan(unit=None) | Leaf():
+            # With a key path, the columns that lead to the owner are not visible.
             return frozenset()
         case Scan(place=place, unit=unit):
             return frozenset({f"{place}.{unit}"})
@@ -246,14 +245,13 @@ def units_of(node: Relation | Leaf) -> frozenset[str]:
         case PerUnit(source=source, keys=keys) | Distinct(source=source, columns=keys):
             owners = units_of(source)
             return frozenset(name for name, e in keys if isinstance(e, Column) and e.name in owners)
-        case Combine(left=left, right=right, columns=columns, of_left=of_left, of_right=of_right, op=op):
+        case Combine(left=left, right=right, columns=columns, of_left=of_left, of_right=of_right):
             a, b = units_of(left), units_of(right)
             return frozenset(
                 c.name
                 for c, x, y in zip(columns, of_left, of_right, strict=True)
                 if isinstance(x, Column) and x.name in a and isinstance(y, Column) and y.name in b
             )
-    return frozenset()
 
 
 def single(node: Relation | Leaf) -> bool:
