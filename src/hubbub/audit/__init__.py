@@ -1,0 +1,3 @@
+"""Audit."""
+
+from hubbub.audit.black_box import LowerBound, lower_bound
