@@ -3,14 +3,13 @@
 Let the answers be (epsilon, delta)-indistinguishable between any two worlds the attacker cannot tell apart beforehand
 (epsilon composed over everything asked; `posterior` and `advantage` are in `hubbub.accounting.meaning`).
 
-- Membership or any two worlds: true positives less false positives are at most (e^epsilon - 1 + 2 delta)/(e^epsilon +
-1)
-  (Kairouz, Oh, Viswanath 2015), and at a false-positive rate a the true positives are at most
-  1 - max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a)) (Wasserman, Zhou 2010).
+- Membership or any two worlds: true positives less false positives are at most
+  (e^epsilon - 1 + 2 delta)/(e^epsilon + 1) (Kairouz, Oh, Viswanath 2015), and at a false-positive rate a the true
+  positives are at most 1 - max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a)) (Wasserman, Zhou 2010).
 - A secret value with prior odds o = p/(1-p) of its likeliest value: right with probability at most
   (o e^epsilon + delta)/(1 + o e^epsilon). For k values that are equally likely it is e^epsilon/(k - 1 + e^epsilon) at
-  delta = 0 (min-entropy leakage; Alvim, Andres, Chatzikokolakis, Palamidessi 2011); for a bit e^epsilon/(1 +
-  e^epsilon).
+  delta = 0 (min-entropy leakage; Alvim, Andres, Chatzikokolakis, Palamidessi 2011), and for a bit
+  e^epsilon/(1 + e^epsilon).
 
 Proof of the second: let A_x be the outputs at which x is guessed, pi the prior, s = sum pi_x P_x(A_x). For each x,
 P_x(A_x) <= e^epsilon Q_x(A_x) + delta with Q_x the mixture of the others, hence pi_x P_x(A_x) <=

@@ -231,8 +231,9 @@ def secrets_from_counts(
     exact = _counted(cell, value)
     counts: Any = exact
     if epsilon is not None:
-        counts = LaplaceMechanism(sensitivity=1, epsilon=epsilon, cells=exact.size).release(exact, bits=bits)
-    seen = np.asarray(counts, dtype=np.float64)
+        noise = LaplaceMechanism(sensitivity=1, epsilon=epsilon, cells=exact.size)
+        counts = noise.release(exact.ravel(), bits=bits)
+    seen = np.asarray(counts, dtype=np.float64).reshape(exact.shape)
     ties = np.bincount(value) / len(value) / 2
     people = np.arange(len(value))
     without = seen[cell]

@@ -8,6 +8,9 @@ attacker knows one person's bits x and the frequencies p_j of the population, an
                                  (Sankararaman, Obozinski, Jordan, Halperin 2009)
     inner product                sum (x_j - p_j)(q_j - p_j)     (Dwork, Smith, Steinke, Ullman, Vadhan 2015)
 
+For bits, and frequencies within [0, 1], Homer's score is the inner product but for constants; for genotypes of three
+values it is not.
+
 For independent attributes each score is linear in independent bits, so under "not in" its mean and variance are known
 exactly given q and p: sum p_j a_j and sum v_j a_j^2 + const, v_j = p_j(1-p_j), a_j the weight of bit j. Scores are
 given in units of that standard deviation; the threshold for a false-positive rate is the normal quantile.

@@ -9,11 +9,13 @@ at n = d = 10,000 and k = 500 it says .63.
 holdout reuse", Figure 1). For a query with the shares a_t on the training data and a_h on the holdout:
 
     if |a_h - a_t| > T + gamma + eta:  answer a_h + xi, draw gamma anew, and one of B such answers is used up
-    else:                              answer a_t;             gamma ~ Lap(2 sigma), eta ~ Lap(4 sigma), xi ~
-    Lap(sigma).
+    else:                              answer a_t
+    with gamma ~ Lap(2 sigma), eta ~ Lap(4 sigma), xi ~ Lap(sigma).
 
-It is 2B/(sigma n)-DP for the holdout (their Lemma 23), so `accounting.generalisation` bounds how far it can mislead.
-Here everything is counts, and the noise is discrete Laplace of scale sigma n.
+A share moves by 1/n when a holdout row is replaced, so each of the B rounds is a sparse vector that stops at the first
+Yes, 1/(2 sigma n) for the threshold and as much for the queries, and 1/(sigma n) for the answer: 2B/(sigma n)-DP in
+all, and `accounting.generalisation` bounds how far it can mislead. Here everything is counts, and the noise is
+discrete Laplace of scale sigma n (and multiples).
 
 **Leaderboard.** k random submissions, each kept or turned round by its score, and a majority vote, are right on the
 board's n rows with probability about Phi(sqrt(2k/(pi n))), and half the time elsewhere.

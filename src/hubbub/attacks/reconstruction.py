@@ -3,12 +3,12 @@
 n people have secret bits x; query i is a set of people (row q_i of a 0/1 matrix Q), its answer a_i = q_i . x + error.
 The attacker looks for bits that fit the answers.
 
-**Brute force** (Dinur, Nissim 2003, Theorem 1; Dwork, Roth 2014, Theorem 8.1). If every subset query is answered within
+**Brute force** (Dinur, Nissim 2003; Dwork, Roth 2014, Theorem 8.1). If every subset query is answered within
 E = alpha n, any x' that fits all answers within E differs from x in at most 4E places. *Proof*: q . x and q . x' both
 lie within E of the answer, so they differ by at most 2E; take for q the people with x = 1, x' = 0, then those with
 x = 0, x' = 1. For any set of queries the certificate is found by looking: the farthest of all bit strings that fit.
 
-**Linear programming** (Dinur, Nissim 2003, Theorem 4; Dwork, McSherry, Talwar 2007): minimise sum |a_i - q_i . z| over
+**Linear programming** (Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007): minimise sum |a_i - q_i . z| over
 0 <= z <= 1 and round. O(n) random queries with error o(sqrt n) give all but o(n) bits; a share of arbitrarily wrong
 answers (up to about .239) does no harm.
 
