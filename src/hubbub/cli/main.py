@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
     "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
     "survey": ("hubbub.local.command", "Ask a question where nobody has to be trusted."),
+    "attack": ("hubbub.cli.attack", "What an outsider would learn from a file of yours."),
     "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
     "doctor": ("hubbub.cli.doctor", "What is installed, and whether policy, ledger and engines are well."),
 }
