@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["AGGREGATES", "LIMITS", "QUESTIONS", "UNIT", "columns", "people"]
+__all__ = ["AGGREGATES", "MAX_GROUPS", "MAX_ROWS", "QUESTIONS", "UNIT", "columns", "people"]
 
 UNIT: Final = "id"
-LIMITS: Final = {"max_groups": 2, "max_rows": 2}
+MAX_GROUPS: Final = 2
+MAX_ROWS: Final = 2
 
 AGGREGATES: Final = (
     "COUNT(*)",

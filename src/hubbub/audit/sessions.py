@@ -139,5 +139,12 @@ def open_people(frame: pa.Table, relation: Relation = "add_remove") -> Session:
     from hubbub.session import Session
     from hubbub.tables.declare import table
 
-    declared = table(frame, unit=asked.UNIT, neighbours=relation, columns=asked.columns(), **asked.LIMITS)
+    declared = table(
+        frame,
+        unit=asked.UNIT,
+        neighbours=relation,
+        columns=asked.columns(),
+        max_groups=asked.MAX_GROUPS,
+        max_rows=asked.MAX_ROWS,
+    )
     return Session({"t": declared}, budget=Budget(10**6), ledger=None)
