@@ -90,7 +90,9 @@ def constraint(text: str, schema: Schema) -> Constraint:
     """
     sides = re.split(r"\s+implies\s+", text.strip(), flags=re.IGNORECASE)
     if len(sides) != 2:
-        raise ParameterError(f"constraint {text!r}: expected 'condition implies condition', as in 'a < 1 implies b = x'.")
+        raise ParameterError(
+            f"constraint {text!r}: expected 'condition implies condition', as in 'a < 1 implies b = x'."
+        )
     before, after = (_conditions(side, text, schema) for side in sides)
     columns = schema.domain.marginal(sorted({c for c, _ in (*before, *after)}))
     return Constraint(columns, ~_all(before, columns, schema) | _all(after, columns, schema))
@@ -119,7 +121,7 @@ def _of_categories(column: Categories, sign: str, value: str) -> Flags:
     for known in column.values:
         if known is None:
             flags.append(False)
-        elif isinstance(known, str) or isinstance(known, bool):
+        elif isinstance(known, str | bool):
             flags.append(compare(str(known).lower() if isinstance(known, bool) else known, value))
         else:
             flags.append(compare(known, _float(value)))

@@ -18,7 +18,8 @@ constraints (maximum entropy with quadratic relaxation: Dudik, Phillips, Schapir
 
     minimise  log Z(theta) - sum_C <theta_C, y_C> + sum_C s_C ||theta_C||^2 / 2,   gradient  mu_C - y_C + s_C theta_C,
 
-solved by L-BFGS. A log-ratio of size 1 is paid with a misfit of one standard deviation: noise is not followed.
+solved by L-BFGS. A log-ratio of size 1 is paid with a misfit of one standard deviation: noise is not followed. Where a
+target is a residual (`residuals`), mu_C is projected, and theta_C never leaves the residual's space.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import InternalError, ParameterError
+from hubbub.synthesis.residuals import project
 
-__all__ = ["JunctionTree", "Model", "Target", "cliques_of", "estimate", "grow"]
+__all__ = ["Clique", "JunctionTree", "Model", "Target", "cliques_of", "estimate", "grow"]
 
 Floats = NDArray[np.float64]
 Clique = tuple[int, ...]
@@ -56,9 +58,9 @@ def cliques_of(edges: Iterable[Clique], sizes: Sequence[int]) -> list[Clique]:
     while left:
         cells = {v: sizes[v] * math.prod(sizes[a] for a in near[v]) for v in left}
         first = min(left, key=lambda v: (cells[v], v))
-        clique = frozenset(near[first] | {first})
-        if not any(clique <= other for other in found):
-            found.append(clique)
+        joined = frozenset(near[first] | {first})
+        if not any(joined <= other for other in found):
+            found.append(joined)
         for a in near[first]:
             near[a] |= near[first] - {a}
             near[a].discard(first)
@@ -114,9 +116,7 @@ class JunctionTree:
                 break
             now = max(left, key=lambda i: (best[i], -i))
         ordered = [cliques[i] for i in order]
-        separators = [
-            tuple(a for a in c if p >= 0 and a in ordered[p]) for c, p in zip(ordered, parents, strict=True)
-        ]
+        separators = [tuple(a for a in c if p >= 0 and a in ordered[p]) for c, p in zip(ordered, parents, strict=True)]
         return cls(tuple(sizes), tuple(ordered), tuple(parents), tuple(separators))
 
     def shape(self, clique: int) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ class JunctionTree:
         homes = [i for i, c in enumerate(self.cliques) if set(columns) <= set(c)]
         return min(homes, key=lambda i: math.prod(self.shape(i)), default=None)
 
-    def spread(self, table: Floats, columns: Clique, clique: int) -> Floats:
+    def spread(self, table: NDArray[Any], columns: Clique, clique: int) -> NDArray[Any]:
         """A table over some columns (ascending) with the axes of a clique that holds them."""
         return table.reshape([self.sizes[a] if a in columns else 1 for a in self.cliques[clique]])
 
@@ -176,11 +176,15 @@ class JunctionTree:
 
 @dataclass(frozen=True)
 class Target:
-    """What a model should agree with: shares of some columns (ascending), and the noise's deviation, of each cell."""
+    """What a model should agree with: shares of some columns (ascending), and the noise's deviation, of each cell.
+
+    centred: the shares are those of the residual, the marginal less what its own marginals say (`residuals.project`).
+    """
 
     columns: Clique
     shares: Floats
     deviation: float | Floats
+    centred: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ class Model:
     tree: JunctionTree
     tables: tuple[Floats, ...]
     misfit: float
-    theta: Mapping[Clique, Floats] = field(default_factory=dict)
+    theta: Mapping[tuple[Clique, bool], Floats] = field(default_factory=dict)
 
     def marginal(self, columns: Clique) -> Floats:
         """The shares of some columns (ascending), whether or not a clique holds them all.
@@ -244,7 +248,7 @@ def estimate(
     base: Sequence[Floats],
     *,
     masks: Mapping[Clique, NDArray[np.bool_]] | None = None,
-    start: Mapping[Clique, Floats] | None = None,
+    start: Mapping[tuple[Clique, bool], Floats] | None = None,
     iterations: int = 100,
 ) -> Model:
     """The regularised maximum-entropy model of the module's text.
@@ -271,9 +275,8 @@ def estimate(
         for k, (target, home) in enumerate(zip(targets, places, strict=True)):
             tables[home] += tree.spread(theta[ends[k] : ends[k + 1]], target.columns, home)
         log_z, found = tree.beliefs(tables)
-        marginals = [
-            tree.summed(found[home], home, t.columns).ravel() for t, home in zip(targets, places, strict=True)
-        ]
+        seen = (tree.summed(found[home], home, t.columns) for t, home in zip(targets, places, strict=True))
+        marginals = [(project(m) if t.centred else m).ravel() for t, m in zip(targets, seen, strict=True)]
         return log_z, found, np.concatenate(marginals)
 
     def dual(theta: Floats) -> tuple[float, Floats]:
@@ -282,12 +285,15 @@ def estimate(
         return value, mu - wanted + deviation * theta
 
     known = start or {}
-    first = np.concatenate([known.get(t.columns, np.zeros(t.shares.shape)).ravel() for t in targets])
+    first = np.concatenate([known.get((t.columns, t.centred), np.zeros(t.shares.shape)).ravel() for t in targets])
     options: dict[str, Any] = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-7}
-    theta = minimize(dual, first, jac=True, method="L-BFGS-B", options=options).x
+    solver: Any = minimize  # its overloads name shapes that numpy does not infer
+    theta = solver(dual, first, jac=True, method="L-BFGS-B", options=options).x
     _, tables, mu = model(theta)
     misfit = float(np.mean(((mu - wanted) / deviation) ** 2))
-    found = {t.columns: theta[ends[k] : ends[k + 1]].reshape(t.shares.shape) for k, t in enumerate(targets)}
+    found = {
+        (t.columns, t.centred): theta[ends[k] : ends[k + 1]].reshape(t.shares.shape) for k, t in enumerate(targets)
+    }
     return Model(tree, tuple(tables), misfit, found)
 
 

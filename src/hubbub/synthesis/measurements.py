@@ -32,6 +32,7 @@ from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import ExponentialMechanism
 from hubbub.noise import Bits, gaussian
 from hubbub.synthesis.domain import Domain
+from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
 
 __all__ = ["Curator", "Measurement", "Parts", "choice_epsilon", "shares"]
 
@@ -143,6 +144,18 @@ class Curator:
             Measurement(tuple(columns), (table + z.reshape(table.shape)).astype(np.float64), float(v))
             for columns, table, z, v in zip(marginals, tables, pieces, variances, strict=True)
         ]
+
+    @property
+    def marginal_rows(self) -> int:
+        """The `unit_rows` of a plan of marginals: exchanging R rows is adding and removing, 2 R moves in a row."""
+        return self.rows_per_unit * (1 if self.neighbours == "add_remove" else 2)
+
+    def release(self, plan: MarginalPlan, parts: Parts) -> MarginalRelease:
+        """A noise-optimal release of marginals over parts; the plan was made for `marginal_rows`."""
+        if plan.unit_rows != self.marginal_rows:
+            raise InternalError(f"a plan for {plan.unit_rows} rows was given where a unit moves {self.marginal_rows}")
+        self.events.append(plan.loss)
+        return plan.release(self._coarse(parts)[0], bits=self.bits)
 
     def choose(
         self,

@@ -3,7 +3,7 @@
     joint         one histogram of all records; for universes of few cells
     independent   single columns only
     tree          d - 1 pairs chosen privately (Chow, Liu)
-    pairs         all pairs at once, the graph chosen from noisy answers
+    marginals     all pairs at once at least noise, the graph chosen from noisy answers (triples in small universes)
     adaptive      pairs and triples chosen one after another (AIM); the best at large budgets, and the slowest
     uniform       nothing at all: what remains where the noise would drown everything
 
@@ -35,7 +35,7 @@ from hubbub.synthesis.domain import Domain
 
 __all__ = ["METHODS", "SynthesisPlan", "plan_synthesis"]
 
-METHODS: Final = ("joint", "independent", "tree", "pairs", "adaptive", "uniform")
+METHODS: Final = ("joint", "independent", "tree", "marginals", "adaptive", "uniform")
 """The strategies, as `method=` names them."""
 
 MAX_JOINT: Final = 2**20
@@ -44,7 +44,7 @@ BIAS: Final[Mapping[str, tuple[float, float, float]]] = MappingProxyType(
         "joint": (0.0, 0.0, 0.0),
         "independent": (0.0, 0.075, 0.165),
         "tree": (0.0, 0.033, 0.085),
-        "pairs": (0.0, 0.022, 0.056),
+        "marginals": (0.0, 0.022, 0.056),
         "adaptive": (0.0, 0.021, 0.054),
         "uniform": (0.6, 0.75, 0.85),
     }
@@ -114,30 +114,29 @@ def plan_synthesis(
     if method == "joint" and domain.universe > MAX_JOINT:
         raise ParameterError(
             f"method='joint' was asked on a universe of {_big(domain.universe)} records; a histogram of at most "
-            f"{MAX_JOINT} is laid out. Any of 'independent', 'tree', 'pairs', 'adaptive' would do."
+            f"{MAX_JOINT} is laid out. Any of 'independent', 'tree', 'marginals', 'adaptive' would do."
         )
     x = math.sqrt(squared_sensitivity / (2 * float(budget))) / max(float(rows), 1.0)
     singles = Fraction(round(100 * min(0.6, max(0.15, 0.3 * (x / _TYPICAL) ** 0.25))), 100)
     parts = min(32, max(8, round(10 * (_TYPICAL / x) ** 0.35)))
+    cells = 10_000 if x > _TYPICAL / 3 else 30_000
     errors = {
-        name: _predict(name, domain, x, float(singles), parts)
+        name: _predict(name, domain, x, float(singles), parts, cells)
         for name in METHODS
         if name != "joint" or domain.universe <= MAX_JOINT
     }
     chosen, reason = (method, f"{method}: as asked.") if method != "auto" else _pick(errors, domain, thorough)
-    cells = 10_000 if x > _TYPICAL / 3 else 30_000
     return SynthesisPlan(chosen, singles, parts, cells, budget, rows, MappingProxyType(errors), reason)
 
 
-def _pick(
-    errors: Mapping[str, tuple[float, float, float]], domain: Domain, thorough: bool
-) -> tuple[str, str]:
+def _pick(errors: Mapping[str, tuple[float, float, float]], domain: Domain, thorough: bool) -> tuple[str, str]:
     """The method of least predicted error over pairs and triples."""
     open_to = [m for m in errors if thorough or m != "adaptive"]
     width = min(len(domain), 3)
     ordered = sorted(open_to, key=lambda m: (sum(errors[m][1:width]) if width > 1 else errors[m][0], METHODS.index(m)))
     best, next_best = ordered[0], ordered[1]
-    if best == "uniform":
+    if best == "uniform" or errors[best][width - 1] > 0.9 * errors["uniform"][width - 1]:
+        best = "uniform"
         return best, (
             "uniform: the budget is too small for this domain and number of rows; noise would drown every column. "
             "Give more budget, fewer columns, or coarser values."
@@ -146,20 +145,29 @@ def _pick(
         "joint": f"the universe has only {domain.universe} records, so that all of it is measured at once",
         "independent": "the noise of joint marginals would exceed the dependence that they show",
         "tree": "a few pairs carry most of the dependence, and more would be drowned",
-        "pairs": "the budget shows every pair of columns over coarse parts",
+        "marginals": "the budget shows every pair of columns over coarse parts",
         "adaptive": "the budget shows triples where pairs do not suffice",
     }[best]
     gap = errors[next_best][width - 1] - errors[best][width - 1]
     return best, f"{best}: {why}; {next_best} is next, by {gap:.4f}."
 
 
-def _predict(method: str, domain: Domain, x: float, singles: float, parts: int) -> tuple[float, float, float]:
+def _predict(
+    method: str, domain: Domain, x: float, singles: float, parts: int, cells: int
+) -> tuple[float, float, float]:
     """Mean total-variation distances of 1-, 2-, 3-way marginals."""
     bias, cap = BIAS[method], BIAS["uniform"]
+    whole = max(domain.sizes) <= parts and domain.universe <= cells
     if method == "uniform":
         return bias
     if method == "joint":
         noise = _joint_noise(domain, x)
+    elif method == "marginals" and whole:
+        # All triples are measured, over values, and nothing is left out.
+        bias = BIAS["joint"]
+        alone = _single_noise(domain, x / math.sqrt(singles))
+        triple = _table_noise([math.prod(c) for c in combinations(domain.sizes, min(3, len(domain)))], x)
+        noise = (alone, alone + 0.2 * triple, alone + 0.45 * triple)
     else:
         alone = _single_noise(domain, x / math.sqrt(1.0 if method == "independent" else singles))
         joint = 0.0 if method == "independent" else _pair_noise(method, domain, x / math.sqrt(1 - singles), parts)
@@ -171,23 +179,24 @@ def _predict(method: str, domain: Domain, x: float, singles: float, parts: int) 
 
 
 def _single_noise(domain: Domain, x: float) -> float:
-    """Mean over columns of 0.4 c s, with the split of `shares`; a quarter less, because counts are not negative."""
-    weights = [c ** (2 / 3) for c in domain.sizes]
-    scale = math.sqrt(sum(weights))
-    return 0.75 * sum(_NORMAL * c * x * scale / math.sqrt(w) for c, w in zip(domain.sizes, weights, strict=True)) / len(domain)
+    """Of single columns; a quarter less than the cells say, because counts are not negative."""
+    return 0.75 * _table_noise(domain.sizes, x)
 
 
 def _pair_noise(method: str, domain: Domain, x: float, parts: int) -> float:
     """The same for pairs over parts, of which regularisation leaves about a twentieth."""
     sizes = [min(c, parts) for c in domain.sizes]
-    cells = [a * b for a, b in combinations(sizes, 2)]
-    if not cells:
-        return 0.0
-    if method != "pairs":
-        cells = sorted(cells)[len(cells) // 2 :][: max(1, (len(sizes) - 1) * (2 if method == "adaptive" else 1))]
-    weights = [c ** (2 / 3) for c in cells]
-    scale = math.sqrt(sum(weights))
-    return 0.05 * sum(_NORMAL * c * x * scale / math.sqrt(w) for c, w in zip(cells, weights, strict=True)) / len(cells)
+    cells = sorted(a * b for a, b in combinations(sizes, 2))
+    if method != "marginals":
+        # A choice takes some of the pairs, and rather the larger ones.
+        cells = cells[len(cells) // 2 :][: (len(sizes) - 1) * (2 if method == "adaptive" else 1)]
+    return 0.05 * _table_noise(cells, x)
+
+
+def _table_noise(cells: Sequence[int], x: float) -> float:
+    """Mean over tables of 0.4 c s, where the budget is split in proportion to c^(2/3)."""
+    scale = math.sqrt(sum(c ** (2 / 3) for c in cells))
+    return _mean([_NORMAL * c * x * scale / c ** (1 / 3) for c in cells])
 
 
 def _joint_noise(domain: Domain, x: float) -> tuple[float, float, float]:

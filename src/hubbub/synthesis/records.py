@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,7 @@ class Edges:
 
     def __init__(self, edges: Sequence[float], *, whole: bool = False, nullable: bool = False) -> None:
         found = tuple(float(e) for e in edges)
-        ordered = len(found) >= 2 and all(a < b for a, b in zip(found, found[1:], strict=False))
+        ordered = len(found) >= 2 and all(a < b for a, b in pairwise(found))
         if not ordered or not all(math.isfinite(e) for e in found):
             raise ParameterError(f"edges {list(edges)!r} were declared; give at least two finite numbers, ascending.")
         if whole and any(e != int(e) for e in found):
@@ -181,9 +182,7 @@ class Schema:
 
     def decode(self, codes: Integers, *, bits: Bits | None = None) -> dict[str, list[Any]]:
         """Codes as a table of columns: categories as declared, bins as uniform numbers of the bin."""
-        return {
-            name: column.values_of(codes[:, j], bits=bits) for j, (name, column) in enumerate(self.columns.items())
-        }
+        return {name: column.values_of(codes[:, j], bits=bits) for j, (name, column) in enumerate(self.columns.items())}
 
 
 def _key(value: Any) -> Any:

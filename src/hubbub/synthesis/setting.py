@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.synthesis.constraints import Constraint
 from hubbub.synthesis.domain import Domain
-from hubbub.synthesis.graphical import JunctionTree, Model, Target, estimate, grow
+from hubbub.synthesis.graphical import Clique, JunctionTree, Model, Target, estimate, grow
 from hubbub.synthesis.measurements import Curator, Measurement, shares
 from hubbub.synthesis.parts import cut, part_sizes, projected
 
@@ -47,7 +47,7 @@ class Setting:
     def base(self) -> list[Floats]:
         """Each column's shares by part."""
         return [
-            np.bincount(self.parts[c], weights=s, minlength=k)
+            np.bincount(self.parts[c], weights=s, minlength=k).astype(np.float64)
             for c, s, k in zip(self.domain.columns, self.singles, self.sizes, strict=True)
         ]
 
@@ -78,7 +78,7 @@ class Setting:
         self,
         measured: Sequence[Measurement],
         *,
-        start: Mapping[tuple[int, ...], Floats] | None = None,
+        start: Mapping[tuple[Clique, bool], Floats] | None = None,
         iterations: int = 100,
     ) -> Model:
         """The model of the measurements, all of which must fit into the graph together."""

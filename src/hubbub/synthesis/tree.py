@@ -2,9 +2,9 @@
 "Winning the NIST contest", and Zhang et al. 2017, "PrivBayes").
 
 d - 1 times: among the pairs that join two components of the forest so far, choose one whose exact counts (over parts)
-are far in l1 from those of independent columns; the score moves by at most R (2 R under replace) with one unit, whatever
-the answers so far, so a choice at epsilon is epsilon^2/8-zCDP. Then the d - 1 chosen pairs are measured. The model of a
-tree is exact: its cliques are the pairs.
+are far in l1 from those of independent columns; the score moves by at most R (2 R under replace) with one unit,
+whatever the answers so far, so a choice at epsilon is epsilon^2/8-zCDP. Then the d - 1 chosen pairs are measured. The
+model of a tree is exact: its cliques are the pairs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.synthesis.measurements import Curator, shares
-from hubbub.synthesis.pairs import pairs_of
+from hubbub.synthesis.optimal import pairs_of
 from hubbub.synthesis.setting import Fitted, Setting
 
 __all__ = ["choose_tree", "fit_tree"]
@@ -50,17 +50,13 @@ def independent_counts(setting: Setting, pair: tuple[int, int]) -> NDArray[np.in
     return np.rint(max(setting.total, 0.0) * np.outer(base[pair[0]], base[pair[1]])).astype(np.int64)
 
 
-def fit_tree(
-    curator: Curator, setting: Setting, rho: Fraction, *, iterations: int = 100
-) -> Fitted:
+def fit_tree(curator: Curator, setting: Setting, rho: Fraction, *, iterations: int = 100) -> Fitted:
     """The model of a tree of pairs: a tenth of rho chooses, the rest measures."""
     edges = choose_tree(curator, setting, rho * _CHOOSING)
     if not edges:
         return Fitted(setting.fit([], iterations=iterations), (), ())
     cells = [setting.sizes[a] * setting.sizes[b] for a, b in edges]
-    measured = curator.measure(
-        [setting.names(e) for e in edges], setting.parts, shares(rho * (1 - _CHOOSING), cells)
-    )
+    measured = curator.measure([setting.names(e) for e in edges], setting.parts, shares(rho * (1 - _CHOOSING), cells))
     taken = set(setting.graph(edges))
     used = [m for m in measured if setting.places(m.columns) in taken]
     return Fitted(setting.fit(used, iterations=iterations), tuple(used), tuple(measured))
