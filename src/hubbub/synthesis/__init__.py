@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from hubbub.synthesis.records import Categories as Categories, Edges as Edges, Schema as Schema
     from hubbub.synthesis.report import SynthesisReport as SynthesisReport
-    from hubbub.synthesis.synthesize import SyntheticData as SyntheticData, synthesize as synthesize
+    from hubbub.synthesis.synthetic import SyntheticData as SyntheticData, synthesize as synthesize
 
 # Where each public name lives.
 _LATER = {
@@ -35,10 +35,10 @@ _LATER = {
     "METHODS": "planner",
     "plan_synthesis": "planner",
     "Schema": "records",
-    "SyntheticData": "synthesize",
+    "SyntheticData": "synthetic",
     "SynthesisPlan": "planner",
     "SynthesisReport": "report",
-    "synthesize": "synthesize",
+    "synthesize": "synthetic",
 }
 
 __all__ = [
