@@ -71,7 +71,7 @@ def _numbers(outputs: Any, samples: int) -> NDArray[np.float64]:
 
 
 def _finer(mine: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The share of `mine` off the grid of `other` in the same binade and sign, where `other` is seen often."""
+    """The share of `mine` off the grid of `other` in its binade and sign, where `other` is seen often."""
     cell_mine, cell_other = (_binade(y) for y in (mine, other))
     least = np.full(int(max(cell_mine.max(), cell_other.max())) + 1, np.inf)
     seen = np.bincount(cell_other, minlength=least.size)
@@ -89,8 +89,8 @@ def _binade(values: NDArray[np.float64]) -> NDArray[np.int64]:
 class BytesDrawn:
     """How many bytes single draws took, between `least` and `most`.
 
-    by_value: |value| -> (draws, mean bytes), for values seen at least 30 times. chance: the probability that bytes which
-    do not depend on the value look as dependent as these (chi-square, of |value| against bytes).
+    by_value: |value| -> (draws, mean bytes), for values seen at least 30 times. chance: the probability that bytes
+    which do not depend on the value look as dependent as these (chi-square, of |value| against bytes).
     """
 
     draws: int
