@@ -106,13 +106,17 @@ def answer(session: hb.Session, where: str, **options) -> int:
 
 
 def test_hubbub_s_own_answers_differ_by_more_than_one_person(session):
-    """Right for at most 37 of 40, else a false alarm of at most P(Binomial(40, .526) >= 38) < 1e-8."""
+    """Not all 40 are told rightly, else a false alarm.
+
+    Given the noise z of the count of everybody, the 14 ill are told with p and the 26 others with p', each alone, and
+    p + p' = 1 + P(noise = z) <= 1.1: all 40 with probability at most p^14 p'^26 < 1e-9.
+    """
     truth = np.array([i % 3 == 0 for i in range(40)], dtype=int)
     everybody = answer(session, "ill")
     without = [answer(session, f"ill AND person <> {i}") for i in range(40)]
     exact = attacks.difference(np.full(40, truth.sum()), truth.sum() - truth, truth)
     assert exact.success == 1
-    assert attacks.difference(np.full(40, everybody), without, truth).right.sum() <= 37
+    assert attacks.difference(np.full(40, everybody), without, truth).right.sum() < 40
 
 
 def test_hubbub_answers_the_same_question_with_the_same_answer(session):
