@@ -266,6 +266,8 @@ def estimate(
         raise ParameterError("a target's columns lie in no clique of the tree; build the tree from all targets.")
     places = [home for home in homes if home is not None]
     ends = np.cumsum([0, *(t.shares.size for t in targets)])
+    if not targets:
+        return Model(tree, tuple(tree.beliefs(_base(tree, base, masks or {}))[1]), 0.0)
     wanted = np.concatenate([t.shares.ravel() for t in targets])
     deviation = np.concatenate([np.broadcast_to(t.deviation, t.shares.shape).ravel() for t in targets])
     potentials = _base(tree, base, masks or {})

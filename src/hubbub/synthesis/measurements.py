@@ -172,27 +172,42 @@ class Curator:
         models: whole counts, one table per candidate; penalties, weights (1 by default): whole numbers, from public
         values only. A score is multiplied by its weight, and the sensitivity by the largest.
         """
-        factors = [1] * len(candidates) if weights is None else list(weights)
-        scores = [w * s for w, s in zip(factors, self.scores(candidates, models, penalties, parts), strict=True)]
-        epsilon = choice_epsilon(rho)
-        if epsilon <= 0:
-            raise ParameterError(f"rho = {float(rho):g} was asked of a choice; it is too small for any.")
-        self.events.append(BoundedRange(epsilon))
-        mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=self.score_sensitivity * max(factors))
+        scores, mechanism = self._choice(candidates, models, penalties, parts, rho, weights)
+        self.events.append(BoundedRange(mechanism.epsilon))
         return mechanism.release(scores, bits=self.bits)
 
-    def scores(
+    def log_probs(
         self,
         candidates: Sequence[tuple[str, ...]],
         models: Sequence[Integers],
         penalties: Sequence[int],
         parts: Parts | None,
-    ) -> list[int]:
-        """The exact scores of `choose`: private, never shown."""
-        return [
-            int(np.abs(self._count(columns, parts) - model).sum()) - int(penalty)
-            for columns, model, penalty in zip(candidates, models, penalties, strict=True)
+        rho: Fraction,
+        *,
+        weights: Sequence[int] | None = None,
+    ) -> Floats:
+        """ln P(place) of `choose`, exactly: private, for the checker."""
+        scores, mechanism = self._choice(candidates, models, penalties, parts, rho, weights)
+        return mechanism.log_probs(scores)
+
+    def _choice(
+        self,
+        candidates: Sequence[tuple[str, ...]],
+        models: Sequence[Integers],
+        penalties: Sequence[int],
+        parts: Parts | None,
+        rho: Fraction,
+        weights: Sequence[int] | None,
+    ) -> tuple[list[int], ExponentialMechanism]:
+        factors = [1] * len(candidates) if weights is None else list(weights)
+        scores = [
+            w * (int(np.abs(self._count(columns, parts) - model).sum()) - int(penalty))
+            for w, columns, model, penalty in zip(factors, candidates, models, penalties, strict=True)
         ]
+        epsilon = choice_epsilon(rho)
+        if epsilon <= 0:
+            raise ParameterError(f"rho = {float(rho):g} was asked of a choice; it is too small for any.")
+        return scores, ExponentialMechanism(epsilon=epsilon, sensitivity=self.score_sensitivity * max(factors))
 
     def _count(self, columns: tuple[str, ...], parts: Parts | None) -> Integers:
         if parts is None:

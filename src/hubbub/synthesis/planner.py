@@ -120,6 +120,9 @@ def plan_synthesis(
     singles = Fraction(round(100 * min(0.6, max(0.15, 0.3 * (x / _TYPICAL) ** 0.25))), 100)
     parts = min(32, max(8, round(10 * (_TYPICAL / x) ** 0.35)))
     cells = 10_000 if x > _TYPICAL / 3 else 30_000
+    if domain.universe <= cells:
+        # One clique holds everything: nothing is gained by coarser parts.
+        parts = max(domain.sizes)
     errors = {
         name: _predict(name, domain, x, float(singles), parts, cells)
         for name in METHODS

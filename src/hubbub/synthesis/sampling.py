@@ -50,11 +50,12 @@ def draw_records(model: Model, rows: int, *, bits: Bits | None = None) -> Intege
 
 def refine(coarse: Integers, parts: Integers, shares: Floats, *, bits: Bits | None = None) -> Integers:
     """A value for each record of a column, given its part. shares: of the values, shape (size,)."""
+    values = np.arange(len(parts))
+    if np.array_equal(parts, values):
+        return coarse
     table = np.zeros((int(parts.max()) + 1, len(parts)))
     # Shares of zero are estimates; where a part has nothing else, its values are equally likely.
-    table[parts, np.arange(len(parts))] = np.maximum(shares, 1e-12)
-    if table.shape[0] == table.shape[1]:
-        return coarse
+    table[parts, values] = np.maximum(shares, 1e-12)
     return _draw(table, coarse, bits)
 
 
@@ -69,7 +70,7 @@ def systematic(shares: Floats, total: int, start: float) -> Integers:
     if not len(cells):
         raise InternalError("a model gives no mass to a record that it has drawn")
     ends = np.cumsum(shares[cells])
-    steps = np.minimum(np.floor(ends * (total / ends[-1]) + start), total)
+    steps = np.minimum(np.floor(ends / ends[-1] * total + start), total)
     steps[-1] = total
     out: Integers = np.zeros(len(shares), np.int64)
     out[cells] = np.diff(steps, prepend=0)

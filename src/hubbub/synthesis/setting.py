@@ -6,6 +6,7 @@ counts and declarations. `Setting.fit` turns measurements over parts into a mode
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,13 +14,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.errors import ParameterError
 from hubbub.synthesis.constraints import Constraint
-from hubbub.synthesis.domain import Domain
-from hubbub.synthesis.graphical import Clique, JunctionTree, Model, Target, estimate, grow
+from hubbub.synthesis.domain import MAX_CELLS, Domain
+from hubbub.synthesis.graphical import Clique, JunctionTree, Model, Target, cliques_of, estimate, grow
 from hubbub.synthesis.measurements import Curator, Measurement, shares
 from hubbub.synthesis.parts import cut, part_sizes, projected
 
-__all__ = ["Fitted", "Setting", "begin"]
+__all__ = ["Fitted", "Setting", "Support", "begin"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -117,6 +119,50 @@ def begin(
     sizes = tuple(part_sizes(cuts[name]) for name in domain.columns)
     masks = _masks(domain, cuts, constraints)
     return Setting(domain, total, singles, deviations, cuts, sizes, masks, cells)
+
+
+@dataclass(frozen=True)
+class Support:
+    """What constraints allow, over the classes of values that they tell apart: public, known before anything is bought.
+
+    Raises ParameterError, on `check`, for constraints that together allow nothing or need a table too wide.
+    """
+
+    domain: Domain
+    constraints: tuple[Constraint, ...]
+
+    @property
+    def parts(self) -> dict[str, Integers]:
+        """Each column's values by class."""
+        return {
+            name: cut(np.ones(size), 1, _classes(self.domain, name, self.constraints))
+            for name, size in zip(self.domain.columns, self.domain.sizes, strict=True)
+        }
+
+    def check(self, parts: int) -> None:
+        """Refuse before anything is bought; parts: about how many a column will be cut into."""
+        classes = self.parts
+        wide = [min(n, 2 * parts + part_sizes(classes[c])) for c, n in zip(*self._columns, strict=True)]
+        masks = _masks(self.domain, classes, self.constraints)
+        cells = max((math.prod(wide[a] for a in c) for c in cliques_of(masks, wide)), default=1)
+        if masks and cells > MAX_CELLS:
+            raise ParameterError(
+                f"the constraints join so many columns that a table of {cells} cells is needed; at most {MAX_CELLS} "
+                "are laid out. State them over fewer columns, or declare coarser values."
+            )
+        self.uniform()
+
+    def uniform(self) -> Model:
+        """Records uniform over the classes' values, given the constraints."""
+        classes = self.parts
+        sizes = [part_sizes(classes[c]) for c in self.domain.columns]
+        masks = _masks(self.domain, classes, self.constraints)
+        base = [np.bincount(classes[c], minlength=k) / n for c, n, k in zip(*self._columns, sizes, strict=True)]
+        return estimate(JunctionTree.of(masks, sizes), [], base, masks=masks)
+
+    @property
+    def _columns(self) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        return self.domain.columns, self.domain.sizes
 
 
 def _classes(domain: Domain, column: str, constraints: Sequence[Constraint]) -> Integers | None:

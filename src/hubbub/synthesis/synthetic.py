@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import Event, Number
 from hubbub.accounting.amounts import count
 from hubbub.errors import ParameterError
-from hubbub.noise import Bits, uniform_below
+from hubbub.noise import Bits
 from hubbub.synthesis.aim import fit_adaptive
 from hubbub.synthesis.constraints import Constraint
 from hubbub.synthesis.domain import Domain
@@ -34,7 +34,7 @@ from hubbub.synthesis.parts import projected
 from hubbub.synthesis.planner import MAX_JOINT, SynthesisPlan, plan_synthesis
 from hubbub.synthesis.report import SynthesisReport
 from hubbub.synthesis.sampling import draw_records, refine
-from hubbub.synthesis.setting import Fitted, Setting, begin
+from hubbub.synthesis.setting import Fitted, Setting, Support, begin
 from hubbub.synthesis.tree import fit_tree
 
 __all__ = ["SyntheticData", "synthesize"]
@@ -86,7 +86,7 @@ def synthesize(
     codes: (n, d) integer codes (`Schema.encode` makes them), of which each unit has at most `rows_per_unit`. rows: the
     public number of rows, if it is public; None buys a noisy one. neighbours: "add_remove" or "replace". method: one of
     `METHODS`, or "auto". thorough: let "auto" pick the adaptive method. constraints: what no record may be. iterations:
-    of the fit; None: 100, or 250 at a large budget. bits: a bit source for tests.
+    of the fit; None: 100, more for small domains and large budgets. bits: a bit source for tests.
 
     Raises ParameterError, before anything is spent, for codes outside the domain, a budget that is not positive, a
     method that cannot serve the domain, constraints that do not fit or allow nothing, and, where `rows` is declared,
@@ -95,7 +95,7 @@ def synthesize(
     budget = rho_from(rho, epsilon, delta)
     if rows is not None:
         count(rows, "rows", least=0)
-    fitting = _fitting(domain, constraints)
+    support = _support(domain, constraints)
     curator = Curator(domain.records(codes), domain, rows_per_unit, neighbours, bits)
     squared = curator.squared_sensitivity
     # A first plan refuses what can be refused; without declared rows it supposes many.
@@ -109,33 +109,42 @@ def synthesize(
     )
     if rows is not None and rows > 0 and method == "auto" and not plan.beats_uniform:
         raise ParameterError(f"{plan.reason} Nothing was spent; method='uniform' gives uniform records.")
+    support.check(plan.parts)
     left = budget
     if rows is None:
-        noisy = float(curator.total(budget * _COUNTING).counts)
-        total, left = max(noisy, 0.0), budget - curator.spent
+        noisy = curator.total(budget * _COUNTING)
+        total, left = max(float(noisy.counts), 0.0), budget - curator.spent
+        # Planned for fewer rows than may have been drawn: noise must not promise what rows do not hold.
+        sure = max(total - 2 * noisy.variance**0.5, 1.0)
         plan = plan_synthesis(
-            domain, rho=left, rows=max(total, 1.0), method=method, squared_sensitivity=squared, thorough=thorough
+            domain, rho=left, rows=sure, method=method, squared_sensitivity=squared, thorough=thorough
         )
     else:
         total = float(rows)
     number = min(round(total), _MOST_ROWS)
-    setting, fitted = _run(curator, plan, left, total, fitting, iterations or (100 if plan.cells <= 10_000 else 250))
-    drawn = _records(domain, setting, fitted, number, fitting, bits)
+    setting, fitted = _run(
+        curator, plan, left, total, support.constraints, iterations or (100 if plan.cells <= 10_000 else 250)
+    )
+    drawn = _records(support, setting, fitted, number, bits)
     warnings = () if plan.beats_uniform else ("The budget does not beat uniform records; these are uniform.",)
     report = SynthesisReport(domain, plan, number, warnings, setting, fitted, drawn)
     return SyntheticData(domain, drawn, curator.loss, curator.spent, report)
 
 
-def _fitting(domain: Domain, constraints: Sequence[Constraint]) -> list[Constraint]:
-    """The constraints over the domain's columns; jointly satisfiable, as far as small tables show it."""
-    found = [c.over(domain) for c in constraints]
-    for constraint in found:
+def _support(domain: Domain, constraints: Sequence[Constraint]) -> Support:
+    """The constraints over the domain's columns."""
+    for constraint in constraints:
         if domain.cells(constraint.columns) > MAX_JOINT:
             raise ParameterError(
                 f"a constraint over {constraint.columns} has {domain.cells(constraint.columns)} cells; at most "
                 f"{MAX_JOINT} are laid out. State it over fewer columns, or declare coarser values."
             )
-    return found
+    return Support(domain, tuple(c.over(domain) for c in constraints))
+
+
+def _iterations(domain: Domain, plan: SynthesisPlan) -> int:
+    """Small problems and small noise are worth a closer fit."""
+    return 300 if domain.universe <= plan.cells else 100 if plan.cells <= 10_000 else 250
 
 
 def _run(
@@ -184,33 +193,15 @@ def _joint(curator: Curator, setting: Setting, rho: Fraction) -> Fitted:
 
 
 def _records(
-    domain: Domain,
-    setting: Setting | None,
-    fitted: Fitted | None,
-    rows: int,
-    constraints: Sequence[Constraint],
-    bits: Bits | None,
+    support: Support, setting: Setting | None, fitted: Fitted | None, rows: int, bits: Bits | None
 ) -> Integers:
+    """Records over parts, then values within parts; uniform ones where nothing was bought."""
+    domain = support.domain
     if setting is None or fitted is None:
-        return _uniform(domain, rows, constraints, bits)
-    coarse = draw_records(fitted.model, rows, bits=bits)
-    columns = [
-        refine(coarse[:, j], setting.parts[name], setting.singles[j], bits=bits)
-        for j, name in enumerate(domain.columns)
-    ]
+        model, parts = support.uniform(), support.parts
+        shares = [np.full(size, 1 / size) for size in domain.sizes]
+    else:
+        model, parts, shares = fitted.model, dict(setting.parts), list(setting.singles)
+    coarse = draw_records(model, rows, bits=bits)
+    columns = [refine(coarse[:, j], parts[name], shares[j], bits=bits) for j, name in enumerate(domain.columns)]
     return np.asfortranarray(np.stack(columns, axis=1))
-
-
-def _uniform(domain: Domain, rows: int, constraints: Sequence[Constraint], bits: Bits | None) -> Integers:
-    """Uniform records that keep the constraints: a model without data."""
-    if not constraints:
-        columns = [uniform_below(size, rows, bits=bits) for size in domain.sizes]
-        return np.asfortranarray(np.stack(columns, axis=1))
-    places = {tuple(domain.place(c) for c in k.columns): k.allowed for k in constraints}
-    tree = JunctionTree.of(list(places), domain.sizes)
-    potentials = [np.zeros(tree.shape(i)) for i in range(len(tree.cliques))]
-    for columns_, allowed in places.items():
-        home = tree.home(columns_)
-        assert home is not None
-        potentials[home] = np.where(tree.spread(allowed, columns_, home), potentials[home], -np.inf)
-    return draw_records(Model(tree, tuple(tree.beliefs(potentials)[1]), 1.0), rows, bits=bits)
