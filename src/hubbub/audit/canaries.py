@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def one_run(
     asked = canaries if guesses is None else guesses
     if not 1 <= asked <= canaries:
         raise ParameterError(f"guesses = {asked} of {canaries} canaries; give 1 <= guesses <= canaries.")
-    inside = np.asarray(bernoulli("1/2", canaries, bits=bits))
+    inside = np.asarray(bernoulli(Fraction(1, 2), canaries, bits=bits))
     scores = np.asarray(run(inside.copy()), dtype=np.float64)
     if scores.shape != (canaries,):
         raise ParameterError(f"run gave scores of shape {scores.shape}; give one for each of {canaries} canaries.")

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 _MOST_VALUES = 64
+_GLANCE = 5000
 _NO_BIT = 2000.0
 
 
@@ -152,16 +153,28 @@ def _joint(values: Floats) -> Floats:
 
 def features_of(p: Floats, q: Floats, *, bits: bool = False) -> Features:
     """The features of outputs seen on D (p) and on D' (q): columns that vary; with `bits`, how fine floats are."""
-    both = [np.concatenate([p[:200_000, j], q[:200_000, j]]) for j in range(p.shape[1])]
-    varying = [j for j, c in enumerate(both) if not (np.isnan(c).all() or bool((c == c[0]).all()))]
+    varying = [j for j in range(p.shape[1]) if _varies(p[:, j], q[:, j])]
     values = [j for j in varying if j >= HEAD]
-    if len(values) > _MOST_VALUES:
-        values = sorted(sorted(values, key=lambda j: -apart(p[:, j], q[:, j]))[:_MOST_VALUES])
+    # The most telling ones first, because time may end before the last of them is tried.
+    few = (p[:_GLANCE], q[:_GLANCE])
+    values = sorted(values, key=lambda j: -apart(few[0][:, j], few[1][:, j]))[:_MOST_VALUES]
     columns = [j for j in varying if j < HEAD] + values or [HEAD]
     names = [_name(j) for j in columns]
     names += list(_JOINT) if len(values) > 1 else []
     names += [f"lowest bit of value {j - HEAD}" for j in values[:4]] if bits else []
     return Features(tuple(columns), tuple(values), tuple(names), bits)
+
+
+def _varies(a: Floats, b: Floats) -> bool:
+    first = a[0]
+    if np.isnan(first):
+        return not bool(np.isnan(a).all() and np.isnan(b).all())
+    # -0.0 equals 0.0, and may tell all the same.
+    return not bool((a == first).all() and (b == first).all() and _one_sign(a, b))
+
+
+def _one_sign(a: Floats, b: Floats) -> bool:
+    return bool((np.signbit(a) == np.signbit(a[0])).all() and (np.signbit(b) == np.signbit(a[0])).all())
 
 
 def _name(column: int) -> str:
