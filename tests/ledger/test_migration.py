@@ -49,7 +49,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 2\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 3\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
