@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
 import pytest
 
-from hubbub.attacks import advantage_ceiling, bit_ceiling, guess_ceiling, hit_ceiling
+from hubbub.attacks import advantage_ceiling, bit_ceiling, guess_ceiling, hit_ceiling, row_ceiling
 from hubbub.errors import ParameterError
 
 
@@ -44,6 +45,20 @@ def test_true_positives_stay_on_the_trade_off_curve():
     assert hit_ceiling(1, 1) == 1
     assert hit_ceiling("0.01", 1) == pytest.approx(0.01 * math.e)
     assert max(hit_ceiling(a / 1000, 1) - a / 1000 for a in range(1001)) <= advantage_ceiling(1) + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_no_row_is_named_more_often_than_its_ceiling_says(epsilon):
+    """By enumeration: the target's bit is 1, the two others' are 0; each row is randomised, then shuffled."""
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+    best = 0.0
+    for seen in itertools.product((0, 1), repeat=3):
+        likelihood = [
+            math.prod(truth if seen[i] == (i == place) else 1 - truth for i in range(3)) for place in range(3)
+        ]
+        best += max(likelihood) / 3
+    assert 1 / 3 < best <= row_ceiling(3, epsilon)
+    assert row_ceiling(3, epsilon) == pytest.approx(math.exp(2 * epsilon) / (2 + math.exp(2 * epsilon)))
 
 
 def test_ceilings_at_the_ends():

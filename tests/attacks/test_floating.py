@@ -22,6 +22,9 @@ def test_most_float_outputs_are_possible_under_one_value_only(scale):
     outputs = attacks.float_laplace(truth.astype(float), scale, bits=bits)
     found = attacks.read_floats(outputs, (0.0, 1.0), scale, truth=truth)
     assert found.certain > 0.55
+    far = attacks.read_floats(attacks.float_laplace(100.0 + truth, scale, bits=bits), (100, 101), scale, truth=truth)
+    assert far.sure.any()
+    assert not (far.sure & ~far.right).any()
     assert found.success > found.ceiling(f"1/{scale}") + 2 * slack(OUTPUTS)
     assert not (found.sure & ~found.right).any()  # what is called certain is never wrong
     assert len(found.plot().lines) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,30 @@ def test_linkage_gives_names_back():
     wrong = attacks.link(release, names, ["zip", "sex"], truth=[-1, 0, 4, 1])
     assert wrong.precision == pytest.approx(2 / 3)
     assert attacks.link(release, names, ["zip", "sex"]).precision is None
+    assert found.success > found.ceiling("0.1")
+    assert len(found.plot().lines) == 2
+
+
+def test_equal_numbers_are_linked_whatever_their_type():
+    release = {"zip": np.array([1.0, 2.0]), "vip": np.array([True, False], dtype=object)}
+    names = {"zip": np.array([Decimal(2), 1], dtype=object), "vip": np.array([False, True])}
+    found = attacks.link(release, names, ["zip", "vip"], truth=[1, 0])
+    assert found.success == 1
+    mixed = {"zip": np.array([1, True, "1", None], dtype=object)}
+    assert attacks.uniqueness(mixed, ["zip"]).success == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_is_a_table(library):
+    frame = pytest.importorskip(library).DataFrame({"a": [1, 1, 2], "b": ["x", "x", "y"], "ill": [True, False, True]})
+    assert attacks.uniqueness(frame, ["a", "b"]).unique == 1
+    assert attacks.secrets_from_counts(frame, ["a", "b"], "ill").certain == pytest.approx(1 / 3)
+
+
+def test_a_table_that_does_not_fit_into_memory_is_refused():
+    names = np.arange(10_000)
+    with pytest.raises(ParameterError, match="fewer values"):
+        attacks.secret_counts({"a": names, "b": names}, ["a"], "b")
 
 
 def people(n: int, cells: int, bits: SeededBits) -> dict[str, object]:
@@ -88,7 +113,15 @@ def test_the_counts_are_the_exact_ones():
 
 
 @pytest.mark.parametrize(
-    ("table", "columns"), [({"a": [1]}, ["b"]), ({"a": []}, ["a"]), ({"a": [1, 2], "b": [1]}, ["a", "b"]), ({}, [])]
+    ("table", "columns"),
+    [
+        ({"a": [1]}, ["b"]),
+        ({"a": []}, ["a"]),
+        ({"a": [1, 2], "b": [1]}, ["a", "b"]),
+        ({}, []),
+        ({"a": [[1, 2]]}, ["a"]),
+        ({"a": np.array([{}, {}], dtype=object)}, ["a"]),
+    ],
 )
 def test_tables_that_cannot_be_read_are_refused(table, columns):
     with pytest.raises(ParameterError):

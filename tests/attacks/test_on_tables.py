@@ -112,7 +112,9 @@ def test_files_are_read_as_they_are(tmp_path):
     pq.write_table(pa.table(rows), tmp_path / "t.parquet")
     with (tmp_path / "t.csv").open("w", newline="") as file:
         csv.writer(file).writerows([rows.keys(), *zip(*rows.values(), strict=True)])
-    for name in ("t.parquet", "t.csv"):
+    coded = pa.table(rows | {"b": pa.array(rows["b"]).dictionary_encode()})
+    pq.write_table(coded, tmp_path / "coded.parquet")
+    for name in ("t.parquet", "t.csv", "coded.parquet"):
         table = read_table(tmp_path / name)
         assert list(table) == ["a", "b", "c"]
         assert has_value(table, "c", "true").tolist() == [True, False, True]
@@ -147,6 +149,8 @@ def test_findings_are_texts():
         lambda t: on_counts.averaging(t, "job", epsilon="0.001"),
         lambda t: on_counts.averaging(t, "nothing", epsilon="1"),
         lambda t: on_samples.membership(t, KNOWN, members=N, epsilon=1),
+        lambda t: on_samples.reconstruction(t, "ill", people=10**5, epsilon=1),
+        lambda t: on_samples.inversion(t, ["income"], "ill", "age", epsilon=1),
         lambda t: on_samples.inversion(t, KNOWN, "ill", "income", members=N, epsilon=1),
         lambda t: on_counts.anonymity({k: v[:2] for k, v in t.items()}, ["age"], "job", epsilon=1),
     ],

@@ -17,7 +17,7 @@ Model inversion    `invert_model`, `fit_linear`, `LinearModel`
 Overfitting        `overfit_holdout`, `Thresholdout`, `overfit_leaderboard`, `Ladder`, `private_board`,
                    `leaderboard_accuracy`
 Floats             `read_floats`, `float_laplace`
-Ceilings           `advantage_ceiling`, `hit_ceiling`, `guess_ceiling`, `bit_ceiling`
+Ceilings           `advantage_ceiling`, `hit_ceiling`, `guess_ceiling`, `bit_ceiling`, `row_ceiling`
 
 What an attack tosses (which subsets to ask, which people to try) comes from `hubbub.noise` like all randomness; tests
 pass `bits`. The room draws nothing itself and charges nothing: it reads tables as their steward does.
@@ -33,7 +33,7 @@ from hubbub.attacks.anonymity import (
     k_anonymity,
     mondrian,
 )
-from hubbub.attacks.ceilings import advantage_ceiling, bit_ceiling, guess_ceiling, hit_ceiling
+from hubbub.attacks.ceilings import advantage_ceiling, bit_ceiling, guess_ceiling, hit_ceiling, row_ceiling
 from hubbub.attacks.differencing import (
     Averaged,
     Differenced,
@@ -143,6 +143,7 @@ __all__ = [
     "right_by_averaging",
     "right_by_differencing",
     "right_by_differencing_continuous",
+    "row_ceiling",
     "secret_counts",
     "secrets_from_counts",
     "uniqueness",

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.accounting.amounts import Number
-from hubbub.attacks.ceilings import guess_ceiling
-from hubbub.attacks.inputs import Flags, Integers, cells, codes, columns_of, numbers, same_length
+from hubbub.attacks.ceilings import guess_ceiling, row_ceiling
+from hubbub.attacks.inputs import Flags, Integers, cells, codes, columns_of, numbers, same_length, table_shape
 from hubbub.errors import ParameterError
 
 __all__ = [
@@ -71,8 +71,9 @@ def k_anonymity(table: Mapping[str, Any], columns: Sequence[str], secret: str | 
 
 @dataclass(frozen=True)
 class Curse:
-    """k and the share of lone rows for the first 1, 2, ... columns."""
+    """k and the share of lone rows for the first 1, 2, ... columns of so many people."""
 
+    people: int
     columns: tuple[str, ...]
     k: tuple[int, ...]
     alone: tuple[float, ...]
@@ -81,6 +82,10 @@ class Curse:
     def success(self) -> float:
         """The share of rows that are alone in all columns."""
         return self.alone[-1]
+
+    def ceiling(self, epsilon: Number) -> float:
+        """Of as many rows that their owners randomised at epsilon, the chance that a row is named."""
+        return row_ceiling(self.people, epsilon)
 
     def plot(self, ax: Any = None) -> Any:
         """The share of lone rows over the number of columns."""
@@ -100,7 +105,7 @@ def dimension_curse(table: Mapping[str, Any], columns: Sequence[str]) -> Curse:
         sizes = np.bincount(cell)
         k.append(int(sizes.min()))
         alone.append(float((sizes[cell] == 1).mean()))
-    return Curse(tuple(columns), tuple(k), tuple(alone))
+    return Curse(len(cell), tuple(columns), tuple(k), tuple(alone))
 
 
 def mondrian(points: Any, k: int) -> Integers:
@@ -218,7 +223,7 @@ def intersect_counts(releases: Sequence[Any], targets: Sequence[Any], truth: Any
 
 def _histogram(classes: Integers, secrets: Integers, values: int) -> Integers:
     same_length(classes=classes, secrets=secrets)
-    shape = (int(classes.max()) + 1, values)
+    shape = table_shape(int(classes.max()) + 1, values)
     return np.asarray(np.bincount(classes * values + secrets, minlength=shape[0] * values).reshape(shape))
 
 

@@ -10,6 +10,9 @@ Let the answers be (epsilon, delta)-indistinguishable between any two worlds the
   (o e^epsilon + delta)/(1 + o e^epsilon). For k values that are equally likely it is e^epsilon/(k - 1 + e^epsilon) at
   delta = 0 (min-entropy leakage; Alvim, Andres, Chatzikokolakis, Palamidessi 2011), and for a bit
   e^epsilon/(1 + e^epsilon).
+- Whose row: of n rows that their owners randomised alone, each epsilon-private against any other (local DP), the
+  target's is named with probability at most e^(2 epsilon)/(n - 1 + e^(2 epsilon)), all n equally likely before: two of
+  these worlds differ by two rows that swapped owners. (No central release has rows about people at all.)
 
 Proof of the second: let A_x be the outputs at which x is guessed, pi the prior, s = sum pi_x P_x(A_x). For each x,
 P_x(A_x) <= e^epsilon Q_x(A_x) + delta with Q_x the mixture of the others, hence pi_x P_x(A_x) <=
@@ -22,11 +25,12 @@ under an add/remove accounting twice epsilon (unless the answers hold only peopl
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
-from hubbub.accounting.amounts import Number, amount, probability
+from hubbub.accounting.amounts import Number, amount, count, probability
 from hubbub.accounting.meaning import advantage, tradeoff_line
 
-__all__ = ["advantage_ceiling", "bit_ceiling", "guess_ceiling", "hit_ceiling"]
+__all__ = ["advantage_ceiling", "bit_ceiling", "guess_ceiling", "hit_ceiling", "row_ceiling"]
 
 
 def advantage_ceiling(epsilon: Number, delta: Number = 0) -> float:
@@ -71,3 +75,12 @@ def hit_ceiling(false_rate: Number, epsilon: Number, delta: Number = 0) -> float
     """
     a = float(probability(false_rate, "false_rate", one=True))
     return 1 - tradeoff_line(a, float(amount(epsilon, "epsilon")), float(probability(delta, "delta")))
+
+
+def row_ceiling(rows: int, epsilon: Number) -> float:
+    """How often a target's row can be named among so many rows, each randomised by its owner at epsilon.
+
+    >>> round(row_ceiling(500, 1), 4)
+    0.0146
+    """
+    return guess_ceiling(Fraction(1, count(rows, "rows")), 2 * amount(epsilon, "epsilon"))

@@ -7,7 +7,7 @@ attacker guesses Yes where the difference, less 1/2, is positive. Right, for eit
     1/2 + (1-q)(1+q^2)/(2(1+q)^3), q = e^(-1/b)       discrete Laplace noise of scale b,
     1 - e^(-1/2b) (1/2 + 1/8b)                        continuous Laplace noise.
 
-Ceiling: the two answers compose to 2/b (the bit moves one count by one), so e^(2/b)/(1 + e^(2/b)).
+Ceiling: the target's bit moves the first count by one and is not in the second, so e^(1/b)/(1 + e^(1/b)).
 
 **Averaging.** The mean of k independent answers of scale b = 1/epsilon has the standard deviation sqrt(2/k) b. With
 k = 31/epsilon^2 repeats it rounds to the true count with probability about .95; by then k epsilon = 31/epsilon has been
@@ -55,11 +55,11 @@ class Differenced:
         return float(self.right.mean())
 
     def ceiling(self, epsilon: Number, delta: Number = 0) -> float:
-        """The largest expected success for bits that are fair beforehand, where each *single* answer costs epsilon."""
-        d = float(amount(delta, "delta"))
-        e = amount(epsilon, "epsilon")
-        # Two answers, each (epsilon, delta): their deltas add up.
-        return bit_ceiling(2 * e, min(0.999999, 2 * d))
+        """The largest expected success for bits that are fair beforehand; epsilon of *one* of the two answers.
+
+        Both are paid for, but only one of them is about the target.
+        """
+        return bit_ceiling(epsilon, delta)
 
     def plot(self, ax: Any = None) -> Any:
         """The success beside theory and ceiling over epsilon of one answer."""

@@ -4,8 +4,8 @@ In 2014 New York published 173 million taxi trips with medallion numbers under M
 or XXX999 (digit, letter), of which there are 26,000 + 676,000 + 17,576,000 = 18,278,000; all can be hashed in
 seconds (Pandurangan 2014, "On taxis and rainbows"). A hash hides nothing that comes from a small set.
 
-MD5 is computed for tens of thousands of candidates at a time (`md5`); a table of the digests' first 16 bits throws out
-nearly all, the rest are hashed again by `hashlib`. SHA-1 and SHA-256 go through `hashlib` one by one.
+MD5 is computed for tens of thousands of candidates at a time (`md5`); a table of the wanted digests' first bits throws
+out nearly all, the rest are hashed again by `hashlib`. SHA-1 and SHA-256 go through `hashlib` one by one.
 
 **Ceiling.** One of N identifiers, equally likely before, under epsilon (replace): right with probability at most
 e^epsilon/(N - 1 + e^epsilon), reached by k-ary randomised response.
@@ -34,7 +34,7 @@ _CLASSES: Final = {"9": b"0123456789", "X": b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", "x": 
 _MOST: Final = 10**11
 # So that a block's working arrays stay in the processor's cache.
 _BLOCK: Final = 1 << 16
-_FILTER_BITS: Final = 20
+_FILTER_BITS: Final = (16, 27)
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,13 @@ def _search_md5(form: Format, wanted: set[bytes], algorithm: str) -> dict[bytes,
         endings *= len(places[split])
     tails = _blocks(len(before) + split, places[split:], endings)
     likely = _filter(wanted)
+    shift = np.uint32(33 - likely.size.bit_length())
     found = {}
     for start in itertools.product(*places[:split]):
         head = np.frombuffer(_padded(before + bytes(start), len(places) - split, after), "<u4")
         words = [int(h) if t is None else t | h for h, t in zip(head, tails, strict=True)]
         first = first_words(words, endings)
-        for i in np.flatnonzero(likely[first >> np.uint32(32 - _FILTER_BITS)]).tolist():
+        for i in np.flatnonzero(likely[first >> shift]).tolist():
             text = bytes(start) + _ending(places[split:], i)
             digest = hashlib.md5(before + text + after, usedforsecurity=False).digest()
             if digest in wanted:
@@ -212,8 +213,9 @@ def _ending(places: Sequence[bytes], index: int) -> bytes:
 
 
 def _filter(wanted: set[bytes]) -> NDArray[np.bool_]:
-    """Which leading bits of the first word occur among the digests."""
-    likely = np.zeros(1 << _FILTER_BITS, bool)
+    """Which leading bits of the first word occur among the digests; so many bits that one other in 32 passes."""
+    length = min(_FILTER_BITS[1], max(_FILTER_BITS[0], len(wanted).bit_length() + 5))
+    likely = np.zeros(1 << length, bool)
     for digest in wanted:
-        likely[int.from_bytes(digest[:4], "little") >> (32 - _FILTER_BITS)] = True
+        likely[int.from_bytes(digest[:4], "little") >> (32 - length)] = True
     return likely

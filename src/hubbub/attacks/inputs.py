@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hubbub.errors import ParameterError
 from hubbub.noise import Bits, uniform_below
 
 __all__ = [
+    "MOST_CELLS",
     "Flags",
     "Floats",
     "Integers",
@@ -22,12 +24,14 @@ __all__ = [
     "fair",
     "numbers",
     "same_length",
+    "table_shape",
     "zeros_ones",
 ]
 
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+MOST_CELLS = 50_000_000
 
 
 def numbers(values: Any, name: str, *, dimensions: int = 1) -> Floats:
@@ -62,12 +66,34 @@ def same_length(**arrays: Any) -> int:
 def codes(values: Any) -> Integers:
     """One small number per different value of a column; None and NaN are each a value."""
     array = np.asarray(values)
+    if array.ndim != 1:
+        raise ParameterError(f"a column has shape {array.shape}; give one value per row.")
     if array.dtype.kind in "OT":
         known: dict[Any, int] = {}
-        # NaN differs from itself, so it is known by its text.
-        keys = ("nan" if v != v else v for v in array.tolist())
-        return np.array([known.setdefault((type(v).__name__, v), len(known)) for v in keys], dtype=np.int64)
+        try:
+            return np.array([known.setdefault(_key(v), len(known)) for v in array.tolist()], dtype=np.int64)
+        except TypeError:
+            raise ParameterError(
+                "a column holds lists or other values that are not comparable; leave it out."
+            ) from None
     return np.asarray(np.unique(array, return_inverse=True)[1], dtype=np.int64).ravel()
+
+
+def _key(value: Any) -> tuple[str, Any]:
+    """What makes values equal: 1 is 1.0, but not True; NaN, which differs from itself, is a value."""
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        return "number", "nan" if value != value else value
+    return type(value).__name__, value
+
+
+def table_shape(rows: int, columns: int) -> tuple[int, int]:
+    """The shape of a table that fits into memory. Raises ParameterError for one that does not."""
+    if rows * columns > MOST_CELLS:
+        raise ParameterError(
+            f"a table of {rows:,} by {columns:,} was asked; at most {MOST_CELLS:,} cells are allowed. Name columns "
+            "with fewer values, or round them."
+        )
+    return rows, columns
 
 
 def columns_of(table: Mapping[str, Any], names: Sequence[str]) -> list[Integers]:

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.accounting.amounts import Number
-from hubbub.attacks.ceilings import hit_ceiling
-from hubbub.attacks.inputs import Flags, Integers, cells, codes, columns_of, same_length
+from hubbub.attacks.ceilings import hit_ceiling, row_ceiling
+from hubbub.attacks.inputs import Flags, Integers, cells, codes, columns_of, same_length, table_shape
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import LaplaceMechanism
 from hubbub.noise import Bits
@@ -89,6 +89,10 @@ class Uniqueness:
         """The share of people who are unique: whoever knows these columns of them can name their row."""
         return self.unique / self.people
 
+    def ceiling(self, epsilon: Number) -> float:
+        """Of as many rows that their owners randomised at epsilon, the chance that a row is named."""
+        return row_ceiling(self.people, epsilon)
+
     def plot(self, ax: Any = None) -> Any:
         """The share of people in groups of at most so many."""
         from hubbub import plots
@@ -133,6 +137,21 @@ class Linkage:
     def precision(self) -> float | None:
         """The share of names given that are right; None where the truth is not known or no name was given."""
         return float(self.right.mean()) if self.right is not None and len(self.right) else None
+
+    def ceiling(self, epsilon: Number) -> float:
+        """Of as many rows that their owners randomised at epsilon, the largest expected share named rightly."""
+        return row_ceiling(self.released, epsilon)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The share of rows named beside the ceiling over epsilon."""
+        from hubbub import plots
+
+        grid = [i / 10 for i in range(151)]
+        lines = [
+            ("ceiling", grid, [self.ceiling(e) for e in grid]),
+            ("rows named", grid, [self.success] * len(grid)),
+        ]
+        return plots.curves(lines, title="Names come back", xlabel="epsilon of a row", ylabel="share of rows", ax=ax)
 
 
 def link(release: Mapping[str, Any], named: Mapping[str, Any], on: Sequence[str], *, truth: Any = None) -> Linkage:
@@ -251,6 +270,6 @@ def _coded(table: Mapping[str, Any], columns: Sequence[str], secret: str) -> tup
 
 
 def _counted(cell: Integers, value: Integers) -> Integers:
-    shape = (int(cell.max()) + 1, int(value.max()) + 1)
+    shape = table_shape(int(cell.max()) + 1, int(value.max()) + 1)
     flat = np.bincount(cell * shape[1] + value, minlength=shape[0] * shape[1])
     return np.asarray(flat.reshape(shape), dtype=np.int64)

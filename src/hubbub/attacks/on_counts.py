@@ -17,7 +17,7 @@ from hubbub.attacks.anonymity import Intersection, dimension_curse, intersect_co
 from hubbub.attacks.ceilings import bit_ceiling, guess_ceiling, hit_ceiling
 from hubbub.attacks.differencing import average, averaging_repeats, difference
 from hubbub.attacks.hashes import Format, reverse_hashes
-from hubbub.attacks.inputs import Integers, chosen, codes, columns_of
+from hubbub.attacks.inputs import Integers, chosen, codes, columns_of, table_shape
 from hubbub.attacks.linkage import secrets_from_counts, uniqueness
 from hubbub.attacks.report import Finding, Report, column, has_value
 from hubbub.errors import ParameterError
@@ -75,7 +75,7 @@ def anonymity(
     exact, places = [], []
     for rows in samples:
         classes = mondrian(points[rows], k)
-        counts = np.zeros((int(classes.max()) + 1, int(truth.max()) + 1), np.int64)
+        counts = np.zeros(table_shape(int(classes.max()) + 1, int(truth.max()) + 1), np.int64)
         np.add.at(counts, (classes, truth[rows]), 1)
         exact.append(counts)
         places.append(classes[np.searchsorted(rows, targets)])
@@ -130,14 +130,14 @@ def differencing(
     exact = difference(everybody, total - bit, bit)
     private = difference(noise.release(everybody, bits=bits), noise.release(total - bit, bits=bits), bit)
     blind = max(float(bit.mean()), 1 - float(bit.mean()))
-    ceiling = guess_ceiling(blind, 2 * amount(epsilon, "epsilon"))
+    ceiling = guess_ceiling(blind, epsilon)
     return Report(
         (
             Finding("people who can be left out by name", len(targets) / len(truth)),
             Finding(f"{secret}: told rightly", exact.success, private.success, ceiling),
             Finding("a blind guess of the commoner answer", blind, blind),
         ),
-        ("Two counts for each target; each private count costs epsilon, the pair twice that.",),
+        ("Two counts for each target; each private count costs epsilon. Only one of them is about the target.",),
         exact,
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.accounting.amounts import Number
 from hubbub.attacks.ceilings import guess_ceiling
-from hubbub.attacks.inputs import Integers, chosen, codes, columns_of, fair
+from hubbub.attacks.inputs import Integers, chosen, codes, columns_of, fair, table_shape
 from hubbub.attacks.inversion import ModelInversion, fit_linear, invert_model
 from hubbub.attacks.membership import find_members
 from hubbub.attacks.overfitting import Ladder, overfit_leaderboard, private_board
@@ -28,6 +28,8 @@ __all__ = ["inversion", "leaderboard", "membership", "ratings", "reconstruction"
 _MOST_ENTRIES = 20_000_000
 _OUTCOME = 3
 _MODELS = 20
+_MOST_FEATURES = 400
+_MOST_PEOPLE = 1000
 
 
 def ratings(
@@ -104,6 +106,7 @@ def membership(
 ) -> Report:
     """Who of the file is in a random group, from the group's frequencies of every value of `columns`."""
     coded = columns_of(table, columns)
+    table_shape(len(coded[0]), sum(int(c.max()) + 1 for c in coded))
     cells = np.concatenate([c[:, None] == np.arange(int(c.max()) + 1) for c in coded], axis=1).astype(np.int64)
     n = len(cells)
     if not 1 <= members < n:
@@ -115,7 +118,7 @@ def membership(
     inside = np.zeros(n, bool)
     inside[chosen(n, members, bits)] = True
     counts = cells[inside].sum(axis=0)
-    noise = LaplaceMechanism(sensitivity=len(columns), epsilon=epsilon, cells=len(counts))
+    noise = LaplaceMechanism(sensitivity=2 * len(columns), epsilon=epsilon, cells=len(counts))
     exact = find_members(cells, counts / members, share, members=inside)
     private = find_members(cells, noise.release(counts, bits=bits) / members, share, members=inside)
     return Report(
@@ -130,6 +133,7 @@ def membership(
         ),
         (
             f"A group of {members:,} of {n:,} people; {len(share):,} frequencies of {len(columns)} columns.",
+            "Epsilon for replacing a person, as the group's size is known: two counts of each column change.",
             "The best advantage takes the best of all thresholds in hindsight, which flatters in small groups.",
         ),
         exact,
@@ -154,6 +158,8 @@ def reconstruction(
 ) -> Report:
     """The secret bits of random people, from random subset counts (four a person), or from 2-way tables of columns."""
     truth = has_value(table, secret, value).astype(np.int64)
+    if not 2 <= people <= _MOST_PEOPLE:
+        raise ParameterError(f"people = {people} was asked; give 2 to {_MOST_PEOPLE:,}.")
     rows = chosen(len(truth), min(people, len(truth)), bits)
     truth, n = truth[rows], len(rows)
     balanced(truth == 1)
@@ -197,7 +203,13 @@ def inversion(
     all: it has more weights than people.
     """
     sign = np.where(has_value(table, secret, value), 1, -1)
-    coded = [c[:, None] == np.arange(int(c.max()) + 1) for c in columns_of(table, columns)]
+    known = columns_of(table, columns)
+    width = 1 + sum(int(c.max()) + 1 for c in known)
+    if width > _MOST_FEATURES:
+        raise ParameterError(
+            f"the columns have {width - 1:,} values in all; name columns with at most {_MOST_FEATURES}."
+        )
+    coded = [c[:, None] == np.arange(int(c.max()) + 1) for c in known]
     features = np.concatenate([np.where(c, 1, -1) for c in coded] + [sign[:, None]], axis=1)
     n = len(features)
     trained = max(2, min(features.shape[1], n) // 2) if members is None else members

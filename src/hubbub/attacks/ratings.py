@@ -11,8 +11,7 @@ and the best row is taken if it stands out: (best - second best) / (standard dev
 or less than that. Netflix: 8 ratings, 2 of them wrong, days within two weeks, name 99 % of the records.
 
 **Ceiling.** Differential privacy has no rows about people. Rows that each person randomised alone (local DP at epsilon)
-can be published: naming the target's row among n, all equally likely before, compares worlds in which two rows
-swapped owners, so it succeeds with probability at most e^(2 epsilon)/(n - 1 + e^(2 epsilon)).
+can be published; the target's among n is then named with probability at most e^(2 epsilon)/(n - 1 + e^(2 epsilon)).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.accounting.amounts import Number, amount
-from hubbub.attacks.ceilings import guess_ceiling
+from hubbub.attacks.ceilings import row_ceiling
 from hubbub.attacks.inputs import Flags, Floats, Integers, codes, numbers, same_length
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import RandomizedResponse
@@ -135,7 +134,7 @@ class Deanonymised:
 
     def ceiling(self, epsilon: Number) -> float:
         """For rows randomised at `epsilon` each: e^(2 epsilon)/(rows - 1 + e^(2 epsilon)), for `best_guess` as well."""
-        return guess_ceiling(1 / self.rows, 2 * amount(epsilon, "epsilon"))
+        return row_ceiling(self.rows, epsilon)
 
     def plot(self, ax: Any = None) -> Any:
         """The eccentricity of the matches, in order."""

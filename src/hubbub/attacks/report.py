@@ -71,7 +71,9 @@ def read_table(path: Path) -> dict[str, Any]:
         ) from None
     if table.num_rows == 0:
         raise PolicyError(f"{path.name!r} has no rows; an attack needs somebody to attack.")
-    return {name: table.column(i).to_numpy() for i, name in enumerate(table.column_names)}
+    # A dictionary's NULLs would come out as its last value.
+    plain = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns]
+    return {name: values.to_numpy() for name, values in zip(table.column_names, plain, strict=True)}
 
 
 def column(table: Mapping[str, Any], name: str) -> Any:
