@@ -288,7 +288,7 @@ def estimate(
 
     known = start or {}
     first = np.concatenate([known.get((t.columns, t.centred), np.zeros(t.shares.shape)).ravel() for t in targets])
-    options: dict[str, Any] = {"maxiter": iterations, "maxcor": 20, "ftol": 1e-10, "gtol": 1e-7}
+    options: dict[str, Any] = {"maxiter": iterations, "maxcor": 40, "ftol": 1e-12, "gtol": 1e-7}
     solver: Any = minimize  # its overloads name shapes that numpy does not infer
     theta = solver(dual, first, jac=True, method="L-BFGS-B", options=options).x
     _, tables, mu = model(theta)

@@ -122,9 +122,7 @@ def synthesize(
     else:
         total = float(rows)
     number = min(round(total), _MOST_ROWS)
-    setting, fitted = _run(
-        curator, plan, left, total, support.constraints, iterations or (100 if plan.cells <= 10_000 else 250)
-    )
+    setting, fitted = _run(curator, plan, left, total, support.constraints, iterations or _iterations(domain, plan))
     drawn = _records(support, setting, fitted, number, bits)
     warnings = () if plan.beats_uniform else ("The budget does not beat uniform records; these are uniform.",)
     report = SynthesisReport(domain, plan, number, warnings, setting, fitted, drawn)
