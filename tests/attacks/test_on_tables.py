@@ -37,39 +37,47 @@ def town():
 
 
 KNOWN = ["age", "street", "job", "sex"]
+# The attack, and how far sampling may carry its private figures beyond the ceiling (1e-9): by the people behind them.
 REPORTS = {
-    "linkage": lambda t, e, b: on_counts.linkage(t, KNOWN, "ill", epsilon=e, bits=b),
-    "anonymity": lambda t, e, b: on_counts.anonymity(t, ["age", "street"], "job", epsilon=e, bits=b),
-    "differencing": lambda t, e, b: on_counts.differencing(t, KNOWN, "ill", epsilon=e, bits=b),
-    "membership": lambda t, e, b: on_samples.membership(t, KNOWN, members=300, epsilon=e, bits=b),
-    "subsets": lambda t, e, b: on_samples.reconstruction(t, "ill", people=200, epsilon=e, bits=b),
-    "tables": lambda t, e, b: on_samples.reconstruction(t, "ill", columns=KNOWN, people=200, epsilon=e, bits=b),
-    "inversion": lambda t, e, b: on_samples.inversion(t, ["job", "street"], "sex", "income", epsilon=e, bits=b),
-    "leaderboard": lambda t, e, b: on_samples.leaderboard(t, "sex", submissions=300, epsilon=e, bits=b),
+    "linkage": (lambda t, e, b: on_counts.linkage(t, KNOWN, "ill", epsilon=e, bits=b), 2 * slack(N)),
+    "anonymity": (lambda t, e, b: on_counts.anonymity(t, ["age", "street"], "job", epsilon=e, bits=b), 2 * slack(600)),
+    "differencing": (lambda t, e, b: on_counts.differencing(t, KNOWN, "ill", epsilon=e, bits=b), slack(1400)),
+    "membership": (lambda t, e, b: on_samples.membership(t, KNOWN, members=300, epsilon=e, bits=b), 2 * slack(300)),
+    "subsets": (lambda t, e, b: on_samples.reconstruction(t, "ill", people=200, epsilon=e, bits=b), slack(200)),
+    "tables": (
+        lambda t, e, b: on_samples.reconstruction(t, "ill", columns=KNOWN, people=200, epsilon=e, bits=b),
+        slack(200),
+    ),
+    "inversion": (
+        lambda t, e, b: on_samples.inversion(t, ["job", "street"], "sex", "income", epsilon=e, bits=b),
+        2 * slack(360),
+    ),
+    "leaderboard": (lambda t, e, b: on_samples.leaderboard(t, "sex", submissions=300, epsilon=e, bits=b), slack(N)),
 }
 
 
 @pytest.mark.parametrize("epsilon", ["0.2", "1"])
 @pytest.mark.parametrize("name", REPORTS)
 def test_private_answers_stay_below_their_ceilings_on_a_table(town, name, epsilon):
-    """At least 200 people are behind each share: slack at 1e-9."""
-    report = REPORTS[name](town, epsilon, SeededBits(f"{name} {epsilon}"))
+    attack, allowed = REPORTS[name]
+    report = attack(town, epsilon, SeededBits(f"{name} {epsilon}"))
     capped = [f for f in report.findings if f.ceiling is not None]
     assert capped
     for finding in capped:
-        assert finding.private <= finding.ceiling + 2 * slack(200)
+        assert finding.private <= finding.ceiling + allowed
     assert report.result.plot().lines
     assert report.notes
 
 
-@pytest.mark.parametrize("name", ["linkage", "differencing", "subsets", "tables", "inversion"])
-def test_exact_answers_exceed_the_ceiling_of_a_fifth(town, name):
-    report = REPORTS[name](town, "0.2", SeededBits(f"exact {name}"))
-    assert any(f.ceiling is not None and f.exact > f.ceiling + 0.1 for f in report.findings)
+@pytest.mark.parametrize("name", ["linkage", "differencing", "subsets", "tables"])
+def test_exact_answers_go_where_no_private_answer_at_a_fifth_would_pass_the_test(town, name):
+    attack, allowed = REPORTS[name]
+    report = attack(town, "0.2", SeededBits(f"exact {name}"))
+    assert any(f.ceiling is not None and f.exact > f.ceiling + allowed for f in report.findings)
 
 
 def test_linkage_says_who_is_alone(town):
-    report = REPORTS["linkage"](town, "1", SeededBits("alone"))
+    report = REPORTS["linkage"][0](town, "1", SeededBits("alone"))
     assert report.findings[0].exact > 0.9
     assert report.findings[1].exact > 0.9
 

@@ -69,15 +69,17 @@ def test_the_ladder_holds_random_submissions_near_half():
 
 @pytest.mark.parametrize("epsilon", ["0.05", "0.1"])
 def test_a_private_board_misleads_less_than_privacy_allows(epsilon):
-    """D12: the expected overstatement of a (epsilon, 0)-DP board is at most e^epsilon - 1. n = 4,000 rows."""
+    """D12: the expected overstatement of a (epsilon, 0)-DP board is at most e^epsilon - 1. Four boards, 16,000 rows."""
     bits = SeededBits(f"private board {epsilon}")
-    labels = uniform_below(2, 4000, bits=bits)
-    board = attacks.private_board(4000, 1000, epsilon, bits=bits)
-    found = attacks.overfit_leaderboard(labels, 1000, board=board, bits=bits)
-    assert found.ceiling(epsilon) < 0.106
-    assert found.success <= found.ceiling(epsilon) + slack(4000)
-    exact = attacks.overfit_leaderboard(labels, 1000, bits=bits)
-    assert exact.success > found.ceiling(epsilon)
+    private, exact = [], []
+    for _ in range(4):
+        labels = uniform_below(2, 4000, bits=bits)
+        board = attacks.private_board(4000, 1000, epsilon, bits=bits)
+        found = attacks.overfit_leaderboard(labels, 1000, board=board, bits=bits)
+        private.append(found.success)
+        exact.append(attacks.overfit_leaderboard(labels, 1000, bits=bits).success)
+    assert np.mean(private) <= found.ceiling(epsilon) + slack(16_000)
+    assert np.mean(exact) > found.ceiling(epsilon) + slack(16_000)
     with pytest.raises(QueryError):
         board(labels)
 

@@ -111,7 +111,7 @@ def test_overlapping_tables_give_the_depression_column_back(t):
         assert attacks.reconstruct(queries, queries @ truth, method=method, truth=truth).success == 1
 
 
-@pytest.mark.parametrize("epsilon", ["0.5", "2"])
+@pytest.mark.parametrize("epsilon", ["0.2", "1"])
 @pytest.mark.parametrize("method", ["least_squares", "lp"])
 def test_private_tables_stay_below_the_ceiling(method, epsilon):
     """Each person is in one cell of every table: l1 sensitivity comb(9, 2) = 36 tables."""
@@ -124,11 +124,10 @@ def test_private_tables_stay_below_the_ceiling(method, epsilon):
         noise = LaplaceMechanism(sensitivity=36, epsilon=epsilon, cells=len(queries))
         found = attacks.reconstruct(queries, noise.release(queries @ truth, bits=bits), method=method, truth=truth)
         right.append(found.success)
-    assert np.mean(right) <= found.ceiling(epsilon) + slack(400)
-    assert found.ceiling(epsilon) + slack(400) < 1 or epsilon == "2"
+    assert np.mean(right) <= found.ceiling(epsilon) + slack(400) < 1
 
 
-@pytest.mark.parametrize("epsilon", ["1", "5"])
+@pytest.mark.parametrize("epsilon", ["0.2", "1"])
 def test_private_subset_counts_stay_below_the_ceiling(epsilon):
     right = []
     for seed in range(4):
@@ -136,7 +135,7 @@ def test_private_subset_counts_stay_below_the_ceiling(epsilon):
         noise = LaplaceMechanism(sensitivity=int(queries.sum(axis=0).max()), epsilon=epsilon, cells=M)
         found = attacks.reconstruct(queries, noise.release(exact, bits=bits), method="lp", truth=truth)
         right.append(found.success)
-    assert np.mean(right) <= found.ceiling(epsilon) + slack(400)
+    assert np.mean(right) <= found.ceiling(epsilon) + slack(400) < 1
     assert attacks.reconstruct(queries, exact, truth=truth).success == 1
 
 
@@ -167,3 +166,14 @@ def test_what_does_not_fit_is_refused():
         attacks.adversarial_answers([[1, 1]], [1, 1], 1)
     with pytest.raises(ParameterError):
         attacks.least_squares_accuracy(5, 5, 1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("factor", [0.25, 0.5, 1.0, 2.0])
+def test_least_squares_is_phi_to_two_hundredths_over_two_hundred_runs(factor):
+    shares = []
+    for seed in range(200):
+        bits, truth, queries, exact = survey(("soak", factor, seed))
+        answers = exact + gaussian(sigma=factor * math.sqrt(N), size=M, bits=bits)
+        shares.append(attacks.reconstruct(queries, answers, method="least_squares", truth=truth).success)
+    assert abs(np.mean(shares) - attacks.least_squares_accuracy(N, M, factor * math.sqrt(N))) <= 0.02

@@ -164,4 +164,4 @@ def fit_linear(
     gram = gram + np.triu(gram, 1).T
     # The spectrum of a symmetric noise matrix reaches about 2 sd sqrt(d); that much keeps the system positive.
     floor = ridge * 2 * float(sensitivity / amount(epsilon, "epsilon")) * np.sqrt(2 * d)
-    return LinearModel(np.asarray(np.linalg.lstsq(gram + floor * np.eye(d), noisy[len(upper[0]) :], rcond=None)[0]))
+    return LinearModel(np.asarray(np.linalg.solve(gram + floor * np.eye(d), noisy[len(upper[0]) :])))

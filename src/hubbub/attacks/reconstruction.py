@@ -137,7 +137,9 @@ def reconstruct(
 def _least_squares(matrix: Integers, answers: Floats) -> Floats:
     # About 1/2, so that of many solutions the one nearest to knowing nothing is taken.
     centred = answers - matrix.sum(axis=1) / 2
-    return np.asarray(0.5 + np.linalg.lstsq(matrix.astype(np.float64), centred, rcond=None)[0])
+    # Q^T Q is of whole numbers, exact in floats, and small; directions that no query sees stay at 1/2.
+    queries = matrix.astype(np.float64)
+    return np.asarray(0.5 + np.linalg.lstsq(queries.T @ queries, queries.T @ centred, rcond=1e-11)[0])
 
 
 def _lp(matrix: Integers, answers: Floats) -> Floats:
