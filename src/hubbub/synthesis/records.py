@@ -25,7 +25,7 @@ from hubbub.errors import ParameterError
 from hubbub.noise import Bits, system_bits
 from hubbub.synthesis.domain import Domain
 
-__all__ = ["Categories", "Edges", "Schema"]
+__all__ = ["Categories", "Edges", "Schema", "identity"]
 
 Integers = NDArray[np.int64]
 Scalar = bool | int | float | str | None
@@ -46,7 +46,7 @@ class Categories:
 
     def __init__(self, *values: Scalar, other: str | None = None) -> None:
         found = (*values, other) if other is not None else values
-        if not values or len({_key(v) for v in found}) != len(found):
+        if not values or len({identity(v) for v in found}) != len(found):
             raise ParameterError(
                 f"categories {values!r} were declared; give each value once, and at least one. Values of a column are "
                 "declared, never read from private rows."
@@ -61,9 +61,9 @@ class Categories:
 
     def codes(self, column: Sequence[Any]) -> Integers:
         """The code of each value; -1 where it is not declared."""
-        places = {_key(v): i for i, v in enumerate(self.values)}
+        places = {identity(v): i for i, v in enumerate(self.values)}
         default = self.size - 1 if self.other is not None else -1
-        return np.fromiter((places.get(_key(v), default) for v in column), np.int64, len(column))
+        return np.fromiter((places.get(identity(v), default) for v in column), np.int64, len(column))
 
     def values_of(self, codes: Integers, *, bits: Bits | None = None) -> list[Any]:
         """The value of each code."""
@@ -172,20 +172,27 @@ class Schema:
 
         Raises ParameterError for a column that is missing, or columns of different lengths.
         """
+        codes = self.places(table)
+        return np.asfortranarray(codes[(codes >= 0).all(axis=1)])
+
+    def places(self, table: Mapping[str, Sequence[Any]]) -> Integers:
+        """The same for every row, in order, with -1 for an undeclared value.
+
+        Raises ParameterError for a column that is missing, or columns of different lengths.
+        """
         missing = [name for name in self.columns if name not in table]
         if missing:
             raise ParameterError(f"the table has no column {missing[0]!r}; it has {', '.join(map(repr, table))}.")
         if len({len(table[name]) for name in self.columns}) > 1:
             raise ParameterError("the table's columns have different lengths; give one value per row to each.")
-        codes = np.stack([column.codes(table[name]) for name, column in self.columns.items()], axis=1)
-        return np.asfortranarray(codes[(codes >= 0).all(axis=1)])
+        return np.stack([column.codes(table[name]) for name, column in self.columns.items()], axis=1)
 
     def decode(self, codes: Integers, *, bits: Bits | None = None) -> dict[str, list[Any]]:
         """Codes as a table of columns: categories as declared, bins as uniform numbers of the bin."""
         return {name: column.values_of(codes[:, j], bits=bits) for j, (name, column) in enumerate(self.columns.items())}
 
 
-def _key(value: Any) -> Any:
+def identity(value: Any) -> Any:
     """1, 1.0 and True are values of their own kinds; numpy's scalars are Python's."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and math.isnan(plain):
