@@ -34,7 +34,9 @@ SAMPLES_PER_SECOND = 10_000_000 / 60
 
 _LARGEST_BATCH = 1 << 17
 _CELLS_PER_BATCH = 1 << 22
-_CELLS_KEPT = 1 << 25
+_CELLS_KEPT = 1 << 24
+_MOST_TRAINED = 300_000
+_MOST_TESTED = 1_200_000
 _LEAST_SAMPLES = 32
 
 
@@ -124,7 +126,7 @@ class _Audit:
     def bound(self) -> LowerBound:
         layout, first, rate = self._first()
         event, pace = self._event(layout, first, rate)
-        left = self.seconds * 0.93 - self.spent
+        left = self.seconds * 0.7 - self.spent
         counted = max(_LEAST_SAMPLES, min((self.most - self.drawn) // 2, int(left / pace)))
         mine, other = (0, 1) if event.forward else (1, 0)
         hits, missed = self._count(layout, event, counted)
@@ -163,19 +165,20 @@ class _Audit:
     def _event(self, layout: Layout, first: list[list[Any]], rate: float) -> tuple[Event, float]:
         """The event to count, and the seconds that one more counted pair of outputs will take."""
         pairs = min(self.most // 2, int(0.6 * self.seconds / max(rate, 1e-9)))
-        learning = max(2 * _LEAST_SAMPLES, min(int(0.35 * pairs), _CELLS_KEPT // layout.columns))
+        most = min(_MOST_TRAINED + _MOST_TESTED, _CELLS_KEPT // layout.columns)
+        learning = max(2 * _LEAST_SAMPLES, min(int(0.35 * pairs), most))
         rows = [matrix(some, layout) for some in first]
         for side in (0, 1):
             short = learning - len(rows[side])
             more = [matrix(some, layout) for some in self._batches(side, short, layout, 0.4)]
             rows[side] = np.concatenate([rows[side], *more])
-        half = [int(0.55 * len(r)) for r in rows]
+        half = [min(int(0.5 * len(r)), _MOST_TRAINED) for r in rows]
         train = (rows[0][: half[0]], rows[1][: half[1]])
         test = (rows[0][half[0] :], rows[1][half[1] :])
         later = max(_LEAST_SAMPLES, (pairs - learning))
-        z = 1.0 + 2.0 * math.sqrt(min(1.0, len(test[0]) / later))
+        z = 2.0 * math.sqrt(min(1.0, len(test[0]) / later))
         began = time.monotonic()
-        deadline = began + max(0.05, 0.75 * self.seconds - self.spent) * 0.4
+        deadline = began + max(0.05, 0.6 * self.seconds - self.spent) * 0.4
         event = best_event(train, test, z=z, delta=self.delta, deadline=deadline, bits=self.bits)
         began = time.monotonic()
         part = test[0][:20_000]
@@ -194,7 +197,7 @@ class _Audit:
         """Hits on each side among `counted` outputs, and how many outputs of the side that must be rare are missing."""
         hits, done = [0, 0], [0, 0]
         size = max(1, min(_LARGEST_BATCH, _CELLS_PER_BATCH // layout.columns, counted))
-        while min(done) < counted and (self.spent < 1.2 * self.seconds or min(done) == 0):
+        while min(done) < counted and (self.spent < 1.1 * self.seconds or min(done) == 0):
             for side in (0, 1):
                 while done[side] < min(counted, done[1 - side] + size):
                     rows = matrix(self._draw(side, min(size, counted - done[side])), layout)

@@ -33,6 +33,8 @@ Codes = NDArray[np.int64]
 
 _CELLS = 256
 _MOST_ATOMS = 1 << 18
+# Of thousands of events the luckiest is chosen: its luck is worth some standard deviations.
+_LUCK, _HOPE, _PROMISED = 2.5, 0.7, 1e3
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Scorer:
 
 @dataclass(frozen=True)
 class Event:
-    """A set of cells. `forward`: it is likelier on D; else on D'. `expected` is the bound it showed when chosen."""
+    """A set of cells. `forward`: it is likelier on D; else on D'. `expected`: what it promised."""
 
     features: Features
     scorer: Scorer
@@ -70,7 +72,8 @@ def best_event(
 ) -> Event:
     """The event that promises the highest bound, learnt from `train`, chosen on `test`; rows on D, rows on D'.
 
-    z: how many standard deviations of a `test` share to allow for. deadline: of `time.monotonic`, for learning.
+    z: how many standard deviations of a `test` share the counting will take off. deadline: of `time.monotonic`, for
+    learning.
     """
     features = features_of(*train, bits=bits)
     p, q = (Seen(rows, features) for rows in train)
@@ -92,16 +95,24 @@ def _choose(features: Features, scorer: Scorer, test: list[Seen], z: float, delt
         # The last cells are those of D; for D' the order is read from its other end.
         mine, other = (counts[0][::-1], counts[1][::-1]) if forward else (counts[1], counts[0])
         n, m = sizes if forward else sizes[::-1]
-        low, _ = likely_bounds(np.cumsum(mine), n, z)
-        _, high = likely_bounds(np.cumsum(other), m, z)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            bounds = np.where(low > delta, np.log((low - delta) / high), -np.inf)
+        cautious, bold = (
+            _bounds(np.cumsum(mine), n, np.cumsum(other), m, each, delta) for each in (z + _LUCK, z + _HOPE)
+        )
+        # Where nothing is promised with caution, the best hope is counted.
+        bounds = np.where(cautious > 0, _PROMISED + cautious, bold)
         last = int(np.argmax(bounds))
         ordered = scorer.order[::-1] if forward else scorer.order
         cells = np.zeros(scorer.order.size, dtype=np.bool_)
         cells[ordered[: last + 1]] = True
         found.append(Event(features, scorer, cells, forward, float(bounds[last])))
     return max(found, key=lambda event: event.expected)
+
+
+def _bounds(mine: Codes, n: int, other: Codes, m: int, z: float, delta: float) -> Floats:
+    low, _ = likely_bounds(mine, n, z)
+    _, high = likely_bounds(other, m, z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(low > delta, np.log((low - delta) / high), -np.inf)
 
 
 def _scorers(features: Features, p: Seen, q: Seen, deadline: float) -> Iterator[Scorer]:

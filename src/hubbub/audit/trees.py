@@ -115,7 +115,7 @@ def deep(p: Matrix, q: Matrix, *, depth: int) -> Tree:
     return _grow(rows, depth, mine, 1 - mine, entropy=True)
 
 
-def boosted(p: Matrix, q: Matrix, *, deadline: float, rounds: int = 40, depth: int = 3, rate: float = 0.3) -> Boosted:
+def boosted(p: Matrix, q: Matrix, *, deadline: float, rounds: int = 20, depth: int = 3, rate: float = 0.3) -> Boosted:
     """Boosted trees; as many rounds as the deadline (of `time.monotonic`) allows, at least one."""
     p, q = p[:_MOST_ROWS], q[:_MOST_ROWS]
     rows = np.concatenate([p, q])
