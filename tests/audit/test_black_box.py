@@ -16,20 +16,21 @@ from hubbub.errors import ParameterError
 from hubbub.noise import laplace
 
 HARD = {
+    "noisy max with its value, Laplace",
     "noisy max with its value, exponential",
     "sparse vector 3: shows the value",
     "sparse vector 4: little noise",
     "sparse vector 6: no end",
 }
-"""These need more than the two seconds that are allowed in CI."""
+"""These need more than the samples that are drawn in CI."""
 
 
 @pytest.mark.parametrize("name", sorted(BROKEN.keys() - HARD))
-def test_a_broken_mechanism_is_flagged_in_two_seconds(name: str) -> None:
+def test_a_broken_mechanism_is_flagged_with_few_samples(name: str) -> None:
     case = BROKEN[name]
-    found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, seconds=2)
+    found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, max_samples=400_000)
     assert case.claim < found.epsilon <= found.ceiling
-    assert found.samples <= 10_000_000 / 30
+    assert found.samples <= 400_000
 
 
 @pytest.mark.soak
@@ -41,7 +42,7 @@ def test_a_broken_mechanism_is_flagged_within_ten_million_samples(name: str) -> 
     assert found.samples <= 10_000_000
 
 
-def alarms(case: Case, seeds: int, samples: int) -> int:
+def alarms(case: Case, seeds: int, samples: int, seconds: float) -> int:
     found = [lower_bound(case.run(seed), case.d, case.d_prime, seconds=1, max_samples=samples) for seed in range(seeds)]
     assert max(f.samples for f in found) <= 200_000
     return sum(f.epsilon > case.claim for f in found)
@@ -50,13 +51,13 @@ def alarms(case: Case, seeds: int, samples: int) -> int:
 @pytest.mark.parametrize("name", sorted(CORRECT))
 def test_a_correct_mechanism_is_quiet_for_a_tenth_of_the_seeds(name: str) -> None:
     """20 runs at confidence 0.95: more than 2 alarms are too many; the streams are fixed."""
-    assert alarms(CORRECT[name], 20, 30_000) <= 2
+    assert alarms(CORRECT[name], 20, 30_000, 20) <= 2
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(CORRECT))
 def test_a_correct_mechanism_is_quiet_for_two_hundred_seeds(name: str) -> None:
-    assert alarms(CORRECT[name], 200, 200_000) <= 20
+    assert alarms(CORRECT[name], 200, 200_000, 1) <= 20
 
 
 def test_bound_and_truth_of_randomised_response_meet() -> None:
