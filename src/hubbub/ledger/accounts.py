@@ -108,6 +108,11 @@ class Total:
             self.impure + other.impure,
         )
 
+    def within(self, held: Total) -> Total:
+        """The smaller of each amount: what was used of a plan costs no more than its parts, nor than the whole plan."""
+        epsilon = self.epsilon if held.impure else min(self.epsilon, held.epsilon)
+        return Total(epsilon, min(self.rho, held.rho), min(self.delta, held.delta), self.impure)
+
     def __sub__(self, other: Total) -> Total:
         """What is left of a reserved total after `other` was used of it; never below zero."""
         zero = Fraction(0)

@@ -203,7 +203,8 @@ class Books:
                     f"the block {block!r} is reserved, but what {account!r} was granted {what}, and what is unspent of "
                     "a block ends with it. Ask the steward for a grant. Nothing was charged."
                 )
-        held = entry.spend
+        parts = json.loads(entry.details).get("parts")
+        held = entry.spend if parts is None else Total.read(*parts)
         pure = PureFilter(epsilon=held.epsilon)
         if budget.pure:
             return (pure,)

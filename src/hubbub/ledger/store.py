@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -36,7 +36,7 @@ from hubbub.ledger.records import Entry, State, StoredRelease, entries
 from hubbub.ledger.remainder import Remainder, question_cost
 
 if TYPE_CHECKING:
-    from hubbub.accounting import Cost
+    from hubbub.accounting import Cost, Event
 
 __all__ = ["Entry", "Ledger", "State", "StoredRelease"]
 
@@ -311,25 +311,37 @@ class Ledger(Lives):
         )
 
     def reserve(
-        self, *, space: str, analyst: str, epsilon: Fraction, cost: Cost | None = None, plan: str | None = None
+        self,
+        *,
+        space: str,
+        analyst: str,
+        epsilon: Fraction,
+        cost: Cost | None = None,
+        plan: str | None = None,
+        events: Sequence[Event] = (),
     ) -> str:
         """Set a part of the budget aside; the id of the block, which pays for the questions charged to it.
 
         What it does not use comes back with `close_block`. Under an approximate budget a block at `epsilon` holds
         the rho of one such release.
 
-        cost: what a plan costs, exactly. plan: its text.
+        cost: what a plan costs, exactly. plan: its text. events: what the plan will run, each question's, instead of
+        `cost`: the plan is then charged at the smaller of the sum of their rhos and the plan's own
+        (`hubbub.accounting.plans`), and its questions draw on the sum.
 
         Raises: as `charge`.
         """
+        from hubbub.accounting.plans import plan_cost
+
         asked = parse_epsilon(epsilon)
         made = Request.of(
             "block" if plan is None else "plan",
             space=space,
             analyst=checked_text(analyst, "analyst"),
             epsilon=asked,
-            cost=cost or self.question(space, asked),
+            cost=cost or (plan_cost(events) if events else self.question(space, asked)),
             sql="(reserved)" if plan is None else checked_text(plan, "plan"),
+            details=_planned(events),
             max_failures=self._max_failures,
         )
         self._charge(made)
@@ -348,7 +360,7 @@ class Ledger(Lives):
             (now,) = entries(writer.connection, "WHERE charge.id = ?", block)
             if now.state == "closed":
                 return
-            used = total_of(writer.connection, entry.space, block_account(block))
+            used = total_of(writer.connection, entry.space, block_account(block)).within(entry.spend)
             back = Request.of(
                 "return", space=entry.space, analyst=entry.analyst, epsilon=used.epsilon, cost=used,
                 sql="(what the block used)", block=block, max_failures=self._max_failures,
@@ -454,6 +466,16 @@ class Ledger(Lives):
 
 
 _NAMES: Final = {"dataset": "data set", "analyst": "analyst", "question_key": "question key", "sql": "question"}
+
+
+def _planned(events: Sequence[Event]) -> str:
+    """What the questions of a plan may draw on: the sum of their costs, which may be more than the plan's own."""
+    from hubbub.accounting import cost
+
+    if not events:
+        return "{}"
+    costs = [cost(event) for event in events]
+    return json.dumps({"parts": Total.of(sum(costs[1:], costs[0])).written})
 
 
 def _is_recorded(connection: Connection, request: Request) -> bool:

@@ -146,7 +146,8 @@ class _Walk:
                 yield f"line {serial}: the sum of {account!r} is not that of its charges"
             self.totals[space, account] = total
             self.latest[space, account] = serial
-        if row["kind"] == "return" and self.totals.get((space, block_account(block)), Total()) != spend:
+        used = self.totals.get((space, block_account(block)), Total())
+        if row["kind"] == "return" and used.within(self.held.get(block, Total())) != spend:
             yield f"line {serial}: what came back is not what the block left"
 
     def rest(self) -> Iterator[str]:
