@@ -17,10 +17,12 @@ import statistics
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+import hubbub.accounting  # noqa: F401  (the parent is warm: children import nothing)
 from benchmarks.timing import machine, table
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
@@ -96,6 +98,8 @@ def rate(work: Callable[[Path, float], int], path: Path) -> float:
             try:
                 os.write(write, f"{work(path, until)}\n".encode())
                 code = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         children.append(pid)
@@ -112,23 +116,20 @@ def main() -> int:
     """0 if the target is met."""
     folder = Path(tempfile.mkdtemp(prefix="hubbub-bench-", dir=os.environ.get("HUBBUB_BENCH_DIR")))
     found: dict[str, list[float]] = {"SQLite floor": [], "hubbub, a charge": [], "hubbub, a whole life": []}
+    charged, wrong = 0, []
     try:
-        least = folder / "floor.db"
-        connection = sqlite3.connect(least, isolation_level=None)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(
-            "CREATE TABLE charge (serial INTEGER PRIMARY KEY, spent INTEGER NOT NULL, sql TEXT NOT NULL)"
-        )
-        connection.close()
-        ours = folder / "ours.db"
-        Ledger.open(ours, budgets=BUDGET).close()
-        for _ in range(ROUNDS):
-            found["SQLite floor"].append(rate(floor, least))
-            found["hubbub, a charge"].append(rate(charges, ours))
-            found["hubbub, a whole life"].append(rate(lives, ours))
-        with Ledger.inspect(ours) as ledger:
-            history, verified = ledger.history(), ledger.verify()
-            over = ledger.spent(SPACE) != len(history) * Fraction(1, 1000)
+        for turn in range(ROUNDS):
+            found["SQLite floor"].append(rate(floor, _floor_file(folder / f"floor{turn}.db")))
+            for name, work in (("hubbub, a charge", charges), ("hubbub, a whole life", lives)):
+                path = folder / f"{name[8:]} {turn}.db"
+                Ledger.open(path, budgets=BUDGET).close()
+                found[name].append(rate(work, path))
+                with Ledger.inspect(path) as ledger:
+                    count, verified = len(ledger.history()), ledger.verify()
+                    if ledger.spent(SPACE) != count * Fraction(1, 1000) or count != round(found[name][-1] * SECONDS):
+                        wrong.append(f"{path.name}: lost or overspent")
+                    wrong += verified.problems
+                charged += count
     finally:
         shutil.rmtree(folder)
     base = statistics.median(found["SQLite floor"])
@@ -140,11 +141,18 @@ def main() -> int:
     print(machine())
     print(f"{PROCESSES} processes, {SECONDS:g} s a turn, {ROUNDS} turns each; medians")
     print(table(("B1", "per second", "range", "ratio"), rows))
-    print(f"{len(history):,} charges in the ledger; lost or overspent: {'YES' if over else 'none'}; chain "
-          f"{'sound' if verified.sound else 'NOT SOUND'}")  # fmt: skip
+    print(f"{charged:,} charges in the ledgers; lost, overspent or out of the chain: {'; '.join(wrong) or 'none'}")
     reached = statistics.median(found["hubbub, a charge"]) / base
     print(f"B1: {reached:.0%} of the floor; the target is 70 %: {'met' if reached >= 0.7 else 'MISSED'}")
-    return 0 if reached >= 0.7 and not over and verified.sound else 1
+    return 0 if reached >= 0.7 and not wrong else 1
+
+
+def _floor_file(path: Path) -> Path:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE charge (serial INTEGER PRIMARY KEY, spent INTEGER NOT NULL, sql TEXT NOT NULL)")
+    connection.close()
+    return path
 
 
 if __name__ == "__main__":

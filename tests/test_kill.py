@@ -63,6 +63,9 @@ def kill_many(tmp_path: Path, times: int) -> set[str]:
             entries = {entry.id: entry for entry in book.history()}
             (space,) = book.spaces()
             assert book.spent(space) == len(entries) * EPSILON
+        with Ledger.manage(ledger) as book:  # what died undrawn counts toward the lock, and a steward clears it
+            for analyst in {entry.analyst for entry in entries.values()}:
+                book.unlock(space, analyst, author="steward")
         seen |= {entry.state for entry in entries.values()}
         for charge in handed_out:
             assert entries[charge].state == "shown"
@@ -80,4 +83,4 @@ def test_no_kill_leaves_an_answer_without_its_charge(tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_no_kill_of_two_hundred_does(tmp_path: Path) -> None:
     seen = kill_many(tmp_path, 200)
-    assert {"charged", "drawing"} & seen, "no kill fell between charge and answer"
+    assert {"charged", "lost", "drawing"} & seen, "no kill fell between charge and answer"

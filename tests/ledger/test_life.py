@@ -89,8 +89,8 @@ def test_a_question_that_was_taken_over_is_not_drawn_by_its_first_owner(ledger, 
     charge_id = charge(ledger, "0.1")
 
     def child() -> None:
-        monkeypatch.setattr("hubbub.ledger.store.is_gone", lambda *a: True)
-        monkeypatch.setattr("hubbub.ledger.store._UNDER_WAY", set())
+        monkeypatch.setattr("hubbub.ledger.life.is_gone", lambda *a: True)
+        monkeypatch.setattr("hubbub.ledger.life._UNDER_WAY", set())
         with Ledger.open(place, budgets=BUDGETS) as other:
             assert other.resume(**QUESTION) == charge_id
             os._exit(0)

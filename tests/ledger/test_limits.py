@@ -262,6 +262,7 @@ class BlocksAndLimitsAgreeWithALittleModel(RuleBasedStateMachine):
         self.limits = dict.fromkeys(["ada", "bob"], Fraction(2))
         self.spent = dict.fromkeys(["ada", "bob"], Fraction(0))
         self.block = None
+        self.revoked = set()
 
     def held(self):
         return self.block[2] if self.block else Fraction(0)
@@ -284,11 +285,13 @@ class BlocksAndLimitsAgreeWithALittleModel(RuleBasedStateMachine):
     @rule(analyst=st.sampled_from(["ada", "bob"]), epsilon=st.fractions(Fraction(1, 100), 2, max_denominator=100))
     def grant(self, analyst, epsilon):
         self.ledger.grant(SPACE, analyst_account(analyst), epsilon, author="s")
+        self.revoked.discard(analyst)
         self.limits[analyst] = epsilon
 
     @rule(analyst=st.sampled_from(["ada", "bob"]))
     def revoke(self, analyst):
         self.ledger.revoke(SPACE, analyst_account(analyst), author="s")
+        self.revoked.add(analyst)
         self.limits[analyst] = Fraction(0)
 
     @precondition(lambda self: self.block is None)
@@ -309,10 +312,13 @@ class BlocksAndLimitsAgreeWithALittleModel(RuleBasedStateMachine):
         fits = self.block[3] + epsilon <= self.block[2]
         try:
             charge(self.ledger, epsilon, analyst=self.block[1], block=self.block[0])
+        except PolicyError:
+            assert self.block[1] in self.revoked
         except BudgetError:
             assert not fits
         else:
             assert fits
+            assert self.block[1] not in self.revoked
             self.block[3] += epsilon
 
     @precondition(lambda self: self.block is not None)

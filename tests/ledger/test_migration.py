@@ -12,6 +12,8 @@ from hubbub.errors import PolicyError
 from hubbub.ledger import migrate
 from hubbub.ledger.accounts import analyst_account, table_account
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.database import Database
+from hubbub.ledger.journal import head_of
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
 
@@ -49,7 +51,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 2\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 3\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
@@ -88,3 +90,99 @@ def test_killed_while_migrating_the_old_ledger_stays(path, monkeypatch):
         assert wait(fork(lambda: Ledger.open(path, budgets=BUDGETS))) == [9]
     with Ledger.open(path, budgets=BUDGETS) as ledger:
         assert len(ledger.history()) == 4
+
+
+HEAD2 = "cade9231f232e98c02ef19d65a44168e7cdeb8c2ebf970956026bb21462786ec"
+BUDGETS2 = {SPACE: Budget(3, "1e-6"), "household": Budget(2)}
+VERSION2 = (Path(__file__).parent / "version2.sql").read_text()
+
+
+def looks_as_before(ledger: Ledger) -> None:
+    """What the ledger of version 2 held, it holds; and its chain is the one it had."""
+    found = ledger.verify()
+    assert found.problems == ()
+    with ledger._reading() as connection:
+        assert head_of(connection).hash == HEAD2
+    assert [(e.kind, e.state) for e in ledger.history(SPACE)] == [
+        ("question", "shown"), ("reading", "charged"), ("question", "shown"), ("question", "shown"),
+        ("block", "closed"), ("question", "charged"), ("return", "charged"), ("block", "charged"),
+        ("question", "failed"),
+    ]  # fmt: skip
+    assert ledger.accounts("household") == ["analyst:ada", "everyone", "table:homes"]
+    assert ledger.total("household").epsilon == Fraction(1, 2)
+    assert ledger.total(SPACE, analyst_account("ada")).epsilon == Fraction(1, 2)
+    assert ledger.relation(SPACE) == "add_remove"
+    assert len(ledger.open_blocks()) == len(ledger.refusals()) == 1
+
+
+def test_a_ledger_of_version_2_keeps_its_chain(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(VERSION2)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    store = Database(tmp_path / "old.db")  # opened for writing, so brought up to date
+    store.close()
+    with Ledger.inspect(tmp_path / "old.db") as ledger:
+        looks_as_before(ledger)
+    with Ledger.open(tmp_path / "old.db", budgets=BUDGETS2) as ledger:
+        charge(ledger, "1/10", details='{"neighbours": "add_remove"}')
+        assert ledger.verify().problems == ()
+    with Ledger.open(tmp_path / "new.db", budgets=BUDGETS2):
+        pass
+    names = [
+        {name for (name,) in sqlite3.connect(tmp_path / file).execute("SELECT name FROM sqlite_master")}
+        for file in ("old.db", "new.db")
+    ]
+    assert names[0] == names[1]
+
+
+def test_a_ledger_of_version_2_whose_postings_are_gone_is_left_as_it_is(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(VERSION2)
+    connection.execute("DROP TRIGGER posting_no_delete")
+    connection.execute("DELETE FROM posting WHERE account = 'everyone' AND charge = (SELECT max(charge) FROM posting)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(PolicyError, match="a posting is missing"):
+        Ledger.open(tmp_path / "old.db", budgets=BUDGETS2)
+    assert sqlite3.connect(tmp_path / "old.db").execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_a_ledger_of_version_2_in_postgres_keeps_its_chain(database):
+    import psycopg
+
+    address = database()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA hubbub")
+        connection.execute("SET search_path = hubbub")
+        connection.execute("CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
+                           "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$")  # fmt: skip
+        for statement in VERSION2.split(";\n"):
+            if statement.lstrip().startswith(("CREATE TABLE", "INSERT INTO", "CREATE INDEX", "CREATE UNIQUE")):
+                connection.execute(statement.replace("WITHOUT ROWID", "").replace("INTEGER", "BIGINT").encode())
+        connection.execute("CREATE TRIGGER charge_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON charge "
+                           "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")  # fmt: skip
+        connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
+        connection.execute("INSERT INTO version VALUES (2)")
+    with pytest.raises(PolicyError, match="hubbub ledger migrate"):
+        Ledger.inspect(address)
+    Ledger.manage(address).close()
+    with Ledger.inspect(address) as ledger:
+        with ledger._reading() as read:
+            assert read.execute("SELECT count(*) FROM step WHERE state = 'lost'").fetchone()[0] <= 1
+        assert ledger.verify().problems == ()
+        assert ledger.total("household").epsilon == Fraction(1, 2)
+
+
+def test_steps_of_an_old_ledger_whose_clock_was_set_back_keep_their_order(path):
+    connection = sqlite3.connect(path)
+    for trigger in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f"DROP TRIGGER {trigger[0]}")
+    connection.execute("UPDATE step SET time = '2001-01-01T00:00:00.000000Z' WHERE state = 'shown'")
+    connection.execute("UPDATE step SET time = '2030-01-01T00:00:00.000000Z' WHERE state = 'drawing'")
+    connection.execute("UPDATE release SET time = '2001-01-01T00:00:00.000000Z'")
+    connection.commit()
+    connection.close()
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        assert ledger.verify().problems == ()
+        assert [entry.state for entry in ledger.history()] == ["shown", "stored", "failed", "charged"]

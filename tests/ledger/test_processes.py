@@ -183,12 +183,13 @@ def check_after_kill(path: Path | str, shown: list[str], ceiling: int) -> None:
             assert entries[charge_id].state in ("stored", "shown")
             assert ledger.release(charge_id).payload == "answer"
         assert ledger.verify().problems == ()
+        ledger.unlock(SPACE, "ada", author="steward")  # what died undrawn counts as a failure
         left = ledger.remaining(SPACE)
         life(ledger, os.open(os.devnull, os.O_WRONLY))
         assert ledger.remaining(SPACE) == left - Fraction(1, 100)
 
 
-STATEMENTS_OF_A_LIFE = 50
+STATEMENTS_OF_A_LIFE = 54
 
 
 def test_a_life_has_as_many_statements_as_are_tried(tmp_path):

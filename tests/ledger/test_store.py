@@ -10,7 +10,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from hubbub.errors import BudgetError, InternalError, ParameterError, PolicyError, QueryError
-from hubbub.ledger import database
+from hubbub.ledger import schema
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
@@ -290,6 +290,6 @@ def test_every_write_waits_for_the_disk(tmp_path):
     assert settings_found == {
         "journal_mode": "wal",
         "synchronous": 2,  # FULL
-        "application_id": database.APPLICATION_ID,
-        "user_version": database.VERSION,
+        "application_id": schema.APPLICATION_ID,
+        "user_version": schema.VERSION,
     }

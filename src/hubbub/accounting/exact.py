@@ -38,8 +38,9 @@ class Cost:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        negative = (self.epsilon is not None and self.epsilon < 0) or self.rho < 0 or self.delta < 0
-        if negative or self.delta > 1:
+        # By numerators: a ledger makes several of these for every charge.
+        negative = (self.epsilon is not None and self.epsilon.numerator < 0) or self.rho.numerator < 0
+        if negative or not 0 <= self.delta.numerator <= self.delta.denominator:
             raise ParameterError(f"{self} is not a cost: epsilon and rho must be >= 0 and delta in [0, 1].")
 
     def __add__(self, other: Cost) -> Cost:

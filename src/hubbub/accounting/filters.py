@@ -38,6 +38,10 @@ class Filter(ABC):
         """Whether the charge fits into what is left. Decided in exact rationals."""
         return self._within(self.spent + self._cost(charge))
 
+    def holds(self, total: Cost) -> bool:
+        """Whether a whole sum of costs, what was spent included, lies within the ceiling."""
+        return self._within(total)
+
     def charge(self, charge: Event | Cost) -> Filter:
         """The filter after the charge. Raises BudgetError if it does not fit."""
         if not self.admits(charge):

@@ -34,7 +34,10 @@ COMMANDS: Final = {
     "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
     "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
     "survey": ("hubbub.local.command", "Ask a question where nobody has to be trusted."),
+    "attack": ("hubbub.cli.attack", "What an outsider would learn from a file of yours."),
+    "synth": ("hubbub.cli.synth", "A synthetic table in place of a private one."),
     "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
+    "audit": ("hubbub.cli.audit", "Try to refute a claim of privacy: your own mechanism's, or hubbub's."),
     "doctor": ("hubbub.cli.doctor", "What is installed, and whether policy, ledger and engines are well."),
 }
 """Command -> where it lives, and its line in the overview. No module is loaded to show it."""

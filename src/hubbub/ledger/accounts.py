@@ -16,7 +16,7 @@ places: against the spender, and so that no choice of epsilons makes the ledger 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -33,7 +33,7 @@ __all__ = [
     "Total",
     "analyst_account",
     "block_account",
-    "filter_of",
+    "empty_filter",
     "largest_question",
     "pure_cost",
     "read_amount",
@@ -44,6 +44,7 @@ __all__ = [
 
 EVERYONE: Final = "everyone"
 EACH_ANALYST: Final = "analyst:*"
+_ZERO, _ONE = Fraction(0), Fraction(1)
 _LONG: Final = 2048
 _GRID: Final = 10**60
 
@@ -81,20 +82,36 @@ class Total:
         """The total of one cost."""
         return cls(cost.epsilon or Fraction(0), cost.rho, cost.delta, int(cost.epsilon is None))
 
+    @classmethod
+    @lru_cache(maxsize=4096)
+    def read(cls, epsilon: str, rho: str, delta: str, impure: int) -> Total:
+        """What `written` wrote."""
+        return cls(read_amount(epsilon), read_amount(rho), read_amount(delta), impure)
+
+    @property
+    def written(self) -> tuple[str, str, str, int]:
+        """The total as the ledger keeps it."""
+        return write_amount(self.epsilon), write_amount(self.rho), write_amount(self.delta), self.impure
+
     @property
     def cost(self) -> Cost:
         """The total as the accountant sees it."""
         from hubbub.accounting import Cost
 
-        return Cost(None if self.impure else self.epsilon, self.rho, min(Fraction(1), self.delta))
+        return Cost(None if self.impure else self.epsilon, self.rho, min(_ONE, self.delta) if self.delta else _ZERO)
 
     def __add__(self, other: Total) -> Total:
         return Total(
-            _held(self.epsilon + other.epsilon),
-            _held(self.rho + other.rho),
-            _held(self.delta + other.delta),
+            _held(self.epsilon + other.epsilon) if other.epsilon else self.epsilon,
+            _held(self.rho + other.rho) if other.rho else self.rho,
+            _held(self.delta + other.delta) if other.delta else self.delta,
             self.impure + other.impure,
         )
+
+    def within(self, held: Total) -> Total:
+        """The smaller of each amount: what was used of a plan costs no more than its parts, nor than the whole plan."""
+        epsilon = self.epsilon if held.impure else min(self.epsilon, held.epsilon)
+        return Total(epsilon, min(self.rho, held.rho), min(self.delta, held.delta), self.impure)
 
     def __sub__(self, other: Total) -> Total:
         """What is left of a reserved total after `other` was used of it; never below zero."""
@@ -114,6 +131,7 @@ def _held(amount: Fraction) -> Fraction:
     return Fraction(-((-amount.numerator * _GRID) // amount.denominator), _GRID)
 
 
+@lru_cache(maxsize=1024)
 def pure_cost(epsilon: Fraction) -> Cost:
     """The cost of an epsilon-DP question, which is epsilon^2/2-zCDP (Bun, Steinke 2016, Proposition 1.4)."""
     from hubbub.accounting import Cost
@@ -129,7 +147,8 @@ def rho_at(budget: Budget, epsilon: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=1024)
-def _empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
+def empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
+    """The filter of an account that may spend `epsilon` under `budget`'s kind and has spent nothing."""
     from hubbub.accounting import PureFilter, ZCDPFilter
 
     if budget.delta is None:
@@ -137,11 +156,6 @@ def _empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
     if not epsilon:
         return ZCDPFilter()
     return ZCDPFilter.of(epsilon, budget.delta, delta_threshold=budget.delta_threshold)
-
-
-def filter_of(budget: Budget, epsilon: Fraction, spent: Total) -> PureFilter | ZCDPFilter:
-    """The filter of an account that may spend `epsilon` under `budget`'s kind and has spent `spent`."""
-    return replace(_empty_filter(budget, epsilon), spent=spent.cost)
 
 
 def largest_question(found: PureFilter | ZCDPFilter) -> Fraction:

@@ -7,6 +7,7 @@ are the ledger's own sums, rounded for the eye; they decide nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -51,17 +52,15 @@ def courses(ledger: Ledger, space: str, *, points: int = 200) -> list[Course]:
     budget = ledger.budget(space)
     with ledger._reading() as connection:
         rows = connection.execute(
-            "SELECT account, journal.time, epsilon, rho, delta, impure FROM posting JOIN journal ON "
-            "journal.serial = posting.charge WHERE unit_space = ? ORDER BY posting.charge",
+            "SELECT journal.time, charge.sums FROM charge JOIN journal ON journal.serial = charge.serial "
+            "WHERE charge.unit_space = ? ORDER BY charge.serial",
             (space,),
         ).fetchall()
-    from hubbub.ledger.accounts import read_amount
-
     found: dict[str, list[tuple[str, Total]]] = {EVERYONE: []}
-    for account, time, epsilon, rho, delta, impure in rows:
-        if account == EVERYONE or account.startswith("analyst:"):
-            total = Total(read_amount(epsilon), read_amount(rho), read_amount(delta), impure)
-            found.setdefault(account, []).append((time, total))
+    for time, sums in rows:
+        for _, account, *amounts in json.loads(sums):
+            if account == EVERYONE or account.startswith("analyst:"):
+                found.setdefault(account, []).append((time, Total.read(*amounts)))
     limits = {a.account: float(a.epsilon or 0) for a in ledger.allowances(space)}
     ceiling = float(budget.epsilon)
     return [

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import hmac
+import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from hubbub.errors import PolicyError, QueryError
-from hubbub.ledger.accounts import (
-    EVERYONE,
-    Total,
-    analyst_account,
-    block_account,
-    read_amount,
-    table_account,
-)
+from hubbub.ledger.books import Books, known_budget
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.database import Database, create_file
+from hubbub.ledger.database import Database, Pull, Work
+from hubbub.ledger.files import create_file
 from hubbub.ledger.journal import Connection, Writer
-from hubbub.ledger.records import Allowance
 
-__all__ = [
-    "Handle",
-    "Store",
-    "accounts_of",
-    "checked_text",
-    "is_address",
-    "latest_allowances",
-    "open_store",
-    "total_of",
-]
-
-CEILING = "ceiling"
+__all__ = ["Handle", "Pull", "Store", "checked_text", "first_row", "is_address", "open_store"]
 
 
 class Store(Protocol):
@@ -47,6 +29,9 @@ class Store(Protocol):
 
     def writing(self) -> Any:
         """A context: a transaction that excludes other writers; durable when it ends."""
+
+    def together(self, charge: str, text: Callable[[], str], work: Work) -> bool:
+        """Record a charge, with those of others who wait; whether `work` was called for it here."""
 
     def reading(self) -> Any:
         """A context: a transaction that sees one state."""
@@ -78,7 +63,8 @@ def open_store(
         from hubbub.ledger.postgres import PostgresStore
 
         return PostgresStore(str(place), patience=patience, read_only=read_only, fill=fill if create else None), None
-    file = Path(place).absolute()
+    # By every path, symbolic links included, one file is one ledger, with one write-ahead log beside it.
+    file = Path(os.path.realpath(place))
     if create and not file.is_file():
         create_file(file, fill)
     return Database(file, patience=patience, read_only=read_only), file
@@ -106,6 +92,10 @@ class Handle:
         self._database = store
         self._key = key
         self._max_failures = max_failures
+        self._books = Books()
+        self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
+        self._settled = 0  # up to this line of the journal, no charge is under way
+        self._looked = 0.0  # when dead processes were last looked for
         self.path = path
         self.where = store.where
         self._check_key(keyless)
@@ -134,7 +124,9 @@ class Handle:
     @contextmanager
     def _writing(self) -> Iterator[Writer]:
         with self._database.writing() as connection:
-            yield Writer(connection, self._key)
+            writer = Writer(connection, self._key)
+            yield writer
+            writer.finish()
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -165,66 +157,6 @@ class Handle:
                 "Open it with one: `hubbub ledger create` adds those of the policy file."
             )
         return found
-
-
-def known_budget(connection: Connection, space: str) -> Budget | None:
-    """The budget of a space: as created, or as last raised."""
-    row = connection.execute(
-        "SELECT epsilon, delta, delta_threshold FROM unit_space WHERE name = ?", (space,)
-    ).fetchone()
-    if row is None:
-        return None
-    raised = latest_allowances(connection, space, [CEILING]).get(CEILING)
-    if raised is None or raised.epsilon is None:
-        return _budget_of(*row)
-    return Budget(raised.epsilon, _budget_of(*row).delta, delta_threshold=_budget_of(*row).delta_threshold or None)
-
-
-@lru_cache(maxsize=64)
-def _budget_of(epsilon: str, delta: str | None, threshold: str | None) -> Budget:
-    if delta is None or threshold is None:
-        return Budget(read_amount(epsilon))
-    return Budget(read_amount(epsilon), read_amount(delta), delta_threshold=read_amount(threshold))
-
-
-def latest_allowances(connection: Connection, space: str, accounts: list[str]) -> Mapping[str, Allowance]:
-    """What was last said about each of `accounts`, where anything was."""
-    marks = ", ".join("?" * len(accounts))
-    found = connection.execute(
-        "SELECT account, epsilon, expires, author, reason, journal.time, allowance.serial FROM allowance "
-        "JOIN journal ON journal.serial = allowance.serial WHERE unit_space = ? AND "
-        f"account IN ({marks}) ORDER BY allowance.serial",
-        (space, *accounts),
-    ).fetchall()
-    return {
-        account: Allowance(space, account, None if epsilon is None else read_amount(epsilon), expires, *rest)
-        for account, epsilon, expires, *rest in found
-    }
-
-
-def total_of(connection: Connection, space: str, account: str) -> Total:
-    """The sum of what an account has paid."""
-    row = connection.execute(
-        "SELECT epsilon, rho, delta, impure FROM posting WHERE unit_space = ? AND account = ? "
-        "ORDER BY charge DESC LIMIT 1",
-        (space, account),
-    ).fetchone()
-    if row is None:
-        return Total()
-    return Total(read_amount(row[0]), read_amount(row[1]), read_amount(row[2]), int(row[3]))
-
-
-def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tuple[str, ...]:
-    """The accounts that pay for a charge of this kind."""
-    match kind:
-        case "question" if block is None:
-            return (EVERYONE, table_account(dataset), analyst_account(analyst))
-        case "question":
-            return (block_account(str(block)), table_account(dataset))
-        case "reading":
-            return (analyst_account(analyst),)
-        case _:
-            return (EVERYONE, analyst_account(analyst))
 
 
 def checked_text(text: str, what: str) -> str:

@@ -14,15 +14,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from hubbub.errors import InternalError
 from hubbub.ledger.schema import COLUMNS
 
-__all__ = ["START", "Connection", "Head", "Rows", "Value", "Writer", "head_of", "link", "now"]
+__all__ = ["START", "Connection", "Head", "Posting", "Rows", "Value", "Writer", "compact", "head_of", "link", "now"]
 
 Value: TypeAlias = str | int | None
 
@@ -44,8 +43,7 @@ class Connection(Protocol):
         """Run one statement."""
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(NamedTuple):
     """The last link of the chain."""
 
     serial: int
@@ -64,7 +62,11 @@ def head_of(connection: Connection) -> Head:
 
 def link(before: str, time: str, kind: str, row: Sequence[Value | Sequence[Value]], key: bytes | None) -> str:
     """The hash of one link."""
-    text = json.dumps([before, time, kind, row], separators=(",", ":")).encode()
+    return _link(before, time, kind, compact(row), key)
+
+
+def _link(before: str, time: str, kind: str, row: str, key: bytes | None) -> str:
+    text = f'["{before}","{time}","{kind}",{row}]'.encode()
     return hashlib.sha256(text).hexdigest() if key is None else hmac.new(key, text, "sha256").hexdigest()
 
 
@@ -77,31 +79,60 @@ _INSERTS = {
     table: f"INSERT INTO {table} (serial, {', '.join(columns)}) VALUES (?{', ?' * len(columns)})"
     for table, columns in COLUMNS.items()
 }
+_INSERTS["charge"] = _INSERTS["charge"].replace(") VALUES (", ", sums) VALUES (?, ")
+_MOVE = "INSERT INTO account VALUES {} ON CONFLICT (unit_space, name) DO UPDATE SET charge = excluded.charge"
+
+Posting: TypeAlias = tuple[str, str, str, str, str, int]
+"""An account and its sum after a charge: unit space, name, epsilon, rho, delta, impure."""
+
+compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Writer:
-    """One write transaction: appends rows, each with its link. `time` is that of all of them."""
+    """One write transaction: appends rows, each with its link. `time` is that of all of them.
+
+    Whoever opens the transaction calls `finish` before it commits.
+    """
 
     def __init__(self, connection: Connection, key: bytes | None) -> None:
         self.connection = connection
         self._key = key
+        self._moved: dict[tuple[str, str], int] = {}
         self.head = head_of(connection)
         self.time = max(now(), self.head.time)
 
-    def append(self, kind: str, *row: Value, postings: Iterable[Sequence[Value]] = ()) -> int:
-        """Insert a row of table `kind`, and its link; the row's serial number.
-
-        postings: rows of `posting` that belong to a charge, without the charge's number.
-        """
-        if len(row) != len(COLUMNS[kind]):
+    def append(self, kind: str, *row: Value) -> int:
+        """Insert a row of table `kind`, and its link; the row's serial number."""
+        if len(row) != len(COLUMNS[kind]) or kind == "charge":
             raise InternalError(f"a row of {kind} with {len(row)} values")
+        self.connection.execute(_INSERTS[kind], (self.head.serial + 1, *row))
+        return self._linked(kind, compact(row))
+
+    def append_charge(self, row: Sequence[Value], postings: Sequence[Posting], text: str = "") -> int:
+        """Insert a charge with the sums of the accounts that pay for it, and its link; its serial number.
+
+        text: `compact(row)`, where it is known.
+        """
+        if len(row) != len(COLUMNS["charge"]):
+            raise InternalError(f"a charge with {len(row)} values")
         serial = self.head.serial + 1
-        self.connection.execute(_INSERTS[kind], (serial, *row))
-        hashed: list[Value | Sequence[Value]] = [*row]
-        for space, account, *sums in postings:
-            self.connection.execute("INSERT INTO posting VALUES (?, ?, ?, ?, ?, ?, ?)", (space, account, serial, *sums))
-            hashed.append([space, account, *sums])
-        digest = link(self.head.hash, self.time, kind, hashed, self._key)
+        sums = compact(postings)
+        self.connection.execute(_INSERTS["charge"], (serial, *row, sums))
+        for space, account, *_ in postings:
+            self._moved[space, account] = serial
+        return self._linked("charge", f"{(text or compact(row))[:-1]},{sums[1:]}")
+
+    def _linked(self, kind: str, row: str) -> int:
+        serial = self.head.serial + 1
+        digest = _link(self.head.hash, self.time, kind, row, self._key)
         self.connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", (serial, self.time, kind, digest))
         self.head = Head(serial, self.time, digest)
         return serial
+
+    def finish(self) -> None:
+        """Say where the accounts' sums are now found."""
+        moved, self._moved = list(self._moved.items()), {}
+        for start in range(0, len(moved), 100):
+            some = moved[start : start + 100]
+            values = [value for (space, account), serial in some for value in (space, account, serial)]
+            self.connection.execute(_MOVE.format(", ".join(["(?, ?, ?)"] * len(some))), values)

@@ -1,15 +1,16 @@
-"""From an older schema of a ledger file to the present one, a version at a time, inside the caller's transaction.
+"""From an older schema of a ledger to the present one, inside the caller's transaction.
 
-Nothing is forgotten on the way: every charge, step and release of version 1 becomes a link of the new chain, in the
-order of their times, and every sum is added up anew. So a migrated ledger holds what it held, or the transaction fails
-and the file stays as it was.
+Nothing is forgotten on the way, or the transaction fails and the ledger stays as it was. Of version 1, which had no
+chain, every charge, step and release becomes a link of a new one, in the order of their times, and every sum is added
+up anew. Version 2 kept its sums in a table of postings; they move into the charges, and the chain stays link by link,
+so that receipts from before still find theirs.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from hubbub.errors import PolicyError
@@ -22,24 +23,64 @@ from hubbub.ledger.accounts import (
     table_account,
     write_amount,
 )
-from hubbub.ledger.journal import Value, Writer
+from hubbub.ledger.charging import accounts_of
+from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.schema import VERSION, sqlite_schema
 
-__all__ = ["migrate"]
+__all__ = ["from_version_2", "migrate"]
 
 _OLD: Final = ("unit_space", "data_version", "charge", "step", "release")
+_CHARGE: Final = "CREATE TRIGGER charge_no_update"
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a ledger of schema `version` to the present one. The caller commits.
+    """Bring a ledger file of schema `version`, 1 or 2, to the present one. The caller commits.
 
     Raises:
         PolicyError: the old ledger's own sums do not add up.
     """
-    while version < VERSION:
-        _STEPS[version](connection)
-        version += 1
+    if version == 1:
+        _from_version_1(connection)
+    else:
+        connection.execute("DROP TRIGGER charge_no_update")
+        from_version_2(connection, sqlite_schema())
+        (trigger,) = (text for text in sqlite_schema() if text.startswith(_CHARGE))
+        connection.execute(trigger)
     connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def from_version_2(connection: Connection, schema: list[str]) -> None:
+    """Move the postings into their charges, in SQLite or Postgres; charges may be changed while this runs.
+
+    schema: the statements of version 3.
+
+    Raises:
+        PolicyError: a charge has no postings.
+    """
+    for index in ("charge_of_space", "charge_of_block", "posting_of_charge", "step_failed"):
+        connection.execute(f"DROP INDEX IF EXISTS {index}")
+    new = (" TABLE relation", " TABLE account", " TRIGGER relation_", " TRIGGER account_", " INDEX step_failed")
+    for statement in schema:
+        if any(name in statement for name in new):
+            connection.execute(statement)
+    connection.execute("ALTER TABLE charge ADD COLUMN sums TEXT NOT NULL DEFAULT ''")
+    charges = connection.execute(
+        "SELECT serial, unit_space, kind, dataset, analyst, block FROM charge ORDER BY serial"
+    ).fetchall()
+    for serial, space, *pays in charges:
+        found = connection.execute(
+            "SELECT account, epsilon, rho, delta, impure FROM posting WHERE charge = ?", (serial,)
+        ).fetchall()
+        sums = {account: [space, account, *amounts] for account, *amounts in found}
+        accounts = accounts_of(*pays)
+        if set(sums) != set(accounts):
+            raise PolicyError("the old ledger's sums do not add up: a posting is missing. It is left as it is.")
+        text = compact([sums[account] for account in accounts])
+        connection.execute("UPDATE charge SET sums = ? WHERE serial = ?", (text, serial))
+    connection.execute(
+        "INSERT INTO account SELECT unit_space, account, max(charge) FROM posting GROUP BY unit_space, account"
+    )
+    connection.execute("DROP TABLE posting")
 
 
 def _from_version_1(connection: sqlite3.Connection) -> None:
@@ -69,6 +110,7 @@ def _from_version_1(connection: sqlite3.Connection) -> None:
                 writer.append(kind, serials[int(str(charge))], *columns)
             case _:
                 writer.append(kind, *row)
+    writer.finish()
     for table in reversed(_OLD):
         connection.execute(f"DROP TABLE old_{table}")
 
@@ -98,27 +140,29 @@ def _old_rows(connection: sqlite3.Connection) -> Iterator[tuple[str, tuple[int, 
     for serial, time, *columns in sorted(charges.fetchall()):
         starts[serial] = latest = max(latest, time)
         yield latest, (2, serial), "charge", (serial, *columns)
-    for charge, number, state, time, incident in ask("SELECT * FROM old_step ORDER BY charge, number").fetchall():
-        yield max(time, starts[charge]), (3 + 2 * number, charge), "step", (charge, state, incident, None)
-    for charge, time, payload in ask("SELECT charge, time, payload FROM old_release").fetchall():
-        yield max(time, starts[charge]), (6, charge), "release", (charge, payload)
+    steps = ask("SELECT charge, number, state, time, incident FROM old_step ORDER BY charge, number").fetchall()
+    answers = {charge: answer for charge, *answer in ask("SELECT charge, time, payload FROM old_release")}
+    for charge, number, state, time, incident in steps:
+        # A step comes after the one before, and an answer just before its charge is 'stored', whatever the clock said.
+        starts[charge] = max(starts[charge], time)
+        if state == "stored" and charge in answers:
+            starts[charge] = max(starts[charge], answers[charge][0])
+            yield starts[charge], (2 + 2 * number, charge), "release", (charge, answers[charge][1])
+        yield starts[charge], (3 + 2 * number, charge), "step", (charge, state, incident, None)
 
 
 def _charge(writer: Writer, columns: list[Value], sums: dict[tuple[str, str], Total]) -> int:
     charge_id, space, dataset, analyst, question_key, sql, epsilon, spent, event, details = map(str, columns)
     cost = pure_cost(read_amount(epsilon))
-    postings: list[tuple[Value, ...]] = []
+    postings: list[Posting] = []
     for account in (EVERYONE, table_account(dataset), analyst_account(analyst)):
         total = sums.get((space, account), Total()) + Total.of(cost)
         sums[space, account] = total
-        amounts = (write_amount(total.epsilon), write_amount(total.rho), write_amount(total.delta))
-        postings.append((space, account, *amounts, total.impure))
+        postings.append((space, account, *total.written))
     if sums[space, EVERYONE].epsilon < read_amount(spent):
         raise PolicyError("the old ledger's sums do not add up: a charge is missing. It is left as it is.")
-    return writer.append(
-        "charge", charge_id, "question", space, dataset, analyst, question_key, sql, epsilon, epsilon,
-        write_amount(cost.rho), "0/1", 0, event, details, None, None, None, None, None, postings=postings,
+    row = (
+        charge_id, "question", space, dataset, analyst, question_key, sql, epsilon, *Total.of(cost).written, event,
+        details, None, None, None, None, None,
     )  # fmt: skip
-
-
-_STEPS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _from_version_1}
+    return writer.append_charge(row, postings)

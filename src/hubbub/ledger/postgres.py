@@ -20,6 +20,7 @@ import psycopg
 
 from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.journal import Connection, Rows, Value
+from hubbub.ledger.migrate import from_version_2
 from hubbub.ledger.schema import VERSION, postgres_schema
 
 __all__ = ["PostgresStore", "without_password"]
@@ -80,6 +81,8 @@ class PostgresStore:
         self._connection: psycopg.Connection[Any] | None = None
         if fill is not None:
             self._create(fill)
+        if not read_only:
+            self._upgrade()
         self._check()
 
     @contextmanager
@@ -94,6 +97,17 @@ class PostgresStore:
         with self._transaction("READ COMMITTED") as connection:
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
             yield _Marks(connection)
+
+    def together(self, charge: str, text: Callable[[], str], work: Callable[[Any, Any], object]) -> bool:
+        """Record a charge in a transaction of its own: True. The server itself flushes many at once.
+
+        Raises:
+            PolicyError: as `writing`.
+        """
+        del charge, text
+        with self.writing() as connection:
+            work(connection, list)
+        return True
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -163,6 +177,20 @@ class PostgresStore:
             connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
             connection.execute("INSERT INTO version VALUES (%s)", (VERSION,))
             fill(_Marks(connection))
+
+    def _upgrade(self) -> None:
+        """Bring a ledger of an older schema up to date, whole or not at all."""
+        with self._transaction("READ COMMITTED") as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
+            if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
+                return
+            if connection.execute("SELECT number FROM version").fetchone() != (2,):
+                return
+            connection.execute("SELECT 1 FROM ledger FOR UPDATE")
+            connection.execute("ALTER TABLE charge DISABLE TRIGGER charge_append_only")
+            from_version_2(_Marks(connection), postgres_schema())
+            connection.execute("ALTER TABLE charge ENABLE TRIGGER charge_append_only")
+            connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _check(self) -> None:
         with self._transaction("READ COMMITTED") as connection:

@@ -11,7 +11,7 @@ from hubbub.ledger.journal import Connection, Value
 
 __all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries"]
 
-State: TypeAlias = Literal["charged", "retried", "drawing", "stored", "shown", "failed", "closed"]
+State: TypeAlias = Literal["charged", "withdrawn", "lost", "retried", "drawing", "stored", "shown", "failed", "closed"]
 Kind: TypeAlias = Literal["question", "reading", "block", "plan", "return"]
 """question: an answer was asked for. reading: somebody else's answer was read, and one's own limit pays. block, plan:
 reserved for questions to come. return: what a block did not use."""
@@ -77,6 +77,11 @@ class Allowance:
     reason: str
     time: str
     serial: int
+
+    @property
+    def ends(self) -> bool:
+        """Whether it says that the account may spend nothing more, now or from some time on."""
+        return self.epsilon is None or self.expires is not None
 
     def over(self, now: str) -> bool:
         """Whether it has ended by then."""

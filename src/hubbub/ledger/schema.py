@@ -1,21 +1,22 @@
-"""The tables of a ledger, version 2, for SQLite and Postgres alike.
+"""The tables of a ledger, version 3, for SQLite and Postgres alike.
 
     ledger        its random id, and whether its chain is keyed
     journal       one line for every row of the tables below: when, what, and the hash that chains them all
     unit_space    whose budget it is, and its ceiling when it was created
+    relation      the neighbour relation that a unit space's losses are stated for, from its first charge on
     allowance     what an account may spend: grants, revocations, limits of the policy, raised ceilings
     policy        the texts of policies under which something was asked
     data_version  the random id of a data set's current rows
-    charge        what was asked and what it cost
-    step          the life of a charge after 'charged': retried, drawing, stored, shown, failed, closed
+    charge        what was asked, what it cost, and what every account that pays had spent when it was added
+    step          the life of a charge after 'charged'
     release       the answer that left
     refusal       what was asked and did not fit
     clearance     a steward unlocked an analyst
-    posting       by account: the sum of costs up to and including a charge (hashed with its charge)
+    account       the last charge that an account paid for: where its sum is found
 
-Every row has the serial number of its line in the journal. All tables only ever grow, and triggers hold them to it.
-A posting repeats what summing charges would give: it makes a charge cost the same whether ten or a million went
-before.
+Every row but the last table's has the serial number of its line in the journal. Those tables only ever grow, and
+triggers hold them to it. `account` holds no amount, only places, and moves forward only: the sums that decide stand in
+the charges, under the chain. So a charge costs the same whether ten or a million went before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ __all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The schema this code reads and writes."""
 
 _T, _N, _I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL"
@@ -36,6 +37,7 @@ _T, _N, _I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL"
 _TABLES: Final[dict[str, dict[str, str]]] = {
     "ledger": {"id": _T, "secret": _T, "key_check": _N},
     "unit_space": {"name": f"{_T} UNIQUE", "epsilon": _T, "delta": _N, "delta_threshold": _N},
+    "relation": {"unit_space": f"{_T} UNIQUE", "neighbours": _T},
     "allowance": {
         "unit_space": _T, "account": _T, "epsilon": _N, "expires": _N, "author": _T, "reason": _T,
     },
@@ -55,54 +57,60 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
 }  # fmt: skip
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {table: tuple(columns) for table, columns in _TABLES.items()}
-"""The columns of every journaled table after `serial`, in the order in which they are hashed."""
+"""The columns of every journaled table after `serial`, in the order in which they are hashed. A charge's `sums` come
+after its columns."""
 
 HASHED: Final = tuple(COLUMNS)
 """The journaled tables."""
 
-_PLAIN: Final = (
+_JOURNAL: Final = (
     "CREATE TABLE journal (serial INTEGER PRIMARY KEY NOT NULL, time TEXT NOT NULL, kind TEXT NOT NULL, "
-    "hash TEXT NOT NULL)",
-    "CREATE TABLE posting (unit_space TEXT NOT NULL, account TEXT NOT NULL, charge INTEGER NOT NULL, "
-    "epsilon TEXT NOT NULL, rho TEXT NOT NULL, delta TEXT NOT NULL, impure INTEGER NOT NULL, "
-    "PRIMARY KEY (unit_space, account, charge))",
+    "hash TEXT NOT NULL)"
+)
+_ACCOUNT: Final = (
+    "CREATE TABLE account (unit_space TEXT NOT NULL, name TEXT NOT NULL, charge INTEGER NOT NULL, "
+    "PRIMARY KEY (unit_space, name))"
 )
 _INDEXES: Final = (
-    "CREATE INDEX posting_of_charge ON posting (charge)",
     "CREATE INDEX allowance_of ON allowance (unit_space, account, serial)",
     "CREATE INDEX data_version_of ON data_version (unit_space, dataset, serial)",
-    "CREATE INDEX charge_of_space ON charge (unit_space, serial)",
     "CREATE INDEX charge_of_question ON charge (unit_space, question_key)",
     "CREATE UNIQUE INDEX charge_of_request ON charge (unit_space, analyst, request) WHERE request IS NOT NULL",
-    "CREATE INDEX charge_of_block ON charge (block) WHERE block IS NOT NULL",
     "CREATE INDEX step_of_charge ON step (charge, serial)",
-    "CREATE INDEX step_failed ON step (charge) WHERE state = 'failed'",
+    "CREATE INDEX step_failed ON step (charge) WHERE state IN ('failed', 'lost')",
 )
 
 
 def _tables() -> Iterator[str]:
-    yield from _PLAIN
+    yield _JOURNAL
     for table, columns in _TABLES.items():
         parts = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        yield f"CREATE TABLE {table} (serial INTEGER PRIMARY KEY NOT NULL, {parts})"
+        sums = f", sums {_T}" if table == "charge" else ""
+        yield f"CREATE TABLE {table} (serial INTEGER PRIMARY KEY NOT NULL, {parts}{sums})"
     yield from _INDEXES
 
 
 def sqlite_schema() -> list[str]:
     """The statements that make an empty ledger in SQLite."""
-    tables = [text + " WITHOUT ROWID" if "PRIMARY KEY (" in text else text for text in _tables()]
     triggers = [
         f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
         f"BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END"
-        for table in ("journal", "posting", *HASHED)
+        for table in ("journal", *HASHED)
         for verb in ("UPDATE", "DELETE")
     ]
-    return [*tables, *triggers]
+    moves = (
+        "CREATE TRIGGER account_no_delete BEFORE DELETE ON account "
+        "BEGIN SELECT RAISE(ABORT, 'account moves forward only'); END",
+        "CREATE TRIGGER account_no_return BEFORE UPDATE ON account WHEN NEW.charge <= OLD.charge OR "
+        "NEW.name <> OLD.name OR NEW.unit_space <> OLD.unit_space "
+        "BEGIN SELECT RAISE(ABORT, 'account moves forward only'); END",
+    )
+    return [*_tables(), f"{_ACCOUNT} WITHOUT ROWID", *triggers, *moves]
 
 
 def postgres_schema() -> list[str]:
     """The statements that make an empty ledger in a schema of a Postgres database."""
-    tables = [text.replace("INTEGER", "BIGINT") for text in _tables()]
+    tables = [text.replace("INTEGER", "BIGINT") for text in (*_tables(), _ACCOUNT)]
     refuse = (
         "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"
@@ -110,6 +118,12 @@ def postgres_schema() -> list[str]:
     triggers = [
         f"CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
         "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
-        for table in ("journal", "posting", *HASHED)
+        for table in ("journal", *HASHED)
     ]
-    return [*tables, refuse, *triggers]
+    moves = (
+        "CREATE TRIGGER account_no_return BEFORE UPDATE ON account FOR EACH ROW WHEN (NEW.charge <= OLD.charge OR "
+        "NEW.name <> OLD.name OR NEW.unit_space <> OLD.unit_space) EXECUTE FUNCTION refuse_change()",
+        "CREATE TRIGGER account_no_delete BEFORE DELETE OR TRUNCATE ON account FOR EACH STATEMENT "
+        "EXECUTE FUNCTION refuse_change()",
+    )
+    return [*tables, refuse, *triggers, *moves]

@@ -20,20 +20,19 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, EVERYONE, read_amount, write_amount
+from hubbub.ledger.books import CEILING, POLICY_AUTHOR, latest_allowances
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
-from hubbub.ledger.handle import CEILING, Handle, checked_text, latest_allowances
+from hubbub.ledger.handle import Handle, checked_text
 from hubbub.ledger.journal import Connection, Writer, head_of
 from hubbub.ledger.records import Allowance, Entry, Refusal, entries
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.verify import Verification, verify
 
 __all__ = ["Stewardship", "moment_of"]
-
-POLICY_AUTHOR: Final = "policy"
 
 
 class Stewardship(Handle):
@@ -65,6 +64,7 @@ class Stewardship(Handle):
         """
         amount = parse_epsilon(epsilon)
         ends = None if until is None else moment_of(until)
+        _check_author(author)
         _check_account(account)
         with self._writing() as writer:
             ceiling = self._budget(writer.connection, space).epsilon
@@ -84,6 +84,7 @@ class Stewardship(Handle):
             PolicyError: the space has no budget.
         """
         _check_account(account)
+        _check_author(author)
         with self._writing() as writer:
             self._budget(writer.connection, space)
             _allow(writer, space, account, None, None, author, reason)
@@ -96,6 +97,7 @@ class Stewardship(Handle):
             PolicyError: the new ceiling is not above the old one, or no reason is given.
         """
         amount = parse_epsilon(epsilon)
+        _check_author(author)
         if not reason.strip():
             raise PolicyError("raising a ceiling weakens the promise that was made: give the reason, for the record.")
         with self._writing() as writer:
@@ -270,22 +272,27 @@ class Stewardship(Handle):
             return verify(connection, self._key, receipt)
 
     def export(self) -> Iterator[str]:
-        """Every row with its link, as lines of JSON, in the order of the chain. Payloads of releases are included."""
+        """Every row with its link, as lines of JSON, in the order of the chain. Payloads of releases are included.
+
+        Read in pieces, between which others may write: what was appended since comes too, nothing else changes.
+        """
+        last = 0
+        while piece := self._piece(last):
+            yield from piece
+            last += len(piece)
+
+    def _piece(self, last: int) -> list[str]:
         with self._reading() as connection:
-            links = connection.execute("SELECT serial, time, kind, hash FROM journal ORDER BY serial").fetchall()
-            for serial, time, kind, digest in links:
-                columns = COLUMNS[kind]
-                row = connection.execute(
-                    f"SELECT {', '.join(columns)} FROM {kind} WHERE serial = ?", (serial,)
-                ).fetchone()
-                public = {k: v for k, v in zip(columns, row, strict=True) if k not in ("secret", "fingerprint")}
-                yield json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, "hash": digest})
+            links = connection.execute(
+                "SELECT serial, time, kind, hash FROM journal WHERE serial > ? ORDER BY serial LIMIT 1000", (last,)
+            ).fetchall()
+            return [_exported(connection, *each) for each in links]
 
     def accounts(self, space: str) -> list[str]:
         """The accounts of `space` that anything was charged to, sorted."""
         with self._reading() as connection:
             found = connection.execute(
-                "SELECT DISTINCT account FROM posting WHERE unit_space = ? ORDER BY account", (space,)
+                "SELECT name FROM account WHERE unit_space = ? ORDER BY name", (space,)
             ).fetchall()
         return [account for (account,) in found]
 
@@ -345,11 +352,31 @@ def moment_of(when: str | date | datetime) -> str:
     return found.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def _exported(connection: Connection, serial: int, time: str, kind: str, digest: str) -> str:
+    """One row with its link, without the ledger's own secrets; a charge with the sums that its link holds too."""
+    columns = (*COLUMNS[kind], "sums") if kind == "charge" else COLUMNS[kind]
+    row = connection.execute(f"SELECT {', '.join(columns)} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
+    if row is None:
+        raise PolicyError(
+            f"line {serial} of the ledger has lost its row in {kind!r}: `hubbub ledger verify` tells more."
+        )
+    public = {k: v for k, v in zip(columns, row, strict=True) if k not in ("secret", "fingerprint")}
+    return json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, "hash": digest})
+
+
 def _check_account(account: str) -> None:
     kind, colon, name = account.partition(":")
     if account != EVERYONE and not (kind in ("analyst", "table") and colon and name):
         raise ParameterError(
             f"{account!r} is no account. Accounts are 'everyone', 'analyst:NAME', 'analyst:*' and 'table:NAME'."
+        )
+
+
+def _check_author(author: str) -> None:
+    """The policy file speaks under a name of its own, so that its limits are known from a steward's."""
+    if author == POLICY_AUTHOR:
+        raise ParameterError(
+            f"author={author!r} is the name under which the policy file's limits are recorded: give another."
         )
 
 
@@ -372,7 +399,8 @@ def _all_allowances(connection: Connection, space: str) -> list[Allowance]:
 
 def _policy_limits(connection: Connection, budget: Budget, space: str) -> dict[str, Fraction]:
     found = connection.execute(
-        "SELECT account, epsilon FROM allowance WHERE unit_space = ? AND author = ? ORDER BY serial",
+        "SELECT account, epsilon FROM allowance WHERE unit_space = ? AND author = ? AND epsilon IS NOT NULL "
+        "ORDER BY serial",
         (space, POLICY_AUTHOR),
     ).fetchall()
     last = {account: read_amount(epsilon) for account, epsilon in found}

@@ -2,80 +2,49 @@
 
 **The filter** is that of `hubbub.ledger.accounts`. It is decided in exact rationals inside the transaction that records
 the charge. So however many processes ask, and however adaptively, the releases of one unit space together keep the
-promise of its ceiling.
-
-**The life of a charge** is a path through
-
-    charged -> (retried ->) drawing -> stored -> shown
-          \\-> failed         \\-> failed
-
-each step durable before the next begins. A crash leaves its charge where it stood: budget may be wasted, an answer
-never goes out uncharged. From `charged` one free retry is allowed, because nothing was drawn; from `drawing` on, none.
-A charge is drawn by its last owner only, and once. That an engine failed is itself an answer: such charges stay, and
-after `max_failures` of them the analyst waits for a steward.
+promise of its ceiling. What becomes of a charge is told in `hubbub.ledger.life`.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-import uuid
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.errors import BudgetError, InternalError, PolicyError, QueryError
+from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.accounts import (
     EVERYONE,
     Total,
     analyst_account,
     block_account,
-    filter_of,
-    largest_question,
+    empty_filter,
     pure_cost,
-    read_amount,
-    rho_at,
     table_account,
     write_amount,
 )
-from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
+from hubbub.ledger.books import Books, known_budget, moment, total_of
+from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
+from hubbub.ledger.charging import Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
-from hubbub.ledger.handle import (
-    accounts_of,
-    checked_text,
-    first_row,
-    known_budget,
-    open_store,
-    total_of,
-)
-from hubbub.ledger.journal import Connection, Value, Writer
-from hubbub.ledger.limits import filters_of, moment as moment_now
-from hubbub.ledger.owner import is_gone, this_process
-from hubbub.ledger.records import Allowance, Entry, State, StoredRelease, entries
-from hubbub.ledger.steward import Stewardship
+from hubbub.ledger.handle import Pull, checked_text, first_row, open_store
+from hubbub.ledger.journal import Connection, Writer
+from hubbub.ledger.life import Lives
+from hubbub.ledger.records import Entry, State, StoredRelease, entries
+from hubbub.ledger.remainder import Remainder, question_cost
 
 if TYPE_CHECKING:
-    from hubbub.accounting import Cost
+    from hubbub.accounting import Cost, Event
 
 __all__ = ["Entry", "Ledger", "State", "StoredRelease"]
 
-_NEXT: Final[dict[str, tuple[str, ...]]] = {
-    "charged": ("drawing", "failed"),
-    "retried": ("drawing", "failed"),
-    "drawing": ("failed",),  # and 'stored', which `store` alone may reach: it brings the answer
-    "stored": ("shown",),
-    "shown": (),
-    "failed": (),
-    "closed": (),
-}
-
-# Charges this process has under way: nobody but a thread of ours may still draw them.
-_UNDER_WAY: set[str] = set()
-_UNDER_WAY_LOCK = threading.Lock()
+_BATCH: Final = 64  # charges recorded in one transaction at most
+_LOOK: Final = 10.0  # seconds between two looks for processes that died
 
 
-class Ledger(Stewardship):
+class Ledger(Lives):
     """A ledger, in a file, in Postgres or in memory. Safe for threads and across forks; processes share it.
 
     Build one with `open`, `in_memory` or `inspect`.
@@ -109,6 +78,7 @@ class Ledger(Stewardship):
         store, file = open_store(place, create=create, patience=patience, read_only=False, key=key)
         ledger = cls(store, file, key=key, max_failures=max_failures)
         ledger._agree(budgets)
+        ledger.bury()
         return ledger
 
     @classmethod
@@ -186,30 +156,70 @@ class Ledger(Stewardship):
             self._budget(connection, space)
             return total_of(connection, space, account)
 
+    def relation(self, space: str) -> str | None:
+        """The neighbour relation that the losses of `space` are stated for; None before its first charge.
+
+        It is recorded with the first charge whose details name one, in the same transaction; a later charge under
+        another relation is refused.
+        """
+        with self._reading() as connection:
+            return self._books_for(connection).relation(space)
+
     def remaining(self, space: str, *, dataset: str | None = None, analyst: str | None = None) -> Fraction:
         """The largest epsilon at which one more question with pure noise fits; exact for pure budgets.
 
         dataset, analyst: look at their limits too. Without them, at the joint ceiling alone.
         """
+        return self.left(space, dataset=dataset, analyst=analyst).epsilon
+
+    def left(
+        self, space: str, *, dataset: str | None = None, analyst: str | None = None, block: str | None = None
+    ) -> Remainder:
+        """What one more question may cost: epsilon, rho, delta; and how many of one cost fit (`Remainder.how_many`).
+
+        dataset, analyst: look at their limits too; without them, at the joint ceiling alone. block: what the reserved
+        block of that analyst holds, in place of the joint budget and the analyst's.
+
+        Raises:
+            PolicyError: there is no such space, or no such block of that analyst.
+        """
         with self._reading() as connection:
             budget = self._budget(connection, space)
-            accounts = [EVERYONE]
-            accounts += [] if dataset is None else [table_account(dataset)]
-            accounts += [] if analyst is None else [analyst_account(analyst)]
-            if dataset is None and analyst is None:
-                return largest_question(filter_of(budget, budget.epsilon, total_of(connection, space, EVERYONE)))
-            return min(
-                largest_question(found)
-                for _, found, _, _ in filters_of(connection, space, budget, accounts, None, moment_now(connection))
-            )
+            at = moment(connection)
+            if block is None:
+                named = [EVERYONE]
+                named += [] if analyst is None else [analyst_account(analyst)]
+            else:
+                named = [block_account(block)]
+            named += [] if dataset is None else [table_account(dataset)]
+            payer = None if block is None else (block, analyst or "")
+            standings = self._books_for(connection).standings(space, budget, named, payer, at)
+            if block is None and dataset is None and analyst is None:  # the ceiling itself, whatever is granted below
+                standings = [standings[0]._replace(filters=(empty_filter(budget, budget.epsilon),))]
+            return Remainder.of(budget, standings)
+
+    def question(self, space: str, epsilon: EpsilonLike, *, delta: Fraction | int = 0) -> Cost:
+        """What a question asked of `space` at `epsilon` is charged: under a pure budget that epsilon; under one with
+        delta the rho of one (epsilon, delta_z) release with Gaussian noise, and `delta` for its thresholds.
+
+        Raises:
+            ParameterError: epsilon is no positive number, or delta lies outside [0, 1].
+            PolicyError: there is no such space.
+        """
+        budget = self.budget(space)
+        return pure_cost(parse_epsilon(epsilon)) if budget.pure else question_cost(budget, epsilon, delta=delta)
 
     def admits(self, cost: Cost, *, space: str, dataset: str, analyst: str, block: str | None = None) -> bool:
         """Whether a question of this cost would be charged now, as far as budgets go."""
         with self._reading() as connection:
             budget = self._budget(connection, space)
             accounts = accounts_of("question", dataset, analyst, block)
-            payer, now = _payer(block, analyst), moment_now(connection)
-            return all(f.admits(cost) for _, f, _, _ in filters_of(connection, space, budget, accounts, payer, now))
+            payer = None if block is None else (block, analyst)
+            found = self._books_for(connection).standings(space, budget, accounts, payer, moment(connection))
+            return all(standing.admits(cost) for standing in found)
+
+    def _books_for(self, connection: Connection) -> Books:
+        return Books().begin(connection, None)
 
     def charge(
         self,
@@ -251,35 +261,91 @@ class Ledger(Stewardship):
             QueryError: the idempotency key was used before.
             PolicyError: the ledger cannot record it, or the analyst is locked. No answer may follow.
         """
-        asked = parse_epsilon(epsilon)
-        texts = {"data set": dataset, "analyst": analyst, "question key": question_key, "question": sql}
-        for what, text in texts.items():
-            checked_text(text, what)
-        row = _Row(
-            "question", space, dataset, analyst, question_key, sql, asked, cost or pure_cost(asked), event, details,
-            policy, data_version, request, block,
+        made = self._question(
+            space=space, dataset=dataset, analyst=analyst, question_key=question_key, sql=sql, epsilon=epsilon,
+            event=event, details=details, cost=cost, policy=policy, data_version=data_version,
+            request=request, block=block,
         )  # fmt: skip
-        return self._charge(row)
+        self._charge(made)
+        return made.id
+
+    def charge_once(
+        self,
+        *,
+        space: str,
+        dataset: str,
+        analyst: str,
+        question_key: str,
+        sql: str,
+        epsilon: Fraction,
+        event: str,
+        details: str,
+        cost: Cost | None = None,
+        policy: str | None = None,
+        data_version: str | None = None,
+        request: str | None = None,
+        block: str | None = None,
+    ) -> tuple[str, bool]:
+        """As `charge`, unless this very question, by its key, at no less epsilon, is answered or under way.
+
+        Two that ask the same at once thus pay once. Returns the charge, and whether it is new: if not, it is another's,
+        whose answer `await_release` brings.
+
+        Raises: as `charge`.
+        """
+        made = self._question(
+            space=space, dataset=dataset, analyst=analyst, question_key=question_key, sql=sql, epsilon=epsilon,
+            event=event, details=details, cost=cost, policy=policy, data_version=data_version,
+            request=request, block=block,
+            once=True,
+        )  # fmt: skip
+        known = self._charge(made)
+        return (made.id, True) if known is None else (known, False)
+
+    def _question(self, *, epsilon: Fraction, cost: Cost | None, **columns: Any) -> Request:
+        asked = parse_epsilon(epsilon)
+        for name in ("dataset", "analyst", "question_key", "sql"):
+            checked_text(columns[name], _NAMES[name])
+        return Request.of(
+            "question", epsilon=asked, cost=cost or pure_cost(asked), max_failures=self._max_failures, **columns
+        )
 
     def reserve(
-        self, *, space: str, analyst: str, epsilon: Fraction, cost: Cost | None = None, plan: str | None = None
+        self,
+        *,
+        space: str,
+        analyst: str,
+        epsilon: Fraction,
+        cost: Cost | None = None,
+        plan: str | None = None,
+        events: Sequence[Event] = (),
     ) -> str:
         """Set a part of the budget aside; the id of the block, which pays for the questions charged to it.
 
         What it does not use comes back with `close_block`. Under an approximate budget a block at `epsilon` holds
         the rho of one such release.
 
-        cost: what a plan costs, exactly. plan: its text.
+        cost: what a plan costs, exactly. plan: its text. events: what the plan will run, each question's, instead of
+        `cost`: the plan is then charged at the smaller of the sum of their rhos and the plan's own
+        (`hubbub.accounting.plans`), and its questions draw on the sum.
 
         Raises: as `charge`.
         """
+        from hubbub.accounting.plans import plan_cost
+
         asked = parse_epsilon(epsilon)
-        if cost is None:
-            budget = self.budget(space)
-            cost = pure_cost(asked) if budget.pure else _rho_cost(budget, asked)
-        kind = "block" if plan is None else "plan"
-        row = _Row(kind, space, "", analyst, "", plan or "(reserved)", asked, cost, "{}", "{}", None, None, None, None)
-        return self._charge(row)
+        made = Request.of(
+            "block" if plan is None else "plan",
+            space=space,
+            analyst=checked_text(analyst, "analyst"),
+            epsilon=asked,
+            cost=cost or (plan_cost(events) if events else self.question(space, asked)),
+            sql="(reserved)" if plan is None else checked_text(plan, "plan"),
+            details=_planned(events),
+            max_failures=self._max_failures,
+        )
+        self._charge(made)
+        return made.id
 
     def close_block(self, block: str) -> None:
         """Give back what a block did not use. Closing it again changes nothing.
@@ -291,16 +357,17 @@ class Ledger(Stewardship):
         if entry.kind not in ("block", "plan"):
             raise PolicyError(f"charge {block!r} is no reserved block.")
         with self._writing() as writer:
-            if _standing(writer.connection, block)[1] == "closed":
+            (now,) = entries(writer.connection, "WHERE charge.id = ?", block)
+            if now.state == "closed":
                 return
-            used = total_of(writer.connection, entry.space, block_account(block))
+            used = total_of(writer.connection, entry.space, block_account(block)).within(entry.spend)
+            back = Request.of(
+                "return", space=entry.space, analyst=entry.analyst, epsilon=used.epsilon, cost=used,
+                sql="(what the block used)", block=block, max_failures=self._max_failures,
+            )  # fmt: skip
             accounts = accounts_of("return", "", entry.analyst, None)
             totals = [(a, total_of(writer.connection, entry.space, a) + used - entry.spend) for a in accounts]
-            row = _Row(
-                "return", entry.space, "", entry.analyst, "", "(what the block used)", used.epsilon, used.cost, "{}",
-                "{}", None, None, None, block,
-            )  # fmt: skip
-            row.append(writer, uuid.uuid4().hex, used, totals)
+            writer.append_charge(back.row, [(entry.space, account, *total.written) for account, total in totals])
             writer.append("step", entry.serial, "closed", None, None)
 
     def open_blocks(self) -> list[Entry]:
@@ -327,291 +394,90 @@ class Ledger(Stewardship):
             ).fetchone()
         if known is None:
             self._charge(
-                _Row(
-                    "reading", entry.space, entry.dataset, analyst, entry.question_key, entry.sql, entry.epsilon,
-                    entry.spend.cost, entry.event, details, entry.policy, entry.data_version, None, None,
+                Request.of(
+                    "reading", space=entry.space, dataset=entry.dataset, analyst=analyst, sql=entry.sql,
+                    question_key=entry.question_key, epsilon=entry.epsilon, cost=entry.spend.cost, event=entry.event,
+                    details=details, policy=entry.policy, data_version=entry.data_version,
+                    max_failures=self._max_failures,
                 )
             )  # fmt: skip
 
-    def _charge(self, row: _Row) -> str:
-        charge_id = uuid.uuid4().hex
-        if row.kind == "question":
-            with _UNDER_WAY_LOCK:
-                _UNDER_WAY.add(charge_id)
+    def _charge(self, made: Request) -> str | None:
+        """Record a request, durably, with those of others who wait; the charge of another that makes it needless."""
+        if made.kind == "question":
+            self._take_up(made.id)
+            self._look_for_the_dead()
+        outcome: list[Refused | str | None] = []
         try:
-            with self._writing() as writer:
-                refused = self._try(writer, row, charge_id)
+            self._database.together(made.id, lambda: made.text, self._recorder(made, outcome))
         except BaseException:
-            self.let_go(charge_id)
+            self.let_go(made.id)
             raise
-        if refused is not None:
-            self.let_go(charge_id)
-            raise refused
-        return charge_id
+        found = outcome[0] if outcome else None
+        if found is not None:
+            self._put_down(made.id)
+        if isinstance(found, Refused):
+            raise found.error
+        return found
 
-    def _try(self, writer: Writer, row: _Row, charge_id: str) -> BudgetError | None:
-        """Record the charge if every account admits it; else the refusal, which is recorded too."""
-        connection = writer.connection
-        budget = self._budget(connection, row.space)
-        self._check_lock(connection, row)
-        if row.request is not None:
-            _check_request(connection, row)
-        accounts = accounts_of(row.kind, row.dataset, row.analyst, row.block)
-        spend = Total.of(row.cost)
-        totals = []
-        for account, found, allowance, paid in filters_of(
-            connection, row.space, budget, accounts, _payer(row.block, row.analyst), writer.time
-        ):
-            if not found.admits(row.cost):
-                left = largest_question(found)
-                writer.append(
-                    "refusal", row.space, row.dataset, row.analyst, row.sql, account, decimal_text(row.epsilon),
-                    decimal_text(left),
-                )  # fmt: skip
-                return _overrun(row, account, left, budget, allowance, writer.time)
-            totals.append((account, paid + spend))
-        row.append(writer, charge_id, spend, totals)
-        return None
+    def _look_for_the_dead(self) -> None:
+        now = time.monotonic()
+        if now > self._looked + _LOOK:
+            self._looked = now
+            self.bury()
 
-    def _check_lock(self, connection: Connection, row: _Row) -> None:
-        if row.kind == "reading":
-            return
-        failures = connection.execute(
-            # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
-            "SELECT count(*) FROM step CROSS JOIN charge WHERE step.state = 'failed' AND charge.serial = step.charge "
-            "AND charge.unit_space = ? AND charge.analyst = ? AND step.serial > "
-            "(SELECT coalesce(max(serial), 0) FROM clearance WHERE unit_space = ? AND analyst = ?)",
-            (row.space, row.analyst, row.space, row.analyst),
-        ).fetchone()[0]
-        if failures >= self._max_failures:
-            raise PolicyError(
-                f"{failures} questions of the analyst {row.analyst!r} failed in the engine, and {self._max_failures} "
-                "are allowed, because that something fails may tell about the data. Stored answers stay readable. A "
-                "steward looks at the incidents (`hubbub history`) and clears this: "
-                f"`hubbub ledger unlock {row.analyst}`."
-            )
+    def _recorder(
+        self, made: Request, outcome: list[Refused | str | None]
+    ) -> Callable[[Connection, Pull], list[tuple[int, str, bool]]]:
+        """What records one's own request, and those that others wait for, in one transaction."""
 
-    def resume(
-        self,
-        *,
-        space: str,
-        question_key: str,
-        analyst: str,
-        epsilon: Fraction,
-        block: str | None = None,
-        charge: str | None = None,
-    ) -> str | None:
-        """Take over a charge of this very question whose process died before it drew: its one free retry.
+        def run(connection: Connection, pull: Pull) -> list[tuple[int, str, bool]]:
+            writer = Writer(connection, self._key)
+            books = self._books.begin(connection, writer.head)
+            outcome[:] = [None if _is_recorded(connection, made) else self._own(writer, books, made)]
+            results: list[tuple[int, str, bool]] = []
+            while len(results) < _BATCH and (waiting := pull()):
+                results += [self._anothers(writer, books, *each) for each in waiting]
+            writer.finish()
+            books.end(writer.head)
+            return results
 
-        charge: this one and no other.
+        return run
 
-        Returns the charge, which this process now owns, or None where there is none to take over.
+    def _own(self, writer: Writer, books: Books, made: Request) -> Refused | str | None:
+        found = record(writer, books, made)
+        if isinstance(found, Refused):
+            row, error = made.row, found.error
+            writer.append("refusal", made.space, row[3], made.analyst, row[6], found.account, error.asked, error.left)
+        return found
+
+    def _anothers(self, writer: Writer, books: Books, slot: int, text: str, unsure: bool) -> tuple[int, str, bool]:
+        """Record what another waits for, if nothing stands against it; else it finds that out by itself.
+
+        unsure: somebody may have recorded it, and died before saying so.
         """
-
-        def wanted(connection: Connection) -> Entry | None:
-            found = _abandoned(connection, space, question_key, analyst, epsilon)
-            return next((e for e in found if e.block == block and charge in (None, e.id)), None)
-
-        with self._reading() as connection:
-            if wanted(connection) is None:
-                return None
-        with self._writing() as writer:
-            entry = wanted(writer.connection)
-            if entry is None:
-                return None
-            writer.append("step", entry.serial, "retried", None, this_process())
-        with _UNDER_WAY_LOCK:
-            _UNDER_WAY.add(entry.id)
-        return entry.id
-
-    def let_go(self, charge_id: str) -> None:
-        """This process gives a charge up, or has finished it: it may be taken over if it still stands at 'charged'."""
-        with _UNDER_WAY_LOCK:
-            _UNDER_WAY.discard(charge_id)
-
-    def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
-        """The charge that an idempotency key stands for, if it was used."""
-        with self._reading() as connection:
-            found = entries(connection, "WHERE unit_space = ? AND analyst = ? AND request = ?", space, analyst, request)
-        return found[0] if found else None
-
-    def advance(self, charge_id: str, state: State, *, incident: str | None = None) -> None:
-        """Record the next step of a charge's life, durably. Being shown once more is no step.
-
-        Args:
-            charge_id: the charge.
-            state: 'drawing', 'shown' or 'failed'; an answer is stored with `store`.
-            incident: with 'failed', the id under which the engine's own words were kept.
-
-        Raises:
-            InternalError: there is no such charge, or it cannot go there from where it is.
-            PolicyError: the ledger cannot record it, or another process has taken the charge over.
-        """
-        if state == "shown":
-            with self._reading() as connection:
-                if _standing(connection, charge_id)[1] == "shown":
-                    return
-        with self._writing() as writer:
-            serial, standing, owner = _standing(writer.connection, charge_id)
-            if standing == state == "shown":
-                return
-            if state not in _NEXT[standing]:
-                raise InternalError(f"charge {charge_id} is '{standing}' and cannot become '{state}'")
-            if standing in ("charged", "retried") and owner not in (None, this_process()):
-                raise PolicyError(
-                    "another process has taken this question over, because this one looked dead. Nothing was drawn "
-                    "here; ask again: its answer is free."
-                )
-            writer.append("step", serial, state, incident, None)
-        if state != "shown":
-            self.let_go(charge_id)
-
-    def store(self, charge_id: str, payload: str) -> None:
-        """Keep the answer that charge `charge_id` paid for: from here on it is a release, and free to read.
-
-        Raises:
-            InternalError: there is no such charge, or it is not 'drawing'.
-            PolicyError: the ledger cannot record it; the answer must not be shown.
-        """
-        with self._writing() as writer:
-            serial, standing, _ = _standing(writer.connection, charge_id)
-            if standing != "drawing":
-                raise InternalError(f"charge {charge_id} is '{standing}'; an answer is stored only while drawing")
-            writer.append("release", serial, checked_text(payload, "release"))
-            writer.append("step", serial, "stored", None, None)
-
-    def find_release(self, *, space: str, question_key: str, at_least: Fraction) -> StoredRelease | None:
-        """The stored answer to this question that cost most, if any cost `at_least` or more."""
-        with self._reading() as connection:
-            found = connection.execute(
-                "SELECT id, epsilon FROM charge JOIN release ON release.charge = charge.serial "
-                "WHERE unit_space = ? AND question_key = ?",
-                (space, question_key),
-            ).fetchall()
-        dearest = max(((read_amount(epsilon), charge_id) for charge_id, epsilon in found), default=None)
-        return self.release(dearest[1]) if dearest and dearest[0] >= at_least else None
-
-    def release(self, charge_id: str) -> StoredRelease | None:
-        """The answer that `charge_id` paid for; None if it never got that far.
-
-        Raises:
-            PolicyError: there is no such charge.
-        """
-        entry = self.entry(charge_id)
-        with self._reading() as connection:
-            row = connection.execute("SELECT payload FROM release WHERE charge = ?", (entry.serial,)).fetchone()
-        return StoredRelease(entry, row[0]) if row else None
-
-    def history(self, space: str | None = None, *, since: str | None = None, analyst: str | None = None) -> list[Entry]:
-        """Every charge, oldest first; of one unit space or analyst, or from a time on, if named."""
-        wanted = {"unit_space = ?": space, "journal.time >= ?": since, "analyst = ?": analyst}
-        given = {text: value for text, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(given)}" if given else ""
-        with self._reading() as connection:
-            return entries(connection, where, *given.values())
+        request = Request.read(text)
+        if unsure and _is_recorded(writer.connection, request):
+            return slot, request.id, True
+        try:
+            return slot, request.id, record(writer, books, request) is None
+        except HubbubError:
+            return slot, request.id, False
 
 
-class _Row:
-    """A charge that is to be recorded."""
-
-    def __init__(
-        self, kind: str, space: str, dataset: str, analyst: str, question_key: str, sql: str, epsilon: Fraction,
-        cost: Cost, event: str, details: str, policy: str | None, data_version: str | None, request: str | None,
-        block: str | None,
-    ) -> None:  # fmt: skip
-        self.kind, self.space, self.dataset, self.analyst = kind, space, dataset, analyst
-        self.question_key, self.sql, self.epsilon, self.cost = question_key, sql, epsilon, cost
-        self.request, self.block = request, block
-        self._rest = (event, details, policy, data_version, request, block)
-
-    def append(self, writer: Writer, charge_id: str, spend: Total, totals: Iterable[tuple[str, Total]]) -> None:
-        postings: list[tuple[Value, ...]] = [(self.space, account, *_written(total)) for account, total in totals]
-        owner = this_process() if self.kind == "question" else None
-        writer.append(
-            "charge", charge_id, self.kind, self.space, self.dataset, self.analyst, self.question_key, self.sql,
-            write_amount(self.epsilon), *_written(spend), *self._rest, owner, postings=postings,
-        )  # fmt: skip
+_NAMES: Final = {"dataset": "data set", "analyst": "analyst", "question_key": "question key", "sql": "question"}
 
 
-def _written(total: Total) -> tuple[str, str, str, int]:
-    return write_amount(total.epsilon), write_amount(total.rho), write_amount(total.delta), total.impure
+def _planned(events: Sequence[Event]) -> str:
+    """What the questions of a plan may draw on: the sum of their costs, which may be more than the plan's own."""
+    from hubbub.accounting import cost
+
+    if not events:
+        return "{}"
+    costs = [cost(event) for event in events]
+    return json.dumps({"parts": Total.of(sum(costs[1:], costs[0])).written})
 
 
-def _rho_cost(budget: Budget, epsilon: Fraction) -> Cost:
-    from hubbub.accounting import Cost
-
-    return Cost(None, rho_at(budget, epsilon))
-
-
-def _check_request(connection: Connection, row: _Row) -> None:
-    used = connection.execute(
-        "SELECT id FROM charge WHERE unit_space = ? AND analyst = ? AND request = ?",
-        (row.space, row.analyst, row.request),
-    ).fetchone()
-    if used is not None:
-        raise QueryError(
-            f"the idempotency key {row.request!r} was used for charge {used[0]}. Ask for that request's answer with "
-            "it, or use a new key."
-        )
-
-
-def _abandoned(connection: Connection, space: str, question_key: str, analyst: str, epsilon: Fraction) -> list[Entry]:
-    """The charges of a question that nothing was drawn for, whose process is gone, and that were not retried yet."""
-    found = entries(
-        connection,
-        "WHERE unit_space = ? AND question_key = ? AND analyst = ? AND epsilon = ? AND charge.kind = 'question' "
-        "AND step.state IS NULL",
-        space,
-        question_key,
-        analyst,
-        write_amount(epsilon),
-    )
-    moment = moment_now(connection)
-    return [entry for entry in found if _is_abandoned(connection, entry, moment)]
-
-
-def _is_abandoned(connection: Connection, entry: Entry, moment: str) -> bool:
-    with _UNDER_WAY_LOCK:
-        if entry.id in _UNDER_WAY:
-            return False
-    owner = connection.execute("SELECT owner FROM charge WHERE serial = ?", (entry.serial,)).fetchone()[0]
-    return owner is not None and (owner == this_process() or is_gone(owner, entry.time, moment))
-
-
-def _standing(connection: Connection, charge_id: str) -> tuple[int, str, str | None]:
-    """A charge's number, its state, and the process that owns it."""
-    row = connection.execute("SELECT serial, owner FROM charge WHERE id = ?", (charge_id,)).fetchone()
-    if row is None:
-        raise InternalError(f"there is no charge {charge_id!r} in the ledger")
-    last = connection.execute(
-        "SELECT state, owner FROM step WHERE charge = ? ORDER BY serial DESC LIMIT 1", (row[0],)
-    ).fetchone()
-    return (int(row[0]), "charged", row[1]) if last is None else (int(row[0]), str(last[0]), last[1])
-
-
-def _overrun(
-    row: _Row, account: str, left: Fraction, budget: Budget, allowance: Allowance | None, moment: str
-) -> BudgetError:
-    asked, rest = decimal_text(row.epsilon), decimal_text(left)
-    what = {"question": "the question", "reading": "reading this answer", "block": "the block", "plan": "the plan"}
-    start = f"{what[row.kind]} asks for epsilon {asked}, and"
-    kind, _, name = account.partition(":")
-    whom = {
-        "table": f"the table {name!r}",
-        "analyst": f"the analyst {name!r}",
-        "block": "the reserved block",
-        EVERYONE: f"the unit space {row.space!r}",
-    }[kind]
-    whole = decimal_text(budget.epsilon if allowance is None or allowance.epsilon is None else allowance.epsilon)
-    if allowance is not None and allowance.over(moment):
-        ended = "was revoked" if allowance.epsilon is None else f"expired at {allowance.expires}"
-        message = f"{start} what {whom} was granted {ended}. Ask the steward for a grant"
-    else:
-        of = "" if kind == "block" else f" of {whole}"
-        way_out = f"Ask with epsilon {rest} or less" if left else "The budget is spent: no new question fits"
-        message = f"{start} {rest}{of} is left for {whom}. {way_out}"
-    return BudgetError(f"{message}; what was released before can be read again for free.", asked=asked, left=rest)
-
-
-def _payer(block: str | None, analyst: str) -> tuple[str, str] | None:
-    return None if block is None else (block, analyst)
+def _is_recorded(connection: Connection, request: Request) -> bool:
+    """Whether it is in the ledger."""
+    return connection.execute("SELECT 1 FROM charge WHERE id = ?", (request.id,)).fetchone() is not None

@@ -8,22 +8,25 @@ chain: then only a receipt, or the steward's own note of the head, tells.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from hubbub.errors import PolicyError
-from hubbub.ledger.accounts import EVERYONE, Total, block_account, filter_of, read_amount
-from hubbub.ledger.handle import accounts_of, known_budget
+from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter, read_amount
+from hubbub.ledger.books import known_budget
+from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.journal import START, Connection, Head, link
 from hubbub.ledger.schema import COLUMNS, HASHED
 
 __all__ = ["Verification", "verify"]
 
 _ENOUGH: Final = 20
-_PAYS: Final = tuple(COLUMNS["charge"].index(name) for name in ("kind", "dataset", "analyst", "block"))
 _BEFORE: Final = {
-    "retried": ("charged",),
+    "withdrawn": ("charged", "retried"),
+    "lost": ("charged", "retried"),
+    "retried": ("charged", "withdrawn", "lost"),
     "drawing": ("charged", "retried"),
     "stored": ("drawing",),
     "shown": ("stored",),
@@ -71,7 +74,7 @@ class _Walk:
         self.head = START
         self.rows = 0
         self.kinds = dict.fromkeys(HASHED, 0)
-        self.postings = 0
+        self.latest: dict[tuple[str, str], int] = {}
         self.totals: dict[tuple[str, str], Total] = {}
         self.states: dict[int, str] = {}
         self.held: dict[str, Total] = {}
@@ -102,18 +105,14 @@ class _Walk:
             self.rows += 1
 
     def _row(self, kind: str, serial: int) -> tuple[list[Any], list[list[Any]]] | None:
-        found = self.ask(f"SELECT {', '.join(COLUMNS[kind])} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
+        sums = ", sums" if kind == "charge" else ""
+        found = self.ask(f"SELECT {', '.join(COLUMNS[kind])}{sums} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
         if found is None:
             return None
-        postings = []
-        if kind == "charge":
-            postings = self.ask(
-                "SELECT unit_space, account, epsilon, rho, delta, impure FROM posting WHERE charge = ?", (serial,)
-            ).fetchall()
-            order = {a: i for i, a in enumerate(accounts_of(*(found[at] for at in _PAYS)))}
-            postings = sorted(map(list, postings), key=lambda posting: order.get(posting[1], len(order)))
-            self.postings += len(postings)
-        return list(found), postings
+        if not sums:
+            return list(found), []
+        *values, written = found
+        return values, _postings(written)
 
     def _meaning(self, kind: str, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
         try:
@@ -146,7 +145,9 @@ class _Walk:
             if (*map(read_amount, sums[:3]), sums[3]) != (total.epsilon, total.rho, total.delta, total.impure):
                 yield f"line {serial}: the sum of {account!r} is not that of its charges"
             self.totals[space, account] = total
-        if row["kind"] == "return" and self.totals.get((space, block_account(block)), Total()) != spend:
+            self.latest[space, account] = serial
+        used = self.totals.get((space, block_account(block)), Total())
+        if row["kind"] == "return" and used.within(self.held.get(block, Total())) != spend:
             yield f"line {serial}: what came back is not what the block left"
 
     def rest(self) -> Iterator[str]:
@@ -155,9 +156,10 @@ class _Walk:
             found = self.ask(f"SELECT count(*) FROM {kind}").fetchone()[0]
             if found != count:
                 yield f"{kind}: {found} rows, and {count} in the chain"
-        found = self.ask("SELECT count(*) FROM posting").fetchone()[0]
-        if found != self.postings:
-            yield f"posting: {found} rows, and {self.postings} belong to charges"
+        pointed = {(space, name): at for space, name, at in self.ask("SELECT * FROM account").fetchall()}
+        if pointed != self.latest:
+            wrong = {name for (_, name), _ in set(pointed.items()) ^ set(self.latest.items())}
+            yield f"account: the last charge of {', '.join(sorted(wrong))} is another one than it says"
         for (space, account), total in self.totals.items():
             try:
                 budget = known_budget(self.connection, space)
@@ -166,8 +168,17 @@ class _Walk:
                 continue
             if budget is None:
                 yield f"the unit space {space!r} has charges and no budget"
-            elif account == EVERYONE and not filter_of(budget, budget.epsilon, Total()).admits(total.cost):
+            elif account == EVERYONE and not empty_filter(budget, budget.epsilon).holds(total.cost):
                 yield f"the unit space {space!r} is overspent"
+
+
+def _postings(written: str) -> list[list[Any]]:
+    """A charge's sums as they were written; none where somebody else wrote them."""
+    try:
+        found = json.loads(written)
+        return [[str(s), str(a), str(e), str(r), str(d), int(impure)] for s, a, e, r, d, impure in found]
+    except (ValueError, TypeError):
+        return []
 
 
 def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterator[str]:

@@ -13,45 +13,13 @@ Gaussian mechanism on integers (Canonne, Kamath, Steinke 2020, Theorem 4 and its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from hubbub.errors import InternalError
+from hubbub.mechanisms.recording import Norm, Recorded, recording, through
 from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["Recorded", "add_noise", "recording"]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """One call of `add_noise`. It holds private integers: for tests and the auditor, never shown or stored."""
-
-    values: tuple[int, ...]
-    sensitivity: int
-    distribution: DiscreteLaplace | DiscreteGaussian
-    released: tuple[int, ...]
-
-    def __reduce__(self) -> str:
-        raise InternalError("a record of private integers cannot be pickled")
-
-    def __repr__(self) -> str:
-        return f"Recorded({len(self.values)} private integers, sensitivity={self.sensitivity})"
-
-
-_records: ContextVar[list[Recorded] | None] = ContextVar("hubbub_records", default=None)
-
-
-@contextmanager
-def recording() -> Iterator[list[Recorded]]:
-    """Within the block, every call of `add_noise` in this context is appended to the list that is handed out."""
-    records: list[Recorded] = []
-    token = _records.set(records)
-    try:
-        yield records
-    finally:
-        _records.reset(token)
 
 
 def add_noise(
@@ -73,9 +41,10 @@ def add_noise(
         raise InternalError("noise is added to integers only")
     if type(sensitivity) is not int or sensitivity < 1:
         raise InternalError("a sensitivity is a whole number of at least 1")
-    noise = distribution.sample(len(values), bits=bits)
-    released = tuple(v + int(z) for v, z in zip(values, noise, strict=True))
-    records = _records.get()
-    if records is not None:
-        records.append(Recorded(tuple(values), sensitivity, distribution, released))
-    return released
+
+    def draw() -> tuple[int, ...]:
+        noise = distribution.sample(len(values), bits=bits)
+        return tuple(v + int(z) for v, z in zip(values, noise, strict=True))
+
+    norm: Norm = "l1" if isinstance(distribution, DiscreteLaplace) else "l2_squared"
+    return through(values, sensitivity=sensitivity, norm=norm, law=distribution, draw=draw)

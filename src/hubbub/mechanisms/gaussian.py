@@ -40,6 +40,7 @@ from hubbub.mechanisms.calibrate import (
     sensitivity_of,
     whole_number,
 )
+from hubbub.mechanisms.recording import through
 from hubbub.noise import Bits, DiscreteGaussian, Grid
 
 __all__ = ["GaussianMechanism", "classic_variance", "discrete_gaussian_delta", "gaussian_delta", "gaussian_sigma"]
@@ -190,8 +191,13 @@ class GaussianMechanism:
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
         """The noisy value, or array of values: ints without a grid; on a grid a Fraction, or floats."""
         exact = integers(values, self.grid, self.cells)
-        noise = self.error().sample(self.cells, bits=bits)
-        return like(values, [v + int(z) for v, z in zip(exact, noise, strict=True)], self.grid)
+
+        def draw() -> list[int]:
+            noise = self.error().sample(self.cells, bits=bits)
+            return [v + int(z) for v, z in zip(exact, noise, strict=True)]
+
+        noisy = through(exact, sensitivity=self.squared_steps, norm="l2_squared", law=self.error(), draw=draw)
+        return like(values, noisy, self.grid)
 
     def error(self) -> DiscreteGaussian:
         """The exact law of the error of one cell, in steps."""

@@ -20,6 +20,7 @@ with certified exponentials for Laplace noise, and outside a proven error band o
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -33,6 +34,7 @@ from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.rounding import exp_down, exp_up, float_down, ln
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
+from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import as_integers
 from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace, bernoulli
 
@@ -75,11 +77,20 @@ class OptimalGroupSelection:
         """The least n with pi(n) = 1."""
         return len(_optimal(self.epsilon, self.delta))
 
-    def release(self, counts: Any, *, bits: Bits | None = None) -> NDArray[np.bool_]:
-        """Which groups are shown, for their exact unit counts, an int array of shape (groups,)."""
+    def release(
+        self, counts: Any, *, keys: Iterable[Hashable] | None = None, bits: Bits | None = None
+    ) -> NDArray[np.bool_]:
+        """Which groups are shown, for their exact unit counts, an int array of shape (groups,).
+
+        keys: what the groups are called, for the auditor alone.
+        """
         exact = _unit_counts(counts)
-        chances = np.array([self.probability(int(n)) for n in exact], dtype=object)
-        return np.asarray(bernoulli(chances, bits=bits)) if exact.size else np.zeros(0, np.bool_)
+
+        def draw() -> NDArray[np.bool_]:
+            chances = np.array([self.probability(int(n)) for n in exact], dtype=object)
+            return np.asarray(bernoulli(chances, bits=bits)) if exact.size else np.zeros(0, np.bool_)
+
+        return through(exact, sensitivity=1, norm="groups", law=self, draw=draw, keys=keys)
 
     def log_prob(self, output: bool, data: int) -> float:
         """ln P(a group of `data` units is shown, or not)."""
@@ -154,12 +165,21 @@ class GroupThreshold:
         """p: the exact chance that a group of one unit is shown."""
         return float(self.noise.tail(self.threshold - 2))
 
-    def release(self, counts: Any, *, bits: Bits | None = None) -> dict[int, int]:
-        """Shown groups: position -> noisy count, in order of position. counts: exact unit counts, shape (groups,)."""
+    def release(
+        self, counts: Any, *, keys: Iterable[Hashable] | None = None, bits: Bits | None = None
+    ) -> dict[int, int]:
+        """Shown groups: position -> noisy count, in order of position. counts: exact unit counts, shape (groups,).
+
+        keys: what the groups are called, for the auditor alone.
+        """
         exact = _unit_counts(counts)
-        noisy = exact + self.noise.sample(exact.size, bits=bits)
-        shown = np.flatnonzero((exact > 0) & (noisy >= self.threshold))
-        return {int(i): int(noisy[i]) for i in shown}
+
+        def draw() -> dict[int, int]:
+            noisy = exact + self.noise.sample(exact.size, bits=bits)
+            shown = np.flatnonzero((exact > 0) & (noisy >= self.threshold))
+            return {int(i): int(noisy[i]) for i in shown}
+
+        return through(exact, sensitivity=self.groups, norm="groups", law=self, draw=draw, keys=keys)
 
     def log_prob(self, output: int | None, data: int) -> float:
         """ln P(a group of `data` units shows the count `output`, or does not show: None)."""

@@ -32,6 +32,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, whole_number
+from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, Grid, uniform_below
 
@@ -103,12 +104,16 @@ class QuantileMechanism:
         values: shape (n,), n >= 0; those outside the bounds are clamped to them, NaN goes to the middle.
         """
         rows = self._sorted(values)
+        found = through(rows, sensitivity=self.rows, norm="rows", law=self, draw=lambda: self._splits(rows, bits))
+        out = np.array(found, dtype=np.int64)
+        return out if self.grid is None else self.grid.from_integers(out)
+
+    def _splits(self, rows: Integers, bits: Bits | None) -> list[int]:
         found: list[int] = [0] * len(self.shares)
         for index, share, first, last, low, high in self._plan(found):
             part = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last, "right")]
             found[index] = self._draw(part, share, low, high, bits)
-        out = np.array(found, dtype=np.int64)
-        return out if self.grid is None else self.grid.from_integers(out)
+        return found
 
     def accuracy(self, beta: Number) -> float:
         """A bound in ranks on the error of one round, with probability 1 - beta, whatever the data.

@@ -17,6 +17,7 @@ largest (lowest index among ties) and never its value. On integers: discrete Lap
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,6 +29,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, sensitivity_of, whole_number
+from hubbub.mechanisms.recording import Norm, through
 from hubbub.mechanisms.weighted import integer_steps, log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, bernoulli_exp, uniform_below
 
@@ -54,6 +56,10 @@ class _Selection:
         """r: how fast probability falls with the distance from the best score."""
         return self.epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)
 
+    def _recorded(self, scores: Any, draw: Callable[[], int]) -> int:
+        norm: Norm = "one_way" if self.monotone else "linf"
+        return through(scores, sensitivity=self.sensitivity, norm=norm, law=self, draw=draw)
+
     def _gap(self, beta: Number, candidates: int, best: int = 1) -> float:
         """(ln(|R| / |R_opt|) + ln(1/beta)) / r."""
         if not 1 <= whole_number(best, "best") <= whole_number(candidates, "candidates"):
@@ -76,6 +82,9 @@ class ExponentialMechanism(_Selection):
 
     def release(self, scores: Any, *, bits: Bits | None = None) -> int:
         """The index chosen. scores: integers or Fractions, shape (n,)."""
+        return self._recorded(scores, lambda: self._pick(scores, bits))
+
+    def _pick(self, scores: Any, bits: Bits | None) -> int:
         steps, unit = integer_steps(scores)
         return int(weighted_choice(steps, self.rate * unit, bits=bits))
 
@@ -109,6 +118,9 @@ class PermuteAndFlip(_Selection):
 
     def release(self, scores: Any, *, bits: Bits | None = None) -> int:
         """The index chosen. scores: integers or Fractions, shape (n,)."""
+        return self._recorded(scores, lambda: self._pick(scores, bits))
+
+    def _pick(self, scores: Any, bits: Bits | None) -> int:
         steps, unit = integer_steps(scores)
         rate, n = self.rate * unit, len(steps)
         places = uniform_below(np.arange(n, 0, -1), bits=bits)
@@ -178,6 +190,9 @@ class NoisyMax(_Selection):
 
     def release(self, scores: Any, *, bits: Bits | None = None) -> int:
         """The index chosen. scores: integers, shape (n,)."""
+        return self._recorded(scores, lambda: self._pick(scores, bits))
+
+    def _pick(self, scores: Any, bits: Bits | None) -> int:
         steps = _whole_steps(scores)
         noise = self.error().sample(len(steps), bits=bits)
         return int(np.argmax(noise - steps))

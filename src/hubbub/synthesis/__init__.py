@@ -14,15 +14,46 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hubbub.synthesis.constraints import Constraint as Constraint, constraint as constraint
     from hubbub.synthesis.domain import Domain as Domain
+    from hubbub.synthesis.planner import (
+        METHODS as METHODS,
+        SynthesisPlan as SynthesisPlan,
+        plan_synthesis as plan_synthesis,
+    )
+    from hubbub.synthesis.records import Categories as Categories, Edges as Edges, Schema as Schema
+    from hubbub.synthesis.report import SynthesisReport as SynthesisReport
+    from hubbub.synthesis.synthetic import SyntheticData as SyntheticData, synthesize as synthesize
 
 # Where each public name lives.
 _LATER = {
     "Domain": "domain",
+    "Categories": "records",
+    "Constraint": "constraints",
+    "constraint": "constraints",
+    "Edges": "records",
+    "METHODS": "planner",
+    "plan_synthesis": "planner",
+    "Schema": "records",
+    "SyntheticData": "synthetic",
+    "SynthesisPlan": "planner",
+    "SynthesisReport": "report",
+    "synthesize": "synthetic",
 }
 
 __all__ = [
+    "METHODS",
+    "Categories",
+    "Constraint",
     "Domain",
+    "Edges",
+    "Schema",
+    "SynthesisPlan",
+    "SynthesisReport",
+    "SyntheticData",
+    "constraint",
+    "plan_synthesis",
+    "synthesize",
 ]
 
 

@@ -1,0 +1,117 @@
+"""What an attack on a table of one's own found: side by side, exact answers, private ones, and the ceiling.
+
+Tables are read by their steward, here, in full; a report holds shares and counts, never a row. `read_table` takes a
+Parquet or CSV file with one row per person (for ratings: one per rating).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hubbub.attacks.inputs import Flags, codes, same_length
+from hubbub.errors import ParameterError, PolicyError
+
+__all__ = ["Finding", "Report", "balanced", "column", "has_value", "read_table"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that an outsider learns: from exact answers, from private ones, and at most. None: does not apply."""
+
+    learned: str
+    exact: float | int | None
+    private: float | None = None
+    ceiling: float | None = None
+
+    def texts(self) -> tuple[str, str, str, str]:
+        """The finding as text: shares with three digits, counts as they are, and - for what does not apply."""
+        return self.learned, _text(self.exact), _text(self.private), _text(self.ceiling)
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """Findings, remarks on what was asked and paid, and the attack's own result on exact answers, which plots."""
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    result: Any
+
+
+def _text(value: float | int | None) -> str:
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.3f}"
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """The columns of a Parquet or CSV file, as arrays.
+
+    Raises PolicyError for a file that is missing, of another kind, or that cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    readers = {".parquet": pa.parquet.read_table, ".pq": pa.parquet.read_table, ".csv": pa.csv.read_csv}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise PolicyError(f"{path.name!r} is no file type that is known; give a .parquet or .csv file.")
+    if not path.is_file():
+        raise PolicyError(f"there is no file {str(path)!r}. Name a Parquet or CSV file with one row per person.")
+    try:
+        table = reader(str(path))
+    except (pa.ArrowException, OSError):  # whose text may hold a row
+        raise PolicyError(
+            f"{path.name!r} cannot be read as {path.suffix.lower()[1:]}; repair or export it anew."
+        ) from None
+    if table.num_rows == 0:
+        raise PolicyError(f"{path.name!r} has no rows; an attack needs somebody to attack.")
+    # A dictionary's NULLs would come out as its last value.
+    plain = [c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns]
+    return {name: values.to_numpy() for name, values in zip(table.column_names, plain, strict=True)}
+
+
+def column(table: Mapping[str, Any], name: str) -> Any:
+    """One column. Raises ParameterError where there is none of that name."""
+    if name not in table:
+        raise ParameterError(f"column {name!r} was asked; the table has {', '.join(map(repr, table))}.")
+    return table[name]
+
+
+def has_value(table: Mapping[str, Any], name: str, value: str | None) -> Flags:
+    """Who has this value in a column; without a value, who has its less frequent one (the column then has two).
+
+    Raises ParameterError where nobody or everybody has it, and where a value is needed.
+    """
+    array = column(table, name)
+    if value is None:
+        code = codes(array)
+        sizes = np.bincount(code)
+        if len(sizes) != 2:
+            raise ParameterError(f"column {name!r} has {len(sizes)} values, and which is the secret? Give --value.")
+        return np.asarray(code == int(np.argmin(sizes)))
+    found = np.array([_same(v, value) for v in array.tolist()], dtype=bool)
+    if found.all() or not found.any():
+        raise ParameterError(f"column {name!r}: nobody or everybody has that value; give one that some have.")
+    return found
+
+
+def _same(value: Any, text: str) -> bool:
+    if isinstance(value, bool | str) or value is None:
+        return str(value).strip().lower() == text.strip().lower()
+    try:
+        return bool(value == float(text))
+    except (TypeError, ValueError):
+        return str(value) == text
+
+
+def balanced(members: Flags) -> None:
+    """Raises ParameterError where a column leaves nobody to tell apart."""
+    same_length(members=members)
+    if members.all() or not members.any():
+        raise ParameterError("all people have the same secret; there is nothing to learn. Name another column.")

@@ -1,0 +1,205 @@
+"""Events that tell two data sets apart, learnt from samples that are not counted later.
+
+By the Neyman-Pearson lemma the best event of a size is {ln P(y)/P'(y) >= t}. A *scorer* is a finite partition of
+outputs with its cells in the order of an estimated log-likelihood ratio: the events are the first cells of that order
+(for D' over D) and the last ones (for D over D'). Several are learnt, because none sees every flaw:
+
+    column      one number of the output, or of its features, cut at quantiles; values that repeat are cells
+    sum         naive Bayes: ratios of the columns, added
+    atoms       rows that repeat, exactly as they are: finite outputs, and grids that move with the data
+    fineness    exponent and lowest set bit of a float: the grid on which its noise lives (Mironov 2012)
+    tree        one deep tree: "all No, and then a value below t"
+    boosted     gradient-boosted trees: all that is smooth and joint
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.audit import trees
+from hubbub.audit.bounds import likely_bounds
+from hubbub.audit.features import Cells, Features, Seen, apart, cells_of, features_of, fineness, row_codes
+from hubbub.audit.outputs import HEAD
+
+__all__ = ["Event", "best_event"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+_CELLS = 256
+_MOST_ATOMS = 1 << 18
+# Of thousands of events the luckiest is chosen: its luck is worth some standard deviations.
+_LUCK, _HOPE, _PROMISED = 2.5, 0.7, 1e3
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A partition of outputs: `codes` gives the cell of each row; `order` lists cells, those of D last."""
+
+    name: str
+    codes: Callable[[Seen], Codes]
+    order: Codes
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of cells. `forward`: it is likelier on D; else on D'. `expected`: what it promised."""
+
+    features: Features
+    scorer: Scorer
+    cells: NDArray[np.bool_]
+    forward: bool
+    expected: float
+
+    def hits(self, rows: Floats) -> int:
+        """How many rows are in the event."""
+        return int(np.count_nonzero(self.cells[self.scorer.codes(Seen(rows, self.features))]))
+
+
+def best_event(
+    train: tuple[Floats, Floats],
+    test: tuple[Floats, Floats],
+    *,
+    z: float,
+    delta: float,
+    deadline: float,
+    bits: bool = False,
+) -> Event:
+    """The event that promises the highest bound, learnt from `train`, chosen on `test`; rows on D, rows on D'.
+
+    z: how many standard deviations of a `test` share the counting will take off. deadline: of `time.monotonic`, for
+    learning.
+    """
+    features = features_of(*train, bits=bits)
+    p, q = (Seen(rows, features) for rows in train)
+    seen = [Seen(rows, features) for rows in test]
+    best: Event | None = None
+    for scorer in _scorers(features, p, q, deadline):
+        found = _choose(features, scorer, seen, z, delta)
+        if best is None or found.expected > best.expected:
+            best = found
+    assert best is not None
+    return best
+
+
+def _choose(features: Features, scorer: Scorer, test: list[Seen], z: float, delta: float) -> Event:
+    sizes = [len(rows) for rows in test]
+    counts = [np.bincount(scorer.codes(rows), minlength=scorer.order.size)[scorer.order] for rows in test]
+    found = []
+    for forward in (True, False):
+        # The last cells are those of D; for D' the order is read from its other end.
+        mine, other = (counts[0][::-1], counts[1][::-1]) if forward else (counts[1], counts[0])
+        n, m = sizes if forward else sizes[::-1]
+        cautious, bold = (
+            _bounds(np.cumsum(mine), n, np.cumsum(other), m, each, delta) for each in (z + _LUCK, z + _HOPE)
+        )
+        # Where nothing is promised with caution, the best hope is counted.
+        bounds = np.where(cautious > 0, _PROMISED + cautious, bold)
+        last = int(np.argmax(bounds))
+        ordered = scorer.order[::-1] if forward else scorer.order
+        cells = np.zeros(scorer.order.size, dtype=np.bool_)
+        cells[ordered[: last + 1]] = True
+        found.append(Event(features, scorer, cells, forward, float(bounds[last])))
+    return max(found, key=lambda event: event.expected)
+
+
+def _bounds(mine: Codes, n: int, other: Codes, m: int, z: float, delta: float) -> Floats:
+    low, _ = likely_bounds(mine, n, z)
+    _, high = likely_bounds(other, m, z)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(low > delta, np.log((low - delta) / high), -np.inf)
+
+
+def _scorers(features: Features, p: Seen, q: Seen, deadline: float) -> Iterator[Scorer]:
+    """Scorers, the cheap ones first; at least one, whatever the deadline."""
+    ratios: list[tuple[int, Cells, Floats]] = []
+    for j, name in enumerate(features.names):
+        cells = cells_of(np.concatenate([p.column(j), q.column(j)]), _CELLS)
+        order, ratio = _by_ratio(cells(p.column(j)), cells(q.column(j)), cells.count)
+        ratios.append((j, cells, ratio))
+        yield Scorer(name, _column(j, cells), order)
+        if time.monotonic() > deadline:
+            return
+    yield from _atoms("atoms", lambda seen: row_codes(seen.rows), p, q)
+    for j in features.values[:4] if features.bits else ():
+        yield from _atoms(f"fineness of value {j - HEAD}", _fineness(j), p, q)
+    values = [r for r in ratios if features.is_value(r[0])]
+    if len(values) > 1:
+        yield _summed(values, p, q)
+    yield from _learnt(p, q, deadline)
+
+
+def _column(j: int, cells: Cells) -> Callable[[Seen], Codes]:
+    return lambda seen: cells(seen.column(j))
+
+
+def _fineness(j: int) -> Callable[[Seen], NDArray[np.uint64]]:
+    return lambda seen: fineness(seen.rows[:, j])
+
+
+def _by_ratio(a: Codes, b: Codes, count: int) -> tuple[Codes, Floats]:
+    """Cells in the order of their log-likelihood ratio, smoothed by half an output each, and the ratios."""
+    p, q = (np.bincount(codes, minlength=count).astype(np.float64) for codes in (a, b))
+    ratio = np.log((p + 0.5) / (len(a) + 1)) - np.log((q + 0.5) / (len(b) + 1))
+    # Rare cells may look extreme by chance: they are ordered by a cautious ratio.
+    cautious = np.sign(ratio) * np.maximum(0.0, np.abs(ratio) - np.sqrt(1 / (p + 0.5) + 1 / (q + 0.5)) / 2)
+    return np.argsort(cautious + 1e-9 * ratio, kind="stable"), ratio
+
+
+def _atoms(name: str, code: Callable[[Seen], NDArray[np.uint64]], p: Seen, q: Seen) -> Iterator[Scorer]:
+    """Values that repeat, as cells of their own; all others are one cell. Nothing where few repeat."""
+    values, counts = np.unique(np.concatenate([code(p), code(q)]), return_counts=True)
+    common = counts > 1
+    known = values[common]
+    if not 1 <= known.size <= _MOST_ATOMS or counts[common].sum() < 0.01 * (len(p) + len(q)):
+        return
+
+    def codes(seen: Seen) -> Codes:
+        found = code(seen)
+        place = np.minimum(np.searchsorted(known, found), known.size - 1)
+        return np.where(known[place] == found, place, known.size)
+
+    order, _ = _by_ratio(codes(p), codes(q), known.size + 1)
+    yield Scorer(name, codes, order)
+
+
+def _scored(name: str, score: Callable[[Seen], Floats], p: Seen, q: Seen) -> Scorer:
+    """A real score, cut into cells at its quantiles; its own order is kept."""
+    cells = cells_of(np.concatenate([score(p), score(q)]), 2 * _CELLS)
+    return Scorer(name, lambda seen: cells(score(seen)), np.arange(cells.count))
+
+
+def _summed(ratios: list[tuple[int, Cells, Floats]], p: Seen, q: Seen) -> Scorer:
+    def add(seen: Seen) -> Floats:
+        return np.asarray(sum(ratio[cells(seen.column(j))] for j, cells, ratio in ratios))
+
+    return _scored("sum of log-ratios", add, p, q)
+
+
+def _learnt(p: Seen, q: Seen, deadline: float) -> Iterator[Scorer]:
+    if p.matrix.shape[1] < 2 or time.monotonic() > deadline:
+        return
+    chosen = _strong(p.matrix, q.matrix)
+    cuts = [(j, cells_of(np.concatenate([p.column(j), q.column(j)]), 30)) for j in chosen]
+
+    def cut(seen: Seen) -> NDArray[np.uint8]:
+        return np.stack([cells(seen.column(j)).astype(np.uint8) for j, cells in cuts], axis=1)
+
+    a, b = cut(p), cut(q)
+    tree = trees.deep(a, b, depth=8)
+    order, _ = _by_ratio(tree(a), tree(b), tree.leaves)
+    yield Scorer("tree", lambda seen: tree(cut(seen)), order)
+    if time.monotonic() < deadline:
+        boosted = trees.boosted(a, b, deadline=deadline)
+        yield _scored("boosted trees", lambda seen: boosted(cut(seen)), p, q)
+
+
+def _strong(f: Floats, g: Floats) -> list[int]:
+    """The 40 columns that differ most."""
+    gaps = [apart(f[:, j], g[:, j]) for j in range(f.shape[1])]
+    return sorted(np.argsort(gaps)[::-1][:40].tolist())

@@ -1,0 +1,312 @@
+"""What every account has spent and may spend, as it stands in one transaction.
+
+An account's limit is its last allowance if there is one, else the ceiling; a block's is what it holds. A charge is
+admitted if the sum after it lies within the limits of every account that pays (`hubbub.ledger.accounts`).
+
+What was read once need not be read again while nobody else wrote: the chain's head tells, since every row has its link.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from hubbub.errors import PolicyError
+from hubbub.ledger.accounts import (
+    EACH_ANALYST,
+    EVERYONE,
+    Total,
+    analyst_account,
+    block_account,
+    empty_filter,
+    largest_question,
+    read_amount,
+)
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.journal import Connection, Head, head_of, now
+from hubbub.ledger.records import Allowance, Entry, entries
+
+if TYPE_CHECKING:
+    from hubbub.accounting import Cost, PureFilter, ZCDPFilter
+
+__all__ = [
+    "CEILING",
+    "POLICY_AUTHOR",
+    "Books",
+    "Standing",
+    "known_budget",
+    "latest_allowances",
+    "moment",
+    "stated_relation",
+    "total_of",
+]
+
+CEILING: Final = "ceiling"
+POLICY_AUTHOR: Final = "policy"
+_MANY: Final = 1000
+_NOTHING: Final = Total()
+
+Filters: TypeAlias = "tuple[PureFilter | ZCDPFilter, ...]"
+
+
+class Standing(NamedTuple):
+    """One account: the filters that all of its charges together must pass, what bounds it, and what it has paid."""
+
+    account: str
+    filters: Filters
+    allowance: Allowance | None
+    paid: Total
+
+    def admits(self, cost: Cost) -> bool:
+        """Whether one more charge of this cost fits; decided in exact rationals."""
+        return self.holds(self.paid + Total.of(cost))
+
+    def holds(self, total: Total) -> bool:
+        """Whether a sum of charges lies within every filter."""
+        cost = total.cost
+        return all(found.holds(cost) for found in self.filters)
+
+    @property
+    def left(self) -> Fraction:
+        """The largest epsilon at which one more question with pure noise fits."""
+        return min(largest_question(found) for found in self.spent_filters)
+
+    @property
+    def spent_filters(self) -> Filters:
+        """The filters, having spent what was paid."""
+        return tuple(replace(found, spent=self.paid.cost) for found in self.filters)
+
+
+class Books:
+    """The accounts of a ledger, read as they are asked for: from `begin` in one transaction, until `end`."""
+
+    def __init__(self) -> None:
+        self._head: Head | None = None
+        self._forget()
+
+    def begin(self, connection: Connection, head: Head | None) -> Books:
+        """Read in this transaction from here on; forget what is no longer so."""
+        if head != self._head or len(self._totals) > _MANY:
+            self._forget()
+        self._head = None
+        self.connection = connection
+        return self
+
+    def end(self, head: Head) -> None:
+        """The transaction was committed, and the chain ends at `head`."""
+        self._head = head
+
+    def _forget(self) -> None:
+        self._budgets: dict[str, Budget | None] = {}
+        self._allowances: dict[tuple[str, str], Allowance | None] = {}
+        self._limits: dict[tuple[str, str], tuple[Allowance | None, Filters]] = {}
+        self._totals: dict[tuple[str, str], Total] = {}
+        self._failures: dict[tuple[str, str], int] = {}
+        self._relations: dict[str, str | None] = {}
+
+    def budget(self, space: str) -> Budget | None:
+        """The budget of a space as it is now."""
+        if space not in self._budgets:
+            self._budgets[space] = known_budget(self.connection, space)
+        return self._budgets[space]
+
+    def standings(
+        self, space: str, budget: Budget, accounts: Sequence[str], payer: tuple[str, str] | None, at: str
+    ) -> list[Standing]:
+        """Each account as it stands at the time `at`. payer: the block that pays, and the analyst who asks."""
+        self._read(space, accounts if payer is None else [*accounts, analyst_account(payer[1]), EVERYONE])
+        found = []
+        for account in accounts:
+            key = space, account
+            if payer is not None and account == block_account(payer[0]):
+                filters = self._block(space, budget, *payer, at)
+                found.append(Standing(account, filters, None, self._totals[key]))
+                continue
+            known = self._limits.get(key)
+            if known is None:
+                allowance = self._allowance(space, account)
+                limit = budget.epsilon
+                if allowance is not None and allowance.epsilon is not None:
+                    limit = min(limit, allowance.epsilon)
+                known = self._limits[key] = (allowance, (empty_filter(budget, limit),))
+            allowance, filters = known
+            if allowance is not None and allowance.over(at):
+                filters = (empty_filter(budget, Fraction(0)),)
+            found.append(Standing(account, filters, allowance, self._totals[key]))
+        return found
+
+    def post(self, space: str, account: str, total: Total) -> None:
+        """An account's sum is now this."""
+        self._totals[space, account] = total
+
+    def failures(self, space: str, analyst: str) -> int:
+        """How many questions of an analyst failed in the engine, or died there, since a steward last looked."""
+        key = space, analyst
+        if key not in self._failures:
+            self._failures[key] = self.connection.execute(
+                # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
+                "SELECT count(*) FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
+                "charge.serial = step.charge AND charge.unit_space = ? AND charge.analyst = ? AND step.serial > "
+                "(SELECT coalesce(max(serial), 0) FROM clearance WHERE unit_space = ? AND analyst = ?)",
+                (space, analyst, space, analyst),
+            ).fetchone()[0]
+        return self._failures[key]
+
+    def relation(self, space: str) -> str | None:
+        """The neighbour relation that the space's losses are stated for; None before its first charge."""
+        if space not in self._relations:
+            row = self.connection.execute(
+                "SELECT neighbours FROM relation WHERE unit_space = ?", (space,)
+            ).fetchone() or _first_relation(self.connection, space)
+            self._relations[space] = None if row is None else row[0]
+        return self._relations[space]
+
+    def relate(self, space: str, neighbours: str) -> None:
+        """The relation of a space is now recorded."""
+        self._relations[space] = neighbours
+
+    def _allowance(self, space: str, account: str) -> Allowance | None:
+        own = self._allowances.get((space, account))
+        if own is None and account.startswith("analyst:"):
+            return self._allowances.get((space, EACH_ANALYST))
+        return own
+
+    def _read(self, space: str, accounts: Iterable[str]) -> None:
+        """Read sums and allowances of those accounts that are not known yet."""
+        new = [account for account in accounts if (space, account) not in self._totals]
+        if not new:
+            return
+        for account in new:
+            self._totals[space, account] = total_of(self.connection, space, account)
+        said = latest_allowances(self.connection, space, [*new, EACH_ANALYST])
+        for account in (*new, EACH_ANALYST):
+            self._allowances[space, account] = said.get(account)
+
+    def _block(self, space: str, budget: Budget, block: str, analyst: str, at: str) -> Filters:
+        """What a block still admits: questions of its own unit space, by the analyst who reserved it.
+
+        It may have been admitted to the joint budget by its epsilon or by its rho alone, so its questions stay within
+        both of what it holds. What is unspent of it ends with the analyst's right to spend: by revocation or expiry.
+        """
+        from hubbub.accounting import PureFilter, ZCDPFilter
+
+        entry = _own_block(self.connection, space, block, analyst)
+        for account in (analyst_account(analyst), EVERYONE):
+            allowance = self._allowance(space, account)
+            if allowance is not None and allowance.over(at):
+                what = "was revoked" if allowance.epsilon is None else f"expired at {allowance.expires}"
+                raise PolicyError(
+                    f"the block {block!r} is reserved, but what {account!r} was granted {what}, and what is unspent of "
+                    "a block ends with it. Ask the steward for a grant. Nothing was charged."
+                )
+        parts = json.loads(entry.details).get("parts")
+        held = entry.spend if parts is None else Total.read(*parts)
+        pure = PureFilter(epsilon=held.epsilon)
+        if budget.pure:
+            return (pure,)
+        rho = ZCDPFilter(rho=held.rho, delta_threshold=held.delta)
+        return (rho,) if held.impure else (pure, rho)
+
+
+def _own_block(connection: Connection, space: str, block: str, analyst: str) -> Entry:
+    """The open block that this analyst reserved in this space, or a PolicyError."""
+    (entry,) = entries(connection, "WHERE charge.id = ?", block) or (None,)
+    if entry is None or entry.kind not in ("block", "plan"):
+        raise PolicyError(f"there is no reserved block {block!r}.")
+    if entry.state == "closed":
+        raise PolicyError(f"the reserved block {block!r} is closed. Reserve another, or ask without one.")
+    if entry.space != space:
+        raise PolicyError(
+            f"the reserved block {block!r} pays for the unit space {entry.space!r}, not for {space!r}. Ask without it. "
+            "Nothing was charged."
+        )
+    if entry.analyst != analyst:
+        raise PolicyError(f"the reserved block {block!r} belongs to another analyst. Nothing was charged.")
+    return entry
+
+
+def _first_relation(connection: Connection, space: str) -> tuple[str] | None:
+    """The relation that the first question of a space was charged under, where its details say so."""
+    row = connection.execute(
+        "SELECT details FROM charge WHERE unit_space = ? AND kind = 'question' ORDER BY serial LIMIT 1", (space,)
+    ).fetchone()
+    said = None if row is None else stated_relation(row[0])
+    return None if said is None else (said,)
+
+
+def stated_relation(details: str) -> str | None:
+    """The neighbour relation that a charge's details name."""
+    if '"neighbours"' not in details:
+        return None
+    found = json.loads(details)
+    said = found.get("neighbours") if isinstance(found, dict) else None
+    return said if isinstance(said, str) else None
+
+
+def known_budget(connection: Connection, space: str) -> Budget | None:
+    """The budget of a space: as created, or as last raised."""
+    row = connection.execute(
+        "SELECT epsilon, delta, delta_threshold FROM unit_space WHERE name = ?", (space,)
+    ).fetchone()
+    if row is None:
+        return None
+    raised = latest_allowances(connection, space, [CEILING]).get(CEILING)
+    if raised is None or raised.epsilon is None:
+        return _budget_of(*row)
+    return Budget(raised.epsilon, _budget_of(*row).delta, delta_threshold=_budget_of(*row).delta_threshold or None)
+
+
+@lru_cache(maxsize=64)
+def _budget_of(epsilon: str, delta: str | None, threshold: str | None) -> Budget:
+    if delta is None or threshold is None:
+        return Budget(read_amount(epsilon))
+    return Budget(read_amount(epsilon), read_amount(delta), delta_threshold=read_amount(threshold))
+
+
+def latest_allowances(connection: Connection, space: str, accounts: Sequence[str]) -> dict[str, Allowance]:
+    """What now holds for each of `accounts`, where anything was said.
+
+    The last word counts; but what a steward ended, or gave until a time, the policy file does not bring back.
+    """
+    marks = ", ".join("?" * len(accounts))
+    found = connection.execute(
+        "SELECT account, epsilon, expires, author, reason, journal.time, allowance.serial FROM allowance "
+        "JOIN journal ON journal.serial = allowance.serial WHERE unit_space = ? AND "
+        f"account IN ({marks}) ORDER BY allowance.serial",
+        (space, *accounts),
+    ).fetchall()
+    said: dict[str, Allowance] = {}
+    for account, epsilon, expires, author, *rest in found:
+        before = said.get(account)
+        if author == POLICY_AUTHOR and before is not None and before.ends:
+            continue
+        amount = None if epsilon is None else read_amount(epsilon)
+        said[account] = Allowance(space, account, amount, expires, author, *rest)
+    return said
+
+
+def total_of(connection: Connection, space: str, account: str) -> Total:
+    """The sum of what an account has paid: it stands in the last charge that was posted to it."""
+    row = connection.execute(
+        "SELECT charge.sums FROM account JOIN charge ON charge.serial = account.charge "
+        "WHERE account.unit_space = ? AND account.name = ?",
+        (space, account),
+    ).fetchone()
+    if row is None:
+        return _NOTHING
+    for where, name, epsilon, rho, delta, impure in json.loads(row[0]):
+        if (where, name) == (space, account):
+            return Total.read(epsilon, rho, delta, impure)
+    raise PolicyError(
+        f"the ledger's account {account!r} points to a charge that it did not pay: somebody else wrote into it. No "
+        "answer is given; restore a backup that holds every charge."
+    )
+
+
+def moment(connection: Connection) -> str:
+    """Now, but never before the last entry: setting a clock back does not bring a grant back."""
+    return max(now(), head_of(connection).time)

@@ -1,0 +1,295 @@
+"""To record one charge: every check first, then the row; inside the caller's transaction.
+
+A `Request` holds its row as it will be written, so that it can be made ready before any lock is taken, and carried to
+another process that has the lock already (`hubbub.ledger.turns`).
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub.errors import BudgetError, PolicyError, QueryError
+from hubbub.ledger.accounts import (
+    EVERYONE,
+    Total,
+    analyst_account,
+    block_account,
+    read_amount,
+    table_account,
+    write_amount,
+)
+from hubbub.ledger.books import Books, Standing, stated_relation
+from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
+from hubbub.ledger.owner import is_gone, this_process
+from hubbub.ledger.remainder import Remainder
+
+if TYPE_CHECKING:
+    from hubbub.accounting import Cost
+
+__all__ = ["Refused", "Request", "accounts_of", "check_failures", "record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A charge that is to be recorded.
+
+    row: its columns. spend: what it adds to every account that pays. neighbours: the relation its loss is stated for.
+    max_failures: how many failures its analyst may have. once: not if this question is under way or answered. written:
+    the row as its link holds it, where that is known.
+    """
+
+    row: tuple[Value, ...]
+    spend: Total
+    max_failures: int
+    neighbours: str | None = None
+    once: bool = False
+    written: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        *,
+        space: str,
+        analyst: str,
+        epsilon: Fraction,
+        cost: Cost | Total,
+        sql: str,
+        max_failures: int,
+        dataset: str = "",
+        question_key: str = "",
+        event: str = "{}",
+        details: str = "{}",
+        policy: str | None = None,
+        data_version: str | None = None,
+        request: str | None = None,
+        block: str | None = None,
+        once: bool = False,
+    ) -> Request:
+        """A request with a new random id, owned by this process."""
+        spend = cost if isinstance(cost, Total) else Total.of(cost)
+        question = kind == "question"
+        row = (
+            uuid.uuid4().hex, kind, space, dataset, analyst, question_key, sql, write_amount(epsilon), *spend.written,
+            event, details, policy, data_version, request, block, this_process() if question else None,
+        )  # fmt: skip
+        return cls(row, spend, max_failures, stated_relation(details) if question else None, once)
+
+    @classmethod
+    def read(cls, text: str) -> Request:
+        """What `text` wrote."""
+        written, _, rest = text.partition("\n")
+        row = tuple(json.loads(written))
+        max_failures, neighbours, once = json.loads(rest)
+        return cls(row, Total.read(*row[_PURE : _PURE + 4]), max_failures, neighbours, once, written)
+
+    @property
+    def text(self) -> str:
+        """The request as another process reads it."""
+        return f"{compact(self.row)}\n{compact([self.max_failures, self.neighbours, self.once])}"
+
+    @property
+    def id(self) -> str:
+        """The id of the charge."""
+        return str(self.row[0])
+
+    @property
+    def kind(self) -> str:
+        """What kind of charge."""
+        return str(self.row[1])
+
+    @property
+    def space(self) -> str:
+        """The unit space."""
+        return str(self.row[2])
+
+    @property
+    def analyst(self) -> str:
+        """Who asks."""
+        return str(self.row[4])
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What is asked for."""
+        return read_amount(str(self.row[7]))
+
+    @property
+    def block(self) -> str | None:
+        """The block that pays."""
+        return None if self.row[_BLOCK] is None else str(self.row[_BLOCK])
+
+
+_PURE: Final = 8
+_REQUEST: Final = 16
+_BLOCK: Final = 17
+
+
+def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tuple[str, ...]:
+    """The accounts that pay for a charge of this kind."""
+    match kind:
+        case "question" if block is None:
+            return (EVERYONE, table_account(dataset), analyst_account(analyst))
+        case "question":
+            return (block_account(str(block)), table_account(dataset))
+        case "reading":
+            return (analyst_account(analyst),)
+        case _:
+            return (EVERYONE, analyst_account(analyst))
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A charge that does not fit: the first account that refused it, and what to say."""
+
+    account: str
+    error: BudgetError
+
+
+def record(writer: Writer, books: Books, request: Request) -> Refused | str | None:
+    """Record the charge if every account admits it.
+
+    Returns None if it was recorded; the refusal if it does not fit, and then nothing was written; or the id of the
+    charge under which the same question is under way or answered, where it is asked `once`.
+
+    Raises:
+        PolicyError, QueryError: it may not be charged at all. Nothing was written.
+    """
+    space, kind = request.space, request.kind
+    budget = books.budget(space)
+    if budget is None:
+        raise PolicyError(no_budget(space))
+    if kind != "reading":
+        check_failures(books, space, request.analyst, request.max_failures)
+    if request.row[_REQUEST] is not None:
+        _check_request(writer.connection, request)
+    if request.once and (known := _asked_already(writer, request)) is not None:
+        return known
+    sums: list[Posting] = []
+    paid: Total | None = None
+    after: list[tuple[str, Total]] = []
+    accounts = accounts_of(kind, str(request.row[3]), request.analyst, request.block)
+    payer = None if request.block is None else (request.block, request.analyst)
+    for standing in books.standings(space, budget, accounts, payer, writer.time):
+        if standing.paid is not paid:  # often two accounts have paid the same
+            paid = standing.paid
+            total = paid + request.spend
+            cost, written = total.cost, total.written
+        if not all(found.holds(cost) for found in standing.filters):
+            return Refused(standing.account, overrun(request, standing, budget, writer.time))
+        after.append((standing.account, total))
+        sums.append((space, standing.account, *written))
+    if request.neighbours is not None:
+        _relate(writer, books, space, request.neighbours)
+    writer.append_charge(request.row, sums, request.written)
+    for account, total in after:
+        books.post(space, account, total)
+    return None
+
+
+def no_budget(space: str) -> str:
+    """What is said where a ledger has no budget for a space."""
+    return (
+        f"the ledger has no budget for the unit space {space!r}. "
+        "Open it with one: `hubbub ledger create` adds those of the policy file."
+    )
+
+
+def check_failures(books: Books, space: str, analyst: str, allowed: int) -> None:
+    """Raise PolicyError for an analyst of whom too many questions failed."""
+    failures = books.failures(space, analyst)
+    if failures >= allowed:
+        raise PolicyError(
+            f"{failures} questions of the analyst {analyst!r} failed in the engine, or died there, and {allowed} are "
+            "allowed, because that something fails may tell about the data. Stored answers stay readable. A steward "
+            f"looks at the incidents (`hubbub history`) and clears this: `hubbub ledger unlock {analyst}`."
+        )
+
+
+def _relate(writer: Writer, books: Books, space: str, neighbours: str) -> None:
+    """The first charge settles the neighbour relation; losses under two of them do not add up."""
+    known = books.relation(space)
+    if known is not None and known != neighbours:
+        raise PolicyError(
+            f"the ledger's charges of the unit space {space!r} are made for neighbours={known!r}, and this question is "
+            f"for {neighbours!r}. Losses under two relations do not add up: declare {known!r}, or use another ledger. "
+            "Nothing was charged."
+        )
+    if known is None:
+        writer.append("relation", space, neighbours)
+        books.relate(space, neighbours)
+
+
+def _check_request(connection: Connection, request: Request) -> None:
+    used = connection.execute(
+        "SELECT id FROM charge WHERE unit_space = ? AND analyst = ? AND request = ?",
+        (request.space, request.analyst, request.row[_REQUEST]),
+    ).fetchone()
+    if used is not None:
+        raise QueryError(
+            f"the idempotency key {request.row[_REQUEST]!r} was used for charge {used[0]}. Ask for that request's "
+            "answer with it, or use a new key."
+        )
+
+
+def _asked_already(writer: Writer, request: Request) -> str | None:
+    """The charge of this very question, at no less epsilon, that is answered or that a live process works on."""
+    rows: list[Any] = writer.connection.execute(
+        "SELECT charge.id, charge.epsilon, journal.time, charge.owner, step.owner, step.state FROM charge "
+        "JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
+        "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial) "
+        "WHERE charge.unit_space = ? AND charge.question_key = ? AND charge.kind = 'question' ORDER BY charge.serial",
+        (request.space, request.row[5]),
+    ).fetchall()
+    for known, epsilon, time, first, second, state in rows:
+        if read_amount(epsilon) < request.epsilon or state in ("failed", "lost", "withdrawn"):
+            continue
+        owner = second or first
+        if state in ("stored", "shown") or (owner is not None and not is_gone(owner, time, writer.time)):
+            return str(known)
+    return None
+
+
+def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> BudgetError:
+    """The refusal: what was asked, what is left, of what, and what to do."""
+    left = Remainder.of(budget, [standing])
+    asked, largest = decimal_text(request.epsilon), decimal_text(max(left.question, left.epsilon))
+    kind, _, name = standing.account.partition(":")
+    whom = {
+        "table": f"the table {name!r}",
+        "analyst": f"the analyst {name!r}",
+        "block": "the reserved block",
+        EVERYONE: f"the unit space {request.space!r}",
+    }[kind]
+    what = {"question": "the question", "reading": "reading this answer", "block": "the block", "plan": "the plan"}
+    allowance = standing.allowance
+    whole = budget.epsilon if allowance is None or allowance.epsilon is None else allowance.epsilon
+    of = "" if kind == "block" else f" of {decimal_text(whole)}"
+    if allowance is not None and allowance.over(at):
+        ended = "was revoked" if allowance.epsilon is None else f"expired at {allowance.expires}"
+        rest = f"what {whom} was granted {ended}. Ask the steward for a grant"
+    elif request.spend.delta > left.delta:
+        rest = (
+            f"its thresholds for delta {float(request.spend.delta):.3g}; {float(left.delta):.3g} of delta is left for "
+            f"{whom}. Name the groups, which needs no threshold, or ask for fewer"
+        )
+    elif not left.question and not left.epsilon:
+        rest = f"0{of} is left for {whom}. The budget is spent: no new question fits"
+    elif budget.pure:
+        rest = f"{largest}{of} is left for {whom}. Ask with epsilon {largest} or less"
+    else:
+        rest = (
+            f"rho {float(left.rho):.6g}{of and f' under the limit of epsilon{of[3:]}'} is left for {whom}; this costs "
+            f"rho {float(request.spend.rho):.6g}. One more question fits at epsilon {float(left.question):.6g} with "
+            f"Gaussian noise, or at {float(left.epsilon):.6g} with Laplace noise: ask with less"
+        )
+    return BudgetError(
+        f"{what[request.kind]} asks for epsilon {asked}, and {rest}; what was released before can be read again for "
+        "free.",
+        asked=asked,
+        left=largest,
+    )

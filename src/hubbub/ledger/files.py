@@ -1,0 +1,220 @@
+"""A ledger's SQLite file: made whole or not at all, looked at before it is trusted, its failures put into words.
+
+A new ledger is built under another name and linked to its own, so whoever opens the path finds either nothing or a
+whole ledger, however many start together. This is also why an empty file is refused: only a truncated ledger looks like
+that, and taking it for a new one would give its budget back.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hubbub.errors import HubbubError, PolicyError
+from hubbub.ledger.journal import Connection
+from hubbub.ledger.migrate import migrate
+from hubbub.ledger.schema import APPLICATION_ID, VERSION, sqlite_schema
+
+__all__ = [
+    "Fill",
+    "check_contents",
+    "check_file",
+    "check_folder",
+    "create_file",
+    "finished",
+    "flush_folder",
+    "held_too_long",
+    "in_words",
+    "make_tables",
+    "transaction",
+]
+
+Fill = Callable[[Connection], None]
+
+_CREATE = "Make one with `hubbub ledger create`, or name another file."
+
+
+def create_file(path: Path, fill: Fill) -> bool:
+    """Make a ledger at `path`, whole or not at all; False if something is there already.
+
+    Args:
+        path: where; its folder must exist.
+        fill: writes the first rows.
+
+    Raises:
+        PolicyError: the folder is missing or cannot be written to.
+    """
+    check_folder(path)
+    if path.exists():
+        return False
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.new")
+    try:
+        _build(draft, fill)
+        os.link(draft, path)
+        flush_folder(path.parent)
+    except FileExistsError:
+        return False
+    except sqlite3.Error as error:
+        raise in_words(error, path) from error
+    except OSError as error:
+        raise PolicyError(
+            f"cannot create the ledger {path}: {error.strerror}. It needs a folder on a local disk, "
+            "writable to you, that knows hard links."
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def _build(draft: Path, fill: Fill) -> None:
+    connection = sqlite3.connect(draft, isolation_level=None)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            make_tables(connection, fill)
+        connection.execute("PRAGMA journal_mode = WAL")
+    finally:
+        connection.close()
+
+
+def make_tables(connection: sqlite3.Connection, fill: Fill | None) -> None:
+    for statement in sqlite_schema():
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    if fill is not None:
+        fill(connection)
+
+
+def flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.Connection]:
+    connection.execute(begin)
+    with finished(connection):
+        yield connection
+
+
+@contextmanager
+def finished(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Commit what was begun, or leave nothing of it."""
+    try:
+        yield connection
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        raise
+
+
+def check_folder(path: Path) -> None:
+    folder = path.parent
+    if not folder.is_dir():
+        raise PolicyError(f"cannot create the ledger {path}: there is no folder {folder}. Make it first.")
+    if path.is_dir():
+        raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
+
+
+def check_file(path: Path, *, is_open: bool) -> None:
+    """Refuse what is no ledger before SQLite opens it, which could change a stranger's database.
+
+    Its header is looked at, and nothing else: beside a write-ahead log, the rest of the file may be of any age.
+    """
+    if path.is_dir():
+        raise PolicyError(f"the ledger {path} is a folder. Name a file in it, such as {path / 'budget.db'}.")
+    if not path.exists():
+        raise PolicyError(f"there is no ledger {path}. {_CREATE}")
+    if not os.access(path, os.R_OK):
+        raise PolicyError(f"cannot read the ledger {path}: permission denied. Ask its owner for access.")
+    # To close a file drops every lock that this process has on it (POSIX): one that is open already is not looked at.
+    if not is_open and _application_id(path) != APPLICATION_ID:
+        raise PolicyError(f"{path} is a SQLite file of another program, not a ledger; left as it is. {_CREATE}")
+
+
+def _application_id(path: Path) -> int:
+    """The number at byte 68 of a SQLite file's header, https://sqlite.org/fileformat.html."""
+    with path.open("rb") as file:
+        header = file.read(100)
+        size = os.fstat(file.fileno()).st_size
+    if size < 512 or not header.startswith(b"SQLite format 3\x00"):
+        raise PolicyError(
+            f"{path} is not a ledger: it does not begin like a SQLite file. If it once was one, it is damaged: "
+            f"restore a backup, never start anew in its place. {_CREATE}"
+        )
+    return int.from_bytes(header[68:72], "big")
+
+
+def check_contents(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise _damaged(path)
+    version = _version(connection)
+    if 1 <= version < VERSION and not read_only:
+        with transaction(connection, "BEGIN IMMEDIATE"):
+            version = _version(connection)  # another process may have been quicker
+            if version < VERSION:
+                migrate(connection, version)
+                version = VERSION
+    if version != VERSION:
+        if version > VERSION:
+            next_step = "Update hubbub."
+        elif version < 1:
+            next_step = "It was made by an unfinished hubbub: create a new one."
+        else:
+            next_step = "Bring it up to date: `hubbub ledger migrate`."
+        raise PolicyError(
+            f"the ledger {path} has schema version {version}; this hubbub reads version {VERSION}. {next_step}"
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _damaged(path: Path | None) -> PolicyError:
+    return PolicyError(
+        f"the ledger {path or 'in memory'} is damaged, so no answer is given. Restore a backup "
+        "that holds every charge, never an older one: what was spent since would be forgotten."
+    )
+
+
+def held_too_long(path: Path | None) -> PolicyError:
+    """The refusal where others did not let go in time."""
+    where = f"the ledger {path}" if path is not None else "the ledger in memory"
+    return PolicyError(
+        f"{where} is held by another process for too long. This step was not recorded, so no answer is given. Try "
+        "again later."
+    )
+
+
+def in_words(error: sqlite3.Error, path: Path | None) -> HubbubError:
+    """SQLite's failure as a refusal: by its primary result code, https://sqlite.org/rescode.html."""
+    where = f"the ledger {path}" if path is not None else "the ledger in memory"
+    after = "This step was not recorded, so no answer is given."
+    match getattr(error, "sqlite_errorcode", 0) & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return held_too_long(path)
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_AUTH:
+            return PolicyError(f"cannot write to {where}. {after} The file and its folder must be writable to you.")
+        case sqlite3.SQLITE_FULL:
+            return PolicyError(f"no room for {where}: the disk is full. {after} Free some space.")
+        case sqlite3.SQLITE_IOERR:
+            return PolicyError(
+                f"the disk refused to read or write {where} ({error}). {after} "
+                "See to the disk: its space, its quota, its health."
+            )
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return _damaged(path)
+        case _:
+            return PolicyError(f"{where} could not be used: {error}. {after} See to the file.")

@@ -1,0 +1,205 @@
+"""The door of synthetic data: codes in, synthetic codes out, at an exact cost.
+
+    plan                 the method, from schema, budget and number of rows (`planner`); nothing is read
+    number of rows       declared, or bought with a fiftieth of the budget
+    single columns       bought over values, cut into coarse parts (`parts`)
+    joint marginals      bought over parts, as the method says (`optimal`, `tree`, `aim`)
+    model, records       fitted and drawn: post-processing (`graphical`, `sampling`)
+
+The whole is rho-zCDP by adaptive composition: its events add up to at most the rho asked, whatever the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting import Event, Number
+from hubbub.accounting.amounts import count
+from hubbub.errors import ParameterError
+from hubbub.noise import Bits
+from hubbub.synthesis.aim import fit_adaptive
+from hubbub.synthesis.constraints import Constraint
+from hubbub.synthesis.domain import Domain
+from hubbub.synthesis.graphical import JunctionTree, Model
+from hubbub.synthesis.marginals import rho_from
+from hubbub.synthesis.measurements import Curator
+from hubbub.synthesis.optimal import fit_marginals
+from hubbub.synthesis.parts import projected
+from hubbub.synthesis.planner import MAX_JOINT, SynthesisPlan, plan_synthesis
+from hubbub.synthesis.report import SynthesisReport
+from hubbub.synthesis.sampling import draw_records, refine
+from hubbub.synthesis.setting import Fitted, Setting, Support, begin
+from hubbub.synthesis.tree import fit_tree
+
+__all__ = ["SyntheticData", "synthesize"]
+
+Integers = NDArray[np.int64]
+
+_COUNTING = Fraction(1, 50)
+_MOST_ROWS = 50_000_000
+
+
+@dataclass(frozen=True)
+class SyntheticData:
+    """Synthetic records, what they cost, and how good they are predicted to be.
+
+    codes: (rows, d), columns in the order of the domain. loss: the event that was run; rho: its exact cost, at most
+    what was asked.
+    """
+
+    domain: Domain
+    codes: Integers = field(repr=False)
+    loss: Event = field(repr=False)
+    rho: Fraction
+    report: SynthesisReport
+
+    @property
+    def plan(self) -> SynthesisPlan:
+        """What was run, and why."""
+        return self.report.plan
+
+
+def synthesize(
+    codes: Any,
+    domain: Domain,
+    *,
+    rho: Number | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rows: int | None = None,
+    rows_per_unit: int = 1,
+    neighbours: str = "add_remove",
+    method: str = "auto",
+    thorough: bool = False,
+    constraints: Sequence[Constraint] = (),
+    iterations: int | None = None,
+    bits: Bits | None = None,
+) -> SyntheticData:
+    """A synthetic table over `domain`, for rho-zCDP or for (epsilon, delta).
+
+    codes: (n, d) integer codes (`Schema.encode` makes them), of which each unit has at most `rows_per_unit`. rows: the
+    public number of rows, if it is public; None buys a noisy one. neighbours: "add_remove" or "replace". method: one of
+    `METHODS`, or "auto". thorough: let "auto" pick the adaptive method. constraints: what no record may be. iterations:
+    of the fit; None: 100, more for small domains and large budgets. bits: a bit source for tests.
+
+    Raises ParameterError, before anything is spent, for codes outside the domain, a budget that is not positive, a
+    method that cannot serve the domain, constraints that do not fit or allow nothing, and, where `rows` is declared,
+    a budget too small to tell more than uniform records would.
+    """
+    budget = rho_from(rho, epsilon, delta)
+    if rows is not None:
+        count(rows, "rows", least=0)
+    support = _support(domain, constraints)
+    curator = Curator(domain.records(codes), domain, rows_per_unit, neighbours, bits)
+    squared = curator.squared_sensitivity
+    # A first plan refuses what can be refused; without declared rows it supposes many.
+    plan = plan_synthesis(
+        domain,
+        rho=budget,
+        rows=10**6 if rows is None else rows,
+        method=method,
+        squared_sensitivity=squared,
+        thorough=thorough,
+    )
+    if rows is not None and rows > 0 and method == "auto" and not plan.beats_uniform:
+        raise ParameterError(f"{plan.reason} Nothing was spent; method='uniform' gives uniform records.")
+    support.check(plan.parts)
+    left = budget
+    if rows is None:
+        noisy = curator.total(budget * _COUNTING)
+        total, left = max(float(noisy.counts), 0.0), budget - curator.spent
+        # Planned for fewer rows than may have been drawn: noise must not promise what rows do not hold.
+        sure = max(total - 2 * noisy.variance**0.5, 1.0)
+        plan = plan_synthesis(
+            domain, rho=left, rows=sure, method=method, squared_sensitivity=squared, thorough=thorough
+        )
+    else:
+        total = float(rows)
+    number = min(round(total), _MOST_ROWS)
+    setting, fitted = _run(curator, plan, left, total, support.constraints, iterations or _iterations(domain, plan))
+    drawn = _records(support, setting, fitted, number, bits)
+    warnings = () if plan.beats_uniform else ("The budget does not beat uniform records; these are uniform.",)
+    report = SynthesisReport(domain, plan, number, warnings, setting, fitted, drawn)
+    return SyntheticData(domain, drawn, curator.loss, curator.spent, report)
+
+
+def _support(domain: Domain, constraints: Sequence[Constraint]) -> Support:
+    """The constraints over the domain's columns."""
+    for constraint in constraints:
+        if domain.cells(constraint.columns) > MAX_JOINT:
+            raise ParameterError(
+                f"a constraint over {constraint.columns} has {domain.cells(constraint.columns)} cells; at most "
+                f"{MAX_JOINT} are laid out. State it over fewer columns, or declare coarser values."
+            )
+    return Support(domain, tuple(c.over(domain) for c in constraints))
+
+
+def _iterations(domain: Domain, plan: SynthesisPlan) -> int:
+    """Small problems and small noise are worth a closer fit."""
+    return 300 if domain.universe <= plan.cells else 100 if plan.cells <= 10_000 else 250
+
+
+def _run(
+    curator: Curator,
+    plan: SynthesisPlan,
+    rho: Fraction,
+    total: float,
+    constraints: Sequence[Constraint],
+    iterations: int,
+) -> tuple[Setting | None, Fitted | None]:
+    """Spend rho as the plan says."""
+    if plan.method == "uniform":
+        return None, None
+    share = {"independent": Fraction(1), "joint": Fraction(1, 20)}.get(plan.method, plan.singles)
+    parts = max(curator.domain.sizes) if plan.method in ("joint", "independent") else plan.parts
+    setting = begin(curator, rho * share, total, parts=parts, cells=plan.cells, constraints=constraints)
+    left = rho * (1 - share)
+    match plan.method:
+        case "joint":
+            return setting, _joint(curator, setting, left)
+        case "tree":
+            return setting, fit_tree(curator, setting, left, iterations=iterations)
+        case "marginals":
+            return setting, fit_marginals(curator, setting, left, iterations=iterations)
+        case "adaptive":
+            return setting, fit_adaptive(curator, setting, left, iterations=iterations)
+        case _:
+            return setting, Fitted(setting.fit([], iterations=iterations), (), ())
+
+
+def _joint(curator: Curator, setting: Setting, rho: Fraction) -> Fitted:
+    """One histogram of the whole universe, projected on what is possible."""
+    columns = setting.domain.columns
+    (measured,) = curator.measure([columns], None, [rho])
+    everything = tuple(range(len(columns)))
+    tree = JunctionTree.of([everything], setting.sizes)
+    allowed = np.ones(setting.sizes, np.bool_)
+    for places, mask in setting.masks.items():
+        allowed &= tree.spread(mask, places, 0)
+    if not allowed.any():
+        raise ParameterError("the constraints allow no record at all; drop one of them.")
+    table = np.zeros(setting.sizes)
+    table[allowed] = projected(measured.counts[allowed], max(setting.total, 1.0))
+    model = Model(tree, (table / table.sum(),), 1.0)
+    return Fitted(model, (measured,), (measured,))
+
+
+def _records(
+    support: Support, setting: Setting | None, fitted: Fitted | None, rows: int, bits: Bits | None
+) -> Integers:
+    """Records over parts, then values within parts; uniform ones where nothing was bought."""
+    domain = support.domain
+    if setting is None or fitted is None:
+        model, parts = support.uniform(), support.parts
+        shares = [np.full(size, 1 / size) for size in domain.sizes]
+    else:
+        model, parts, shares = fitted.model, dict(setting.parts), list(setting.singles)
+    coarse = draw_records(model, rows, bits=bits)
+    columns = [refine(coarse[:, j], parts[name], shares[j], bits=bits) for j, name in enumerate(domain.columns)]
+    return np.asfortranarray(np.stack(columns, axis=1))

@@ -1,0 +1,219 @@
+"""The grey-box audit: the product quiet, every planted bug caught."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from audit import planted
+from hubbub.audit import Violation, audit_session, fresh, pairs, replay
+from hubbub.audit.questions import QUESTIONS, people
+from hubbub.errors import InternalError, ParameterError
+from hubbub.mechanisms import ExponentialMechanism, GaussianMechanism, GroupThreshold, LaplaceMechanism, NoisyMax
+from hubbub.mechanisms.quantiles import QuantileMechanism
+from hubbub.mechanisms.recording import recording, replaying
+
+FEW = (
+    "SELECT COUNT(*) AS a, SUM(x) AS b FROM t",
+    "SELECT ward, COUNT(*) AS a, SUM(n) AS b FROM t GROUP BY ward",
+)
+RELATIONS = ("add_remove", "replace")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def kinds(violations: list[Violation]) -> set[str]:
+    return {v.kind for v in violations}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_every_aggregate_passes_on_an_eighth_of_the_nasty_neighbours(relation: Any) -> None:
+    tried = list(pairs(people(), "id", relation=relation))
+    chosen = tried[::8] + [p for p in tried if p.same][:2]
+    found = audit_session(relation=relation, neighbours=chosen)
+    assert found.questions == len(QUESTIONS)
+    assert found.violations == ()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_every_aggregate_passes_on_every_nasty_neighbour(relation: Any) -> None:
+    found = audit_session(relation=relation)
+    assert found.neighbours > 50
+    assert found.violations == ()
+
+
+@pytest.mark.parametrize(
+    ("bug", "expected"),
+    [
+        (planted.sensitivity_off_by_one_group, "moved"),
+        (planted.missing_clamp, "moved"),
+        (planted.nan_passing, "moved"),
+        (planted.noise_reused, "reused"),
+        (planted.noise_of_one_cell_for_all, "reused"),
+        (planted.charge_after_answer, "cost"),
+        (planted.groups_of_the_data, "answer"),
+    ],
+    ids=lambda p: getattr(p, "__name__", p),
+)
+def test_a_planted_bug_is_caught(bug: Callable[[Any], None], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug(monkeypatch)
+    chosen = [p for p in pairs(people(), "id") if p.name.startswith(("every extreme", "one unit"))]
+    found = audit_session(questions=FEW, neighbours=chosen)
+    assert expected in {v.kind for _, _, v in found.violations}, found.violations
+
+
+def test_without_a_bug_the_same_few_questions_are_quiet() -> None:
+    chosen = [p for p in pairs(people(), "id") if p.name.startswith(("every extreme", "one unit"))]
+    assert audit_session(questions=FEW, neighbours=chosen).violations == ()
+
+
+def test_a_group_kept_without_threshold_is_impossible_under_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = GroupThreshold(epsilon=1, delta="1e-5", groups=2)
+    wards, more = {"A": 400, "B": 300}, {"A": 400, "B": 301, "C": 1}
+
+    def run(counts: dict[str, int]) -> list[str]:
+        shown = mechanism.release(np.array(list(counts.values())), keys=counts)
+        names = list(counts)
+        return [names[i] for i in shown]
+
+    assert replay(run, wards, more) == []
+    assert replay(run, more, wards) == []
+    object.__setattr__(mechanism, "threshold", 10**9)
+    monkeypatch.setattr(
+        GroupThreshold,
+        "release",
+        lambda self, counts, keys=None: _unthresholded(self, counts, keys),
+    )
+    assert "impossible" in kinds(replay(run, wards, more))
+
+
+def _unthresholded(mechanism: Any, counts: Any, keys: Any) -> Any:
+    from hubbub.mechanisms.recording import through
+
+    noise = mechanism.noise.sample(len(counts))
+    return through(
+        counts, sensitivity=mechanism.groups, norm="groups", law=mechanism, keys=keys,
+        draw=lambda: {i: int(c + z) for i, (c, z) in enumerate(zip(counts, noise, strict=True))},
+    )  # fmt: skip
+
+
+def count(rows: list[Any]) -> int:
+    return int(LaplaceMechanism(sensitivity=1, epsilon=1).release(len(rows)))
+
+
+def test_a_count_passes_and_two_rows_for_one_do_not() -> None:
+    assert replay(count, [1, 2], [1, 2, 3]) == []
+    assert kinds(replay(count, [1, 2], [1, 2, 3, 4])) == {"moved"}
+
+
+def test_the_same_rows_in_another_form_may_move_nothing() -> None:
+    assert replay(count, [1, 2], [2, 1], same=True) == []
+    assert kinds(replay(count, [1, 2], [1, 2, 3], same=True)) == {"moved"}
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (lambda rows: [count(rows) for _ in rows], "flow"),
+        (lambda rows: (count(rows), len(rows)), "answer"),
+        (lambda rows: (count(rows), 1 if len(rows) > 2 else 1.0), "answer"),
+        (lambda rows: (count(rows), {"a": 1, "b": 2} if len(rows) > 2 else {"b": 2, "a": 1}), "answer"),
+        (lambda rows: count(rows) + [0][len(rows) - 2], "error"),
+        (lambda rows: (count(rows), int("x" * len(rows))), "error"),
+        (lambda rows: (count(rows), print(len(rows))), "said"),
+        (lambda rows: (count(rows), logging.getLogger("any").warning("%d rows", len(rows))), "said"),
+        (lambda rows: (count(rows), warnings.warn(f"{len(rows)}", stacklevel=1)), "said"),
+        (lambda rows: LaplaceMechanism(sensitivity=1, epsilon=len(rows)).release(0), "flow"),
+        (lambda rows: LaplaceMechanism(sensitivity=1, epsilon=1, cells=len(rows)).release([0] * len(rows)), "moved"),
+    ],
+    ids="calls answer dtype order error error-text print log warning law cells".split(),
+)
+def test_what_differs_beside_the_noise_is_said(run: Callable[[Any], Any], kind: str) -> None:
+    assert kind in kinds(replay(run, [1, 2], [1, 2, 3]))
+
+
+def test_adaptive_steps_see_the_frozen_answer() -> None:
+    """The second question depends on the first answer; without freezing, every run would take another way."""
+
+    def run(rows: list[int]) -> list[int]:
+        first = count(rows)
+        return [first] + [count(rows) for _ in range(abs(first) % 7)]
+
+    for _ in range(20):
+        assert replay(run, [1] * 50, [1] * 51) == []
+
+
+def test_each_norm_is_measured() -> None:
+    gaussian = GaussianMechanism(sensitivity=2, rho=1, cells=2)
+    assert replay(gaussian.release, [0, 0], [0, 2]) == []
+    assert kinds(replay(gaussian.release, [0, 0], [2, 1])) == {"moved"}
+    scores = ExponentialMechanism(epsilon=1, sensitivity=1)
+    assert replay(scores.release, [5, 5, 5], [6, 4, 5]) == []
+    assert kinds(replay(scores.release, [5, 5, 5], [7, 5, 5])) == {"moved"}
+    monotone = NoisyMax(epsilon=1, sensitivity=1, monotone=True)
+    assert replay(monotone.release, [5, 5, 5], [6, 6, 5]) == []
+    assert kinds(replay(monotone.release, [5, 5, 5], [6, 4, 5])) == {"moved"}
+    median = QuantileMechanism(shares=["1/2"], lower=0, upper=10, epsilon=1, rows=2)
+    assert replay(median.release, [1, 2, 3], [1, 2, 3, 9, 9]) == []
+    assert kinds(replay(median.release, [1, 2, 3], [9, 9, 9])) == {"moved"}
+
+
+def test_fresh_noise_passes_and_kept_noise_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    vector = LaplaceMechanism(sensitivity=1, epsilon=1, cells=60)
+    assert fresh(vector.release, [0] * 60) == []
+    planted.noise_reused(monkeypatch)
+    assert kinds(fresh(vector.release, [0] * 60)) == {"reused"}
+
+
+def test_records_cannot_be_copied_or_read() -> None:
+    import pickle
+
+    with recording() as records:
+        count([1, 2, 3])
+    assert "3" not in repr(records).replace("Recorded(1 private integers, sensitivity=1)", "")
+    with pytest.raises(InternalError):
+        pickle.dumps(records)
+
+
+def test_recording_ends_with_its_block() -> None:
+    with recording() as records:
+        count([1])
+    count([1])
+    assert len(records) == 1
+    with replaying(records) as again:
+        assert count([1, 1]) == records[0].released[0]
+    assert again[0].values == (2,)
+
+
+def test_a_question_that_is_never_answered_is_no_audit() -> None:
+    with pytest.raises(ParameterError, match="not answered"):
+        audit_session(questions=["SELECT SUM(nothing) AS a FROM t"], neighbours=list(pairs(people(), "id"))[:1])
+
+
+def test_neighbours_of_nothing_are_refused() -> None:
+    with pytest.raises(ParameterError, match="unit = 'who'"):
+        next(pairs(people(), "who"))
+    with pytest.raises(ParameterError, match="no row has"):
+        next(pairs(people().slice(0, 0), "id"))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_neighbours_differ_in_one_unit(relation: Any) -> None:
+    for pair in pairs(people(), "id", relation=relation):
+        before, after = (
+            {u: sorted(repr(r) for r in t.to_pylist() if r["id"] == u) for u in set(t["id"].to_pylist()) - {None}}
+            for t in (pair.d, pair.d_prime)
+        )
+        differing = [u for u in before.keys() | after.keys() if before.get(u) != after.get(u)]
+        assert len(differing) <= (0 if pair.same else 1), pair.name
