@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
 from hubbub.mechanisms.quantiles import runs
+from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import log_weights, weighted_choice
 from hubbub.noise import Bits, uniform_below
 
@@ -73,10 +74,14 @@ class QuantileBound:
 
     def release(self, points: Integers, heights: Integers, *, bits: Bits | None = None) -> int:
         """One draw. points: the distinct values of the rows, increasing; heights: how many rows have each."""
-        starts, counts, steps, grain = self._scored(points, heights)
-        i = weighted_choice(steps, self.rate / grain, counts=counts, bits=bits)
-        found = int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
-        return -found if self.upper else found
+
+        def draw() -> int:
+            starts, counts, steps, grain = self._scored(points, heights)
+            i = weighted_choice(steps, self.rate / grain, counts=counts, bits=bits)
+            found = int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
+            return -found if self.upper else found
+
+        return through(np.repeat(points, heights), sensitivity=self.rows, norm="rows", law=self, draw=draw)
 
     def log_prob(self, output: int, points: Integers, heights: Integers) -> float:
         """ln P(release(points, heights) = output)."""

@@ -112,7 +112,7 @@ def _draw_plan(plan: Plan, parts: Sequence[Priced], exact: ExactLike, bits: Bits
                 raise InternalError("groups found privately, without their keys")
             order = sorted(range(found.size), key=lambda i: _order(exact.groups[i]))  # type: ignore[index]
             counts = np.array([int(vectors[priced.part.of][i]) for i in order], np.int64)
-            shown = priced.draws.release(counts, bits=bits)
+            shown = priced.draws.release(counts, bits=bits, keys=[tuple(exact.groups[i]) for i in order])
             places = [order[i] for i in shown]
             found = _Exact({m: [v[i] for i in places] for m, v in vectors.items()}, len(places))
             groups = [[_encoded(value) for value in exact.groups[i]] for i in places]
