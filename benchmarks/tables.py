@@ -3,8 +3,8 @@
 python -m benchmarks.tables [--rows MILLIONS] [--large]
 
 T1: count and mean of a value in each of 100 groups, each unit bounded to 5 groups of 10 rows; Parquet to answer. The
-floor is DuckDB's own non-private pre-aggregation, one row per unit and group, in the same run. `--large` is T2: the same
-on ten times the rows. U1 is the noise of the same promise, from 200 answers. U2 is T1's question on 200,000 rows, warm.
+floor is DuckDB's own non-private pre-aggregation, one row per unit and group, in the same run. `--large` is T2: the
+same on ten times the rows. U1 is the noise of one promise, from 200 answers. U2 is T1's question on 200,000 rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ start = time.perf_counter()
 frame = pl.scan_parquet(path).with_columns(pl.col("g").cast(pl.Int64))
 context = dp.Context.compositor(
     data=frame, privacy_unit=dp.unit_of(contributions=[
-        dp.polars.Bound(by=[], per_group=50), dp.polars.Bound(by=["g"], per_group=10, num_groups=5)], identifier=pl.col("u")),
+        dp.polars.Bound(by=[], per_group=50),
+        dp.polars.Bound(by=["g"], per_group=10, num_groups=5)], identifier=pl.col("u")),
     privacy_loss=dp.loss_of(epsilon=1.0), split_evenly_over=1,
     margins=[dp.polars.Margin(by=["g"], invariant="keys", max_length=100_000_000, max_groups=groups)])
 context.query().truncate_per_group(10, by=["g"]).truncate_num_groups(5, by=["g"]).group_by("g").agg(
