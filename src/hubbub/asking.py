@@ -6,6 +6,7 @@ parse -> plans -> price          everything that can refuse does so here; `check
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -162,7 +163,8 @@ def ask(
     found = _amount(held, flat, statement, places, wanted)
     price = make_price(flat, found.spend, weights=_weights(statement, terms.weights))
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
-    return Asked(sql, statement, plans, found, price, public)
+    shown = f"{sql} /* {json.dumps(terms.params, default=str, sort_keys=True)} */" if terms.params else sql
+    return Asked(shown, statement, plans, found, price, public)
 
 
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:

@@ -254,7 +254,13 @@ class Session:
         drawn = self.ledger.release(charge)
         if drawn is None:
             raise InternalError(f"charge {charge} was stored and is not there")
-        return self._release(asked, drawn, charged=True)
+        try:
+            return self._release(asked, drawn, charged=True)
+        except QueryError as error:
+            raise QueryError(
+                f"{error}\nThe private part was answered, charged ({charge}) and stored: asked with another outer part, it "
+                "is free."
+            ) from None
 
     def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> Asked | PublicQuestion:
         return ask(sql, self._catalog, self._outer, terms, wanted, self.ledger.budget)

@@ -179,8 +179,8 @@ class Rows:
             if len(query.expressions) != 1:
                 raise self.reader.refuse("IN takes a sub-query of one column.", node)
             item = query.expressions[0].unalias()
-            left = self.expressions().read(value)
-            terms.append(Compare("=", left, rows.expressions().read(item)))
+            reader = self.expressions()
+            terms.append(Compare("=", *reader.aligned(reader.read(value), rows.expressions().read(item), node)))
         equal, rest = _owner_equality(self.relation, rows.relation, terms)
         if not equal:
             raise self.reader.refuse(
