@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hubbub.cli.console import printable
 from hubbub.cli.formats import as_json
-from hubbub.cli.options import epsilon_option, open_session, policy_option, write
+from hubbub.cli.options import (
+    open_session,
+    params_option,
+    policy_option,
+    question_options,
+    question_text,
+    terms_given,
+    terms_options,
+    write,
+)
 
 if TYPE_CHECKING:
     from hubbub.check import Check
@@ -18,8 +27,9 @@ __all__ = ["command"]
 
 
 @click.command("check")
-@click.argument("sql")
-@epsilon_option
+@question_options
+@params_option
+@terms_options
 @policy_option
 @click.option(
     "--assume-rows",
@@ -30,10 +40,19 @@ __all__ = ["command"]
     help="Rows to assume in a group where the error of an average depends on it.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
-def command(sql: str, epsilon: str, policy: Path | None, assume_rows: int, form: str) -> None:
+def command(
+    sql: str | None,
+    file: Path | None,
+    params: dict[str, object],
+    policy: Path | None,
+    assume_rows: int,
+    form: str,
+    **terms: Any,
+) -> None:
     """What the question SQL would cost and how exact it would be; reads no rows."""
+    asked, given = question_text(sql, file), terms_given(terms, params)
     with open_session(policy) as session:
-        found = session.check(sql, epsilon=epsilon, assume_rows=assume_rows)
+        found = session.check(asked, assume_rows=assume_rows, **given)
     write(as_json(_fields(found)) if form == "json" else printable(str(found)), None)
 
 
@@ -45,6 +64,16 @@ def _fields(check: Check) -> dict[str, object]:
         "stored": check.stored,
         "mechanism": check.mechanism,
         "columns": [
-            {"name": column.name, "plus_minus": column.plus_minus, "note": column.unit_note} for column in check.columns
+            {"name": c.name, "plus_minus": c.plus_minus, "ranks": c.ranks, "note": c.unit_note} for c in check.columns
+        ],
+        "how_many": check.how_many,
+        "sides": [
+            {
+                "noise": side.name,
+                "cost": side.cost,
+                "fits": side.fits,
+                "columns": {c.name: c.ranks if c.ranks is not None else c.plus_minus for c in side.columns},
+            }
+            for side in check.sides
         ],
     }

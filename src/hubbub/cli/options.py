@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -32,6 +32,8 @@ __all__ = [
     "question_text",
     "show",
     "space_option",
+    "terms_given",
+    "terms_options",
     "write",
 ]
 
@@ -80,6 +82,37 @@ params_option = click.option(
     callback=lambda _context, _option, pairs: {name: parameter(value) for name, value in pairs},
     help="The value of $NAME in the question: a number, true, false, null, or text; 'quoted' it is text in any case.",
 )
+
+
+_TERMS: Final = (
+    click.option("--epsilon", metavar="NUMBER", help="What the question may cost: 0.5, or a ratio such as 1/3."),
+    click.option("--rho", metavar="NUMBER", help="The same as zCDP, in place of --epsilon, under a budget with delta."),
+    click.option("--within", type=float, metavar="WIDTH", help="Find the least epsilon for this ±, up to --at-most."),
+    click.option("--at-most", metavar="NUMBER", help="The largest epsilon that --within may cost."),
+    click.option("--noise", type=click.Choice(["laplace", "gaussian"]), help="Default: Gaussian under delta."),
+    click.option("--delta", metavar="NUMBER", help="What finding groups privately may cost."),
+    click.option("--max-groups", type=int, metavar="N", help="In how many groups one unit counts."),
+    click.option("--max-rows", type=int, metavar="N", help="With how many rows one unit counts in a group."),
+    click.option("--max-total", type=int, metavar="N", help="With how many rows one unit counts without groups."),
+)
+
+
+def terms_options(command: _Function) -> _Function:
+    """How a question is asked: at which amount, and how much one unit contributes."""
+    for option in reversed(_TERMS):
+        command = option(command)
+    return command
+
+
+def terms_given(given: Mapping[str, Any], params: Mapping[str, object]) -> dict[str, Any]:
+    """The arguments of `Session.check` and `Session.sql` from these options.
+
+    Raises UsageError where no amount is given.
+    """
+    found = {name: value for name, value in given.items() if value is not None}
+    if not {"epsilon", "rho", "within"} & set(found):
+        raise click.UsageError("say what the question may cost: --epsilon NUMBER, --rho, or --within with --at-most.")
+    return found | ({"params": dict(params)} if params else {})
 
 
 def question_options(command: _Function) -> _Function:

@@ -18,7 +18,6 @@ from hubbub.cli.console import INTERRUPTED, note, on_terminal, show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
 from hubbub.cli.options import (
     chosen_format,
-    epsilon_option,
     format_option,
     open_session,
     output_option,
@@ -26,6 +25,8 @@ from hubbub.cli.options import (
     policy_option,
     question_options,
     question_text,
+    terms_given,
+    terms_options,
     write,
 )
 from hubbub.errors import PolicyError
@@ -43,7 +44,7 @@ BINARY = ("arrow", "parquet")
 @click.command("query")
 @question_options
 @params_option
-@epsilon_option
+@terms_options
 @policy_option
 @click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
 @click.option("--fresh", is_flag=True, help="Draw and charge again, even if a stored answer would be free.")
@@ -56,22 +57,21 @@ def command(
     sql: str | None,
     file: Path | None,
     params: dict[str, object],
-    epsilon: str,
     policy: Path | None,
     yes: bool,
     fresh: bool,
     form: str | None,
     level: float,
     output: Path | None,
+    **terms: Any,
 ) -> None:
-    """Ask the question SQL, privately, at the cost of --epsilon."""
-    asked = question_text(sql, file)
-    more: dict[str, Any] = {"params": params} if params else {}
+    """Ask the question SQL, privately, at the cost of --epsilon (or --rho, or --within)."""
+    asked, given = question_text(sql, file), terms_given(terms, params)
     chosen = chosen_format(form, output)
     _check_output(chosen, level, output)
     with open_session(policy) as session:
-        agree(session, asked, epsilon, yes=yes, fresh=fresh, **more)
-        release = session.sql(asked, epsilon=epsilon, fresh=fresh, **more)
+        agree(session, asked, yes=yes, fresh=fresh, **given)
+        release = session.sql(asked, fresh=fresh, **given)
         left = decimal_text(session.remaining)
     try:
         show_release(release, chosen, level, output)
@@ -102,9 +102,9 @@ def _check_output(form: str, level: float, output: Path | None) -> None:
         raise click.UsageError(f"-o {output}: there is no folder {output.parent}.")
 
 
-def agree(session: Session, sql: str, epsilon: str, *, yes: bool, fresh: bool, **more: Any) -> None:
+def agree(session: Session, sql: str, *, yes: bool, fresh: bool, **given: Any) -> None:
     """Check the question, and get consent for what it costs."""
-    check = session.check(sql, epsilon=epsilon, **more)
+    check = session.check(sql, **given)
     free = (check.stored and not fresh) or not check.epsilon
     if yes or free or not check.affordable:  # what is not affordable is refused by the session, with its reasons
         return

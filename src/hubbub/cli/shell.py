@@ -138,7 +138,7 @@ class _Shell:
         commands[word](rest.strip())
 
     def _ask(self, sql: str) -> None:
-        agree(self.session, sql, self.epsilon, yes=self.yes, fresh=False)
+        agree(self.session, sql, epsilon=self.epsilon, yes=self.yes, fresh=False)
         release = self.session.sql(sql, epsilon=self.epsilon)
         show_release(release, self.form, 0.95, None)
         say_cost(release, decimal_text(self.session.remaining))
