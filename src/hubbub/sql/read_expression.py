@@ -5,6 +5,7 @@ One `match`, no fallback: a node type that has no case is refused by name, with 
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import re
 import sys
@@ -208,6 +209,8 @@ class ExpressionReader:
                 )
 
     def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
+        if isinstance(node.expression, exp.Interval):
+            return self._moved(op, node)
         left, right = self.read(node.this), self.read(node.expression)
         if op == "-" and left.kind is Kind.DATE and right.kind is Kind.DATE:
             return Call("DATE_DIFF", (Literal("DAY"), right, left))
@@ -215,6 +218,22 @@ class ExpressionReader:
             if side.kind not in NUMERIC and side.kind is not Kind.NULL:
                 raise self.refuse(f"'{op}' needs a number; this is {_WORDS[side.kind]}.", place)
         return Arithmetic(op, left, right)
+
+    def _moved(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
+        """DATE '...' - INTERVAL '90' DAY: a constant."""
+        start, interval = self.read(node.this), node.expression
+        unit = str(interval.args["unit"].name).upper().rstrip("S") if interval.args.get("unit") is not None else ""
+        amount = str(interval.this.this) if isinstance(interval.this, exp.Literal) else ""
+        value = start.value if isinstance(start, Literal) else None
+        if op not in "+-" or not isinstance(value, dt.date) or unit not in _STEPS or not amount.isdigit():
+            raise self.refuse(
+                "INTERVAL moves a constant date: DATE '2025-03-01' - INTERVAL '90' DAY. Compare a column with that.",
+                node,
+            )
+        moved = _move(value, unit, int(amount) * (1 if op == "+" else -1))
+        if moved is None:
+            raise self.refuse("this date is out of range.", node)
+        return Literal(moved)
 
     def _logic(self, word: OneWord["AND", "OR"], node: exp.Expr) -> Expression:
         # A chain of a thousand ANDs is a left-deep tree; walking it in a loop spares the stack.
@@ -427,6 +446,21 @@ class ExpressionReader:
         default = node.args.get("default")
         case = Case(tuple(conditions), tuple(values), self.read(default) if default else Literal(None))
         return self._one_kind(case, (*case.values, case.default), "CASE", node)
+
+
+_STEPS = {"DAY": 1, "WEEK": 7, "MONTH": 1, "QUARTER": 3, "YEAR": 12}
+
+
+def _move(start: dt.date, unit: str, amount: int) -> dt.date | None:
+    """A date some days or months on; the last day of the month where that month is shorter. None out of range."""
+    try:
+        if unit in ("DAY", "WEEK"):
+            return start + dt.timedelta(days=amount * _STEPS[unit])
+        months = start.year * 12 + start.month - 1 + amount * _STEPS[unit]
+        year, month = divmod(months, 12)
+        return start.replace(year=year, month=month + 1, day=min(start.day, calendar.monthrange(year, month + 1)[1]))
+    except (ValueError, OverflowError):
+        return None
 
 
 def _pattern_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:
