@@ -128,6 +128,7 @@ def test_without_declared_rows_it_says_so_in_the_report() -> None:
         ({}, "rho"),
         ({"rho": 0}, "rho"),
         ({"rho": -1}, "rho"),
+        ({"rho": "1e-13"}, "no noise could be drawn"),
         ({"epsilon": 1}, "delta"),
         ({"rho": 1, "method": "magic"}, "'tree'"),
         ({"rho": 1, "rows": -1}, "rows"),
