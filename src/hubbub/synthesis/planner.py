@@ -16,7 +16,7 @@ are assumed:
   budgets without noise). Where columns depend more, structure is worth more than predicted; the order of methods is
   then conservative.
 
-Tests hold the prediction to a factor of two on Adult (epsilon .1 to 10) and on the ACS excerpt.
+Tests hold the prediction to a factor of two on Adult (epsilon .1 to 10) and on the ACS excerpt (.1 and 1).
 """
 
 from __future__ import annotations

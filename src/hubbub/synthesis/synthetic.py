@@ -96,7 +96,8 @@ def synthesize(
     budget = rho_from(rho, epsilon, delta)
     if budget < _LEAST:
         raise ParameterError(
-            f"a budget of rho = {float(budget):.3g} was asked; below {float(_LEAST):g} no noise could be drawn. Give more."
+            f"a budget of rho = {float(budget):.3g} was asked; no noise could be drawn below {float(_LEAST):g}. Give "
+            "more."
         )
     if rows is not None:
         count(rows, "rows", least=0)
