@@ -26,7 +26,8 @@ def test_more_budget_buys_more_structure(epsilon: str | int, method: str) -> Non
 
 
 def test_the_adaptive_method_is_picked_only_where_time_may_be_spent() -> None:
-    quick, slow = (plan_synthesis(WIDE, rho=1, rows=ROWS, thorough=thorough) for thorough in (False, True))
+    rho = rho_of_epsilon("1/10", "1e-9")
+    quick, slow = (plan_synthesis(WIDE, rho=rho, rows=ROWS, thorough=thorough) for thorough in (False, True))
     assert (quick.method, slow.method) == ("marginals", "adaptive")
 
 
