@@ -110,6 +110,8 @@ def test_ratings_find_rows_and_private_rows_do_not():
     assert found.exact > 0.95
     assert wrong.exact < 0.05
     assert best.private <= best.ceiling + slack(60)
+    with pytest.raises(ParameterError):
+        on_samples.ratings(table, "who", "what", known=0, epsilon="1")
     # Dates as Python has them are days as well.
     table["day"] = np.array([dt.date(2025, 1, 1)] * 4500, dtype=object)
     on_samples.ratings(table, "who", "what", day="day", targets=5, epsilon="1", bits=bits)

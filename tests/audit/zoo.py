@@ -150,7 +150,7 @@ BROKEN = {
     "noisy max with its value, Laplace": Case(noisy_max("laplace", "value"), [0] * 5, [1] * 5),
     "noisy max with its value, exponential": Case(noisy_max("exponential", "value"), [0] * 5, [1] * 5),
     "sparse vector 3: shows the value": Case(
-        sparse_vector(2 / E, 2 / E, cutoff=1, value=True), [0] * 20 + [20], [1] * 20 + [21]
+        sparse_vector(2 / E, 2 / E, cutoff=1, value=True), [0] * 6 + [10], [1] * 6 + [11]
     ),
     "sparse vector 4: little noise": Case(
         sparse_vector(4 / E, 4 / (3 * E), cutoff=1), [0] * 10 + [-5], [1] * 10 + [-6]

@@ -23,6 +23,13 @@ def _binaries() -> Path | None:
     return next((folder for folder in candidates if os.access(folder / "postgres", os.X_OK)), None)
 
 
+def _memory() -> str | None:
+    """A file system in memory with a gigabyte to spare: servers come and go there at once."""
+    memory = "/dev/shm"
+    roomy = os.path.isdir(memory) and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**30
+    return memory if roomy else None
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The folder of the socket of a server that these tests started, as an unprivileged user; gone afterwards."""
@@ -30,7 +37,7 @@ def postgres_server() -> Iterator[str]:
     binaries = _binaries()
     if binaries is None:
         pytest.skip("no Postgres server is installed")
-    folder = Path(tempfile.mkdtemp(prefix="hubbub-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="hubbub-pg-", dir=_memory()))
     user: dict[str, object] = {}
     if os.getuid() == 0:  # the server refuses to run as root
         user = {"user": 65534, "group": 65534, "extra_groups": []}
@@ -53,17 +60,25 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def database(postgres_server: str) -> Callable[[], str]:
-    """Make an empty database; its address."""
+def database(postgres_server: str) -> Iterator[Callable[[], str]]:
+    """Make an empty database; its address. It goes with the test."""
     import psycopg
+
+    made: list[str] = []
+
+    def run(statement: str) -> None:
+        with psycopg.connect(f"postgresql://hubbub@/postgres?host={postgres_server}", autocommit=True) as connection:
+            connection.execute(statement.encode())
 
     def make() -> str:
         name = f"ledger{next(_NUMBERS)}"
-        with psycopg.connect(f"postgresql://hubbub@/postgres?host={postgres_server}", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
+        run(f"CREATE DATABASE {name}")
+        made.append(name)
         return f"postgresql://hubbub@/{name}?host={postgres_server}"
 
-    return make
+    yield make
+    for name in made:
+        run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

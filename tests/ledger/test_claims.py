@@ -11,7 +11,9 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hubbub.cli.ledger import command
 from hubbub.errors import BudgetError, ParameterError, PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, analyst_account
 from hubbub.ledger.budget import Budget
@@ -232,6 +234,8 @@ def test_the_engines_own_words_are_for_the_owner_alone(tmp_path, monkeypatch):
         for wrong in ("../b", "", "a/b"):
             with pytest.raises(PolicyError, match="is no id"):
                 ledger.keep_incident(wrong, "x")
+    found = CliRunner().invoke(command, ["incident", "17ab", "--ledger", str(tmp_path / "b.db")])
+    assert (found.exit_code, found.output) == (0, "out of memory near 'Ada Lovelace'\n")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with Ledger.in_memory(BUDGETS) as ledger:
         assert ledger.keep_incident("1", "x") == Path(tmp_path / "state" / "hubbub" / "incidents" / "1.txt")

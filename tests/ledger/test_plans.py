@@ -6,9 +6,11 @@ import math
 from fractions import Fraction
 
 import pytest
+from click.testing import CliRunner
 
 from hubbub.accounting import Cost, DiscreteGaussian, Gaussian, PureDP, Threshold, epsilon_of_rho, rho_of_epsilon
 from hubbub.accounting.plans import plan_cost
+from hubbub.cli.budget import command
 from hubbub.errors import BudgetError, ParameterError
 from hubbub.ledger.accounts import Total, analyst_account, pure_cost, table_account
 from hubbub.ledger.budget import Budget
@@ -165,3 +167,18 @@ def test_what_a_plan_did_not_run_comes_back(ledger):
     ledger.close_block(block)
     assert ledger.total(SPACE) == Total.of(pure_cost(Fraction(1, 10)))
     assert ledger.verify().sound
+
+
+def test_the_command_line_tells_what_is_left_under_delta(tmp_path):
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: BUDGET}) as ledger:
+        cost = ledger.question(SPACE, 1)
+        charge(ledger, 1, cost=cost)
+        left = ledger.left(SPACE)
+        count = left.how_many(ledger.question(SPACE, "0.3"))
+    found = CliRunner().invoke(command, ["--ledger", str(tmp_path / "b.db"), "--format", "csv"])
+    assert found.exit_code == 0, found.output
+    assert f"for {count} questions at epsilon 0.3 with Gaussian noise" in found.output
+    row = next(line for line in found.output.splitlines() if line.startswith(f"{SPACE},")).split(",")
+    assert row[1] == "3"
+    assert float(row[3]) == pytest.approx(float(left.question), abs=1e-6)
+    assert Fraction(row[3]) <= left.question

@@ -18,7 +18,9 @@ from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import epsilon_between
 from hubbub.synthesis import Domain
 from hubbub.synthesis.aim import _weights, candidates_of, fit_adaptive
+from hubbub.synthesis.marginals import plan_marginals
 from hubbub.synthesis.measurements import Curator, choice_epsilon, shares
+from hubbub.synthesis.residuals import centre, squared_move
 from hubbub.synthesis.setting import Setting, begin
 from hubbub.synthesis.tree import choose_tree, independent_counts
 from seeded import SeededBits
@@ -83,6 +85,19 @@ def test_a_choice_is_as_private_as_its_event_says(relation: str, rows: int, weig
     assert worst <= claimed * (1 + 1e-9)
     assert worst >= claimed / 2
     assert claimed**2 / 8 <= float(rho)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_residuals_move_no_further_than_their_plan_is_made_for(relation: str, rows: int) -> None:
+    curator = Curator(table(), DOMAIN, rows, relation)
+    for one, two in neighbours(relation, rows):
+        for columns in [("a",), *PAIRS, ("a", "b", "c")]:
+            move = centre(DOMAIN.count(one, columns)) - centre(DOMAIN.count(two, columns))
+            assert (move**2).sum() <= curator.marginal_rows**2 * squared_move(DOMAIN.shape(columns))
+    plan = plan_marginals(DOMAIN, PAIRS, rho=1, unit_rows=curator.marginal_rows + 1)
+    with pytest.raises(InternalError, match="a unit moves"):
+        curator.release(plan, WHOLE)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 from fractions import Fraction
@@ -128,6 +129,7 @@ def test_without_declared_rows_it_says_so_in_the_report() -> None:
         ({}, "rho"),
         ({"rho": 0}, "rho"),
         ({"rho": -1}, "rho"),
+        ({"rho": "1e-13"}, "no noise could be drawn"),
         ({"epsilon": 1}, "delta"),
         ({"rho": 1, "method": "magic"}, "'tree'"),
         ({"rho": 1, "rows": -1}, "rows"),
@@ -247,6 +249,30 @@ def test_predicted_errors_are_within_a_factor_of_two(
     for ways in (1, 2, 3):
         seen, said = mean_distance(codes, found.codes, domain, ways), found.plan.error[ways - 1]
         assert seen / 2 <= said <= 2 * seen, ways
+
+
+def american_community_survey() -> tuple[Integers, Domain]:
+    """The excerpt's columns of at most a hundred values; the domain is read from the rows, which only a test may."""
+    with (DATA / "acs/national2019.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    values = {name: sorted({row[name] for row in rows}) for name in rows[0]}
+    kept = {name: {v: i for i, v in enumerate(found)} for name, found in values.items() if len(found) <= 100}
+    codes = np.array([[kept[name][row[name]] for name in kept] for row in rows])
+    return codes, Domain(tuple(kept), tuple(len(found) for found in kept.values()))
+
+
+@needs_adult
+def test_on_other_data_the_plan_is_within_a_factor_of_two_and_picks_a_good_method() -> None:
+    codes, domain = american_community_survey()
+    for epsilon in ("1/10", 1):
+        options = {"epsilon": epsilon, "delta": "1e-9", "bits": SeededBits(str(epsilon))}
+        picked = synthesize(codes, domain, **options)  # type: ignore[arg-type]
+        seen = {}
+        for method in ("independent", "tree", "marginals"):
+            found = synthesize(codes, domain, method=method, **options)  # type: ignore[arg-type]
+            seen[method] = mean_distance(codes, found.codes, domain, 2)
+            assert seen[method] / 2 <= found.plan.error[1] <= 2 * seen[method]
+        assert seen[picked.plan.method] <= 1.15 * min(seen.values())
 
 
 @needs_adult

@@ -67,18 +67,7 @@ def anonymity(
     found, curse = k_anonymity(table, columns, secret), dimension_curse(table, columns)
     points = np.stack(columns_of(table, columns), axis=1)
     truth = codes(table[secret])
-    n = len(truth)
-    samples = [np.sort(chosen(n, 2 * n // 3, bits)) for _ in range(2)]
-    targets = np.intersect1d(samples[0], samples[1])
-    if not len(targets):
-        raise ParameterError(f"{n} rows are too few for two samples that overlap; give more.")
-    exact, places = [], []
-    for rows in samples:
-        classes = mondrian(points[rows], k)
-        counts = np.zeros(table_shape(int(classes.max()) + 1, int(truth.max()) + 1), np.int64)
-        np.add.at(counts, (classes, truth[rows]), 1)
-        exact.append(counts)
-        places.append(classes[np.searchsorted(rows, targets)])
+    targets, exact, places = _two_releases(points, truth, k, bits)
     noise = [LaplaceMechanism(sensitivity=1, epsilon=amount(epsilon, "epsilon") / 2, cells=c.size) for c in exact]
     private = [np.asarray(m.release(c.ravel(), bits=bits)).reshape(c.shape) for m, c in zip(noise, exact, strict=True)]
     both, noisy = (intersect_counts(counts, places, truth[targets]) for counts in (exact, private))
@@ -93,11 +82,30 @@ def anonymity(
             Finding("two releases: guessed rightly", both.success, noisy.success, hit_ceiling(baseline, epsilon)),
         ),
         (
-            f"{n:,} people; {len(targets):,} of them are in both releases.",
+            f"{len(truth):,} people; {len(targets):,} of them are in both releases.",
             "Private releases: the counts of class by secret, half of epsilon each, classes as they are.",
         ),
         curse,
     )
+
+
+def _two_releases(
+    points: Any, truth: Integers, k: int, bits: Bits | None
+) -> tuple[Integers, list[Integers], list[Integers]]:
+    """Who is in both samples; each sample's counts of class by secret; and the targets' class in each."""
+    n = len(truth)
+    samples = [np.sort(chosen(n, 2 * n // 3, bits)) for _ in range(2)]
+    targets = np.intersect1d(samples[0], samples[1])
+    if not len(targets):
+        raise ParameterError(f"{n} rows are too few for two samples that overlap; give more.")
+    released, places = [], []
+    for rows in samples:
+        classes = mondrian(points[rows], k)
+        counts = np.zeros(table_shape(int(classes.max()) + 1, int(truth.max()) + 1), np.int64)
+        np.add.at(counts, (classes, truth[rows]), 1)
+        released.append(counts)
+        places.append(classes[np.searchsorted(rows, targets)])
+    return targets, released, places
 
 
 def _without_own(counts: Sequence[Any], places: Sequence[Integers], truth: Integers) -> Intersection:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.accounting.amounts import Number
+from hubbub.accounting.amounts import Number, count
 from hubbub.attacks.ceilings import guess_ceiling
-from hubbub.attacks.inputs import Integers, chosen, codes, columns_of, fair, table_shape
+from hubbub.attacks.inputs import Flags, Integers, chosen, codes, columns_of, fair, table_shape
 from hubbub.attacks.inversion import ModelInversion, fit_linear, invert_model
 from hubbub.attacks.membership import find_members
 from hubbub.attacks.overfitting import Ladder, overfit_leaderboard, private_board
@@ -51,16 +51,8 @@ def ratings(
         None if rating is None else column(table, rating),
         None if day is None else _days(column(table, day)),
     )
-    row, n = full.rows
-    who = chosen(n, min(targets, n), bits)
-    order = np.argsort(row, kind="stable")
-    starts = np.searchsorted(row[order], np.arange(n + 1))
-    about, names = [], []
-    for target in who.tolist():
-        mine = order[starts[target] : starts[target + 1]]
-        some = mine[chosen(len(mine), min(known, len(mine)), bits)]
-        about.append([(full.items[i], *(None if v is None else v[i] for v in full.values)) for i in some.tolist()])
-        names.append(full.users[some[0]])
+    about, names = _known_entries(full, count(known, "known"), count(targets, "targets"), bits)
+    n = full.rows[1]
     exact = deanonymise(full, about, names)
     popular = _popular(full, n)
     kept = RatingTable(np.asarray(full.users)[popular], np.asarray(full.items)[popular])
@@ -73,11 +65,25 @@ def ratings(
             Finding("targets whose best row is theirs", exact.best_guess, private.best_guess, private.ceiling(epsilon)),
         ),
         (
-            f"{n:,} users, {len(full.by_item):,} items; {len(who):,} targets, up to {known} known entries each.",
+            f"{n:,} users, {len(full.by_item):,} items; {len(names):,} targets, up to {known} known entries each.",
             "Private rows: who holds which item, each row randomised by its owner at epsilon.",
         ),
         exact,
     )
+
+
+def _known_entries(table: RatingTable, known: int, targets: int, bits: Bits | None) -> tuple[list[Any], list[Any]]:
+    """For each of random users up to `known` random entries of theirs, and their labels."""
+    row, n = table.rows
+    order = np.argsort(row, kind="stable")
+    starts = np.searchsorted(row[order], np.arange(n + 1))
+    about, names = [], []
+    for target in chosen(n, min(targets, n), bits).tolist():
+        mine = order[starts[target] : starts[target + 1]]
+        some = mine[chosen(len(mine), min(known, len(mine)), bits)].tolist()
+        about.append([(table.items[i], *(None if v is None else v[i] for v in table.values)) for i in some])
+        names.append(table.users[some[0]])
+    return about, names
 
 
 def _popular(table: RatingTable, users: int) -> Any:
@@ -202,15 +208,7 @@ def inversion(
     members: how many are trained on; by default half as many as there are features, so that the exact model fits them
     all: it has more weights than people.
     """
-    sign = np.where(has_value(table, secret, value), 1, -1)
-    known = columns_of(table, columns)
-    width = 1 + sum(int(c.max()) + 1 for c in known)
-    if width > _MOST_FEATURES:
-        raise ParameterError(
-            f"the columns have {width - 1:,} values in all; name columns with at most {_MOST_FEATURES}."
-        )
-    coded = [c[:, None] == np.arange(int(c.max()) + 1) for c in known]
-    features = np.concatenate([np.where(c, 1, -1) for c in coded] + [sign[:, None]], axis=1)
+    features = _features(columns_of(table, columns), has_value(table, secret, value))
     n = len(features)
     trained = max(2, min(features.shape[1], n) // 2) if members is None else members
     if not 2 <= trained <= n // 2:
@@ -240,6 +238,15 @@ def inversion(
         ),
         exact,
     )
+
+
+def _features(columns: Sequence[Integers], secret: Flags) -> Integers:
+    """Every value of every column, and last the secret, as -1 and 1."""
+    width = sum(int(c.max()) + 1 for c in columns)
+    if width > _MOST_FEATURES:
+        raise ParameterError(f"the columns have {width:,} values in all; name columns with at most {_MOST_FEATURES}.")
+    coded = [c[:, None] == np.arange(int(c.max()) + 1) for c in columns]
+    return np.where(np.concatenate([*coded, secret[:, None]], axis=1), 1, -1).astype(np.int64)
 
 
 def _together(parts: Sequence[ModelInversion]) -> ModelInversion:

@@ -35,8 +35,9 @@ SAMPLES_PER_SECOND = 10_000_000 / 60
 _LARGEST_BATCH = 1 << 17
 _CELLS_PER_BATCH = 1 << 22
 _CELLS_KEPT = 1 << 24
-_MOST_TRAINED = 300_000
-_MOST_TESTED = 1_200_000
+_MOST_TRAINED = 200_000
+_MOST_TESTED = 800_000
+_SAFELY = 0.7
 _LEAST_SAMPLES = 32
 
 
@@ -125,9 +126,7 @@ class _Audit:
 
     def bound(self) -> LowerBound:
         layout, first, rate = self._first()
-        event, pace = self._event(layout, first, rate)
-        left = self.seconds * 0.7 - self.spent
-        counted = max(_LEAST_SAMPLES, min((self.most - self.drawn) // 2, int(left / pace)))
+        event, counted = self._event(layout, first, rate)
         mine, other = (0, 1) if event.forward else (1, 0)
         hits, missed = self._count(layout, event, counted)
         found = (hits[mine], hits[other] + missed)
@@ -162,8 +161,8 @@ class _Audit:
                 return layout_of(*drawn), drawn, batch
             size *= 4
 
-    def _event(self, layout: Layout, first: list[list[Any]], rate: float) -> tuple[Event, float]:
-        """The event to count, and the seconds that one more counted pair of outputs will take."""
+    def _event(self, layout: Layout, first: list[list[Any]], rate: float) -> tuple[Event, int]:
+        """The event to count, and on how many outputs of each side."""
         pairs = min(self.most // 2, int(0.6 * self.seconds / max(rate, 1e-9)))
         most = min(_MOST_TRAINED + _MOST_TESTED, _CELLS_KEPT // layout.columns)
         learning = max(2 * _LEAST_SAMPLES, min(int(0.35 * pairs), most))
@@ -175,15 +174,14 @@ class _Audit:
         half = [min(int(0.5 * len(r)), _MOST_TRAINED) for r in rows]
         train = (rows[0][: half[0]], rows[1][: half[1]])
         test = (rows[0][half[0] :], rows[1][half[1] :])
-        later = max(_LEAST_SAMPLES, (pairs - learning))
-        z = 2.0 * math.sqrt(min(1.0, len(test[0]) / later))
-        began = time.monotonic()
-        deadline = began + max(0.05, 0.6 * self.seconds - self.spent) * 0.4
-        event = best_event(train, test, z=z, delta=self.delta, deadline=deadline, bits=self.bits)
-        began = time.monotonic()
-        part = test[0][:20_000]
-        event.hits(part)
-        return event, max(rate, 1e-9) + 2 * (time.monotonic() - began) / len(part)
+
+        def countable(pace: float) -> int:
+            left = _SAFELY * self.seconds - self.spent
+            return max(_LEAST_SAMPLES, min((self.most - self.drawn) // 2, int(left / (max(rate, 1e-9) + pace))))
+
+        deadline = self.start + max(0.45 * self.seconds, self.spent + 0.05)
+        event, pace = best_event(train, test, countable=countable, delta=self.delta, deadline=deadline, bits=self.bits)
+        return event, countable(pace)
 
     def _batches(self, side: int, total: int, layout: Layout, share: float) -> Iterator[list[Any]]:
         """`total` outputs in batches, or fewer where `share` of the time is spent."""

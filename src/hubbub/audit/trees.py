@@ -21,7 +21,7 @@ Matrix = NDArray[np.uint8]
 
 _CELLS = 256
 _LEAST = 40
-_MOST_ROWS = 200_000
+_MOST_ROWS = 80_000
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hubbub.cli.console import show_table
+from hubbub.cli.console import note, show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
 from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, show, write
 from hubbub.ledger.budget import decimal_text
@@ -34,10 +37,12 @@ def command(policy: Path | None, ledger: str | None, form: str | None, accounts:
             show(_ACCOUNTS, _accounts(book), form, right=(False, False, True, False, True, True))
             return
         rows = [
-            (space, decimal_text(book.ceiling(space)), _spent(book, space), decimal_text(book.remaining(space)),
+            (space, decimal_text(book.ceiling(space)), _spent(book, space), _left(book, space),
              str(len(book.history(space))))
             for space in book.spaces()
         ]  # fmt: skip
+        for line in _under_delta(book):
+            note(line)
     match chosen_format(form):
         case "json":
             keys = [name.replace(" ", "_") for name in _COLUMNS]
@@ -58,6 +63,27 @@ def _spent(book: Ledger, space: str, account: str = "everyone") -> str:
     return decimal_text(total.epsilon) if budget.pure else f"{loss(budget, total):.6g}"
 
 
+def _left(book: Ledger, space: str, **account: str) -> str:
+    """The largest epsilon of one more question: exact under a pure budget, rounded down under one with delta."""
+    left = book.left(space, **account)
+    if book.budget(space).pure:
+        return decimal_text(left.epsilon)
+    return decimal_text(Fraction(math.floor(max(left.question, left.epsilon) * 10**6), 10**6))
+
+
+def _under_delta(book: Ledger) -> Iterator[str]:
+    """What is left of budgets with delta in their own amounts, and as a number of questions."""
+    for space in book.spaces():
+        budget = book.budget(space)
+        if not budget.pure:
+            left, tenth = book.left(space), budget.epsilon / 10
+            count = left.how_many(book.question(space, tenth))
+            yield (
+                f"{space}: rho {float(left.rho):.4g} and delta {float(left.delta):.4g} are left, for {count} questions "
+                f"at epsilon {decimal_text(tenth)} with Gaussian noise."
+            )
+
+
 def _accounts(book: Ledger) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for space in book.spaces():
@@ -71,9 +97,9 @@ def _accounts(book: Ledger) -> list[tuple[str, ...]]:
             left = ""
             if kind in ("analyst", "table") and name != "*":
                 narrowed = {"analyst": name} if kind == "analyst" else {"dataset": name}
-                left = decimal_text(book.remaining(space, **narrowed))
+                left = _left(book, space, **narrowed)
             elif account == "everyone":
-                left = decimal_text(book.remaining(space))
+                left = _left(book, space)
             spent = "" if account in ("ceiling", "analyst:*") else _spent(book, space, account)
             rows.append((space, account, amount, ends, spent, left))
     held = [(b.space, f"block:{b.id}", decimal_text(b.epsilon), "", "", "") for b in book.open_blocks()]

@@ -134,6 +134,16 @@ def unlock(
     note(f"{analyst} may ask again.")
 
 
+@command.command("incident")
+@click.argument("incident")
+@policy_option
+@ledger_option
+def incident(incident: str, policy: Path | None, ledger: str | None) -> None:
+    """What the engine itself said about INCIDENT, for the steward: it may hold private values."""
+    with open_ledger(policy, ledger) as book:
+        click.echo(book.incident_words(incident))
+
+
 @command.command("close")
 @click.argument("block")
 @policy_option

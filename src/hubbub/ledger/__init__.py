@@ -4,17 +4,22 @@ For the data steward. Each part is light enough for the command line to load at 
 
 - `budget`: `Budget`, the ceiling a data set's people are promised, and `parse_epsilon`, the one place where a
   number somebody wrote becomes an exact rational. `accounts`: who pays for a charge, and the filters that decide.
-- `store`: `Ledger`, one joint budget per unit space, limits below it, every charge ever made, and every release. It
-  lives in a SQLite file (`database`) or in Postgres (`postgres`); any number of processes and threads may share it.
-  `steward`: its other half, grants, refreshes, receipts. `journal` and `verify`: the chain under every row, and whether
-  it still holds. `migrate`: from older files. `course`: the budget over time.
+- `store`: `Ledger`, one joint budget per unit space, limits below it, every charge ever made, and every release. Its
+  parts: `standing`, what is left; `life`, what becomes of a charge; `steward` and `versions`, grants, receipts,
+  refreshes; `handle`, what they share. `charging` and `books`: how one charge is checked and recorded. `remainder`:
+  what is left in the terms of the next question. `incidents`: the engine's own words, outside the ledger.
+- It lives in a SQLite file (`database`, `files`) or in Postgres (`postgres`); any number of processes and threads may
+  share it. `turns`: how processes record each other's charges with one flush. `journal` and `verify`: the chain under
+  every row, and whether it still holds. `schema` and `migrate`: its tables, and how older ones become them. `owner`:
+  whether a process is still there. `course`: the budget over time.
 - `policy`: `load_policy`, which reads `hubbub.toml` into plain values; `difference` tells two of them apart in words,
   and `policy_schema` is for editors.
 
 The rules of the room:
 
 1. **Charge, then look.** A charge is durable before `Ledger.charge` returns, so before the engine runs.
-2. **Append only.** Rows are inserted, never changed; the store itself refuses otherwise, and the chain shows it.
+2. **Append only.** Rows are inserted, never changed; the store itself refuses otherwise, and the chain shows it. Only
+   the table of places, where each account's last sum is found, moves, and forward only.
 3. **Exact.** Amounts are rationals, written as "numerator/denominator"; a float never decides.
 4. **Every failure is a refusal.** A full disk, a locked file or a damaged page raises a `HubbubError` that says so. No
    such failure gives an answer, and none takes a part of a charge.

@@ -77,6 +77,7 @@ class _Walk:
         self.latest: dict[tuple[str, str], int] = {}
         self.totals: dict[tuple[str, str], Total] = {}
         self.states: dict[int, str] = {}
+        self.retried: set[int] = set()
         self.held: dict[str, Total] = {}
 
     def chain(self) -> Iterator[str]:
@@ -123,6 +124,10 @@ class _Walk:
                     before = self.states.get(row["charge"])
                     if before not in _BEFORE.get(row["state"], ()):
                         yield f"line {serial}: a charge that is {before!r} became {row['state']!r}"
+                    if row["state"] == "retried" and row["charge"] in self.retried:
+                        yield f"line {serial}: a charge that was retried twice"
+                    if row["state"] == "retried":
+                        self.retried.add(row["charge"])
                     self.states[row["charge"]] = row["state"]
                 case "release" if self.states.get(row["charge"]) != "drawing":
                     yield f"line {serial}: an answer without a charge that was drawing"

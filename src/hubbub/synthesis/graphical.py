@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import InternalError, ParameterError
+from hubbub.synthesis.minimise import minimise
 from hubbub.synthesis.residuals import project
 
 __all__ = ["Clique", "JunctionTree", "Model", "Target", "cliques_of", "estimate", "grow"]
@@ -259,8 +260,6 @@ def estimate(
 
     Raises ParameterError where a target lies in no clique of the tree, or the masks leave nothing.
     """
-    from scipy.optimize import minimize
-
     homes = [tree.home(t.columns) for t in targets]
     if any(home is None for home in homes):
         raise ParameterError("a target's columns lie in no clique of the tree; build the tree from all targets.")
@@ -288,9 +287,7 @@ def estimate(
 
     known = start or {}
     first = np.concatenate([known.get((t.columns, t.centred), np.zeros(t.shares.shape)).ravel() for t in targets])
-    options: dict[str, Any] = {"maxiter": iterations, "maxcor": 40, "ftol": 1e-12, "gtol": 1e-7}
-    solver: Any = minimize  # its overloads name shapes that numpy does not infer
-    theta = solver(dual, first, jac=True, method="L-BFGS-B", options=options).x
+    theta = minimise(dual, first, iterations=iterations)
     _, tables, mu = model(theta)
     misfit = float(np.mean(((mu - wanted) / deviation) ** 2))
     found = {

@@ -24,7 +24,7 @@ def cut(mass: Floats, parts: int, classes: Integers | None = None) -> Integers:
 
     mass: shape (size,), non-negative. classes: values of different classes never share a part.
 
-    >>> cut(np.array([8.0, 1, 1, 1, 5]), 2)
+    >>> cut(np.array([8.0, 1, 1, 1, 5]), 3)
     array([0, 1, 1, 1, 2])
     """
     shares = mass / mass.sum() if mass.sum() > 0 else np.full(len(mass), 1 / len(mass))

@@ -43,6 +43,7 @@ Integers = NDArray[np.int64]
 
 _COUNTING = Fraction(1, 50)
 _MOST_ROWS = 50_000_000
+_LEAST = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ def synthesize(
     a budget too small to tell more than uniform records would.
     """
     budget = rho_from(rho, epsilon, delta)
+    if budget < _LEAST:
+        raise ParameterError(
+            f"a budget of rho = {float(budget):.3g} was asked; no noise could be drawn below {float(_LEAST):g}. Give "
+            "more."
+        )
     if rows is not None:
         count(rows, "rows", least=0)
     support = _support(domain, constraints)
