@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from hubbub import publishing
 from hubbub.accounting import cost as cost_of, to_json
 from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
 from hubbub.check import Check, details, how_many, mechanism, notes, predicted, sides
@@ -48,6 +49,7 @@ from hubbub.opening import (
 from hubbub.release import Release
 from hubbub.released import Answered
 from hubbub.sql.parse import PublicQuestion, TableInfo
+from hubbub.sql.reader import Reader
 from hubbub.suggest import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
 from hubbub.tables.declare import EACH_ROW, Between, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of
@@ -57,6 +59,8 @@ from hubbub.tables.price import make_price
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
+    from hubbub.publishing import Marginals, SyntheticTable
+    from hubbub.synthesis.planner import SynthesisPlan
     from hubbub.verbs import Rows
 
 __all__ = ["Check", "Session"]
@@ -402,6 +406,79 @@ class Session:
             return {"max_total": 2 ** most[-1] if most else None}
         return {c: bounds_at(places(places_sql(table, c), 2 * FARTHEST + 1)) for c in columns}
 
+    def synthesize(
+        self,
+        table: str,
+        *,
+        epsilon: EpsilonLike,
+        columns: Sequence[str] | None = None,
+        edges: Mapping[str, Sequence[float]] | None = None,
+        rows: int | None = None,
+        rows_per_unit: int | None = None,
+        method: str = "auto",
+        thorough: bool = False,
+        constraints: Sequence[str] = (),
+        fresh: bool = False,
+    ) -> SyntheticTable:
+        """A synthetic table with about the marginals of a private one, charged as one plan. Needs a budget with delta.
+
+        columns: which ones; by default all that are declared. edges: bins of a numeric column. rows: their number, if
+        it is public; else it is bought. rows_per_unit: how many rows of one unit count; by default what is declared.
+        method: "auto" chooses, by predicted error (`plan_synthesis` shows it). constraints: as in
+        "age < 18 implies married = no"; never violated. fresh: draw anew, and pay again.
+
+        Raises PolicyError for a column whose domain is not declared, ParameterError for a domain too large or a budget
+        too small to be of use, BudgetError; nothing is charged then.
+        """
+        question = publishing.synthesis_question(
+            self,
+            table,
+            epsilon=epsilon,
+            columns=columns,
+            edges=edges,
+            rows=rows,
+            rows_per_unit=rows_per_unit,
+            method=method,
+            thorough=thorough,
+            constraints=constraints,
+        )
+        return publishing.synthesize(self, question, epsilon, fresh=fresh)
+
+    def plan_synthesis(
+        self, table: str, *, epsilon: EpsilonLike, assume_rows: int = 10_000, **options: Any
+    ) -> SynthesisPlan:
+        """What `synthesize` would do, and how good it would be; reads no rows, charges nothing."""
+        return publishing.synthesis_question(self, table, epsilon=epsilon, **options).plan(assume_rows=assume_rows)
+
+    def marginals(
+        self,
+        table: str,
+        marginals: Iterable[Sequence[str]],
+        *,
+        epsilon: EpsilonLike,
+        weights: Sequence[float] | None = None,
+        edges: Mapping[str, Sequence[float]] | None = None,
+        rows_per_unit: int | None = None,
+        fresh: bool = False,
+    ) -> Marginals:
+        """Many marginals at once with the least noise, fitting together, charged as one. Needs a budget with delta.
+
+        marginals: sets of declared columns. weights: how much the variance of each one's cells counts. The other
+        arguments are those of `synthesize`.
+
+        Raises what `synthesize` raises.
+        """
+        return publishing.marginals(
+            self,
+            table,
+            marginals,
+            epsilon=epsilon,
+            weights=weights,
+            edges=edges,
+            rows_per_unit=rows_per_unit,
+            fresh=fresh,
+        )
+
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.
 
@@ -530,7 +607,7 @@ class Session:
     def _charge(self, asked: Asked, request: str | None) -> str:
         return self.ledger.charge(
             cost=cost_of(asked.price.event),
-            policy=self.ledger.remember_policy(self._policy_text),
+            policy=self._remembered_policy(),
             data_version=self._version(asked),
             request=request,
             block=self._block,
@@ -543,6 +620,17 @@ class Session:
             event=to_json(asked.price.event),
             details=json.dumps(details(asked.price)),
         )
+
+    def _remembered_policy(self) -> str:
+        """The hash under which the ledger keeps what this session declares."""
+        return self.ledger.remember_policy(self._policy_text)
+
+    def _owned_rows(self, table: str, columns: Sequence[str]) -> Any:
+        """The private rows of a table, with a number for each unit in the column "": for this process alone.
+
+        Raises EngineError, with an incident id alone, if the engine fails.
+        """
+        return self._engine.rows(Reader("", self._catalog, None).scan(table, None), columns)
 
     def _drawn(self, asked: Asked, charge: str) -> dict[str, Any]:
         """Every question run and drawn once, in their order: a later one may read what an earlier one released."""

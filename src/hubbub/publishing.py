@@ -1,0 +1,358 @@
+"""Synthetic tables and many marginals at once, by way of a session: declared, priced, charged, then drawn and stored.
+
+Both look at whole rows, so a unit is bounded by rows: it keeps at most R of them, chosen by a hash of the row
+(`hubbub.synthesis.session_door.bounded`), and moves every count by at most R. Both are priced in zCDP and need a budget
+with a delta. The domain is what the table's columns declare; the number of rows is bought, or given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from hubbub.accounting import ZCDP, cost as cost_of, rho_of_epsilon, to_json
+from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
+from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
+from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable
+
+if TYPE_CHECKING:
+    from hubbub.session import Session
+    from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
+    from hubbub.synthesis.records import Schema
+    from hubbub.synthesis.session_door import SynthesisQuestion
+
+__all__ = ["Marginals", "SyntheticTable", "marginals", "schema_of", "synthesis_question", "synthesize"]
+
+
+@dataclass(frozen=True)
+class SyntheticTable:
+    """A synthetic table that was released. Any use of it is free.
+
+    report: how far its marginals are expected to be from the true ones, as text. cost: what was charged for it.
+    """
+
+    cost: Fraction
+    charged: bool
+    charge_id: str
+    report: str = field(repr=False)
+    _columns: Mapping[str, list[Any]] = field(repr=False)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The rows as lists by column."""
+        return dict(self._columns)
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow Table."""
+        import pyarrow as pa
+
+        return pa.table(self.to_dict())
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """The rows as a polars DataFrame."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), []))
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Noisy marginals that fit together. cells: every combination of a marginal's values, with its interval."""
+
+    cost: Fraction
+    charged: bool
+    charge_id: str
+    release: MarginalRelease = field(repr=False)
+    schema: Schema = field(repr=False)
+
+    def table(self, *columns: str, level: float = 0.95) -> Any:
+        """One marginal as a pyarrow Table: its columns, `count`, `count_low` and `count_high`.
+
+        Raises ParameterError for columns that no marginal asked for covers.
+        """
+        import numpy as np
+        import pyarrow as pa
+
+        counts = self.release.table(columns)
+        low, high = self.release.interval(columns, str(level))
+        values = {name: _labels(self.schema.columns[name]) for name in columns}
+        places = np.indices(counts.shape).reshape(len(columns), -1)
+        found: dict[str, Any] = {name: [values[name][i] for i in places[j]] for j, name in enumerate(columns)}
+        found |= {"count": counts.ravel(), "count_low": low.ravel(), "count_high": high.ravel()}
+        return pa.table(found)
+
+
+def _labels(column: Any) -> list[Any]:
+    """What each code of a column stands for: a value, or an interval of numbers."""
+    from hubbub.synthesis.records import Categories
+
+    if isinstance(column, Categories):
+        return [*column.values, *([] if column.other is None else [column.other])]
+    ends = [f"{e:g}" for e in column.edges]
+    last = len(ends) - 2
+    found = [f"[{a}, {b}{']' if i == last else ')'}" for i, (a, b) in enumerate(itertools.pairwise(ends))]
+    return [*found, *([None] if column.nullable else [])]
+
+
+def schema_of(
+    session: Session, table: str, columns: Sequence[str] | None, edges: Mapping[str, Sequence[float]] | None
+) -> Schema:
+    """The domain that a table's columns declare.
+
+    Raises PolicyError for a column without one, QueryError for a table that is not private.
+    """
+    from hubbub.synthesis.session_door import declared
+
+    found, info = _declared(session, table), session._catalog[table]
+    as_text: dict[str, dict[str, Any]] = {}
+    cuts = {name: [float(e) for e in ends] for name, ends in (edges or {}).items()}
+    for name, what in found.columns.items():
+        match what:
+            case OneOf(values=values):
+                as_text[name] = {"one_of": [v for v in values if v is not None], "null": None in values}
+            case Between(low=low, high=high, nullable=nullable):
+                as_text[name] = {"between": [low, high], "nullable": nullable}
+            case Edges(low=low, high=high, nullable=nullable, ends=ends):
+                as_text[name] = {"between": [low, high], "nullable": nullable}
+                cuts.setdefault(name, [float(e) for e in ends])
+    used = list(as_text) if columns is None else list(columns)
+    types = {name: info.columns[name].value for name in as_text if name in info.columns}
+    return declared(as_text, types, edges={n: c for n, c in cuts.items() if n in used}, wanted=used)
+
+
+def _declared(session: Session, table: str) -> PrivateTable:
+    found = session._catalog.get(table)
+    if found is None or not found.private:
+        raise QueryError(f"{table!r} is no private table of this session.")
+    return found.declaration
+
+
+def _rows_per_unit(session: Session, table: str, asked: int | None) -> int:
+    found = _declared(session, table)
+    if session._catalog[table].unit is None and found.path is None:
+        return 1
+    if asked is not None:
+        return asked
+    if found.max_total is not None:
+        return found.max_total
+    if found.max_groups is not None and found.max_rows is not None:
+        return found.max_groups * found.max_rows
+    raise PolicyError(
+        f"how many rows of one {found.unit} count is not declared for table {table!r}. Declare max_total=..., or give "
+        "rows_per_unit=..."
+    )
+
+
+def _rho(session: Session, table: str, epsilon: EpsilonLike) -> Fraction:
+    budget = session.ledger.budget(_declared(session, table).space)
+    if budget.pure:
+        raise PolicyError(
+            "synthetic tables and sets of marginals are priced in zCDP, and this budget has no delta. Use one, as in "
+            "hb.Budget(epsilon=3, delta=1e-6)."
+        )
+    return rho_of_epsilon(parse_epsilon(epsilon), budget.delta_conversion)
+
+
+def synthesis_question(
+    session: Session,
+    table: str,
+    *,
+    epsilon: EpsilonLike,
+    columns: Sequence[str] | None = None,
+    edges: Mapping[str, Sequence[float]] | None = None,
+    rows: int | None = None,
+    rows_per_unit: int | None = None,
+    method: str = "auto",
+    thorough: bool = False,
+    constraints: Sequence[str] = (),
+) -> SynthesisQuestion:
+    """A synthetic table that could be asked for, with its plan; reads no rows."""
+    from hubbub.synthesis.session_door import SynthesisQuestion
+
+    return SynthesisQuestion(
+        table=table,
+        schema=schema_of(session, table, columns, edges),
+        rho=_rho(session, table, epsilon),
+        rows_per_unit=_rows_per_unit(session, table, rows_per_unit),
+        neighbours=_declared(session, table).neighbours,
+        method=method,
+        thorough=thorough,
+        rows=rows,
+        constraints=tuple(constraints),
+    )
+
+
+def synthesize(session: Session, question: SynthesisQuestion, epsilon: EpsilonLike, *, fresh: bool) -> SyntheticTable:
+    """Charge, read, draw, store; or the stored table."""
+    from hubbub.synthesis.session_door import bounded, packed, unpacked
+
+    def draw(places: Callable[[Schema], Any], units: Any) -> str:
+        codes = bounded(places(question.schema), units, question.rows_per_unit)
+        return packed(question.answer(codes, bits=session._bits))
+
+    stored, charged = _released(
+        session,
+        question.table,
+        key=question.key,
+        epsilon=parse_epsilon(epsilon),
+        rho=question.rho,
+        sql=f"synthetic table of {question.table}",
+        details={
+            "kind": "synthesis",
+            "columns": list(question.schema.columns),
+            "method": question.method,
+            "rows_per_unit": question.rows_per_unit,
+            "constraints": list(question.constraints),
+        },
+        schema=question.schema,
+        draw=draw,
+        fresh=fresh,
+    )
+    codes, report = unpacked(stored.payload, question.schema)
+    return SyntheticTable(
+        parse_epsilon(epsilon) if charged else Fraction(0),
+        charged,
+        stored.charge_id,
+        report,
+        question.schema.decode(codes, bits=session._bits),
+    )
+
+
+def marginals(
+    session: Session,
+    table: str,
+    wanted: Iterable[Sequence[str]],
+    *,
+    epsilon: EpsilonLike,
+    weights: Sequence[float] | None = None,
+    edges: Mapping[str, Sequence[float]] | None = None,
+    rows_per_unit: int | None = None,
+    fresh: bool = False,
+) -> Marginals:
+    """Noise-optimal marginals: charge, read, draw, store; or the stored ones."""
+    from hubbub.synthesis.marginals import MarginalRelease, plan_marginals
+    from hubbub.synthesis.session_door import bounded
+
+    asked = [tuple(columns) for columns in wanted]
+    names = list(dict.fromkeys(name for columns in asked for name in columns))
+    if not names:
+        raise QueryError("marginals: name at least one set of columns, as in [('ward', 'age'), ('sex',)].")
+    schema = schema_of(session, table, names, edges)
+    rows = _rows_per_unit(session, table, rows_per_unit)
+    # Exchanging a unit's rows for others moves the counts by both: twice the rows.
+    moved = rows * (1 if _declared(session, table).neighbours == "add_remove" else 2)
+    plan = plan_marginals(schema.domain, asked, rho=_rho(session, table, epsilon), weights=weights, unit_rows=moved)
+
+    def draw(places: Callable[[Schema], Any], units: Any) -> str:
+        release = plan.release(bounded(places(schema), units, rows), bits=session._bits)
+        return json.dumps({"format": "marginals 1", "residuals": [r.tolist() for r in release.residuals.values()]})
+
+    text = json.dumps([table, repr(schema), sorted(map(list, asked)), str(plan.rho), moved, list(weights or ())])
+    stored, charged = _released(
+        session,
+        table,
+        key=hashlib.sha256(text.encode()).hexdigest(),
+        epsilon=parse_epsilon(epsilon),
+        rho=plan.rho,
+        sql=f"marginals of {table}: {'; '.join(', '.join(columns) for columns in asked)}",
+        details={"kind": "marginals", "marginals": [list(c) for c in asked], "rows_per_unit": rows},
+        schema=schema,
+        draw=draw,
+        fresh=fresh,
+    )
+    return Marginals(
+        parse_epsilon(epsilon) if charged else Fraction(0),
+        charged,
+        stored.charge_id,
+        MarginalRelease(plan, _residuals(plan, stored.payload)),
+        schema,
+    )
+
+
+def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
+    import numpy as np
+
+    found = json.loads(payload)
+    if found.get("format") != "marginals 1" or len(found["residuals"]) != len(plan.shares):
+        raise PolicyError("this stored release is no set of these marginals; ask for them anew.")
+    return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, found["residuals"], strict=True)}
+
+
+def _released(
+    session: Session,
+    table: str,
+    *,
+    key: str,
+    epsilon: Fraction,
+    rho: Fraction,
+    sql: str,
+    details: Mapping[str, Any],
+    schema: Schema,
+    draw: Callable[[Callable[[Schema], Any], Any], str],
+    fresh: bool,
+) -> tuple[Any, bool]:
+    """The stored release of a question about whole rows, and whether it was charged now."""
+    declared, ledger = _declared(session, table), session.ledger
+    space = declared.space
+    version = session._version_of(space, table)
+    question_key = hashlib.sha256(f"{key} {version}".encode()).hexdigest()
+    known = None if fresh else ledger.find_release(space=space, question_key=question_key, at_least=epsilon)
+    if known is not None:
+        ledger.share(known, session.analyst)
+        return known, False
+    charge = ledger.charge(
+        cost=cost_of(ZCDP(rho)),
+        policy=session._remembered_policy(),
+        data_version=version,
+        block=session._block,
+        space=space,
+        dataset=table,
+        analyst=session.analyst,
+        question_key=question_key,
+        sql=sql,
+        epsilon=epsilon,
+        event=to_json(ZCDP(rho)),
+        details=json.dumps(
+            {
+                **details,
+                "table": table,
+                "unit": session._catalog[table].unit or "each row",
+                "neighbours": declared.neighbours,
+                "mechanism": "discrete Gaussian",
+                "rho": str(rho),
+                "epsilon": decimal_text(epsilon),
+            }
+        ),
+    )
+    try:
+        try:
+            rows = session._owned_rows(table, list(schema.columns))
+        except EngineError as error:
+            ledger.advance(charge, "failed", incident=error.incident)
+            raise
+        columns = {name: rows.column(name).to_pylist() for name in schema.columns}
+        units = rows.column("").to_pylist() if "" in rows.column_names else None
+        ledger.advance(charge, "drawing")
+        payload = draw(lambda of: of.places(columns), units)
+    finally:
+        ledger.let_go(charge)
+    ledger.store(charge, payload)
+    ledger.advance(charge, "shown")
+    stored = ledger.release(charge)
+    if stored is None:
+        raise InternalError(f"charge {charge} was stored and is not there")
+    return stored, True
