@@ -280,11 +280,18 @@ def _reads_owned(reader: Reader, query: exp.Expr, ctes: dict[str, Cte]) -> bool:
     return False
 
 
+def _names_of(query: exp.Select) -> set[str]:
+    """What a SELECT calls the items of its own FROM."""
+    source = query.args.get("from_")
+    items = [source.this] if source is not None else []
+    return {i.alias_or_name.lower() for i in (*items, *(j.this for j in query.args.get("joins") or []))}
+
+
 def owner_correlation(rows: Rows, query: exp.Select) -> bool:
     """Whether a sub-query's WHERE looks at columns of the SELECT around it."""
     if not _reads_owned(rows.reader, query, rows.ctes):
         return False
-    inner = {t.alias_or_name.lower() for t in query.find_all(exp.Table)}
+    inner = _names_of(query)
     for condition in conjuncts(query):
         for column in condition.find_all(exp.Column):
             if column.table and column.table.lower() not in inner and rows.scope.source(column.table) is not None:
@@ -295,7 +302,7 @@ def owner_correlation(rows: Rows, query: exp.Select) -> bool:
 def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
     """A correlated sub-query without its `t.id = this.id`, which must be all of its correlation."""
     query = query.copy()
-    inner = {t.alias_or_name.lower() for t in query.find_all(exp.Table)}
+    inner = _names_of(query)
     stay = []
     tied = False
     for condition in conjuncts(query):
