@@ -33,7 +33,7 @@ from typing import assert_never
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
 from hubbub.tables.declare import Between, Declaration, Edges, Neighbours
-from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not, canonical, columns_of, span, whole
+from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not, canonical, columns_in, span, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.question import Aggregate, Function
 
@@ -57,6 +57,8 @@ QUANTILE_BITS = 16
 """A quantile is chosen among at most 2^16 steps."""
 
 VALUE_BITS = 40
+COMPUTED = "dsuw"
+"""How the places of computed columns begin: those of DISTINCT, set operations, groups by the unit, windows."""
 LARGEST_EXPONENT = 960
 
 
@@ -328,8 +330,10 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
     low, high = found
     if low is not None and high is not None:
         return low, high
-    for name in sorted(columns_of(argument)):
-        if None in (span(Column(name, Kind.NUMBER), declared) or ()):
+    for column in sorted(columns_in(argument), key=lambda c: c.name):
+        place, dot, rest = column.name.partition(".")
+        name, computed = rest or place, bool(dot) and place[0] in COMPUTED
+        if column.kind in NUMERIC and not computed and None in (span(column, declared) or ()):
             raise PolicyError(
                 f"the column {name} has no declared bounds, so one person could move the answer by any amount. "
                 f'Declare them: columns={{"{name}": hb.between(low, high)}}; or clamp in the question: '
