@@ -1,0 +1,263 @@
+"""Random questions and random tables for tests: the whole SQL subset as a grammar, and people who do their worst.
+
+Four tables: `visits` and `people` of the unit `id`, `items` whose owner is reached through `vid`, the public `wards`.
+An owned relation of the grammar always has the columns `id`, `a` (a number) and `b` (a text), so that relations nest.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+import hubbub as hb
+
+WARDS = ["A", "B", "C", "a", "", None, "undeclared"]
+FLOATS = [0.0, -0.0, 1.0, 49.999999, 50.0, 99.5, 1e308, -1e308, 5e-324, float("nan"), float("inf"), float("-inf"), None]
+INTEGERS = [0, 1, -1, 3, 7, 2**63 - 1, -(2**63), 2**53 + 1, None]
+DAYS = [dt.date(1970, 1, 1), dt.date(2025, 2, 28), dt.date(2025, 12, 31), dt.date(9999, 12, 31), None]
+
+PUBLIC = pa.table(
+    {
+        "ward": ["A", "B", "B", "C", None, "nowhere"],
+        "region": ["north", "south", "east", None, "north", "west"],
+        "beds": pa.array([3, 0, -2, 7, 1, None], pa.int64()),
+    }
+)
+"""B stands twice: a join repeats its rows. One ward is NULL, one number too."""
+
+SCHEMAS: dict[str, dict[str, pa.DataType]] = {
+    "visits": {
+        "id": pa.int64(),
+        "vid": pa.int64(),
+        "ward": pa.string(),
+        "x": pa.float64(),
+        "n": pa.int64(),
+        "ok": pa.bool_(),
+        "day": pa.date32(),
+    },
+    "people": {"id": pa.int64(), "sex": pa.string(), "income": pa.int64()},
+    "items": {"vid": pa.int64(), "price": pa.float64(), "kind": pa.string()},
+}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "visits": {
+        "ward": hb.one_of("A", "B", "C", None),
+        "x": hb.between(0, 100),
+        "n": hb.between(-5, 10),
+        "ok": hb.one_of(True, False, None),
+    },
+    "people": {"sex": hb.one_of("m", "f"), "income": hb.between(0, 50, nullable=False)},
+    "items": {"price": hb.between(0, 20), "kind": hb.one_of("A", "x")},
+}
+
+Rows = dict[str, list[tuple[Any, ...]]]
+"""The rows of one unit, or of everybody, table by table, without the owner's name where it is known."""
+
+
+def tables(neighbours: str, **limits: Any) -> dict[str, Any]:
+    """The declared tables, all empty."""
+    empty = {name: pa.schema(list(s.items())).empty_table() for name, s in SCHEMAS.items()}
+    common: dict[str, Any] = {"neighbours": neighbours, "max_groups": 2, "max_rows": 2} | limits
+    return {
+        "visits": hb.table(empty["visits"], unit="id", columns=COLUMNS["visits"], **common),
+        "people": hb.table(empty["people"], unit="id", columns=COLUMNS["people"], **common),
+        "items": hb.table(empty["items"], unit="visits.id", through="vid", columns=COLUMNS["items"], **common),
+        "wards": hb.public(PUBLIC),
+    }
+
+
+def frames(units: dict[Any, Rows]) -> dict[str, pa.Table]:
+    """The tables that hold these units; a unit named None is nobody."""
+    found = {}
+    for name, schema in SCHEMAS.items():
+        rows: list[tuple[Any, ...]] = []
+        for unit, of_unit in units.items():
+            for row in of_unit[name]:
+                # A visit's number is of its unit (or of unit 0); an item's is of its own unit's visits alone.
+                own = (unit if unit is not None else 8) * 10
+                first = own + row[0] if name == "items" else unit
+                rest = (row[0] if row[0] is None or row[0] < 0 else own + row[0], *row[1:]) if name == "visits" else row
+                rows.append((first, *row[1:]) if name == "items" else (first, *rest))
+        columns = list(zip(*rows, strict=True)) if rows else [[]] * len(schema)
+        kinds = schema.items()
+        found[name] = pa.table({c: pa.array(v, k) for (c, k), v in zip(kinds, columns, strict=True)})
+    return found
+
+
+a_visit = st.tuples(
+    st.sampled_from([0, 0, 1, 2, None, -5]),  # -5: a number that nobody else's items have, shared by everybody
+    st.sampled_from(WARDS),
+    st.sampled_from(FLOATS),
+    st.sampled_from(INTEGERS),
+    st.sampled_from([True, False, None]),
+    st.sampled_from(DAYS),
+)
+a_person = st.tuples(st.sampled_from(["m", "f", None, "A"]), st.sampled_from([0, 10, 50, 99, -7, None]))
+an_item = st.tuples(st.sampled_from([0, 1, 2, 7]), st.sampled_from(FLOATS), st.sampled_from(["A", "x", None]))
+
+
+def _repeated(rows: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[Any]]:
+    return st.lists(rows, max_size=most).map(lambda r: r + r[:2])
+
+
+a_unit: st.SearchStrategy[Rows] = st.fixed_dictionaries(
+    {"visits": _repeated(a_visit, 5), "people": _repeated(a_person, 2), "items": _repeated(an_item, 3)}
+)
+everybody = st.lists(a_unit, max_size=4).map(lambda units: dict(enumerate(units)))
+
+
+# -- the grammar ------------------------------------------------------------------------------------------------------
+
+CONDITIONS = [
+    "{a} > 3",
+    "{a} IS NOT NULL AND {b} <> 'A'",
+    "{a} / {a} > 0 OR {b} IS NULL",
+    "{a} % 2 = 1",
+    "{b} IN ('A', 'm', 'north')",
+    "NOT ({b} LIKE '%a%')",
+    "CASE WHEN {a} < 0 THEN {b} = 'A' ELSE {a} * {a} > 10 END",
+    "COALESCE({b}, 'A') = UPPER({b})",
+    "{a} BETWEEN 0 AND 60",
+    "SQRT({a}) < 5 AND LN({a}) > 0",
+]
+NUMBERS = [
+    "{a}",
+    "{a} + 1",
+    "LEAST({a}, 9)",
+    "{a} / 7",
+    "ABS({a})",
+    "ROUND({a} / 3, 1)",
+    "COALESCE({a}, 2)",
+    "LENGTH({b})",
+    "CASE WHEN {b} = 'A' THEN {a} ELSE 1 END",
+    "NULLIF({a}, 1) * -2",
+    "CAST({a} AS BIGINT)",
+]
+TEXTS = ["{b}", "UPPER({b})", "COALESCE({b}, 'none')", "SUBSTR({b}, 1, 1)", "CASE WHEN {a} > 3 THEN 'A' ELSE {b} END"]
+BASES = [
+    "SELECT id, n AS a, ward AS b FROM visits",
+    "SELECT id, x AS a, ward AS b FROM visits WHERE ok OR day > DATE '2000-01-01'",
+    "SELECT id, EXTRACT(month FROM day) AS a, CAST(ok AS VARCHAR) AS b FROM visits",
+    "SELECT id, income AS a, sex AS b FROM people",
+    "SELECT v.id, i.price AS a, i.kind AS b FROM items i JOIN visits v ON i.vid = v.vid",
+    "SELECT p.id, i.price + p.income AS a, p.sex AS b FROM people p, visits v, items i "
+    "WHERE p.id = v.id AND v.vid = i.vid",
+]
+INNER = ["COUNT(*)", "COUNT({a})", "COUNT(DISTINCT {b})", "SUM({a})", "AVG({a})", "MIN({a})", "MAX({a})", "MEDIAN({a})"]
+INNER += ["COUNT(*) FILTER (WHERE {a} > 2)", "SUM(CASE WHEN {b} = 'A' THEN 1 ELSE 0 END)", "MAX({a}) - MIN({a})"]
+WINDOWS = [
+    "ROW_NUMBER() OVER (PARTITION BY {id} ORDER BY {a})",
+    "ROW_NUMBER() OVER (PARTITION BY {id}, {b})",
+    "RANK() OVER (PARTITION BY {id} ORDER BY {a} DESC)",
+    "DENSE_RANK() OVER (PARTITION BY {id} ORDER BY {b} NULLS FIRST)",
+    "LAG({a}) OVER (PARTITION BY {id} ORDER BY {a})",
+    "LEAD({a}, 2, 5) OVER (PARTITION BY {id} ORDER BY {b}, {a} DESC)",
+    "FIRST_VALUE({a}) OVER (PARTITION BY {id} ORDER BY {b})",
+    "LAST_VALUE({a}) OVER (PARTITION BY {id}, {b} ORDER BY {a} ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+    "SUM({a}) OVER (PARTITION BY {id} ORDER BY {a})",
+    "AVG({a}) OVER (PARTITION BY {id})",
+    "COUNT(*) OVER (PARTITION BY {b}, {id})",
+    "MAX({a}) OVER (PARTITION BY {id} ORDER BY {b} ROWS UNBOUNDED PRECEDING)",
+]
+COMBINES = ["UNION ALL", "UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL"]
+
+
+def _of(text: str, alias: str) -> str:
+    return text.format(a=f"{alias}.a", b=f"{alias}.b", id=f"{alias}.id")
+
+
+@st.composite
+def relations(draw: Any, depth: int = 3) -> str:
+    """The text of an owned relation with the columns id, a, b."""
+    if depth == 0 or draw(st.integers(0, 5)) == 0:
+        return str(draw(st.sampled_from(BASES)))
+    pick = st.sampled_from
+    one = draw(relations(depth=depth - 1))
+    form = draw(st.integers(0, 15))
+    condition = _of(draw(pick(CONDITIONS)), "r")
+    if form == 0:
+        return f"SELECT id, {_of(draw(pick(NUMBERS)), 'r')} AS a, {_of(draw(pick(TEXTS)), 'r')} AS b FROM ({one}) r"
+    if form == 1:
+        return f"SELECT * FROM ({one}) r WHERE {condition}"
+    if form == 2:
+        return f"SELECT id, {_of(draw(pick(INNER)), 'r')} AS a, MAX(b) AS b FROM ({one}) r GROUP BY id"
+    if form == 3:
+        having = draw(pick(["", "HAVING COUNT(*) > 1", "HAVING MAX(a) > 2 AND b <> 'A'"]))
+        return f"SELECT id, {_of(draw(pick(INNER)), 'r')} AS a, b FROM ({one}) r GROUP BY id, b {having}"
+    if form == 4:
+        return f"SELECT id, {_of(draw(pick(WINDOWS)), 'r')} AS a, b FROM ({one}) r"
+    if form == 5:
+        return f"SELECT * FROM ({one}) r QUALIFY {_of(draw(pick(WINDOWS)), 'r')} <= {draw(st.integers(1, 3))}"
+    if form == 6:
+        return f"SELECT DISTINCT id, {draw(pick(['a', '1 AS a', 'a % 2 AS a']))}, b FROM ({one}) r"
+    if form == 7:
+        how = draw(pick(["JOIN", "LEFT JOIN", "SEMI JOIN", "ANTI JOIN"]))
+        region = "b" if how.split()[0] in ("SEMI", "ANTI") else "w.region AS b"
+        a = "a" if region == "b" else draw(pick(["a", "COALESCE(w.beds, a) AS a"]))
+        also = draw(pick(["", " AND w.beds > 0", " OR w.ward IS NULL"]))
+        return f"SELECT id, {a}, {region} FROM ({one}) r {how} wards w ON r.b = w.ward{also}"
+    if form == 8:
+        word = draw(pick(["IN", "NOT IN"]))
+        where = draw(pick(["", " WHERE ward IS NOT NULL", " WHERE beds > 100"]))
+        return f"SELECT * FROM ({one}) r WHERE b {word} (SELECT ward FROM wards{where})"
+    if form == 9:
+        return f"SELECT * FROM ({one}) r WHERE a > (SELECT AVG(beds) FROM wards)"
+    two = draw(relations(depth=depth - 1))
+    if form in (10, 11):
+        how = draw(pick(["JOIN", "LEFT JOIN", "JOIN", "RIGHT JOIN"]))
+        also = draw(pick(["", " AND l.b = r.b", " AND l.a < r.a", " AND (l.b = r.b OR l.a IS NULL)"]))
+        owner = "r.id" if how == "RIGHT JOIN" else "l.id"
+        columns = draw(pick(["l.a, r.b", "r.a, l.b", "l.a + r.a AS a, r.b", "COALESCE(r.a, l.a) AS a, l.b"]))
+        return f"SELECT {owner}, {columns} FROM ({one}) l {how} ({two}) r ON l.id = r.id{also}"
+    if form in (12, 13):
+        return f"({one}) {draw(pick(COMBINES))} ({two})"
+    if form == 14:
+        negated = draw(pick(["", "NOT "]))
+        if draw(st.booleans()):
+            return f"SELECT * FROM ({one}) r WHERE id {negated}IN (SELECT id FROM ({two}) q WHERE {_of(condition, 'q').replace('r.', 'q.')})"
+        also = draw(pick(["", " AND q.a > r.a", " AND q.b = r.b"]))
+        return f"SELECT * FROM ({one}) r WHERE {negated}EXISTS (SELECT 1 FROM ({two}) q WHERE q.id = r.id{also})"
+    inner = draw(pick(["MAX(q.a)", "COUNT(*)", "AVG(q.a)"]))
+    return f"SELECT * FROM ({one}) r WHERE a >= (SELECT {inner} FROM ({two}) q WHERE q.id = r.id)"
+
+
+FINAL_NUMBERS = ["LEAST(GREATEST(a, -5), 20)", "LEAST(GREATEST(a * 2, 0), 30)", "CASE WHEN a > 3 THEN 1 ELSE 0 END"]
+AGGREGATES = [
+    "COUNT(*)",
+    "COUNT(a)",
+    "COUNT(b)",
+    "COUNT(DISTINCT a)",
+    "COUNT(DISTINCT b)",
+    "COUNT(*) FILTER (WHERE a > 1)",
+    "COUNT_IF(b = 'A')",
+    *(f"{f}({x})" for f in ("SUM", "AVG", "VAR_POP", "STDDEV", "MEDIAN", "MIN", "MAX") for x in FINAL_NUMBERS),
+    "QUANTILE_CONT(LEAST(GREATEST(a, -5), 20), 0.3)",
+    "COVAR_POP(LEAST(GREATEST(a, -5), 20), LENGTH(LEFT(b, 3)) * 0 + CASE WHEN b > 'B' THEN 1 ELSE 0 END)",
+    "CORR(LEAST(GREATEST(a, -5), 20), CASE WHEN b > 'B' THEN 1 ELSE 0 END)",
+]
+KEYS = [
+    "",
+    "",
+    "CASE WHEN b = 'A' THEN 'A' WHEN b = 'm' THEN 'm' ELSE 'other' END",
+    "a > 3",
+    "b IS NULL",
+    "b",
+    "a",
+    "a, b",
+]
+
+
+@st.composite
+def questions(draw: Any, depth: int = 3) -> str:
+    """The text of a question over an owned relation: any aggregates, any keys."""
+    relation = draw(relations(depth=depth))
+    aggregates = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3, unique=True))
+    if draw(st.integers(0, 3)) == 0:
+        aggregates.append("COUNT(DISTINCT id)")
+    key = draw(st.sampled_from(KEYS))
+    where = draw(st.sampled_from(["", "", *(f" WHERE {c.format(a='a', b='b')}" for c in CONDITIONS[:4])]))
+    shown = ", ".join(f"{text} AS c{i}" for i, text in enumerate(aggregates))
+    group = f" GROUP BY {key}" if key else ""
+    return f"SELECT {shown} FROM ({relation}) t{where}{group}"
