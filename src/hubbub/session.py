@@ -262,8 +262,8 @@ class Session:
             return self._release(asked, drawn, charged=True)
         except QueryError as error:
             raise QueryError(
-                f"{error}\nThe private part was answered, charged ({charge}) and stored: asked with another outer part, "
-                "it is free."
+                f"{error}\nThe private part was answered, charged ({charge}) and stored: with another outer part it is "
+                "free."
             ) from None
 
     def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> Asked | PublicQuestion:
