@@ -11,8 +11,9 @@ epsilon, which is the worst of all epsilon-DP mechanisms (Kairouz, Oh, Viswanath
 also D_i <= rho_i alpha. Events that are not all Gaussian so cost less than the sum.
 
 **A bound, not an estimate.** D(alpha) grows with alpha, so on [a, b] the quotient is at most D(b)/a. Orders are taken
-in steps of 0.2 % until epsilon/a, or the Gaussian part, cannot pass what was found; each value is rounded up by far more
-than floats can be wrong. The result lies within 0.3 % of the supremum. Neighbours: the events'.
+in steps of 0.2 %, until the sum of epsilons over a cannot pass what was found. Each value is rounded up by far more
+than floats can be wrong. Gaussian parts are linear in alpha and are added exactly. The result lies within 0.3 % of the
+supremum. Neighbours: the events'.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _MOST_ATOMS = 1 << 18
 # Scorers are compared on a few outputs, the best of them on all.
 _FEW, _FINALISTS = 100_000, 4
 # Of thousands of events the luckiest is chosen: its luck is worth some standard deviations.
-_LUCK, _HOPE, _PROMISED = 2.5, 0.7, 1e3
+_LUCK, _HOPE, _PROMISED = 1.8, 0.7, 1e3
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,7 @@ def _choose(features: Features, scorer: Scorer, test: list[Seen], z: float, delt
         # The last cells are those of D; for D' the order is read from its other end.
         mine, other = (counts[0][::-1], counts[1][::-1]) if forward else (counts[1], counts[0])
         n, m = sizes if forward else sizes[::-1]
-        cautious, bold = (
-            _bounds(np.cumsum(mine), n, np.cumsum(other), m, each, delta) for each in (z + _LUCK, z + _HOPE)
-        )
+        cautious, bold = (_bounds(np.cumsum(mine), n, np.cumsum(other), m, z, delta, luck) for luck in (_LUCK, _HOPE))
         # Where nothing is promised with caution, the best hope is counted.
         bounds = np.where(cautious > 0, _PROMISED + cautious, bold)
         last = int(np.argmax(bounds))
@@ -130,11 +128,13 @@ def _choose(features: Features, scorer: Scorer, test: list[Seen], z: float, delt
     return max(found, key=lambda event: event.expected)
 
 
-def _bounds(mine: Codes, n: int, other: Codes, m: int, z: float, delta: float) -> Floats:
+def _bounds(mine: Codes, n: int, other: Codes, m: int, z: float, delta: float, luck: float) -> Floats:
+    """The bounds that counting will show, less `luck` standard deviations of the log-ratio seen here."""
     low, _ = likely_bounds(mine, n, z)
     _, high = likely_bounds(other, m, z)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(low > delta, np.log((low - delta) / high), -np.inf)
+        lucky = luck * np.sqrt(1 / (mine + 1) + 1 / (other + 1))
+        return np.where(low > delta, np.log((low - delta) / high) - lucky, -np.inf)
 
 
 def _scorers(features: Features, p: Seen, q: Seen, deadline: float) -> Iterator[Scorer]:
