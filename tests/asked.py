@@ -56,10 +56,13 @@ Rows = dict[str, list[tuple[Any, ...]]]
 """The rows of one unit, or of everybody, table by table, without the owner's name where it is known."""
 
 
-def tables(neighbours: str, **limits: Any) -> dict[str, Any]:
+def tables(neighbours: str, *, each_row: bool = False, **limits: Any) -> dict[str, Any]:
     """The declared tables, all empty."""
     empty = {name: pa.schema(list(s.items())).empty_table() for name, s in SCHEMAS.items()}
     common: dict[str, Any] = {"neighbours": neighbours, "max_groups": 2, "max_rows": 2} | limits
+    if each_row:
+        visits = hb.table(empty["visits"], unit=hb.EACH_ROW, columns=COLUMNS["visits"], **common)
+        return {"visits": visits, "wards": hb.public(PUBLIC)}
     return {
         "visits": hb.table(empty["visits"], unit="id", columns=COLUMNS["visits"], **common),
         "people": hb.table(empty["people"], unit="id", columns=COLUMNS["people"], **common),
@@ -216,7 +219,8 @@ def relations(draw: Any, depth: int = 3) -> str:
     if form == 14:
         negated = draw(pick(["", "NOT "]))
         if draw(st.booleans()):
-            return f"SELECT * FROM ({one}) r WHERE id {negated}IN (SELECT id FROM ({two}) q WHERE {_of(condition, 'q').replace('r.', 'q.')})"
+            inner = f"SELECT id FROM ({two}) q WHERE {condition.replace('r.', 'q.')}"
+            return f"SELECT * FROM ({one}) r WHERE id {negated}IN ({inner})"
         also = draw(pick(["", " AND q.a > r.a", " AND q.b = r.b"]))
         return f"SELECT * FROM ({one}) r WHERE {negated}EXISTS (SELECT 1 FROM ({two}) q WHERE q.id = r.id{also})"
     inner = draw(pick(["MAX(q.a)", "COUNT(*)", "AVG(q.a)"]))
@@ -250,11 +254,34 @@ KEYS = [
 
 
 @st.composite
-def questions(draw: Any, depth: int = 3) -> str:
+def row_relations(draw: Any, depth: int = 2) -> str:
+    """An owned relation over `visits` alone, for rows that are units of their own: columns a and b."""
+    if depth == 0:
+        return "SELECT n AS a, ward AS b FROM visits"
+    one, pick = draw(row_relations(depth=depth - 1)), st.sampled_from
+    condition = _of(draw(pick(CONDITIONS)), "r")
+    how = draw(pick(["JOIN", "LEFT JOIN"]))
+    return str(
+        draw(
+            pick(
+                [
+                    f"SELECT * FROM ({one}) r WHERE {condition}",
+                    f"SELECT {_of(draw(pick(NUMBERS)), 'r')} AS a, {_of(draw(pick(TEXTS)), 'r')} AS b FROM ({one}) r",
+                    f"SELECT COALESCE(w.beds, a) AS a, w.region AS b FROM ({one}) r {how} wards w ON r.b = w.ward",
+                    f"SELECT a, w.ward AS b FROM ({one}) r {how} wards w ON r.a >= w.beds OR w.beds IS NULL",
+                    f"SELECT * FROM ({one}) r WHERE b NOT IN (SELECT ward FROM wards WHERE ward IS NOT NULL)",
+                ]
+            )
+        )
+    )
+
+
+@st.composite
+def questions(draw: Any, depth: int = 3, each_row: bool = False) -> str:
     """The text of a question over an owned relation: any aggregates, any keys."""
-    relation = draw(relations(depth=depth))
+    relation = draw(row_relations() if each_row else relations(depth=depth))
     aggregates = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3, unique=True))
-    if draw(st.integers(0, 3)) == 0:
+    if not each_row and draw(st.integers(0, 3)) == 0:
         aggregates.append("COUNT(DISTINCT id)")
     key = draw(st.sampled_from(KEYS))
     where = draw(st.sampled_from(["", "", *(f" WHERE {c.format(a='a', b='b')}" for c in CONDITIONS[:4])]))

@@ -20,7 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from answers import Desk
-from asked import Rows, a_unit, everybody, frames, questions, tables
+from asked import Rows, a_unit, a_visit, everybody, frames, questions, tables
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import image
 from hubbub.errors import HubbubError
@@ -36,11 +36,13 @@ BOTH = ["add_remove", "replace"]
 class World:
     """A desk whose tables can be filled anew, and that says what the engine would say."""
 
-    def __init__(self, neighbours: str) -> None:
-        self.desk = Desk(tables(neighbours))
+    def __init__(self, neighbours: str, *, each_row: bool = False) -> None:
+        self.desk = Desk(tables(neighbours, each_row=each_row))
 
     def fill(self, units: dict[Any, Rows]) -> None:
         for name, table in frames(units).items():
+            if name not in self.desk.engine._known:
+                continue
             held = self.desk.engine._known[name].held
             assert held is not None
             held._table = table
@@ -122,10 +124,7 @@ def check(
     except HubbubError as error:
         assert str(error)
         return False
-    if neighbours == "replace" and units:
-        other = {**units, 0: newcomer}
-    else:
-        other = {**units, 9: newcomer}
+    other = {**units, (0 if neighbours == "replace" and units else 9): newcomer}
     found = []
     for people in (units, other):
         world.fill(people)
@@ -196,3 +195,45 @@ def test_rows_without_an_owner_change_nothing(worlds: dict[str, World], sql: str
         world.fill(people)
         found.append(world.rows(question))
     assert found[0] == found[1], sql
+
+
+@pytest.fixture(scope="module")
+def rows_as_units() -> Iterator[dict[str, World]]:
+    found = {neighbours: World(neighbours, each_row=True) for neighbours in BOTH}
+    yield found
+    for world in found.values():
+        world.desk.engine.close()
+
+
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(
+    sql=questions(each_row=True),
+    rows=st.lists(a_visit, max_size=8),
+    newcomer=a_visit,
+    at=st.integers(0, 8),
+    neighbours=st.sampled_from(BOTH),
+    limits=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+)
+def test_one_row_that_is_a_unit_does_the_same_wherever_it_stands(
+    rows_as_units: dict[str, World],
+    sql: str,
+    rows: list[Any],
+    newcomer: Any,
+    at: int,
+    neighbours: str,
+    limits: tuple[int, int],
+) -> None:
+    """Public tables repeat rows, so a row is bounded like any unit; which groups it keeps is its own matter."""
+    world = rows_as_units[neighbours]
+    try:
+        (question,) = world.desk.statement(sql).questions
+        plans = make_plans(question, image, limits=Limits(*limits, None), private_keys=True)
+    except HubbubError:
+        return
+    other = [*rows[:at], newcomer, *rows[at + (neighbours == "replace") :]]
+    found = []
+    for visits in (rows, other):
+        world.fill({1: {"visits": visits, "people": [], "items": []}})
+        found.append([world.exact(plan) for plan in plans])
+    for plan, before, after in zip(plans, *found, strict=True):
+        compare(plan, before, after, sql)
