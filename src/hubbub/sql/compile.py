@@ -1,7 +1,8 @@
-"""From a plan to one SQL text: bounded, integer sums per group, in DuckDB's dialect.
+"""From a plan to one SQL text: bounded, integer sums per group, in the dialect of an engine.
 
 The text is made of our own nodes: every name is quoted or our own (`c0`, `c1`, ...), every constant printed from its
-value. First the relation, a stage for each node (`hubbub.sql.write_relation`), with the column `unit`; then
+value; what differs between engines stands in `hubbub.sql.dialects`.
+First the relation, a stage for each node (`hubbub.sql.write_relation`), with the column `unit`; then
 
     filtered   the keys; values in steps of the grid
     owned      values clamped to the declared range
@@ -23,9 +24,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hubbub.sql.write_expression import TYPES, constant_sql, expression_sql, quote, renamed
+from hubbub.sql.dialects import DUCKDB, Dialect
+from hubbub.sql.write_expression import expression_sql, quote, renamed
 from hubbub.sql.write_relation import Stage, relation_stages
 from hubbub.tables.expressions import Column, Expression, columns_of
+from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Counting, Measurement, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.question import Key
@@ -44,7 +47,7 @@ class Place:
     unit: str | None
 
 
-def aggregate_sql(plan: Plan, places: Mapping[str, Place]) -> str:
+def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect = DUCKDB) -> str:
     """The engine's part of a question: one row per group that is not empty, of exact integers.
 
     places: where each declared table is. A public relation is expected as a view under its own place's name.
@@ -52,22 +55,22 @@ def aggregate_sql(plan: Plan, places: Mapping[str, Place]) -> str:
     The result has columns g0, g1, ... (positions in the declared domains; the key itself where groups are found
     privately) and m0, m1, ...: one for each measurement that is a sum over units.
     """
-    stages = [*_owned(plan, places), *_placed(plan), *_contributions(plan)]
+    stages = [*_owned(plan, places, dialect), *_placed(plan, dialect), *_contributions(plan, dialect)]
     keys = [f"g{i}" for i in range(len(plan.domains))]
-    sums = [f"CAST(coalesce(sum(m{i}), 0) AS HUGEINT) AS m{i}" for i, m in enumerate(plan.measurements) if summed(m)]
+    sums = [f"{dialect.grand_total(f'm{i}')} AS m{i}" for i, m in enumerate(plan.measurements) if summed(m)]
     group = f"\nGROUP BY {', '.join(keys)}" if keys else ""
     if not keys and not sums:
         sums = ["0 AS none"]
     return _text([*stages], f"SELECT {', '.join(keys + sums)}\nFROM {stages[-1][0]}{group}")
 
 
-def listed_sql(plan: Plan, places: Mapping[str, Place], i: int) -> str:
+def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect = DUCKDB) -> str:
     """The text for measurement number i, which is no sum over units: DISTINCT or QUANTILES.
 
     The result has columns g0, g1, ... and `m` (how many different values), or `x` and `m` (how often each step).
     """
     keys = [f"g{j}" for j in range(len(plan.domains))]
-    stages = [*_owned(plan, places), *_placed(plan), *_chosen(plan, i)]
+    stages = [*_owned(plan, places, dialect), *_placed(plan, dialect), *_chosen(plan, i, dialect)]
     group = ", ".join([*keys, *([] if plan.measurements[i].counting is Counting.DISTINCT else ["x"])])
     what = ["count(DISTINCT x) AS m"] if plan.measurements[i].counting is Counting.DISTINCT else ["x", "sum(n) AS m"]
     return _text(
@@ -85,7 +88,7 @@ def _text(stages: Sequence[Stage], select: str) -> str:
     return f"WITH {body}\n{select}"
 
 
-def _owned(plan: Plan, places: Mapping[str, Place]) -> Iterator[Stage]:
+def _owned(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> Iterator[Stage]:
     question = plan.question
     needed = names_read(question.relation)
     arguments = [e for m in plan.measurements for e in (m.argument, *(v.argument for v in m.values)) if e is not None]
@@ -93,19 +96,19 @@ def _owned(plan: Plan, places: Mapping[str, Place]) -> Iterator[Stage]:
         needed |= columns_of(expression)
     # Names of ours (c0, c1, ...): a user's column can never meet a name that this text uses.
     names = {name: f"c{i}" for i, name in enumerate(sorted(needed))}
-    stages = list(relation_stages(question.relation, places, names, with_unit=not plan.one_row or not plan.each_row))
+    stages = list(relation_stages(question.relation, places, names, dialect, with_unit=_has_unit(plan)))
     yield from stages
 
     def sql(node: Expression) -> str:
-        return expression_sql(renamed(node, names))
+        return expression_sql(renamed(node, names), dialect)
 
     parts = ["unit"] if _has_unit(plan) else []
-    parts += [f"{_key(k, sql)} AS k{i}" for i, k in enumerate(plan.keys)]
+    parts += [f"{_key(k, sql, dialect)} AS k{i}" for i, k in enumerate(plan.keys)]
     values = _values(plan)
-    parts += [f"{_steps(value, sql)} AS x{i}" for i, value in enumerate(values)]
+    parts += [f"{dialect.steps(sql(value.argument), value.grid.exponent)} AS x{i}" for i, value in enumerate(values)]
     parts += [f"{sql(e)} AS y{i}" for i, e in enumerate(_counted(plan))]
     yield "filtered", f"  SELECT {', '.join(parts) or '1 AS one'}\n  FROM {stages[-1][0]}"
-    clamped = "".join(f", {_clamped(f'x{i}', value)} AS v{i}" for i, value in enumerate(values))
+    clamped = "".join(f", {_clamped(f'x{i}', value, dialect)} AS v{i}" for i, value in enumerate(values))
     yield "owned", f"  SELECT *{clamped}\n  FROM filtered"
 
 
@@ -123,28 +126,19 @@ def _counted(plan: Plan) -> list[Expression]:
     return list(dict.fromkeys(m.argument for m in plan.measurements if m.argument is not None))
 
 
-def _key(key: Key, sql: Callable[[Expression], str]) -> str:
+def _key(key: Key, sql: Callable[[Expression], str], dialect: Dialect) -> str:
     text = sql(key.expression)
-    return text if key.kind is key.expression.kind else f"TRY_CAST({text} AS {TYPES[key.kind]})"
+    return text if key.kind is key.expression.kind else dialect.cast(text, key.expression.kind, key.kind)
 
 
-def _steps(value: Value, sql: Callable[[Expression], str]) -> str:
-    """One row's value in steps of the grid, rounded half to even, not yet clamped."""
-    step = f"CAST({2.0**-value.grid.exponent!r} AS DOUBLE)"
-    return f"round_even(CAST({sql(value.argument)} AS DOUBLE) * {step}, 0)"
-
-
-def _clamped(x: str, value: Value) -> str:
+def _clamped(x: str, value: Value, dialect: Dialect) -> str:
     """One row's integer: clamped, less the centre. NULL is left out, or counts as the midpoint."""
     floor, ceiling, centre = value.floor, value.ceiling, value.centre
     missing = "NULL" if value.nullable else str((floor + ceiling) // 2 - centre)
-    return (
-        f"CASE WHEN {x} IS NULL THEN {missing} WHEN {x} <= {floor} THEN {floor - centre} "
-        f"WHEN {x} >= {ceiling} THEN {ceiling - centre} ELSE TRY_CAST({x} AS BIGINT) - ({centre}) END"
-    )
+    return dialect.clamped(x, value.grid.exponent, floor, ceiling, centre, missing)
 
 
-def _placed(plan: Plan) -> Iterator[Stage]:
+def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
     """Only rows in declared groups, the group as its position: a join with public, unique keys keeps ownership."""
     if not plan.domains:
         return
@@ -154,12 +148,14 @@ def _placed(plan: Plan) -> Iterator[Stage]:
             groups.append(f"owned.k{i} AS g{i}")
             continue
         kind = plan.keys[i].kind
-        rows = ", ".join(f"({constant_sql(value)}, {position})" for position, value in enumerate(domain))
+        rows = ", ".join(f"({dialect.constant(value)}, {position})" for position, value in enumerate(domain))
+        key = "CAST(key AS " + dialect.types[kind] + ")"
         yield (
             f"d{i}",
-            f"  SELECT CAST(key AS {TYPES[kind]}) AS key, g{i}\n  FROM (VALUES {rows}) AS d(key, g{i})",
+            f"  SELECT {dialect.column_text('key') if kind is Kind.TEXT else key} AS key, g{i}\n"
+            f"  FROM (VALUES {rows}) AS d(key, g{i})",
         )
-        joins += f"\n  JOIN d{i} ON owned.k{i} IS NOT DISTINCT FROM d{i}.key"
+        joins += f"\n  JOIN d{i} ON {dialect.meets(f'owned.k{i}', f'd{i}', kind, None in domain)}"
         groups.append(f"d{i}.g{i}")
     yield "placed", f"  SELECT owned.*, {', '.join(groups)}\n  FROM owned{joins}"
 
@@ -168,61 +164,69 @@ def _rows(plan: Plan) -> str:
     return "placed" if plan.domains else "owned"
 
 
-def _row(plan: Plan, measurement: Measurement) -> str:
+def _row(plan: Plan, measurement: Measurement, dialect: Dialect) -> str:
     """What one row adds to a measurement: an integer, or NULL for nothing."""
     match measurement.counting:
         case Counting.SUM:
             return f"v{_values(plan).index(measurement.values[0])}"
         case Counting.PRODUCT:
             x, y = (f"v{_values(plan).index(v)}" for v in measurement.values)
-            return _product(x, y, measurement)
+            return _product(x, y, measurement, dialect)
     if measurement.argument is None:
         return "1"
     return f"CASE WHEN y{_counted(plan).index(measurement.argument)} IS NOT NULL THEN 1 END"
 
 
-def _product(x: str, y: str, measurement: Measurement) -> str:
+def _product(x: str, y: str, measurement: Measurement, dialect: Dialect) -> str:
     """floor(x y / 2^shift) - centre, exactly: both factors have at most 22 bits."""
     divisor = 2**measurement.shift
     product = f"({x} * {y})"
-    # `//` truncates toward zero; what is below zero and has a remainder is one lower.
-    floored = (
-        product
-        if divisor == 1
-        else (f"({product} // {divisor} - CASE WHEN {product} < 0 AND {product} % {divisor} <> 0 THEN 1 ELSE 0 END)")
-    )
+    # Quotients are truncated toward zero; what is below zero and has a remainder is one lower.
+    floored = product
+    if divisor != 1:
+        below = f"CASE WHEN {product} < 0 AND {product} % {divisor} <> 0 THEN 1 ELSE 0 END"
+        floored = f"({dialect.quotient(product, divisor)} - {below})"
     return f"({floored} - ({measurement.centre}))"
 
 
-def _contributions(plan: Plan) -> Iterator[Stage]:
+def _contributions(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
     """Each unit's bounded part of each measurement."""
     rows = _rows(plan)
     keys = "".join(f"g{i}, " for i in range(len(plan.domains)))
     sums = [(i, m) for i, m in enumerate(plan.measurements) if summed(m)]
     if plan.one_row:
-        parts = ", ".join(f"{_row(plan, m)} AS m{i}" for i, m in sums)
+        parts = ", ".join(f"{_row(plan, m, dialect)} AS m{i}" for i, m in sums)
         yield "bounded", f"  SELECT {keys}{parts or '1 AS one'}\n  FROM {rows}"
         return
     totals = ["count(*) AS n"]
     for i, m in sums:
         if m.counting in (Counting.SUM, Counting.PRODUCT):
-            totals.append(f"count({_row(plan, m)}) AS n{i}")
-            totals.append(f"CAST(sum({_row(plan, m)}) AS HUGEINT) AS s{i}")
+            row = _row(plan, m, dialect)
+            totals += [f"count({row}) AS n{i}", f"{dialect.total(row)} AS s{i}"]
         elif m.argument is not None:
             totals.append(f"count(y{_counted(plan).index(m.argument)}) AS n{i}")
     yield "per_unit", f"  SELECT unit, {keys}{', '.join(totals)}\n  FROM {rows}\n  GROUP BY {keys}unit"
-    parts = ", ".join(f"{_bounded(i, m, plan.bounds.rows)} AS m{i}" for i, m in sums)
+    parts = ", ".join(f"{_bounded(i, m, plan.bounds.rows, dialect)} AS m{i}" for i, m in sums)
     yield "bounded", f"  SELECT unit, {keys}{parts or '1 AS one'}\n  FROM per_unit"
-    if plan.domains and (plan.group_count is None or plan.bounds.groups < plan.group_count):
-        order = f"hash(unit, {keys.rstrip(', ')}), {keys.rstrip(', ')}"
-        yield (
-            "kept",
-            f"  SELECT * FROM bounded\n  QUALIFY row_number() OVER (PARTITION BY unit ORDER BY {order}) "
-            f"<= {plan.bounds.groups}",
-        )
+    if _too_many_groups(plan):
+        yield "kept", dialect.first("bounded", "*", "unit", _order_of_groups(plan, dialect), plan.bounds.groups)
 
 
-def _bounded(i: int, measurement: Measurement, rows: int) -> str:
+def _too_many_groups(plan: Plan) -> bool:
+    """Whether a unit may be in more groups than it counts in."""
+    return bool(plan.domains) and (plan.group_count is None or plan.bounds.groups < plan.group_count)
+
+
+def _order_of_groups(plan: Plan, dialect: Dialect) -> str:
+    """By a hash of the unit and the group, ties by the group.
+
+    Where each row is a unit, its number says where it was scanned, which other rows decide: the group alone is hashed.
+    """
+    groups = [f"g{i}" for i in range(len(plan.domains))]
+    return ", ".join([dialect.hash(*([] if plan.each_row else ["unit"]), *groups), *groups])
+
+
+def _bounded(i: int, measurement: Measurement, rows: int, dialect: Dialect) -> str:
     match measurement.counting:
         case Counting.UNITS:
             return "1" if measurement.argument is None else f"least(n{i}, 1)"
@@ -230,10 +234,10 @@ def _bounded(i: int, measurement: Measurement, rows: int) -> str:
             return f"least(n, {rows})"
         case Counting.VALUES:
             return f"least(n{i}, {rows})"
-    return f"CASE WHEN n{i} > {rows} THEN s{i} * {rows} // greatest(n{i}, 1) ELSE s{i} END"
+    return f"CASE WHEN n{i} > {rows} THEN {dialect.scaled(f's{i}', rows, f'n{i}')} ELSE s{i} END"
 
 
-def _chosen(plan: Plan, i: int) -> Iterator[Stage]:
+def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
     """The values of one unit that count: in at most C groups, the same as for sums, at most R in each.
 
     Which of a unit's values are kept is decided by a hash of the value, ties by the value, equal values by a number
@@ -252,14 +256,18 @@ def _chosen(plan: Plan, i: int) -> Iterator[Stage]:
         yield "chosen", f"  SELECT {keys}{x} AS x, 1 AS n\n  FROM {rows}\n  WHERE {x} IS NOT NULL"
         return
     source = rows
-    if plan.domains and (plan.group_count is None or plan.bounds.groups < plan.group_count):
+    if _too_many_groups(plan) and plan.each_row:
+        # Rows are numbered as they are scanned; what is read twice could be numbered in two ways.
+        place = f"dense_rank() OVER (PARTITION BY unit ORDER BY {_order_of_groups(plan, dialect)}) AS place"
+        yield "ranked", f"  SELECT {rows}.*, {place} FROM {rows}"
+        yield "within", f"  SELECT * FROM ranked WHERE place <= {plan.bounds.groups}"
+        source = "within"
+    elif _too_many_groups(plan):
         tight = keys.rstrip(", ")
-        yield (
-            "groups",
-            f"  SELECT unit, {tight} FROM {rows} GROUP BY unit, {tight}\n  QUALIFY row_number() OVER "
-            f"(PARTITION BY unit ORDER BY hash(unit, {tight}), {tight}) <= {plan.bounds.groups}",
-        )
-        same = " AND ".join(f"{rows}.g{j} IS NOT DISTINCT FROM groups.g{j}" for j in range(len(plan.domains)))
+        yield "present", f"  SELECT unit, {tight} FROM {rows} GROUP BY unit, {tight}"
+        order = _order_of_groups(plan, dialect)
+        yield "groups", dialect.first("present", f"unit, {tight}", "unit", order, plan.bounds.groups)
+        same = " AND ".join(dialect.same(f"{rows}.g{j}", f"groups.g{j}") for j in range(len(plan.domains)))
         yield "within", f"  SELECT {rows}.* FROM {rows} JOIN groups ON {rows}.unit = groups.unit AND {same}"
         source = "within"
     yield (
@@ -267,18 +275,14 @@ def _chosen(plan: Plan, i: int) -> Iterator[Stage]:
         f"  SELECT unit, {keys}{x} AS x, count(*) AS n\n  FROM {source}\n  WHERE {x} IS NOT NULL\n"
         f"  GROUP BY unit, {keys}{x}",
     )
-    partition = f"PARTITION BY unit{''.join(f', g{j}' for j in range(len(plan.domains)))} ORDER BY hash(x), x"
+    partition = f"unit{''.join(f', g{j}' for j in range(len(plan.domains)))}"
+    order = f"{dialect.hash('x')}, x"
     if distinct:
-        yield (
-            "chosen",
-            f"  SELECT {keys}x FROM values_of\n  QUALIFY row_number() OVER ({partition}) <= {plan.bounds.rows}",
-        )
+        yield "chosen", dialect.first("values_of", f"{keys}x", partition, order, plan.bounds.rows)
         return
     # Of equal values a unit keeps as many as are left of its R rows.
-    yield (
-        "counted",
-        f"  SELECT {keys}x, n, sum(n) OVER ({partition} ROWS UNBOUNDED PRECEDING) - n AS before\n  FROM values_of",
-    )
+    over = f"PARTITION BY {partition} ORDER BY {order} ROWS UNBOUNDED PRECEDING"
+    yield "counted", f"  SELECT {keys}x, n, sum(n) OVER ({over}) - n AS before\n  FROM values_of"
     yield (
         "chosen",
         f"  SELECT {keys}x, least(n, {plan.bounds.rows} - before) AS n\n  FROM counted\n"
@@ -295,5 +299,5 @@ def image_sql(expression: Expression, columns: Sequence[Column]) -> str:
     fields = ", ".join(f"values{i}.value AS c{i}, values{i}.place AS p{i}" for i in range(len(columns)))
     tables = ", ".join(f"values{i}" for i in range(len(columns)))
     order = ", ".join(f"p{i}" for i in range(len(columns)))
-    text = _key(Key(expression), lambda node: expression_sql(renamed(node, names)))
+    text = _key(Key(expression), lambda node: expression_sql(renamed(node, names)), DUCKDB)
     return f"SELECT {text} FROM (SELECT {fields} FROM {tables}) ORDER BY {order}"

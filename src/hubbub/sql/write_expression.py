@@ -1,15 +1,17 @@
-"""Row expressions as SQL text, total on every row: what has no answer is NULL, whatever the row holds."""
+"""Row expressions as SQL text, total on every row: what has no answer is NULL, whatever the row holds.
+
+The text is in one of the dialects of `hubbub.sql.dialects`; DuckDB's where none is named.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
-import re
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import assert_never
 
-from hubbub.errors import InternalError, QueryError
-from hubbub.sql.functions import WRITE
+from hubbub.errors import QueryError
+from hubbub.sql.dialects import DUCKDB, Dialect
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
@@ -25,6 +27,7 @@ from hubbub.tables.expressions import (
     Negate,
     Not,
     rebuild,
+    whole,
 )
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.kinds import NUMERIC, Kind
@@ -33,210 +36,190 @@ __all__ = ["TYPES", "constant_sql", "expression_sql", "quote", "renamed"]
 
 MAX_EXPRESSION = 200_000
 _FLOAT_FUNCTIONS = {"ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10"}
-TYPES = {
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
+TYPES = DUCKDB.types
 
 
 def quote(name: str) -> str:
-    """A name as a quoted identifier.
+    """A name as a quoted identifier of DuckDB.
 
     >>> quote('a"b')
     '"a""b"'
     """
-    return '"' + name.replace('"', '""') + '"'
+    return DUCKDB.quote(name)
 
 
 def constant_sql(value: object) -> str:
-    """A constant, printed from its value."""
-    match value:
-        case None:
-            return "NULL"
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int():
-            return f"({value})" if value < 0 else str(value)
-        case Fraction() | float():
-            return f"CAST('{float(value)!r}' AS DOUBLE)"
-        case str():
-            return _text_sql(value)
-        case dt.datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-        case dt.date():
-            return f"DATE '{value.isoformat()}'"
-    raise InternalError(f"a constant of type {type(value).__name__}")
+    """A constant, printed from its value for DuckDB."""
+    return DUCKDB.constant(value)
 
 
-def _text_sql(value: str) -> str:
-    if "\0" in value:
-        return "(" + " || chr(0) || ".join(_text_sql(part) for part in value.split("\0")) + ")"
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _double(sql: str) -> str:
-    return f"CAST({sql} AS DOUBLE)"
-
-
-def expression_sql(node: Expression) -> str:
+def expression_sql(node: Expression, dialect: Dialect = DUCKDB) -> str:
     """A row expression; total on every row (see `hubbub.tables.expressions`).
 
     Raises QueryError where the text would grow beyond all use.
     """
-    sql = _expression(node)
-    if len(sql) > MAX_EXPRESSION:
-        raise QueryError("this expression is too complex: divisions, remainders or CASE are nested too deeply.")
-    return sql
+    return _Expressions(dialect).sql(node)
 
 
-def _expression(node: Expression) -> str:
-    if node.kind is Kind.NULL:
-        # Without a type of its own: a typed NULL beside a text would make the engine cast the text, and fail on it.
-        return "NULL"
-    match node:
-        case Column(name=name):
-            return quote(name)
-        case Literal(value=value):
-            return constant_sql(value)
-        case Arithmetic() | Negate():
-            raw = _raw(node)
-            return f"(CASE WHEN isfinite({raw}) THEN {raw} END)"
-        case Compare(op=op, left=left, right=right):
-            a, b = _aligned(left, right)
-            return f"({a} {op} {b})"
-        case Logic(op=op, terms=terms):
-            return f"({f' {op} '.join(map(expression_sql, terms))})"
-        case Not(operand=operand):
-            return f"(NOT {expression_sql(operand)})"
-        case IsNull(operand=operand):
-            return f"({expression_sql(operand)} IS NULL)"
-        case InList(operand=operand, values=values):
-            return f"({_in_terms(operand, values)})"
-        case Like(operand=operand, pattern=pattern, ignore_case=ignore_case):
-            word = "ILIKE" if ignore_case else "LIKE"
-            return f"({expression_sql(operand)} {word} {_pattern_sql(pattern)})"
-        case Case():
-            return _case(node)
-        case Call(name=name):
-            if name in _FLOAT_FUNCTIONS:
-                raw = _raw(node)
-                return f"(CASE WHEN isfinite({raw}) THEN {raw} END)"
-            return _call(node)
-    assert_never(node)
+class _Expressions:
+    """The writer of expressions in one dialect."""
 
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
 
-def _pattern_sql(parts: tuple[str, ...]) -> str:
-    """A pattern, with one escape character that no engine changes, and only where it is needed.
+    def sql(self, node: Expression) -> str:
+        sql = self._expression(node)
+        if len(sql) > MAX_EXPRESSION:
+            raise QueryError("this expression is too complex: divisions, remainders or CASE are nested too deeply.")
+        return sql
 
-    DuckDB looks at the escape character row by row and fails on the first row that meets a wrong one, so a user's own
-    never reaches it.
-    """
-    texts = [part[1:] for part in parts if part[0] == "="]
-    if not any(c in text for text in texts for c in "%_"):
-        return _text_sql("".join(part[1:] if part[0] == "=" else part for part in parts))
-    escaped = "".join(re.sub(r"([\\%_])", r"\\\1", part[1:]) if part[0] == "=" else part for part in parts)
-    return f"{_text_sql(escaped)} ESCAPE '\\'"
+    def _expression(self, node: Expression) -> str:
+        d = self.dialect
+        if node.kind is Kind.NULL:
+            # Without a type of its own: a typed NULL beside a text would make the engine cast the text, and fail on it.
+            return "NULL"
+        match node:
+            case Column(name=name):
+                return d.quote(name)
+            case Literal(value=value):
+                return d.constant(value)
+            case Arithmetic() | Negate():
+                return d.finite(self._raw(node))
+            case Compare(op=op, left=left, right=right):
+                a, b = self._aligned(left, right)
+                return f"({a} {op} {b})"
+            case Logic(op=op, terms=terms):
+                return f"({f' {op} '.join(map(self.sql, terms))})"
+            case Not(operand=operand):
+                return f"(NOT {self.sql(operand)})"
+            case IsNull(operand=operand):
+                return f"({self.sql(operand)} IS NULL)"
+            case InList(operand=operand, values=values):
+                return f"({self._in_terms(operand, values)})"
+            case Like(operand=operand, pattern=pattern, ignore_case=ignore_case):
+                return d.like(self.sql(operand), pattern, ignore_case)
+            case Case():
+                return self._case(node)
+            case Call(name=name):
+                if name in _FLOAT_FUNCTIONS:
+                    return d.finite(self._raw(node))
+                return self._call(node)
+        assert_never(node)
 
+    def _raw(self, node: Expression) -> str:
+        """A number as a double that may be infinite or NaN. Through + - * and a sign, what is not finite stays so."""
+        sql = self._raw_unchecked(node)
+        if len(sql) > MAX_EXPRESSION:
+            raise QueryError("this expression is too complex: divisions or remainders are nested too deeply.")
+        return sql
 
-def _raw(node: Expression) -> str:
-    """A number as a double that may be infinite or NaN. Through + - * and a sign, what is not finite stays so."""
-    sql = _raw_unchecked(node)
-    if len(sql) > MAX_EXPRESSION:
-        raise QueryError("this expression is too complex: divisions or remainders are nested too deeply.")
-    return sql
+    def _raw_unchecked(self, node: Expression) -> str:
+        d = self.dialect
+        match node:
+            case Negate(operand=operand):
+                return f"(-{self._raw(operand)})"
+            case Arithmetic(op=op, right=right):
+                a, b = self._operands(node)
+                if op in ("+", "-", "*"):
+                    return f"({a} {op} {b})"
+                b = b if isinstance(right, Literal) and right.value else d.divisor(b)
+                if op == "/":
+                    return f"({a} / {b})"
+                return d.floor(f"({a} / {b})") if op == "//" else f"({a} - {b} * {d.floor(f'({a} / {b})')})"
+            case Call(name="SIGN" | "EXP" as name, arguments=(first, *_)):
+                # Of what is not finite they have a finite value.
+                return d.call(name, [d.finite(self._operand(first))], [Kind.NUMBER])
+            case Call(name=name, arguments=(first, *rest)) if name in _FLOAT_FUNCTIONS:
+                return d.call(name, [self._operand(first), *map(self.sql, rest)], [Kind.NUMBER] * (1 + len(rest)))
+            case _:
+                return d.double(self.sql(node))
 
+    def _operands(self, node: Arithmetic) -> tuple[str, str]:
+        """Both sides; where the engine raises on what is too large or too small, within a range that is safe."""
+        if self.dialect.checked and not _fits(_reach_of(node.op, _reach(node.left), _reach(node.right))):
+            return self._within(node.left), self._within(node.right)
+        return self._operand(node.left), self._operand(node.right)
 
-def _raw_unchecked(node: Expression) -> str:
-    match node:
-        case Negate(operand=operand):
-            return f"(-{_raw(operand)})"
-        case Arithmetic(op=("+" | "-" | "*") as op, left=left, right=right):
-            return f"({_raw(left)} {op} {_raw(right)})"
-        case Arithmetic(op="/", left=left, right=right):
-            return f"({_raw(left)} / {_divisor(right)})"
-        case Arithmetic(op="//", left=left, right=right):
-            return f"floor({_raw(left)} / {_divisor(right)})"
-        case Arithmetic(left=left, right=right):
-            a, b = _raw(left), _divisor(right)
-            return f"({a} - {b} * floor({a} / {b}))"
-        case Call(name=name, arguments=(first, *rest)) if name in _FLOAT_FUNCTIONS:
-            return WRITE[name]([_raw(first), *map(expression_sql, rest)])
-        case _:
-            return _double(expression_sql(node))
+    def _operand(self, node: Expression) -> str:
+        """A number as an operand: a double of any size may stand in a column, and is kept in a range first."""
+        if not self.dialect.checked or _bounded_by_form(node):
+            return self._raw(node)
+        return self._within(node)
 
+    def _within(self, node: Expression) -> str:
+        x = self._raw(node)
+        if isinstance(node, Literal):
+            return x
+        low, high = self.dialect.real(2.0**-SAFE), self.dialect.real(2.0**SAFE)
+        return f"(CASE WHEN abs({x}) < {low} THEN 0 WHEN abs({x}) <= {high} THEN {x} END)"
 
-def _call(node: Call) -> str:
-    """A function whose arguments are values or NULL; where it may give any of them, they have one type."""
-    arguments = node.arguments
-    if FUNCTIONS[node.name].gives is None and node.name != "DATE_TRUNC":
-        return WRITE[node.name]([_as_kind(a, node.kind) for a in arguments])
-    if node.name == "DATE_DIFF":
-        return WRITE[node.name]([expression_sql(arguments[0]), *(_as_kind(a, Kind.TIMESTAMP) for a in arguments[1:])])
-    takes = FUNCTIONS[node.name].takes
-    sql = WRITE[node.name]([_argument(a, takes[min(i, len(takes) - 1)]) for i, a in enumerate(arguments)])
-    if node.name == "DATE_TRUNC" and node.kind is Kind.DATE:
-        return f"TRY_CAST({sql} AS DATE)"
-    return f"(CASE WHEN isfinite({sql}) THEN {sql} END)" if node.name == "CAST_NUMBER" else sql
+    def _call(self, node: Call) -> str:
+        """A function whose arguments are values or NULL; where it may give any of them, they have one type."""
+        d, arguments = self.dialect, node.arguments
+        kinds = [a.kind for a in arguments]
+        if FUNCTIONS[node.name].gives is None and node.name != "DATE_TRUNC":
+            return d.call(node.name, [self._as_kind(a, node.kind) for a in arguments], [node.kind] * len(kinds))
+        if node.name == "DATE_DIFF":
+            moments = [self._as_kind(a, Kind.TIMESTAMP) for a in arguments[1:]]
+            return d.call(node.name, [self._constant(arguments[0]), *moments], kinds)
+        takes = FUNCTIONS[node.name].takes
+        texts = [self._argument(a, takes[min(i, len(takes) - 1)]) for i, a in enumerate(arguments)]
+        if node.name in ("DATE_TRUNC", "EXTRACT"):
+            texts[0] = self._constant(arguments[0])
+        sql = d.call(node.name, texts, kinds)
+        if node.name == "DATE_TRUNC" and node.kind is Kind.DATE:
+            return d.cast(sql, Kind.TIMESTAMP, Kind.DATE)
+        return d.finite(sql) if node.name == "CAST_NUMBER" else sql
 
+    def _constant(self, node: Expression) -> str:
+        """The name of a part of time, in quotes."""
+        return self.dialect.literal(str(node.value)) if isinstance(node, Literal) else self.sql(node)
 
-def _argument(node: Expression, takes: frozenset[Kind]) -> str:
-    """An argument; where it is NULL itself, of a type that the function takes."""
-    if node.kind is not Kind.NULL:
-        return expression_sql(node)
-    return f"CAST(NULL AS {TYPES[next(k for k in (Kind.TEXT, Kind.TIMESTAMP, Kind.NUMBER) if k in takes)]})"
+    def _argument(self, node: Expression, takes: frozenset[Kind]) -> str:
+        """An argument; where it is NULL itself, of a type that the function takes."""
+        if node.kind is not Kind.NULL:
+            return self.sql(node)
+        return self.dialect.null(next(k for k in (Kind.TEXT, Kind.TIMESTAMP, Kind.NUMBER) if k in takes))
 
+    def _as_kind(self, node: Expression, kind: Kind) -> str:
+        """An expression as a value of a kind that holds all of its own."""
+        sql = self.sql(node)
+        if kind in (Kind.NULL, node.kind):
+            return self.dialect.double(sql) if kind is Kind.NUMBER else sql
+        return self.dialect.cast(sql, node.kind, kind)
 
-def _as_kind(node: Expression, kind: Kind) -> str:
-    """An expression as a value of a kind that holds all of its own."""
-    sql = expression_sql(node)
-    if kind in (Kind.NULL, node.kind):
-        return _double(sql) if kind is Kind.NUMBER else sql
-    return f"TRY_CAST({sql} AS {TYPES[kind]})"
+    def _in_terms(self, operand: Expression, values: tuple[Literal, ...]) -> str:
+        """`operand IN (...)` with all sides in one type, by casts that cannot fail."""
+        widest = Literal(next((v.value for v in values if v.kind in (Kind.NUMBER, Kind.TIMESTAMP)), None))
+        a = self._aligned(operand, widest)[0] if widest.value is not None else self.sql(operand)
+        target: Expression = widest if widest.value is not None else operand
+        return f"{a} IN ({', '.join(self._aligned(v, target)[0] for v in values)})"
 
+    def _aligned(self, left: Expression, right: Expression) -> tuple[str, str]:
+        """Both sides in one type, by casts that cannot fail."""
+        a, b = self.sql(left), self.sql(right)
+        kinds = {left.kind, right.kind}
+        if Kind.NUMBER in kinds and kinds <= NUMERIC:
+            return self.dialect.double(a), self.dialect.double(b)
+        if kinds == {Kind.DATE, Kind.TIMESTAMP}:
+            return (
+                self.dialect.cast(a, left.kind, Kind.TIMESTAMP),
+                self.dialect.cast(b, right.kind, Kind.TIMESTAMP),
+            )
+        return a, b
 
-def _divisor(node: Expression) -> str:
-    """A finite number other than 0, or NULL."""
-    if isinstance(node, Literal) and node.value:
-        return _double(constant_sql(node.value))
-    raw = _raw(node)
-    return f"(CASE WHEN isfinite({raw}) AND {raw} <> 0 THEN {raw} END)"
+    def _case(self, node: Case) -> str:
+        as_double = node.kind is Kind.NUMBER
 
+        def branch(value: Expression) -> str:
+            sql = self.sql(value)
+            return self.dialect.double(sql) if as_double else sql
 
-def _in_terms(operand: Expression, values: tuple[Literal, ...]) -> str:
-    """`operand IN (...)` with all sides in one type, by casts that cannot fail."""
-    widest = Literal(next((v.value for v in values if v.kind in (Kind.NUMBER, Kind.TIMESTAMP)), None))
-    a = _aligned(operand, widest)[0] if widest.value is not None else expression_sql(operand)
-    target: Expression = widest if widest.value is not None else operand
-    return f"{a} IN ({', '.join(_aligned(v, target)[0] for v in values)})"
-
-
-def _aligned(left: Expression, right: Expression) -> tuple[str, str]:
-    """Both sides in one type, by casts that cannot fail."""
-    a, b = expression_sql(left), expression_sql(right)
-    kinds = {left.kind, right.kind}
-    if Kind.NUMBER in kinds and kinds <= NUMERIC:
-        return _double(a), _double(b)
-    if kinds == {Kind.DATE, Kind.TIMESTAMP}:
-        return f"TRY_CAST({a} AS TIMESTAMP)", f"TRY_CAST({b} AS TIMESTAMP)"
-    return a, b
-
-
-def _case(node: Case) -> str:
-    as_double = node.kind is Kind.NUMBER
-
-    def branch(value: Expression) -> str:
-        sql = expression_sql(value)
-        return _double(sql) if as_double else sql
-
-    parts = " ".join(
-        f"WHEN {expression_sql(condition)} THEN {branch(value)}"
-        for condition, value in zip(node.conditions, node.values, strict=True)
-    )
-    return f"(CASE {parts} ELSE {branch(node.default)} END)"
+        parts = " ".join(
+            f"WHEN {self.sql(condition)} THEN {branch(value)}"
+            for condition, value in zip(node.conditions, node.values, strict=True)
+        )
+        return f"(CASE {parts} ELSE {branch(node.default)} END)"
 
 
 def renamed(node: Expression, names: Mapping[str, str]) -> Expression:
@@ -244,3 +227,70 @@ def renamed(node: Expression, names: Mapping[str, str]) -> Expression:
     if isinstance(node, Column):
         return Column(names[node.name], node.kind)
     return rebuild(node, lambda child: renamed(child, names))
+
+
+SAFE = 300
+"""Where an engine raises on overflow and underflow, operands have magnitudes from 2^-SAFE to 2^SAFE, or are 0."""
+
+_Reach = tuple[int, int]
+"""Exponents (low, high): a value is NULL, 0, or of a magnitude from 2^low to 2^high."""
+
+
+def _bounded_by_form(node: Expression) -> bool:
+    """Whether `_reach` knows a number's magnitude from its form; else it is kept in the range of SAFE."""
+    match node:
+        case Literal():
+            return True
+        case Arithmetic() | Negate():
+            return True
+        case Call(name=name) if name in _FLOAT_FUNCTIONS:
+            return True
+    return node.kind is not Kind.NUMBER or (whole(node) and isinstance(node, Column))
+
+
+def _reach(node: Expression) -> _Reach:
+    match node:
+        case Literal(value=int() | Fraction() as value) if value:
+            exponent = math.frexp(float(value))[1]
+            return exponent - 1, exponent
+        case Literal():
+            return 0, 0
+        case Negate(operand=operand):
+            return _reach(operand)
+        case Arithmetic(op=op, left=left, right=right):
+            found = _reach_of(op, _reach(left), _reach(right))
+            found = found if _fits(found) else _reach_of(op, (-SAFE, SAFE), (-SAFE, SAFE))
+            return (0, found[1]) if whole(node) else found
+        case Call(name=name, arguments=(first, *_)) if name in _FLOAT_FUNCTIONS:
+            low, high = _reach(first)
+            match name:
+                case "ABS" | "SQRT":
+                    return low, high
+                case "FLOOR" | "CEIL":
+                    return 0, max(high, 1)
+                case "SIGN":
+                    return 0, 0
+                case "EXP":
+                    return -1000, 1024
+                case "LN" | "LOG10":
+                    return -60, 11
+            return min(low, -60), max(high, 1) + 1
+    return (0, 64) if node.kind is not Kind.NUMBER else (-SAFE, SAFE)
+
+
+def _reach_of(op: str, a: _Reach, b: _Reach) -> _Reach:
+    """Of a result, from those of its operands. The difference of two doubles is no smaller than their last place."""
+    match op:
+        case "+" | "-":
+            return min(a[0], b[0]) - 53, max(a[1], b[1]) + 1
+        case "*":
+            return a[0] + b[0] - 1, a[1] + b[1] + 1
+        case "/":
+            return a[0] - b[1] - 1, a[1] - b[0] + 1
+        case "//":
+            return min(0, a[0] - b[1] - 1), a[1] - b[0] + 1
+    return min(a[0] - b[1], a[0] - 53, b[0] - 53) - 1, max(a[1], a[1] - b[0] + b[1]) + 2
+
+
+def _fits(reach: _Reach) -> bool:
+    return reach[0] >= -1000 and reach[1] <= 1000

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hubbub.sql.write_expression import TYPES, expression_sql, quote, renamed
-from hubbub.tables.expressions import Expression, span, whole
+from hubbub.sql.dialects import Dialect
+from hubbub.sql.write_expression import expression_sql, renamed
+from hubbub.tables.expressions import Expression, Literal, span, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
     Combine,
@@ -38,25 +39,28 @@ Stage = tuple[str, str]
 
 
 def relation_stages(
-    relation: Relation, places: Mapping[str, Place], names: Mapping[str, str], *, with_unit: bool
+    relation: Relation, places: Mapping[str, Place], names: Mapping[str, str], dialect: Dialect, *, with_unit: bool
 ) -> Iterator[Stage]:
     """The stages of a relation, the last one its rows. names: our own name of every column that is read."""
-    yield from _Writer(places, names, with_unit).stages(relation)
+    yield from _Writer(places, names, dialect, with_unit).stages(relation)
 
 
 class _Writer:
-    def __init__(self, places: Mapping[str, Place], names: Mapping[str, str], with_unit: bool) -> None:
+    def __init__(
+        self, places: Mapping[str, Place], names: Mapping[str, str], dialect: Dialect, with_unit: bool
+    ) -> None:
         self.places, self.names, self.with_unit = places, names, with_unit
+        self.dialect = dialect
         self.count = 0
 
     def sql(self, node: Expression) -> str:
-        return expression_sql(renamed(node, self.names))
+        return expression_sql(renamed(node, self.names), self.dialect)
 
     def typed(self, node: Expression, kind: Kind) -> str:
         """An expression as a column of a kind."""
         if node.kind is Kind.NULL:
-            return f"CAST(NULL AS {TYPES.get(kind, 'BIGINT')})"
-        return self.sql(node) if node.kind is kind else f"TRY_CAST({self.sql(node)} AS {TYPES[kind]})"
+            return self.dialect.null(kind)
+        return self.sql(node) if node.kind is kind else self.dialect.cast(self.sql(node), node.kind, kind)
 
     def name(self) -> str:
         self.count += 1
@@ -91,7 +95,9 @@ class _Writer:
             case Scan():
                 yield from self._scan(node)
             case Leaf():
-                shown = [f"{quote(c)} AS {self.names[f'{node.place}.{c}']}" for c in self._leaf_columns(node)]
+                shown = [
+                    f"{self.dialect.quote(c)} AS {self.names[f'{node.place}.{c}']}" for c in self._leaf_columns(node)
+                ]
                 yield self.name(), f"  SELECT {', '.join(shown) or '1 AS one'}\n  FROM {node.place}"
             case Filter(source=source, condition=condition):
                 yield from self._one(source, "  SELECT *", f"\n  WHERE coalesce({self.sql(condition)}, FALSE)")
@@ -130,7 +136,7 @@ class _Writer:
         if not self.with_unit:
             yield self.name(), f"  SELECT {', '.join(shown) or '1 AS one'}\n  FROM {place.relation}"
             return
-        unit = place.unit if place.unit is not None else "row_number() OVER ()"
+        unit = place.unit if place.unit is not None else self.dialect.row_number()
         body = f"  SELECT {', '.join([f'{unit} AS unit', *shown])}\n  FROM {place.relation}"
         name = self.name()
         if place.unit is not None:
@@ -142,7 +148,7 @@ class _Writer:
         assert scan.path is not None
         path, place = scan.path, self.places[scan.table]
         key = f"{path.scan.place}.{path.key}"
-        writer = _Writer(self.places, {key: "pathkey"}, with_unit=True)
+        writer = _Writer(self.places, {key: "pathkey"}, self.dialect, with_unit=True)
         writer.count = self.count
         below = list(writer.stages(path.scan))
         self.count = writer.count
@@ -161,11 +167,7 @@ class _Writer:
         terms += [self.sql(join.on)] if join.on is not None else []
         on = " AND ".join(terms) or "TRUE"
         if join.how in ("semi", "anti"):
-            word = "EXISTS" if join.how == "semi" else "NOT EXISTS"
-            yield (
-                self.name(),
-                f"  SELECT a.* FROM {left[-1][0]} AS a\n  WHERE {word} (SELECT 1 FROM {right[-1][0]} AS b WHERE {on})",
-            )
+            yield self.name(), self.dialect.semi("a.*", left[-1][0], right[-1][0], on, join.how == "anti")
             return
         owner = ["coalesce(a.unit, b.unit) AS unit" if join.how == "full" else "a.unit AS unit"]
         columns = [f"a.{c} AS {c}" for c in self.columns(join.left)] + [
@@ -180,7 +182,8 @@ class _Writer:
         yield from below
         declared = declared_in(node.source, names_read(node) | names_read(node.source))
         shown = [f"{self.typed(e, _kind(e))} AS {self.names[n]}" for n, e in node.keys if n in self.names]
-        groups = [self.typed(e, _kind(e)) for _, e in node.keys]
+        # A constant tells no rows apart, and a number would be read as the place of a column.
+        groups = [self.typed(e, _kind(e)) for _, e in node.keys if not isinstance(e, Literal)]
         for name, inner in node.aggregates:
             if name in self.names:
                 shown.append(f"{self._inner(inner, declared)} AS {self.names[name]}")
@@ -198,30 +201,49 @@ class _Writer:
             case "COUNT_DISTINCT":
                 return f"count(DISTINCT {x})"
             case "MIN" | "MAX" | "MEDIAN":
-                word = inner.function.lower()
-                found = f"{word}({x})"
-                return f"CAST({found} AS {TYPES.get(inner.kind, 'BIGINT')})"
+                return self.dialect.extreme(inner.function.lower(), x, inner.kind)
             case "ALL":
                 return f"bool_and({x})"
             case "ANY":
                 return f"bool_or({x})"
         total = self._sum(inner.argument, x, declared)
         if inner.function == "AVG":
-            return f"(CAST({total} AS DOUBLE) / nullif(count({x}), 0))"
-        return f"TRY_CAST({total} AS {TYPES[inner.kind]})"
+            return f"({self._real(inner.argument, total, declared)} / nullif(count({x}), 0))"
+        return self._as_total(inner.argument, total, inner.kind, declared)
 
-    def _sum(self, argument: Expression, x: str, declared: Mapping[str, object], over: str = "") -> str:
-        if _kind(argument) is Kind.INTEGER:
-            return f"sum(TRY_CAST({x} AS BIGINT)){over}"
+    def _exponent(self, argument: Expression, declared: Mapping[str, object]) -> int | None:
+        """The exponent of the grid on which numbers within declared bounds are added up; None where there are none."""
         ends = span(argument, declared)  # type: ignore[arg-type]
         if ends is None or ends[0] is None or ends[1] is None:
-            return f"sum(TRY_CAST({x} AS DECIMAL(18, 6))){over}"
+            return None
         largest = max(abs(ends[0]), abs(ends[1]), Fraction(1))
         # At most 2^52 steps of a power of two within the declared range: every step is a whole number of a double.
-        exponent = int(largest).bit_length() - 52
-        up, down = (f"CAST({2.0**e!r} AS DOUBLE)" for e in (-exponent, exponent))
-        steps = f"TRY_CAST(round_even(CAST({x} AS DOUBLE) * {up}, 0) AS BIGINT)"
-        return f"(CAST(sum({steps}){over} AS DOUBLE) * {down})"
+        return int(largest).bit_length() - 52
+
+    def _sum(self, argument: Expression, x: str, declared: Mapping[str, object], over: str = "") -> str:
+        """A sum of whole numbers: of values that are whole, of steps on a grid, or of decimals."""
+        if _kind(argument) is Kind.INTEGER:
+            return f"sum({self.dialect.cast(x, argument.kind, Kind.INTEGER)}){over}"
+        exponent = self._exponent(argument, declared)
+        if exponent is None:
+            return f"sum({self.dialect.millionths(x)}){over}"
+        return f"sum({self.dialect.on_grid(x, exponent)}){over}"
+
+    def _real(self, argument: Expression, total: str, declared: Mapping[str, object]) -> str:
+        """Such a sum as a double."""
+        if _kind(argument) is Kind.INTEGER:
+            return self.dialect.double(total)
+        exponent = self._exponent(argument, declared)
+        if exponent is None:
+            return self.dialect.real_total(total)
+        return f"({self.dialect.double(total)} * {self.dialect.real(2.0**exponent)})"
+
+    def _as_total(self, argument: Expression, total: str, kind: Kind, declared: Mapping[str, object]) -> str:
+        """Such a sum as a value of a kind."""
+        if _kind(argument) is Kind.INTEGER and kind is Kind.INTEGER:
+            return self.dialect.total_as(total, kind)
+        real = self._real(argument, total, declared)
+        return real if kind is Kind.NUMBER else self.dialect.cast(real, Kind.NUMBER, kind)
 
     def _window(self, source: Relation, calls: tuple[tuple[str, WindowCall], ...]) -> Iterator[Stage]:
         below = list(self.stages(source))
@@ -259,8 +281,8 @@ class _Writer:
     def _sum_over(self, call: WindowCall, x: str, over: str, declared: Mapping[str, object]) -> str:
         total = self._sum(call.arguments[0], x, declared, f" {over}")
         if call.function == "AVG":
-            return f"(CAST({total} AS DOUBLE) / nullif(count({x}) {over}, 0))"
-        return f"TRY_CAST({total} AS {TYPES[call.kind]})"
+            return f"({self._real(call.arguments[0], total, declared)} / nullif(count({x}) {over}, 0))"
+        return self._as_total(call.arguments[0], total, call.kind, declared)
 
     def _combine(self, node: Combine) -> Iterator[Stage]:
         left, right = list(self.stages(node.left)), list(self.stages(node.right))

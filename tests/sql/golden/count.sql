@@ -1,11 +1,11 @@
-WITH scanned AS (
+WITH r1 AS (
   SELECT "id" AS unit
   FROM source0
+  WHERE "id" IS NOT NULL
 ),
 filtered AS (
   SELECT unit
-  FROM scanned
-  WHERE unit IS NOT NULL
+  FROM r1
 ),
 owned AS (
   SELECT *

@@ -1,11 +1,16 @@
-WITH scanned AS (
-  SELECT "id" AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("ward" AS VARCHAR) AS c1
+WITH r1 AS (
+  SELECT "id" AS unit, CAST("ward" AS VARCHAR) AS c1, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0
   FROM source0
+  WHERE "id" IS NOT NULL
+),
+r2 AS (
+  SELECT *
+  FROM r1
+  WHERE coalesce((CAST("c0" AS DOUBLE) > CAST(20 AS DOUBLE)), FALSE)
 ),
 filtered AS (
   SELECT unit, "c1" AS k0
-  FROM scanned
-  WHERE coalesce((CAST("c0" AS DOUBLE) > CAST(20 AS DOUBLE)), FALSE) AND unit IS NOT NULL
+  FROM r2
 ),
 owned AS (
   SELECT *

@@ -1,13 +1,13 @@
-WITH scanned AS (
-  SELECT (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1, CAST("ward" AS VARCHAR) AS c2
+WITH r1 AS (
+  SELECT CAST("ward" AS VARCHAR) AS c2, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1
   FROM source0
 ),
 filtered AS (
-  SELECT "c2" AS k0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x0, "c0" AS x1
-  FROM scanned
+  SELECT "c2" AS k0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x0, "c0" AS y0, "c1" AS y1
+  FROM r1
 ),
 owned AS (
-  SELECT *, CASE WHEN x0 IS NULL THEN NULL WHEN x0 <= 0 THEN 0 WHEN x0 >= 100 THEN 100 ELSE TRY_CAST(x0 AS BIGINT) - (0) END AS v0, CASE WHEN x1 IS NOT NULL THEN 1 END AS v1
+  SELECT *, CASE WHEN x0 IS NULL THEN NULL WHEN x0 <= 0 THEN -50 WHEN x0 >= 100 THEN 50 ELSE TRY_CAST(x0 AS BIGINT) - (50) END AS v0
   FROM filtered
 ),
 d0 AS (
@@ -20,9 +20,9 @@ placed AS (
   JOIN d0 ON owned.k0 IS NOT DISTINCT FROM d0.key
 ),
 bounded AS (
-  SELECT g0, v0 AS m0, v1 AS m1
+  SELECT g0, v0 AS m0, CASE WHEN y0 IS NOT NULL THEN 1 END AS m1, CASE WHEN y1 IS NOT NULL THEN 1 END AS m2
   FROM placed
 )
-SELECT g0, CAST(coalesce(sum(m0), 0) AS HUGEINT) AS m0, CAST(coalesce(sum(m1), 0) AS HUGEINT) AS m1
+SELECT g0, CAST(coalesce(sum(m0), 0) AS HUGEINT) AS m0, CAST(coalesce(sum(m1), 0) AS HUGEINT) AS m1, CAST(coalesce(sum(m2), 0) AS HUGEINT) AS m2
 FROM bounded
 GROUP BY g0

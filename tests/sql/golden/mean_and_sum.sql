@@ -1,14 +1,14 @@
-WITH scanned AS (
-  SELECT "id" AS unit, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1, "ok" AS c2, CAST("ward" AS VARCHAR) AS c3
+WITH r1 AS (
+  SELECT "id" AS unit, CAST("ward" AS VARCHAR) AS c3, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1, "ok" AS c2
   FROM source0
+  WHERE "id" IS NOT NULL
 ),
 filtered AS (
-  SELECT unit, "c3" AS k0, "c2" AS k1, round_even(CAST("c0" AS DOUBLE) * CAST(32768.0 AS DOUBLE), 0) AS x0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x1, "c0" AS x2
-  FROM scanned
-  WHERE unit IS NOT NULL
+  SELECT unit, "c3" AS k0, "c2" AS k1, round_even(CAST("c0" AS DOUBLE) * CAST(32768.0 AS DOUBLE), 0) AS x0, round_even(CAST("c1" AS DOUBLE) * CAST(1.0 AS DOUBLE), 0) AS x1, "c0" AS y0, "c1" AS y1
+  FROM r1
 ),
 owned AS (
-  SELECT *, CASE WHEN x0 IS NULL THEN NULL WHEN x0 <= 0 THEN -2097152 WHEN x0 >= 4194304 THEN 2097152 ELSE TRY_CAST(x0 AS BIGINT) - (2097152) END AS v0, CASE WHEN x1 IS NULL THEN NULL WHEN x1 <= 0 THEN 0 WHEN x1 >= 100 THEN 100 ELSE TRY_CAST(x1 AS BIGINT) - (0) END AS v1, CASE WHEN x2 IS NOT NULL THEN 1 END AS v2
+  SELECT *, CASE WHEN x0 IS NULL THEN NULL WHEN x0 <= 0 THEN -2097152 WHEN x0 >= 4194304 THEN 2097152 ELSE TRY_CAST(x0 AS BIGINT) - (2097152) END AS v0, CASE WHEN x1 IS NULL THEN NULL WHEN x1 <= 0 THEN -50 WHEN x1 >= 100 THEN 50 ELSE TRY_CAST(x1 AS BIGINT) - (50) END AS v1
   FROM filtered
 ),
 d0 AS (
@@ -26,18 +26,18 @@ placed AS (
   JOIN d1 ON owned.k1 IS NOT DISTINCT FROM d1.key
 ),
 per_unit AS (
-  SELECT unit, g0, g1, count(*) AS n, count(v0) AS n0, CAST(sum(v0) AS HUGEINT) AS s0, count(v1) AS n1, CAST(sum(v1) AS HUGEINT) AS s1, count(v2) AS n2
+  SELECT unit, g0, g1, count(*) AS n, count(v0) AS n0, CAST(sum(v0) AS HUGEINT) AS s0, count(v1) AS n1, CAST(sum(v1) AS HUGEINT) AS s1, count(y0) AS n2, count(y1) AS n3
   FROM placed
   GROUP BY g0, g1, unit
 ),
 bounded AS (
-  SELECT unit, g0, g1, CASE WHEN n0 > 10 THEN s0 * 10 // greatest(n0, 1) ELSE s0 END AS m0, CASE WHEN n1 > 10 THEN s1 * 10 // greatest(n1, 1) ELSE s1 END AS m1, least(n2, 10) AS m2
+  SELECT unit, g0, g1, CASE WHEN n0 > 10 THEN s0 * 10 // greatest(n0, 1) ELSE s0 END AS m0, CASE WHEN n1 > 10 THEN s1 * 10 // greatest(n1, 1) ELSE s1 END AS m1, least(n2, 10) AS m2, least(n3, 10) AS m3
   FROM per_unit
 ),
 kept AS (
   SELECT * FROM bounded
   QUALIFY row_number() OVER (PARTITION BY unit ORDER BY hash(unit, g0, g1), g0, g1) <= 3
 )
-SELECT g0, g1, CAST(coalesce(sum(m0), 0) AS HUGEINT) AS m0, CAST(coalesce(sum(m1), 0) AS HUGEINT) AS m1, CAST(coalesce(sum(m2), 0) AS HUGEINT) AS m2
+SELECT g0, g1, CAST(coalesce(sum(m0), 0) AS HUGEINT) AS m0, CAST(coalesce(sum(m1), 0) AS HUGEINT) AS m1, CAST(coalesce(sum(m2), 0) AS HUGEINT) AS m2, CAST(coalesce(sum(m3), 0) AS HUGEINT) AS m3
 FROM kept
 GROUP BY g0, g1

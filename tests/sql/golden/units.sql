@@ -1,11 +1,11 @@
-WITH scanned AS (
+WITH r1 AS (
   SELECT "id" AS unit, CAST("ward" AS VARCHAR) AS c0
   FROM source0
+  WHERE "id" IS NOT NULL
 ),
 filtered AS (
   SELECT unit, "c0" AS k0
-  FROM scanned
-  WHERE unit IS NOT NULL
+  FROM r1
 ),
 owned AS (
   SELECT *
