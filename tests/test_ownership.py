@@ -237,3 +237,19 @@ def test_one_row_that_is_a_unit_does_the_same_wherever_it_stands(
         found.append([world.exact(plan) for plan in plans])
     for plan, before, after in zip(plans, *found, strict=True):
         compare(plan, before, after, sql)
+
+
+def test_one_row_more_does_not_change_which_groups_other_rows_keep(rows_as_units: dict[str, World]) -> None:
+    """Forty rows, each in two regions of which one is kept; a row that meets no ward stands first, or last."""
+    world = rows_as_units["add_remove"]
+    asked = "COUNT(*), COUNT(DISTINCT n), MEDIAN(x) FROM visits v"
+    sql = f"SELECT w.region, {asked} JOIN wards w ON v.ward = w.ward GROUP BY 1"
+    (question,) = world.desk.statement(sql).questions
+    (plan,) = make_plans(question, image, limits=Limits(1, 1, None))
+    many = [(0, "B", float(i), i, True, None) for i in range(40)]
+    stranger = (0, "nobody's", 1.0, 1, True, None)
+    found = []
+    for visits in (many, [stranger, *many], [*many, stranger]):
+        world.fill({1: {"visits": visits, "people": [], "items": []}})
+        found.append(world.exact(plan).vectors)
+    assert found[0] == found[1] == found[2]
