@@ -18,6 +18,7 @@ from hubbub.check import smallest_spend
 from hubbub.engines.duckdb import image
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import ParameterError, QueryError
+from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.sql.parse import Catalog, PublicQuestion, parse
 from hubbub.tables.declare import Limits
@@ -113,6 +114,11 @@ class Asked:
     def tables(self) -> tuple[str, ...]:
         """The private tables it reads, each once, the first asked about first."""
         return tuple(dict.fromkeys(name for of in self.plans for plan in of for name in plan.tables))
+
+    @property
+    def dataset(self) -> str:
+        """Its private tables, as the ledger names them."""
+        return TOGETHER.join(self.tables)
 
     def leaves(self, question: int) -> tuple[Leaf, ...]:
         return leaves(self.statement.questions[question].relation)

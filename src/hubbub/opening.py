@@ -6,7 +6,6 @@ What can be refused here is refused before any question is asked.
 from __future__ import annotations
 
 import getpass
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.errors import PolicyError
-from hubbub.ledger.accounts import EACH_ANALYST, analyst_account, table_account
+from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, table_account
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
@@ -59,7 +58,7 @@ def named_tables(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, 
     for name, item in tables.items():
         if not isinstance(name, str) or not name.strip():
             raise PolicyError(f"tables: {name!r} is not a table name.")
-        if _OURS.fullmatch(name):
+        if _OURS.fullmatch(name) or TOGETHER in name:
             raise PolicyError(f"tables: the name {name!r} is one that answers use themselves; choose another.")
         if not isinstance(item, PrivateTable | PublicTable):
             raise PolicyError(
@@ -86,9 +85,8 @@ def neighbours_of(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str,
 def check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
     """Raises PolicyError where the ledger holds charges made under another neighbour relation."""
     for space, relation in relations.items():
-        asked = (entry for entry in ledger.history(space) if entry.kind == "question")
-        charged = next((json.loads(entry.details).get("neighbours") for entry in asked), relation)
-        if charged != relation:
+        charged = ledger.relation(space)
+        if charged not in (None, relation):
             raise PolicyError(
                 f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "
                 f"now say {relation!r}. Losses under two relations do not add up: declare {charged!r}, or use another "

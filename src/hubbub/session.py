@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from fractions import Fraction
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub import publishing
 from hubbub.accounting import cost as cost_of, to_json
 from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
-from hubbub.check import Check, details, how_many, mechanism, notes, predicted, sides
+from hubbub.check import Check, details, mechanism, notes, predicted, sides
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.outer import OuterSide
@@ -164,10 +164,9 @@ class Session:
         if isinstance(asked, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
         cost, price = cost_of(asked.price.event), asked.price
-        left = min(self.ledger.remaining(asked.space, dataset=name, analyst=self.analyst) for name in asked.tables)
-        fits = all(
-            self.ledger.admits(cost, space=asked.space, dataset=name, analyst=self.analyst, block=self._block)
-            for name in asked.tables
+        left = self.ledger.left(asked.space, dataset=asked.dataset, analyst=self.analyst, block=self._block)
+        fits = self.ledger.admits(
+            cost, space=asked.space, dataset=asked.dataset, analyst=self.analyst, block=self._block
         )
         budget, total = self.ledger.budget(asked.space), self.ledger.total(asked.space)
         outputs, places = asked.statement.outputs, asked.places
@@ -186,7 +185,7 @@ class Session:
         )
         return Check(
             epsilon=asked.epsilon,
-            left=left,
+            left=left.epsilon if asked.amount.spend.pure else left.question,
             columns=predicted(price, outputs, places, assume_rows),
             mechanism=mechanism(price),
             notes=notes(price),
@@ -194,7 +193,7 @@ class Session:
             groups=sum(plan.group_count or 0 for plan in price.plans) or None,
             fits=fits,
             sides=both,
-            how_many=how_many(budget, cost, total.cost),
+            how_many=left.how_many(cost),
         )
 
     def sql(
@@ -248,7 +247,16 @@ class Session:
             self.ledger.share(stored, self.analyst)
             self.ledger.advance(stored.charge_id, "shown")
             return self._release(asked, stored, charged=False)
-        charge = charge or self._retried(asked) or self._charge(asked, request)
+        charge = charge or self._retried(asked)
+        if charge is None:
+            charge, new = self._charge(asked, request, once=not fresh and request is None)
+            if not new:
+                # Somebody asks the very same at this moment: theirs is the answer, and it was paid once.
+                stored = self.ledger.await_release(charge)
+                if stored is not None:
+                    self.ledger.share(stored, self.analyst)
+                    return self._release(asked, stored, charged=False)
+                charge, _ = self._charge(asked, request, once=False)
         try:
             payload = self._drawn(asked, charge)
         finally:
@@ -321,13 +329,12 @@ class Session:
         spaces = {one.space for one in due}
         if len(spaces) > 1:
             raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
-        costs = [cost_of(one.price.event) for one in due]
         self._check_tables(due, next(iter(spaces)))
         self._block = self.ledger.reserve(
             space=spaces.pop(),
             analyst=self.analyst,
             epsilon=sum((one.epsilon for one in due), Fraction(0)),
-            cost=sum(costs[1:], costs[0]),
+            events=[one.price.event for one in due],
             plan="; ".join(one.sql for one in asked),
         )
         try:
@@ -497,7 +504,7 @@ class Session:
 
         Under a budget with delta: the largest epsilon of one more question.
         """
-        return min((self.ledger.remaining(s) for s in self._spaces()), default=self.budget.epsilon)
+        return min((self.ledger.left(s).question for s in self._spaces()), default=self.budget.epsilon)
 
     def history(self) -> list[Entry]:
         """Every charge in the ledger, oldest first."""
@@ -604,22 +611,24 @@ class Session:
             charge=charge,
         )
 
-    def _charge(self, asked: Asked, request: str | None) -> str:
-        return self.ledger.charge(
-            cost=cost_of(asked.price.event),
-            policy=self._remembered_policy(),
-            data_version=self._version(asked),
-            request=request,
-            block=self._block,
-            space=asked.space,
-            dataset=asked.tables[0],
-            analyst=self.analyst,
-            question_key=self._key(asked),
-            sql=asked.sql,
-            epsilon=asked.epsilon,
-            event=to_json(asked.price.event),
-            details=json.dumps(details(asked.price)),
-        )
+    def _charge(self, asked: Asked, request: str | None, *, once: bool) -> tuple[str, bool]:
+        """The charge, and whether it is new: with `once`, the same question under way is not charged again."""
+        columns: dict[str, Any] = {
+            "cost": cost_of(asked.price.event),
+            "policy": self._remembered_policy(),
+            "data_version": self._version(asked),
+            "request": request,
+            "block": self._block,
+            "space": asked.space,
+            "dataset": asked.dataset,
+            "analyst": self.analyst,
+            "question_key": self._key(asked),
+            "sql": asked.sql,
+            "epsilon": asked.epsilon,
+            "event": to_json(asked.price.event),
+            "details": json.dumps(details(asked.price)),
+        }
+        return self.ledger.charge_once(**columns) if once else (self.ledger.charge(**columns), True)
 
     def _remembered_policy(self) -> str:
         """The hash under which the ledger keeps what this session declares."""
@@ -664,6 +673,7 @@ class Session:
             return self._engine.run(plan, public)
         except EngineError as error:
             self.ledger.advance(charge, "failed", incident=error.incident)
+            self._keep_words(error.incident)
             raise
         except KeyboardInterrupt:
             self._engine.interrupt()
@@ -691,6 +701,13 @@ class Session:
             _answered=Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), self._outer, self._bits),
             _refine=lambda epsilon: self._refined(asked, stored, epsilon),
         )
+
+    def _keep_words(self, incident: str) -> None:
+        """The engine's own words about a failure, kept for the steward alone."""
+        words = self._engine.words(incident)
+        if words is not None and self.ledger.path is not None:
+            with suppress(PolicyError):
+                self.ledger.keep_incident(incident, words)
 
     def _refined(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
         """The same question asked again with additional budget, both answers combined."""

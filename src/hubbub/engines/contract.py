@@ -61,6 +61,10 @@ class Engine(Protocol):
         """
         ...
 
+    def words(self, incident: str) -> str | None:
+        """What the engine itself said of an incident, once; for the steward alone."""
+        ...
+
     def interrupt(self) -> None:
         """Stop what is running."""
         ...

@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hubbub.engines.contract import Exact, Schema
+from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, safe_table, source_of
 from hubbub.errors import EngineError, PolicyError
@@ -31,7 +33,6 @@ from hubbub.sql.write_rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Counting
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan, scans
 
@@ -69,6 +70,8 @@ class DuckDBEngine:
         self._paths: list[str] = [self._folder]
         self._sealed = False
         self._con: Any = None
+        self._failed = threading.local()
+        self._incidents: dict[str, str] = {}
         self._open()
 
     def _open(self) -> None:
@@ -150,7 +153,7 @@ class DuckDBEngine:
             views |= {places[n].relation: load for n in tables if (load := self._known[n].safer) is not None}
             found = self._answers(plan, views, safer=True)
         if found is None:
-            raise EngineError(uuid.uuid4().hex[:12])
+            raise EngineError(self._incident())
         return found
 
     def rows(self, scan: Scan, columns: Sequence[str]) -> pa.Table:
@@ -174,8 +177,8 @@ class DuckDBEngine:
             for view, load in views.items():
                 cursor.register(view, load())
             found = cursor.sql(sql).to_arrow_table()
-        except Exception:  # whatever it was, its words may hold rows
-            found = None
+        except Exception as error:  # whatever it was, its words may hold rows
+            found, self._failed.words = None, str(error)
         if found is None and known.safer is not None and scan.path is None:
             with contextlib.suppress(Exception):
                 cursor = self._con.cursor()
@@ -183,7 +186,7 @@ class DuckDBEngine:
                 place = {scan.table: Place("safer0", known.columns, known.unit)}
                 found = cursor.sql(rows_sql(scan, place, columns)).to_arrow_table()
         if found is None:
-            raise EngineError(uuid.uuid4().hex[:12])
+            raise EngineError(self._incident())
         return found.rename_columns([*columns, *([""] if len(found.column_names) > len(columns) else [])])
 
     def _answers(self, plan: Plan, views: Mapping[str, Callable[[], Any]], *, safer: bool) -> Exact | None:
@@ -200,12 +203,13 @@ class DuckDBEngine:
                 return None
             answers.append(rows)
         main = answers[-1] if len(texts) > len(listed) else []
-        return _exact(plan, main, dict(zip(listed, answers, strict=False)))
+        return exact(plan, main, dict(zip(listed, answers, strict=False)))
 
     def _rows(self, sql: str, views: Mapping[str, Callable[[], Any]]) -> list[tuple[Any, ...]] | None:
         """The rows of a statement, on a connection of this call's own; None if the engine failed.
 
-        How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context.
+        How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context. Its words
+        are kept for the steward (`words`).
         """
         try:
             cursor = self._con.cursor()
@@ -213,13 +217,25 @@ class DuckDBEngine:
                 cursor.register(view, load())
             rows: list[tuple[Any, ...]] = cursor.execute(sql).fetchall()
             return rows
-        except (duckdb.FatalException, duckdb.InternalException):
-            broken = True
-        except Exception:  # whatever it was, its words may hold rows
-            broken = False
+        except (duckdb.FatalException, duckdb.InternalException) as error:
+            broken, self._failed.words = True, str(error)
+        except Exception as error:  # whatever it was, its words may hold rows
+            broken, self._failed.words = False, str(error)
         if broken:
             self._open()  # after an internal error DuckDB refuses everything on the old connection
         return None
+
+    def _incident(self) -> str:
+        """A new id, under which the engine's last words in this thread are kept until somebody asks for them once."""
+        incident = uuid.uuid4().hex[:12]
+        words = getattr(self._failed, "words", None)
+        if words is not None:
+            self._incidents[incident] = words
+        return incident
+
+    def words(self, incident: str) -> str | None:
+        """What the engine said of an incident, once: it may hold rows, and is the steward's alone."""
+        return self._incidents.pop(incident, None)
 
     def interrupt(self) -> None:
         """Stop what is running."""
@@ -229,50 +245,6 @@ class DuckDBEngine:
         """Close the engine and remove what it spilled."""
         self._con.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def _exact(plan: Plan, rows: list[tuple[Any, ...]], listed: Mapping[int, list[tuple[Any, ...]]]) -> Exact:
-    """The answer of the engine as vectors over all groups, 0 (or nothing) where it has no row."""
-    places, sizes = len(plan.domains), [len(d) if d is not None else 0 for d in plan.domains]
-    groups: tuple[tuple[Scalar, ...], ...] | None = None
-    if plan.private_keys:
-        found = dict.fromkeys(_private_group(plan, row[:places]) for row in rows)
-        at_group = {group: i for i, group in enumerate(found)}
-        groups, count = tuple(found), len(found)
-    else:
-        count = plan.group_count or 0
-
-    def at(key: tuple[Any, ...]) -> int:
-        if groups is not None:
-            return at_group[_private_group(plan, key)]
-        place = 0
-        for size, position in zip(sizes, key, strict=True):
-            place = place * size + position
-        return place
-
-    sums = [i for i, m in enumerate(plan.measurements) if summed(m)]
-    empty: list[Any] = [() if m.counting is Counting.QUANTILES else 0 for m in plan.measurements]
-    vectors: list[list[Any]] = [[nothing] * count for nothing in empty]
-    for row in rows:
-        place = at(row[:places])
-        for i, value in zip(sums, row[places:], strict=False):
-            vectors[i][place] = int(value)
-    for i, values in listed.items():
-        if plan.measurements[i].counting is Counting.DISTINCT:
-            for row in values:
-                vectors[i][at(row[:places])] = int(row[places])
-            continue
-        pairs: dict[int, list[tuple[int, int]]] = {}
-        for *key, x, n in values:
-            pairs.setdefault(at(tuple(key)), []).append((int(x), int(n)))
-        for place, of_group in pairs.items():
-            vectors[i][place] = tuple(sorted(of_group))
-    return Exact(tuple(map(tuple, vectors)), groups)
-
-
-def _private_group(plan: Plan, key: tuple[Any, ...]) -> tuple[Scalar, ...]:
-    """A group's keys: found ones as they are, declared ones from their position."""
-    return tuple(value if domain is None else domain[value] for value, domain in zip(key, plan.domains, strict=True))
 
 
 Relation = tuple[str, dict[str, str], Held | None, Callable[[], pa.Table] | None]

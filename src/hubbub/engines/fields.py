@@ -1,4 +1,6 @@
-"""The columns of one table: physical types, declared types, and the DuckDB expression that gives each value.
+"""The columns of one table: physical types, declared types, and the expression that gives each value.
+
+Physical types are named as DuckDB names them; an engine that has other names says which of these they are.
 
 An expression is total: NaN is NULL, wide types are cast safely, times are in the years 1 to 9999. A *unit* is never
 cast in a way that could make two of them one: it is grouped by as it is stored, or by its exact text.
@@ -6,12 +8,13 @@ cast in a way that could make two of them one: it is grouped by as it is stored,
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hubbub.errors import PolicyError
+from hubbub.sql.dialects import DUCKDB, Dialect
 from hubbub.sql.scope import did_you_mean, find_name
-from hubbub.sql.write_expression import quote
 from hubbub.tables.declare import Between, Declaration, Edges, OneOf
 from hubbub.tables.kinds import Kind
 
@@ -20,14 +23,6 @@ __all__ = ["Fields", "normalised"]
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 _UNITS = {"UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL", "BOOLEAN", "DATE", "TIME", "BLOB", "TIMESTAMP WITH TIME ZONE"}
-_CASTS = {
-    Kind.INTEGER: "BIGINT",
-    Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "VARCHAR",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
 
 
 @dataclass(frozen=True)
@@ -38,6 +33,7 @@ class Fields:
     physical: Mapping[str, str]
     types: Mapping[str, Kind]
     declared: Mapping[str, Declaration]
+    dialect: Dialect = DUCKDB
 
     def check_names(self) -> None:
         """Raises PolicyError for a declaration of no column, or one that the column's type contradicts."""
@@ -82,7 +78,7 @@ class Fields:
             raise PolicyError(
                 f"table {self.name!r} has no column {column!r} to be its unit. {did_you_mean(column, self.physical)}"
             )
-        base, sql = _base(self.physical[found]), quote(found)
+        base, sql = _base(self.physical[found]), self.dialect.quote(found)
         declared = self.types.get(found)
         if base in ("VARCHAR", "ENUM", "UUID"):
             if declared not in (None, Kind.TEXT, Kind.INTEGER):
@@ -91,19 +87,16 @@ class Fields:
                     "texts could become one unit. Declare it as text, or as integer."
                 )
             if declared is Kind.INTEGER:
-                return (
-                    found,
-                    f"(CASE WHEN regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*') THEN TRY_CAST({sql} AS BIGINT) END)",
-                )
-            return found, f"CAST({sql} AS VARCHAR)"
+                whole = self.dialect.cast(self.dialect.column_text(sql), Kind.TEXT, Kind.INTEGER)
+                return found, f"(CASE WHEN {self.dialect.whole_text(self.dialect.column_text(sql))} THEN {whole} END)"
+            return found, self.dialect.column_text(sql)
         if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):
             raise PolicyError(
                 f"table {self.name!r}: the unit column {found!r} is declared as a number; large whole numbers would "
                 "become one. Declare it as integer or text."
             )
         if base in ("DOUBLE", "FLOAT"):
-            # 0.0 and -0.0 are one unit, NaN is none.
-            return found, f"(CASE WHEN isnan({sql}) THEN NULL ELSE CAST({sql} AS DOUBLE) + 0.0 END)"
+            return found, self.dialect.unit_double(sql)
         if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"}:
             return found, sql
         raise PolicyError(
@@ -121,20 +114,20 @@ class Fields:
         return self.physical[column].lower()
 
     def _kind_and_sql(self, column: str) -> tuple[Kind, str]:
-        kind, sql = normalised(self.physical[column], quote(column))
+        kind, sql = normalised(self.physical[column], self.dialect.quote(column), self.dialect)
         wanted = self.types.get(column)
         if kind is Kind.NULL and wanted is None:
             wanted = _kind_declared(self.declared.get(column))
         if wanted is None or wanted is kind:
             return kind, sql
         if kind is Kind.NULL:
-            return wanted, f"CAST(NULL AS {_CASTS[wanted]})"
+            return wanted, self.dialect.null(wanted)
         if kind is Kind.TEXT:
-            return wanted, _in_range(f"TRY_CAST({sql} AS {_CASTS[wanted]})", wanted)
+            return wanted, _in_range(self.dialect.cast(sql, kind, wanted), wanted, self.dialect)
         if kind is not Kind.OTHER and (
             (kind, wanted) in ((Kind.INTEGER, Kind.NUMBER), (Kind.DATE, Kind.TIMESTAMP)) or wanted is Kind.TEXT
         ):
-            return wanted, f"TRY_CAST({sql} AS {_CASTS[wanted]})"
+            return wanted, self.dialect.cast(sql, kind, wanted)
         found = self.physical[column].lower() if kind is Kind.OTHER else kind.value
         raise PolicyError(
             f"table {self.name!r}: column {column!r} is declared as {wanted.value}, but the source says {found}."
@@ -157,18 +150,16 @@ def _kind_declared(what: Declaration | None) -> Kind | None:
     return None
 
 
-def _in_range(sql: str, kind: Kind) -> str:
+def _in_range(sql: str, kind: Kind, dialect: Dialect) -> str:
     """A value, or NULL where it is NaN, or a time outside the years 1 to 9999 (infinite ones included)."""
     match kind:
         case Kind.NUMBER:
-            return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {sql} END)"
+            return dialect.not_nan(sql)
         case Kind.DATE:
             return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
         case Kind.TIMESTAMP:
-            return (
-                f"(CASE WHEN {sql} BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999' "
-                f"THEN {sql} END)"
-            )
+            first, last = map(dialect.moment, (dt.datetime.min, dt.datetime.max))
+            return f"(CASE WHEN {sql} BETWEEN {first} AND {last} THEN {sql} END)"
     return sql
 
 
@@ -177,27 +168,27 @@ def _base(physical: str) -> str:
     return physical if physical.endswith("]") else physical.split("(")[0].strip('"').upper()
 
 
-def normalised(physical: str, sql: str) -> tuple[Kind, str]:
+def normalised(physical: str, sql: str, dialect: Dialect = DUCKDB) -> tuple[Kind, str]:
     """The kind of a physical type, and a total expression of a column of that type."""
     base = _base(physical)
     if base in _INTEGERS:
-        return Kind.INTEGER, f"CAST({sql} AS BIGINT)"
+        return Kind.INTEGER, f"CAST({sql} AS {dialect.types[Kind.INTEGER]})"
     if base in ("UBIGINT", "HUGEINT"):
         return Kind.INTEGER, f"CAST({sql} AS HUGEINT)"
     if base in ("DOUBLE", "FLOAT"):
-        return Kind.NUMBER, _in_range(f"CAST({sql} AS DOUBLE)", Kind.NUMBER)
+        return Kind.NUMBER, _in_range(dialect.double(sql), Kind.NUMBER, dialect)
     if base in ("DECIMAL", "UHUGEINT"):
-        return Kind.NUMBER, f"TRY_CAST({sql} AS DOUBLE)"
+        return Kind.NUMBER, dialect.decimal(sql)
     if base in ("VARCHAR", "ENUM", "UUID"):
-        return Kind.TEXT, f"CAST({sql} AS VARCHAR)"
+        return Kind.TEXT, dialect.column_text(sql)
     if base == "BOOLEAN":
         return Kind.BOOLEAN, sql
     if base == "DATE":
-        return Kind.DATE, _in_range(sql, Kind.DATE)
+        return Kind.DATE, _in_range(sql, Kind.DATE, dialect)
     if base in _TIMESTAMPS:
-        return Kind.TIMESTAMP, _in_range(f"TRY_CAST({sql} AS TIMESTAMP)", Kind.TIMESTAMP)
+        return Kind.TIMESTAMP, _in_range(dialect.cast(sql, Kind.TIMESTAMP, Kind.TIMESTAMP), Kind.TIMESTAMP, dialect)
     if base == "TIMESTAMP WITH TIME ZONE":
-        return Kind.TIMESTAMP, _in_range(f"TRY(make_timestamp(epoch_us({sql})))", Kind.TIMESTAMP)
+        return Kind.TIMESTAMP, _in_range(dialect.instant(sql), Kind.TIMESTAMP, dialect)
     if base == "NULL":
         return Kind.NULL, "NULL"
     return Kind.OTHER, "NULL"

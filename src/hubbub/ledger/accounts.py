@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EACH_ANALYST",
     "EVERYONE",
+    "TOGETHER",
     "Total",
     "analyst_account",
     "block_account",
@@ -39,6 +40,7 @@ __all__ = [
     "read_amount",
     "rho_at",
     "table_account",
+    "table_accounts",
     "write_amount",
 ]
 
@@ -47,6 +49,19 @@ EACH_ANALYST: Final = "analyst:*"
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _LONG: Final = 2048
 _GRID: Final = 10**60
+
+
+TOGETHER: Final = " + "
+"""Between the names of the data sets that one question reads: each one's own limit is charged."""
+
+
+def table_accounts(dataset: str) -> tuple[str, ...]:
+    """The accounts of the data sets that a charge names.
+
+    >>> table_accounts("items + orders")
+    ('table:items', 'table:orders')
+    """
+    return tuple(dict.fromkeys(map(table_account, dataset.split(TOGETHER))))
 
 
 def table_account(dataset: str) -> str:

@@ -19,7 +19,7 @@ from hubbub.ledger.accounts import (
     analyst_account,
     block_account,
     read_amount,
-    table_account,
+    table_accounts,
     write_amount,
 )
 from hubbub.ledger.books import Books, Standing, stated_relation
@@ -133,9 +133,9 @@ def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tup
     """The accounts that pay for a charge of this kind."""
     match kind:
         case "question" if block is None:
-            return (EVERYONE, table_account(dataset), analyst_account(analyst))
+            return (EVERYONE, *table_accounts(dataset), analyst_account(analyst))
         case "question":
-            return (block_account(str(block)), table_account(dataset))
+            return (block_account(str(block)), *table_accounts(dataset))
         case "reading":
             return (analyst_account(analyst),)
         case _:

@@ -12,7 +12,7 @@ from hubbub.ledger.accounts import (
     block_account,
     empty_filter,
     pure_cost,
-    table_account,
+    table_accounts,
 )
 from hubbub.ledger.books import Books, moment, total_of
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
@@ -93,7 +93,7 @@ class Standings(Handle):
                 named += [] if analyst is None else [analyst_account(analyst)]
             else:
                 named = [block_account(block)]
-            named += [] if dataset is None else [table_account(dataset)]
+            named += [] if dataset is None else table_accounts(dataset)
             payer = None if block is None else (block, analyst or "")
             standings = self._books_for(connection).standings(space, budget, named, payer, at)
             if block is None and dataset is None and analyst is None:  # the ceiling itself, whatever is granted below

@@ -145,7 +145,7 @@ class Ledger(Lives, Standings):
 
         Args:
             space: the unit space that pays.
-            dataset: the name of the data set asked about.
+            dataset: the name of the data set asked about; of several, joined by `accounts.TOGETHER`.
             analyst: who asks.
             question_key: equal for equal questions; `find_release` looks it up.
             sql: the question, as people read it.
