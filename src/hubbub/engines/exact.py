@@ -1,0 +1,58 @@
+"""What an engine answered, as vectors over all groups: the same for every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hubbub.engines.contract import Exact
+from hubbub.sql.compile import summed
+from hubbub.tables.declare import Scalar
+from hubbub.tables.measure import Counting
+from hubbub.tables.plan import Plan
+
+__all__ = ["exact"]
+
+
+def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequence[tuple[Any, ...]]]) -> Exact:
+    """The answer of the engine as vectors over all groups, 0 (or nothing) where it has no row."""
+    places, sizes = len(plan.domains), [len(d) if d is not None else 0 for d in plan.domains]
+    groups: tuple[tuple[Scalar, ...], ...] | None = None
+    if plan.private_keys:
+        found = dict.fromkeys(_private_group(plan, row[:places]) for row in rows)
+        at_group = {group: i for i, group in enumerate(found)}
+        groups, count = tuple(found), len(found)
+    else:
+        count = plan.group_count or 0
+
+    def at(key: tuple[Any, ...]) -> int:
+        if groups is not None:
+            return at_group[_private_group(plan, key)]
+        place = 0
+        for size, position in zip(sizes, key, strict=True):
+            place = place * size + position
+        return place
+
+    sums = [i for i, m in enumerate(plan.measurements) if summed(m)]
+    empty: list[Any] = [() if m.counting is Counting.QUANTILES else 0 for m in plan.measurements]
+    vectors: list[list[Any]] = [[nothing] * count for nothing in empty]
+    for row in rows:
+        place = at(row[:places])
+        for i, value in zip(sums, row[places:], strict=False):
+            vectors[i][place] = int(value)
+    for i, values in listed.items():
+        if plan.measurements[i].counting is Counting.DISTINCT:
+            for row in values:
+                vectors[i][at(row[:places])] = int(row[places])
+            continue
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for *key, x, n in values:
+            pairs.setdefault(at(tuple(key)), []).append((int(x), int(n)))
+        for place, of_group in pairs.items():
+            vectors[i][place] = tuple(sorted(of_group))
+    return Exact(tuple(map(tuple, vectors)), groups)
+
+
+def _private_group(plan: Plan, key: tuple[Any, ...]) -> tuple[Scalar, ...]:
+    """A group's keys: found ones as they are, declared ones from their position."""
+    return tuple(value if domain is None else domain[value] for value, domain in zip(key, plan.domains, strict=True))
