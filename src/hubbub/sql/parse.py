@@ -58,6 +58,7 @@ def parse(
     if len(text) > MAX_TEXT:
         raise QueryError(f"the statement has {len(text):,} characters; at most {MAX_TEXT:,} are read.")
     try:
+        text = _numbered(text)
         statement = _one_statement(text)
         _fill(statement, text, params)
         tables = _tables(statement, text, catalog)
@@ -122,6 +123,21 @@ def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object
         listed = values.to_pylist() if hasattr(values, "to_pylist") else values
         found[name] = tuple(listed.to_list() if hasattr(listed, "to_list") else listed)
     return found
+
+
+def _numbered(text: str) -> str:
+    """The text with every `?` written `$1`, `$2`, ... in the order in which they stand."""
+    if "?" not in text:
+        return text
+    try:
+        places = [t.start for t in sqlglot.tokenize(text, read="duckdb") if t.token_type.name == "PLACEHOLDER"]
+    except SqlglotError:
+        return text  # refused by the parser, with its place
+    pieces, end = [], 0
+    for number, place in enumerate(places, 1):
+        pieces += [text[end:place], f"${number}"]
+        end = place + 1
+    return "".join([*pieces, text[end:]])
 
 
 def _fill(statement: exp.Query, text: str, params: Mapping[str, object] | Sequence[object]) -> None:
