@@ -303,6 +303,8 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
             return _union([span(v, declared) for v in (*values, default)])
         case Call(name="EXTRACT", arguments=(Literal(value=str() as part), *_)):
             return PARTS[part]([])
+        case Call(name="CAST_INTEGER" | "CAST_NUMBER", arguments=(argument,)) if argument.kind is Kind.BOOLEAN:
+            return Fraction(0), Fraction(1)
         case Call(name="LEAST" | "GREATEST" | "COALESCE" as name, arguments=arguments):
             spans = [s for s in (span(a, declared) for a in arguments) if s is not None]
             return FUNCTIONS[name].span(spans) if spans else None
