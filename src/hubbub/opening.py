@@ -129,6 +129,9 @@ def private_of(policy: TablePolicy) -> PrivateTable:
         neighbours=policy.neighbours,  # type: ignore[arg-type]
         columns={name: _declaration(what) for name, what in policy.columns.items()},
         types=policy.types,
+        unit_space=policy.unit_space,
+        through=dict(policy.through) or None,
+        bounding=policy.bounding,  # type: ignore[arg-type]
     )
 
 

@@ -87,6 +87,13 @@ def _table(name: str, old: TablePolicy, new: TablePolicy) -> Iterator[str]:
             f"{name}: another unit is protected: {after} instead of {before}. It has a budget of its own, as if nobody "
             "had asked about these people before."
         )
+    if (old.unit_space, dict(old.through)) != (new.unit_space, dict(new.through)):
+        yield (
+            f"{name}: whose rows they are is found in another way (unit_space, through): what was spent on these people "
+            "before may not count any more."
+        )
+    if old.bounding != new.bounding:
+        yield f"{name}: a unit beyond its limits is bounded by {new.bounding}, not by {old.bounding}."
     if old.neighbours != new.neighbours:
         yield (
             f"{name}: neighbours are {new.neighbours}, not {old.neighbours}: "
@@ -122,7 +129,10 @@ def _domain(what: Mapping[str, Any]) -> str:
     if "between" in what:
         low, high = what["between"]
         return f"between {low} and {high}{'' if what.get('nullable', True) else ', never NULL'}"
-    return f"one of {', '.join(map(str, what['one_of']))}{', or NULL' if what.get('null') else ''}"
+    if "edges" in what:
+        return f"edges {', '.join(map(str, what['edges']))}{'' if what.get('nullable', True) else ', never NULL'}"
+    other = f", others as {what['other']}" if what.get("other") else ""
+    return f"one of {', '.join(map(str, what['one_of']))}{', or NULL' if what.get('null') else ''}{other}"
 
 
 def _publics(old: Mapping[str, PublicPolicy], new: Mapping[str, PublicPolicy]) -> Iterator[str]:

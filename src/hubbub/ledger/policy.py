@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import itertools
 import math
 import os
 import tomllib
@@ -37,6 +38,7 @@ __all__ = [
 POLICY_NAME: Final = "hubbub.toml"
 KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
 NEIGHBOURS: Final = ("add_remove", "replace")
+BOUNDINGS: Final = ("groups", "norm")
 _SUFFIXES: Final = (".parquet", ".csv", ".duckdb")
 _SAME: Final = {".pq": ".parquet", ".ddb": ".duckdb", ".db": ".duckdb"}
 _LIMITS: Final = ("max_groups", "max_rows", "max_total")
@@ -46,6 +48,8 @@ _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 class TablePolicy:
     """A private table. `unit` is the column that names the protected unit; None where each row is one.
 
+    through: for a unit of another table ("orders.customer_id"), the column that leads there, and its name there.
+    unit_space: which people it is about, where the unit's own name does not say.
     budget: what may be spent on this table, below the joint budget; None: no limit of its own.
     """
 
@@ -60,6 +64,9 @@ class TablePolicy:
     budget: Fraction | None = None
     columns: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    unit_space: str | None = None
+    through: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    bounding: str = "groups"
 
 
 @dataclass(frozen=True)
@@ -243,6 +250,7 @@ class _Reader:
         at = ("tables", name)
         found = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types")
+        allowed = (*allowed, "unit_space", "through", "bounding")
         self.known(at, found, allowed, required=("source",))
         return TablePolicy(
             name=name,
@@ -256,7 +264,20 @@ class _Reader:
             budget=self.share((*at, "budget"), found.get("budget"), whole),
             columns=self.columns((*at, "columns"), found.get("columns", {})),
             types=self.types((*at, "types"), found.get("types", {})),
+            unit_space=self.text((*at, "unit_space"), found.get("unit_space")),
+            through=self.through((*at, "through"), found.get("through")),
+            bounding=self.choice((*at, "bounding"), found.get("bounding", "groups"), BOUNDINGS),
         )
+
+    def through(self, at: tuple[str, ...], value: object) -> Mapping[str, str]:
+        """How a unit of another table is reached: one column of both, or { own = "key" }."""
+        if value is None:
+            return MappingProxyType({})
+        pairs = {value: value} if isinstance(value, str) else value
+        named = isinstance(pairs, dict) and len(pairs) == 1
+        if not named or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair):
+            raise self.wrong(at, f'found {value!r}; allowed: "COLUMN", or {{ COLUMN = "ITS NAME THERE" }}')
+        return MappingProxyType(pairs)
 
     def public(self, name: str, body: object) -> PublicPolicy:
         at = ("public", name)
@@ -287,16 +308,22 @@ class _Reader:
 
     def domain(self, at: tuple[str, ...], body: object) -> Mapping[str, Any]:
         found = self.section(at, body, example="{ between = [0, 120] } or { one_of = [...] }")
-        self.known(at, found, ("between", "nullable", "one_of", "null"))
-        if ("between" in found) == ("one_of" in found):
-            raise self.wrong(at, "declare between = [low, high] or one_of = [values], exactly one of them")
-        owner, flag = ("between", "nullable") if "between" in found else ("one_of", "null")
-        self.known(at, found, (owner, flag))
+        self.known(at, found, ("between", "nullable", "one_of", "null", "other", "edges"))
+        owners = [name for name in ("between", "one_of", "edges") if name in found]
+        if len(owners) != 1:
+            raise self.wrong(
+                at, "declare between = [low, high], one_of = [values] or edges = [e0, e1, ...], exactly one of them"
+            )
+        owner, flag = owners[0], "null" if owners == ["one_of"] else "nullable"
+        self.known(at, found, (owner, flag, *(["other"] if owner == "one_of" else [])))
         if not isinstance(found.get(flag, False), bool):
             raise self.wrong(at, f"{flag} is {found[flag]!r}; allowed: true or false")
         if owner == "between":
             self.interval(at, found["between"])
+        elif owner == "edges":
+            self.edges(at, found["edges"])
         else:
+            self.text((*at, "other"), found.get("other"))
             self.values(at, found["one_of"])
         return MappingProxyType(found)
 
@@ -314,6 +341,13 @@ class _Reader:
             raise self.wrong(at, f"between is {ends!r}; both ends must be of one kind") from None
         if not ordered:
             raise self.wrong(at, f"between is {ends!r}; the first end must be below the second")
+
+    def edges(self, at: tuple[str, ...], ends: object) -> None:
+        numbers = isinstance(ends, list) and all(isinstance(e, int | float) and not isinstance(e, bool) for e in ends)
+        if not isinstance(ends, list) or len(ends) < 2 or not numbers or any(not math.isfinite(e) for e in ends):
+            raise self.wrong(at, f"edges is {ends!r}; allowed: a list of two numbers or more, in increasing order")
+        if any(a >= b for a, b in itertools.pairwise(ends)):
+            raise self.wrong(at, f"edges is {ends!r}; the numbers must increase")
 
     def values(self, at: tuple[str, ...], values: object) -> None:
         if not isinstance(values, list) or not values:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hubbub.ledger.policy import KINDS, NEIGHBOURS
+from hubbub.ledger.policy import BOUNDINGS, KINDS, NEIGHBOURS
 
 __all__ = ["policy_schema"]
 
@@ -30,7 +30,10 @@ def _table(properties: dict[str, Any], *required: str, **more: Any) -> dict[str,
 def policy_schema() -> dict[str, Any]:
     """The schema, as a value for `json.dumps`."""
     between = _table({"between": {"type": "array", "minItems": 2, "maxItems": 2}, "nullable": _FLAG}, "between")
-    one_of = _table({"one_of": {"type": "array", "minItems": 1}, "null": _FLAG}, "one_of")
+    one_of = _table({"one_of": {"type": "array", "minItems": 1}, "null": _FLAG, "other": _TEXT}, "one_of")
+    numbers = {"type": "array", "minItems": 2, "items": {"type": "number"}}
+    edges = _table({"edges": numbers, "nullable": _FLAG}, "edges")
+    one_name = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
     source = {**_TEXT, "description": "A .parquet, .csv or .duckdb file, relative to this one."}
     private = _table(
         {
@@ -43,8 +46,11 @@ def policy_schema() -> dict[str, Any]:
             "max_total": _COUNT,
             "neighbours": {"enum": list(NEIGHBOURS)},
             "budget": _AMOUNT,
-            "columns": {"type": "object", "additionalProperties": {"oneOf": [between, one_of]}},
+            "columns": {"type": "object", "additionalProperties": {"oneOf": [between, one_of, edges]}},
             "types": _KINDS,
+            "unit_space": {**_TEXT, "description": "Tables of one unit space share one budget."},
+            "through": {"oneOf": [_TEXT, one_name], "description": "The column that leads to the unit's table."},
+            "bounding": {"enum": list(BOUNDINGS)},
         },
         "source",
         oneOf=[{"required": ["unit"]}, {"required": ["each_row"]}],
