@@ -89,8 +89,8 @@ def _table(name: str, old: TablePolicy, new: TablePolicy) -> Iterator[str]:
         )
     if (old.unit_space, dict(old.through)) != (new.unit_space, dict(new.through)):
         yield (
-            f"{name}: whose rows they are is found in another way (unit_space, through): what was spent on these people "
-            "before may not count any more."
+            f"{name}: whose rows they are is found in another way (unit_space, through): what was spent on these "
+            "people before may not count any more."
         )
     if old.bounding != new.bounding:
         yield f"{name}: a unit beyond its limits is bounded by {new.bounding}, not by {old.bounding}."
