@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 from hubbub.check import smallest_spend
@@ -21,7 +21,8 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.sql.parse import Catalog, PublicQuestion, parse
-from hubbub.tables.declare import Limits
+from hubbub.tables.clipping import Norm
+from hubbub.tables.declare import Bounding, Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
 from hubbub.tables.question import Aggregate, Statement
@@ -163,7 +164,10 @@ def ask(
     # Groups found privately need a delta; without one the error says how to declare them.
     held = budget(spaces[0])
     private = not held.pure
-    plans = tuple(make_plans(q, image, limits=terms.limits, private_keys=private) for q in statement.questions)
+    norm: Norm = "l1" if held.pure or wanted.noise == "laplace" else "l2"
+    plans = tuple(
+        make_plans(q, image, limits=terms.limits, private_keys=private, norm=norm) for q in statement.questions
+    )
     flat = tuple(plan for of in plans for plan in of)
     places = _places(plans)
     found = _amount(held, flat, statement, places, wanted)
@@ -187,15 +191,19 @@ def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggr
     return found
 
 
-def limits_given(max_groups: int | None, max_rows: int | None, max_total: int | None) -> Limits:
+def limits_given(
+    max_groups: int | None, max_rows: int | None, max_total: int | None, bounding: Bounding | None = None
+) -> Limits:
     """What a question says of contributions.
 
-    Raises ParameterError for anything but a whole number of at least 1.
+    Raises ParameterError for anything but a whole number of at least 1, and for another bounding than there is.
     """
+    if bounding is not None and bounding not in get_args(Bounding):
+        raise ParameterError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     for name, value in (("max_groups", max_groups), ("max_rows", max_rows), ("max_total", max_total)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
             raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
-    return Limits(max_groups, max_rows, max_total)
+    return Limits(max_groups, max_rows, max_total, bounding)
 
 
 def _places(plans: Sequence[Sequence[Plan]]) -> tuple[tuple[int, ...], ...]:

@@ -291,7 +291,7 @@ def sides(
 
     found = []
     for name, spend in spends(epsilon, budget).items():
-        price = make_price(plans, spend)
+        price = make_price([plan.for_noise(pure=spend.pure) for plan in plans], spend)
         charge = cost(price.event)
         shown = f"epsilon {decimal_text(epsilon)}" if spend.pure else f"rho {float(charge.rho):.4g}"
         columns = predicted(price, outputs, plans_of, assume_rows)

@@ -51,7 +51,7 @@ from hubbub.released import Answered
 from hubbub.sql.parse import PublicQuestion, TableInfo
 from hubbub.sql.reader import Reader
 from hubbub.suggest import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
-from hubbub.tables.declare import EACH_ROW, Between, PrivateTable, PublicTable
+from hubbub.tables.declare import EACH_ROW, Between, Bounding, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, combine, read
 from hubbub.tables.plan import Plan
@@ -142,6 +142,7 @@ class Session:
         max_groups: int | None = None,
         max_rows: int | None = None,
         max_total: int | None = None,
+        bounding: Bounding | None = None,
         keys: Mapping[str, Sequence[object]] | None = None,
         params: Mapping[str, object] | Sequence[object] = (),
         weights: Mapping[str, int] | None = None,
@@ -158,7 +159,7 @@ class Session:
         """
         if isinstance(assume_rows, bool) or not isinstance(assume_rows, int) or assume_rows < 1:
             raise PolicyError(f"assume_rows={assume_rows!r}: expected a whole number of at least 1.")
-        terms = Terms(limits_given(max_groups, max_rows, max_total), keys, params, weights)
+        terms = Terms(limits_given(max_groups, max_rows, max_total, bounding), keys, params, weights)
         wanted = Wanted(epsilon, rho, noise, delta, within, at_most, assume_rows)
         asked = self._ask(sql, terms, wanted)
         if isinstance(asked, PublicQuestion):
@@ -207,6 +208,7 @@ class Session:
         max_groups: int | None = None,
         max_rows: int | None = None,
         max_total: int | None = None,
+        bounding: Bounding | None = None,
         keys: Mapping[str, Sequence[object]] | None = None,
         params: Mapping[str, object] | Sequence[object] = (),
         weights: Mapping[str, int] | None = None,
@@ -223,6 +225,7 @@ class Session:
         within: in place of an amount, the half-width that 95 % of answers are to keep, for all columns or by name; the
         smallest epsilon that does, up to `at_most`, is found from declarations alone and charged.
         max_groups, max_rows, max_total: how much one unit contributes, in place of what is declared.
+        bounding: "groups" or "norm", in place of what is declared: what is done with a unit beyond these.
         keys: the groups of columns, by name. params: values for `$name` (a mapping) or `?` (a list).
         weights: how much the error of a column counts when the amount is divided, 1 unless said.
         fresh: draw anew, and pay again, even if the answer is stored.
@@ -231,7 +234,7 @@ class Session:
         Raises QueryError (rewrite it), PolicyError (declare it), ParameterError or BudgetError (asked, left) before
         anything is charged; EngineError after the charge.
         """
-        terms = Terms(limits_given(max_groups, max_rows, max_total), keys, params, weights)
+        terms = Terms(limits_given(max_groups, max_rows, max_total, bounding), keys, params, weights)
         wanted = Wanted(epsilon, rho, noise, delta, within, at_most, assume_rows)
         asked = self._ask(sql, terms, wanted)
         if isinstance(asked, PublicQuestion):

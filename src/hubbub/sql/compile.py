@@ -13,6 +13,9 @@ First the relation, a stage for each node (`hubbub.sql.write_relation`), with th
     kept       at most C groups per unit, chosen by a hash of (unit, group), ties by the group itself
     (answer)   sums over units, one row per group
 
+Where norms are clipped, `sized` and `weighted` come after `per_unit`, `bounded` weighs a unit's integers, and no group
+is dropped (`hubbub.sql.write_clipping`).
+
 Scaling keeps a unit's mean and needs no choice among its rows, so neither scan order nor ties can matter. Which
 groups are kept is a function of the unit's own rows. So every row of `kept` is owned, and adding a unit changes the
 answer by that unit's bounded part alone. What cannot be scaled (the values that quantiles and COUNT(DISTINCT x) look
@@ -25,6 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hubbub.sql.dialects import DUCKDB, Dialect
+from hubbub.sql.write_clipping import clipped_sql, clipping_stages
 from hubbub.sql.write_expression import expression_sql, quote, renamed
 from hubbub.sql.write_relation import Stage, relation_stages
 from hubbub.tables.expressions import Column, Expression, columns_of
@@ -206,9 +210,12 @@ def _contributions(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
         elif m.argument is not None:
             totals.append(f"count(y{_counted(plan).index(m.argument)}) AS n{i}")
     yield "per_unit", f"  SELECT unit, {keys}{', '.join(totals)}\n  FROM {rows}\n  GROUP BY {keys}unit"
-    parts = ", ".join(f"{_bounded(i, m, plan.bounds.rows, dialect)} AS m{i}" for i, m in sums)
-    yield "bounded", f"  SELECT unit, {keys}{parts or '1 AS one'}\n  FROM per_unit"
-    if _too_many_groups(plan):
+    parts = ", ".join(f"{_bounded(i, m, plan, dialect)} AS m{i}" for i, m in sums)
+    if plan.clipping:
+        yield from clipping_stages(plan, dialect)
+    source = "weighted" if plan.clipping else "per_unit"
+    yield "bounded", f"  SELECT unit, {keys}{parts or '1 AS one'}\n  FROM {source}"
+    if not plan.clipping and _too_many_groups(plan):
         yield "kept", dialect.first("bounded", "*", "unit", _order_of_groups(plan, dialect), plan.bounds.groups)
 
 
@@ -226,7 +233,10 @@ def _order_of_groups(plan: Plan, dialect: Dialect) -> str:
     return ", ".join([dialect.hash(*([] if plan.each_row else ["unit"]), *groups), *groups])
 
 
-def _bounded(i: int, measurement: Measurement, rows: int, dialect: Dialect) -> str:
+def _bounded(i: int, measurement: Measurement, plan: Plan, dialect: Dialect) -> str:
+    if plan.clips(measurement):
+        return clipped_sql(plan, i, dialect)
+    rows = plan.bounds.rows
     match measurement.counting:
         case Counting.UNITS:
             return "1" if measurement.argument is None else f"least(n{i}, 1)"

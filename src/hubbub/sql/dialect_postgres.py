@@ -142,6 +142,12 @@ class Postgres(Dialect):
     def quotient(self, a: str, b: int) -> str:
         return f"{a} / {b}"
 
+    def wide(self, x: str) -> str:
+        return f"CAST({x} AS numeric)"
+
+    def divided(self, a: str, b: str) -> str:
+        return f"div({a}, {b})"
+
     def scaled(self, total: str, rows: int, count: str) -> str:
         return f"div(CAST({total} AS numeric) * {rows}, greatest({count}, 1))"
 

@@ -212,6 +212,14 @@ class Dialect:
         """a / b of whole numbers, truncated toward zero."""
         return f"{a} // {b}"
 
+    def wide(self, x: str) -> str:
+        """A whole number in 128 bits or more."""
+        return f"CAST({x} AS HUGEINT)"
+
+    def divided(self, a: str, b: str) -> str:
+        """a / b of wide whole numbers, truncated toward zero."""
+        return f"{a} // {b}"
+
     def scaled(self, total: str, rows: int, count: str) -> str:
         """total * rows / count, truncated toward zero; 1 stands for a count of 0."""
         return f"{total} * {rows} // greatest({count}, 1)"

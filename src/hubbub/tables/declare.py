@@ -22,10 +22,12 @@ from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
 from hubbub.tables.kinds import Kind, kind_named
+from hubbub.tables.remote import remote
 
 __all__ = [
     "EACH_ROW",
     "Between",
+    "Bounding",
     "EachRow",
     "Edges",
     "Limits",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 Neighbours = Literal["add_remove", "replace"]
+Bounding = Literal["groups", "norm"]
 Scalar = bool | int | float | str | dt.date | dt.datetime | None
 
 
@@ -134,11 +137,16 @@ Declaration = Between | OneOf | Edges | Ranged
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups."""
+    """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups.
+
+    bounding: how a unit beyond that is cut down: "groups" are dropped and rows cut, or its "norm" over all groups is
+    clipped (`hubbub.tables.clipping`).
+    """
 
     groups: int | None = None
     rows: int | None = None
     total: int | None = None
+    bounding: Bounding | None = None
 
 
 def _plain(bound: object) -> str:
@@ -285,6 +293,7 @@ class PrivateTable:
     max_groups: int | None = None
     max_rows: int | None = None
     max_total: int | None = None
+    bounding: Bounding = "groups"
     columns: Mapping[str, Declaration] = field(default_factory=dict)
     types: Mapping[str, Kind] = field(default_factory=dict)
     neighbours: Neighbours = "add_remove"
@@ -302,7 +311,7 @@ class PrivateTable:
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.max_groups, self.max_rows, self.max_total)
+        return Limits(self.max_groups, self.max_rows, self.max_total, self.bounding)
 
     @property
     def path(self) -> tuple[str, str, str, str] | None:
@@ -341,6 +350,9 @@ def _limit(name: str, value: object) -> int | None:
 
 
 def _source(source: object) -> object:
+    elsewhere = remote(source)
+    if elsewhere is not None:
+        return elsewhere
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
     if hasattr(source, "__arrow_c_stream__"):
@@ -363,6 +375,7 @@ def table(
     max_groups: int | None = None,
     max_rows: int | None = None,
     max_total: int | None = None,
+    bounding: Bounding = "groups",
     columns: Mapping[str, Declaration] | None = None,
     types: Mapping[str, str] | None = None,
     neighbours: Neighbours = "add_remove",
@@ -377,6 +390,8 @@ def table(
     max_groups: in how many groups of one answer a unit counts at most.
     max_rows: with how many rows a unit counts in one group at most.
     max_total: with how many rows a unit counts in an answer without groups (default max_groups * max_rows).
+    bounding: what happens to a unit beyond these limits: with "groups" some of its groups are dropped and its rows are
+        cut in each group; with "norm" all its rows are weighted down until their norm over all groups fits.
     columns: `between(...)` or `one_of(...)` by column name; a sum needs bounds, a group needs values.
     types: kinds by column name (integer, number, text, boolean, date, timestamp); required for a CSV, and for
         pandas columns of dtype object.
@@ -392,6 +407,8 @@ def table(
         raise PolicyError(f"unit={unit!r}: name the column that says who is protected, or use hb.EACH_ROW.")
     if neighbours not in get_args(Neighbours):
         raise PolicyError(f"neighbours={neighbours!r}: expected 'add_remove' or 'replace'.")
+    if bounding not in get_args(Bounding):
+        raise PolicyError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     declared = dict(columns or {})
     for name, what in declared.items():
         if not isinstance(what, Between | OneOf | Edges):
@@ -406,6 +423,7 @@ def table(
         max_groups=_limit("max_groups", max_groups),
         max_rows=_limit("max_rows", max_rows),
         max_total=_limit("max_total", max_total),
+        bounding=bounding,
         columns=declared,
         types=_types(types),
         neighbours=neighbours,

@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from typing import assert_never
@@ -44,10 +44,13 @@ __all__ = [
     "Counting",
     "Measurement",
     "Value",
+    "alone",
     "l1",
     "l2_squared",
+    "listed",
     "measurements",
     "measurements_of",
+    "uncentred",
 ]
 
 GRID_BITS = 22
@@ -115,6 +118,7 @@ class Measurement:
 
     argument: what is counted where it is not NULL (VALUES, DISTINCT; UNITS may have one).
     values: one for SUM and QUANTILES, two for PRODUCT. shift, centre: of a PRODUCT, as the module's head says.
+    alone: a SUM that no count goes with, whose own norm is clipped (`hubbub.tables.clipping`).
     """
 
     counting: Counting
@@ -122,6 +126,7 @@ class Measurement:
     values: tuple[Value, ...] = ()
     shift: int = 0
     centre: int = 0
+    alone: bool = False
 
     @property
     def low(self) -> int:
@@ -152,7 +157,8 @@ class Measurement:
     def canonical(self) -> list[object]:
         """A JSON-ready form: two measurements with the same form are the same vector."""
         argument = None if self.argument is None else canonical(self.argument)
-        return [self.counting.value, argument, [v.canonical() for v in self.values], self.shift, self.centre]
+        found = [self.counting.value, argument, [v.canonical() for v in self.values], self.shift, self.centre]
+        return [*found, "alone"] if self.alone else found
 
 
 def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
@@ -230,17 +236,48 @@ def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -
     assert_never(function)
 
 
+def listed(measurement: Measurement) -> bool:
+    """Whether a measurement looks at single values, and is no sum over rows."""
+    return measurement.counting in (Counting.DISTINCT, Counting.QUANTILES)
+
+
 def measurements(
-    aggregates: Iterable[Aggregate], declared: Mapping[str, Declaration], *, private_keys: bool = False
+    aggregates: Iterable[Aggregate],
+    declared: Mapping[str, Declaration],
+    *,
+    private_keys: bool = False,
+    own_norms: bool = False,
 ) -> tuple[Measurement, ...]:
     """All measurements of a question, each once, in an order that the order of SELECT does not change.
 
-    private_keys: whether groups are found privately, by their counts of units.
+    private_keys: whether groups are found privately, by their counts of units. own_norms: whether norms are clipped:
+    a SUM that nothing else needs the count of is then measured alone.
     """
+    aggregates = tuple(aggregates)
     found = {m for a in aggregates for m in measurements_of(a, declared)}
+    if own_norms:
+        found = _with_own_norms(aggregates, declared)
     if private_keys:
         found.add(Measurement(Counting.UNITS))
     return tuple(sorted(found, key=lambda m: json.dumps(m.canonical())))
+
+
+def _with_own_norms(aggregates: Iterable[Aggregate], declared: Mapping[str, Declaration]) -> set[Measurement]:
+    sums = {measurements_of(a, declared) for a in aggregates if a.function is Function.SUM}
+    found = {m for a in aggregates if a.function is not Function.SUM for m in measurements_of(a, declared)}
+    for total, count in sums:
+        found |= {total, count} if total in found or count in found else {alone(total)}
+    return found
+
+
+def alone(total: Measurement) -> Measurement:
+    """A SUM before its centre is taken off, to be clipped by its own norm."""
+    return replace(uncentred(total), alone=True)
+
+
+def uncentred(total: Measurement) -> Measurement:
+    """A SUM before its centre is taken off."""
+    return replace(total, values=(replace(total.values[0], centre=0),))
 
 
 def _joint(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[Measurement, ...]:

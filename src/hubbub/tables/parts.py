@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, assert_never
 
 from hubbub.errors import InternalError
-from hubbub.tables.measure import Counting, Measurement, Value, l1, l2_squared
+from hubbub.tables.measure import Counting, Measurement, Value, alone, uncentred
 from hubbub.tables.plan import Plan
 from hubbub.tables.question import Aggregate, Function
 
@@ -162,7 +162,8 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
             old = found.get(total, _Family(total, count, False, False))
             is_sum = aggregate.function is Function.SUM
             found[total] = _Family(total, old.count, old.wants_total or is_sum, old.wants_sum or not is_sum)
-    return [found[m] for m in plan.measurements if m in found]
+    by_measured = {m: family for total, family in found.items() for m in (total, alone(total))}
+    return [by_measured[m] for m in plan.measurements if m in by_measured]
 
 
 def _direct(plan: Plan, aggregates: Sequence[Aggregate]) -> set[Quantity]:
@@ -209,7 +210,7 @@ class _Builder:
     def plain(self, m: Measurement) -> Recipe:
         """A measurement as it is, once."""
         if m not in self.recipes:
-            self.recipes[m] = self._add(Sums(((((m, 1)),),), *self._reach(m), m.counting.value, m.step))
+            self.recipes[m] = self._add((((m, 1)),), m, m.counting.value)
         return self.recipes[m]
 
     def single(self, family: _Family, choice: Choice) -> None:
@@ -220,9 +221,12 @@ class _Builder:
             if family.wants_total:
                 self.recipes[Total(total)] = _plus(self.recipes[total], self.plain(family.count), Fraction(centre))
             return
-        raised = _uncentred(total)
+        own = alone(total)
+        if own in self.plan.measurements:
+            self.recipes[Total(total)] = self._add(((own, 1),), own, "sum")
+            return
         vector = ((total, 1), (family.count, centre)) if centre else ((total, 1),)
-        self.recipes[Total(total)] = self._add(Sums((vector,), *self._reach(raised), "sum", total.step))
+        self.recipes[Total(total)] = self._add(vector, uncentred(total), "sum")
         if family.wants_sum:
             self.recipes[total] = _plus(self.recipes[Total(total)], self.plain(family.count), Fraction(-centre))
 
@@ -234,18 +238,22 @@ class _Builder:
         with_nulls = with_nulls and count != rows and rows not in self.recipes
         if with_nulls:
             vectors.append(((rows, w), (count, -w)))
-        bounds, groups = self.plan.bounds, self.plan.group_count
+        bounds, groups, fine = self.plan.bounds, self.plan.group_count, 2 ** self.plan.fineness(total)
         c = bounds.groups if groups is None else min(bounds.groups, groups)
         steps = (1 if self.plan.neighbours == "add_remove" else 2) * c
+        reach = bounds.rows * w * fine
         # Under replace a shared group moves by (R w, R w) in two vectors, two others by R w each: l2 squared agrees.
-        part = Sums(tuple(vectors), steps * bounds.rows * w, steps * (bounds.rows * w) ** 2, "pair of sums", total.step)
+        # Of a clipped norm in l1 all may stand in one group.
+        squared = (steps * reach) ** 2 if self.plan.clips(total) else steps * reach**2
+        part = Sums(tuple(vectors), steps * reach, squared, "pair of sums", total.step / fine)
         at = len(self.parts)
         self.parts.append(part)
-        each = Fraction(1, w)
+        each = Fraction(1, w * fine)
         of_count: Recipe = ((at, 0, each), (at, 1, each))
         self.recipes.setdefault(count, of_count)
-        self.recipes[total] = _plus(((at, 0, Fraction(1)),), of_count, Fraction(value.low))
-        self.recipes[Total(total)] = _plus(((at, 0, Fraction(1)),), of_count, Fraction(value.floor))
+        of_sum: Recipe = ((at, 0, Fraction(1, fine)),)
+        self.recipes[total] = _plus(of_sum, of_count, Fraction(value.low))
+        self.recipes[Total(total)] = _plus(of_sum, of_count, Fraction(value.floor))
         if with_nulls:
             self.recipes[rows] = (*of_count, (at, 2, each))
 
@@ -254,15 +262,13 @@ class _Builder:
         if asked:
             self.parts.append(Ranks(m, tuple(sorted(asked))))
 
-    def _add(self, part: Part) -> Recipe:
-        self.parts.append(part)
-        return ((len(self.parts) - 1, 0, Fraction(1)),)
-
-    def _reach(self, m: Measurement) -> tuple[int, int]:
+    def _add(self, vector: tuple[tuple[Measurement, int], ...], like: Measurement, name: str) -> Recipe:
+        """A vector of its own. like: a measurement of the same sensitivity and steps."""
+        fine = 2 ** self.plan.fineness(like)
         # A vector that is 0 for every table (SUM(0)) still gets noise, so that no answer is a special case.
-        plan = self.plan
-        arguments = (m, plan.bounds, plan.group_count, plan.neighbours)
-        return max(1, l1(*arguments)), max(1, l2_squared(*arguments))
+        reach = max(1, self.plan.sensitivity(like)), max(1, self.plan.squared_sensitivity(like))
+        self.parts.append(Sums((vector,), *reach, name, like.step / fine))
+        return ((len(self.parts) - 1, 0, Fraction(1, fine)),)
 
 
 def share_of(aggregate: Aggregate) -> Fraction:
@@ -271,13 +277,6 @@ def share_of(aggregate: Aggregate) -> Fraction:
     if found is None:
         raise InternalError("a quantile without its share")
     return found
-
-
-def _uncentred(m: Measurement) -> Measurement:
-    value = m.values[0]
-    return Measurement(
-        m.counting, values=(Value(value.argument, value.grid, value.floor, value.ceiling, 0, value.nullable),)
-    )
 
 
 def _plus(first: Recipe, second: Recipe, times: Fraction) -> Recipe:

@@ -1,6 +1,7 @@
 """From a question to measurements: vectors of integers, one entry per group, whose sensitivity is known.
 
-A unit counts in at most C groups, with at most R rows in each (`Bounds`). What one row adds to each measurement, and
+A unit counts in at most C groups, with at most R rows in each (`Bounds`), or its norm over all groups is clipped to
+what these allow (`hubbub.tables.clipping`). What one row adds to each measurement, and
 how far neighbours can be apart, stands in `hubbub.tables.measure`. A plan holds everything that decides a question's
 cost and noise, and no private value.
 """
@@ -11,14 +12,25 @@ import itertools
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
+from hubbub.tables import clipping
+from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
-from hubbub.tables.measure import Bounds, Counting, Measurement, l1, l2_squared, measurements, measurements_of
+from hubbub.tables.measure import (
+    Bounds,
+    Counting,
+    Measurement,
+    l1,
+    l2_squared,
+    listed,
+    measurements,
+    measurements_of,
+)
 from hubbub.tables.question import Aggregate, Key, Question
 from hubbub.tables.relations import (
     canonical_relation,
@@ -40,6 +52,7 @@ class Plan:
 
     keys: those of the grouping. domains: the groups of each, None for a key whose groups are found privately.
     one_row: whether no unit has two rows, so that nothing needs bounding. declared: what is known of columns.
+    norm: the norm that is clipped where that was asked for, the norm of the noise; None for dropping groups.
     """
 
     question: Question
@@ -49,6 +62,7 @@ class Plan:
     domains: tuple[tuple[Scalar, ...] | None, ...]
     measurements: tuple[Measurement, ...]
     declared: Mapping[str, Declaration] = field(repr=False, hash=False)
+    norm: Norm | None = None
 
     @property
     def private_keys(self) -> bool:
@@ -95,12 +109,39 @@ class Plan:
         return scans(self.question.relation)[0].each_row
 
     def sensitivity(self, measurement: Measurement) -> int:
-        """The l1 sensitivity of a measurement in steps of its grid."""
+        """The l1 sensitivity of a measurement in steps of its grid, finer ones where it is clipped."""
+        if self.norm is not None and self.clips(measurement):
+            return clipping.l1(measurement, self.bounds, self.group_count, self.neighbours, self.norm)
         return l1(measurement, self.bounds, self.group_count, self.neighbours)
 
     def squared_sensitivity(self, measurement: Measurement) -> int:
-        """The square of the l2 sensitivity of a measurement in steps of its grid."""
+        """The square of the l2 sensitivity of a measurement in the same steps."""
+        if self.norm is not None and self.clips(measurement):
+            return clipping.l2_squared(measurement, self.bounds, self.group_count, self.neighbours, self.norm)
         return l2_squared(measurement, self.bounds, self.group_count, self.neighbours)
+
+    def clips(self, measurement: Measurement) -> bool:
+        """Whether a measurement is one of units whose norm is clipped.
+
+        Never of quantiles and DISTINCT, which look at values, nor beside groups that are found privately. In one group
+        only a sum alone has a norm that differs from cutting rows.
+        """
+        if self.norm is None or self.one_row or self.private_keys or listed(measurement):
+            return False
+        return measurement.alone or self.group_count != 1
+
+    @property
+    def clipping(self) -> bool:
+        """Whether any measurement is one of units whose norm is clipped."""
+        return any(map(self.clips, self.measurements))
+
+    def fineness(self, measurement: Measurement) -> int:
+        """The bits f of the steps that a measurement is in: 1 stands for 2^-f of its own step."""
+        return clipping.fineness(measurement) if self.clips(measurement) else 0
+
+    def for_noise(self, *, pure: bool) -> Plan:
+        """The plan for Laplace noise (pure) or Gaussian noise: their norms differ."""
+        return self if self.norm is None else replace(self, norm="l1" if pure else "l2")
 
     def measurement_of(self, aggregate: Aggregate) -> tuple[Measurement, ...]:
         """The measurements an aggregate is made of."""
@@ -117,22 +158,32 @@ class Plan:
                 "relation": canonical_relation(self.question.relation),
                 "keys": [canonical(k.expression) for k in self.keys],
                 "domains": [None if d is None else [[type(v).__name__, str(v)] for v in d] for d in self.domains],
-                "bounds": [self.bounds.groups, self.bounds.rows, self.one_row],
+                "bounds": [self.bounds.groups, self.bounds.rows, self.one_row, *([self.norm] if self.clipping else [])],
                 "neighbours": self.neighbours,
                 "units": [[scan.table, scan.unit] for scan in scans(self.question.relation)],
                 "measurements": [m.canonical() for m in self.measurements],
+                # Two aggregates of the same measurements are drawn from other parts: AVG alone, quantiles of other shares.
+                "aggregates": sorted(
+                    [a.function.name, [canonical(x) for x in a.arguments], str(a.fraction)]
+                    for a in self.question.aggregates
+                ),
             },
             sort_keys=True,
         )
 
 
 def make_plans(
-    question: Question, evaluate: Evaluate, *, limits: Limits | None = None, private_keys: bool = False
+    question: Question,
+    evaluate: Evaluate,
+    *,
+    limits: Limits | None = None,
+    private_keys: bool = False,
+    norm: Norm = "l1",
 ) -> tuple[Plan, ...]:
     """Plan a question: one plan for each of its groupings.
 
     evaluate: computes the groups of a key that is an expression. limits: what the question says itself.
-    private_keys: whether groups may be found privately.
+    private_keys: whether groups may be found privately. norm: that of the noise, where norms are clipped.
 
     Raises PolicyError where a declaration is missing (a limit, bounds, values), QueryError where the question has
     no private answer.
@@ -144,6 +195,8 @@ def make_plans(
     declared = declared_in(relation, read)
     domains = [_domain(key, declared, evaluate, private_keys) for key in question.keys]
     one_row = single(relation)
+    asked = limits or Limits()
+    clips = (asked.bounding or limits_of(relation).bounding) == "norm"
     plans = []
     for chosen in question.sets:
         of_set = tuple(domains[i] for i in chosen)
@@ -153,10 +206,12 @@ def make_plans(
                 f"the answer would have {count:,} groups; at most {MAX_GROUPS_OF_ANSWER:,} are allowed. Group by "
                 "fewer columns."
             )
-        measured = measurements(question.aggregates, declared, private_keys=None in of_set)
-        bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, limits or Limits())
+        private = None in of_set
+        own_norms = clips and not one_row and not private
+        measured = measurements(question.aggregates, declared, private_keys=private, own_norms=own_norms)
+        bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, asked)
         keys = tuple(question.keys[i] for i in chosen)
-        plans.append(Plan(question, keys, one_row, bounds, of_set, measured, declared))
+        plans.append(Plan(question, keys, one_row, bounds, of_set, measured, declared, norm if clips else None))
     return tuple(plans)
 
 

@@ -259,6 +259,8 @@ def assemble(
     """The price of given strategies at given shares, which sum to 1."""
     if sum(shares, Fraction(0)) != 1 or min(shares) <= 0:
         raise InternalError("the shares of a budget are positive and sum to 1")
+    if any(plan.clipping and plan.norm != ("l1" if spend.pure else "l2") for plan in plans):
+        raise InternalError("a norm is clipped that is not the noise's")
     private = sum(plan.private_keys for plan in plans)
     if private and not spend.delta:
         raise PolicyError(

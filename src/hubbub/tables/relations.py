@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
-from hubbub.tables.declare import Between, Declaration, Limits, Neighbours, OneOf, Ranged
+from hubbub.tables.declare import Between, Bounding, Declaration, Limits, Neighbours, OneOf, Ranged
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span
 from hubbub.tables.kinds import Kind
 
@@ -282,7 +282,8 @@ def limits_of(node: Relation | Leaf) -> Limits:
             return limits
         case Join(left=left, right=right, by_unit=True, how=("inner" | "left" | "full")):
             a, b = limits_of(left), limits_of(right)
-            return Limits(_larger(a.groups, b.groups), _larger(a.rows, b.rows), _larger(a.total, b.total))
+            rows, total = _larger(a.rows, b.rows), _larger(a.total, b.total)
+            return Limits(_larger(a.groups, b.groups), rows, total, _both(a, b))
         case Join(left=left):
             return limits_of(left)
         case PerUnit(source=source) if single(node):
@@ -293,7 +294,7 @@ def limits_of(node: Relation | Leaf) -> Limits:
                 return a
             rows = a.rows + b.rows if a.rows is not None and b.rows is not None else None
             total = a.total + b.total if a.total is not None and b.total is not None else None
-            return Limits(_larger(a.groups, b.groups), rows, total)
+            return Limits(_larger(a.groups, b.groups), rows, total, _both(a, b))
         case Filter(source=source) | Window(source=source) | Distinct(source=source) | PerUnit(source=source):
             return limits_of(source)
     return Limits()
@@ -301,6 +302,11 @@ def limits_of(node: Relation | Leaf) -> Limits:
 
 def _larger(a: int | None, b: int | None) -> int | None:
     return max((x for x in (a, b) if x is not None), default=None)
+
+
+def _both(a: Limits, b: Limits) -> Bounding | None:
+    """Norms are clipped where both tables say so."""
+    return a.bounding if a.bounding == b.bounding else "groups"
 
 
 def declared_in(node: Relation | Leaf, read: frozenset[str]) -> dict[str, Declaration]:
