@@ -28,6 +28,7 @@ from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, safe_table, source_of
 from hubbub.errors import EngineError, PolicyError
 from hubbub.sql.compile import Place, aggregate_sql, image_sql, listed_sql, quote, summed
+from hubbub.sql.dialects import DUCKDB, DUCKDB_PORTABLE
 from hubbub.sql.scope import did_you_mean
 from hubbub.sql.write_rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
@@ -63,7 +64,9 @@ class _Known:
 class DuckDBEngine:
     """The embedded engine of one session. Safe to use from several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, portable: bool = False) -> None:
+        # The portable hash keeps the same groups of a unit as other engines do; DuckDB's own is faster.
+        self._dialect = DUCKDB_PORTABLE if portable else DUCKDB
         self._folder = tempfile.mkdtemp(prefix="hubbub-")  # mode 0700
         self._known: dict[str, _Known] = {}
         self._attached: list[tuple[str, str, str]] = []
@@ -125,7 +128,7 @@ class DuckDBEngine:
 
     def compile(self, plan: Plan) -> str:
         """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
-        return aggregate_sql(plan, self._places(plan))
+        return aggregate_sql(plan, self._places(plan), self._dialect)
 
     def _places(self, plan: Plan, *, safer: bool = False) -> dict[str, Place]:
         found = {}
@@ -193,9 +196,9 @@ class DuckDBEngine:
         """The exact integers of a plan; None if the engine failed."""
         places = self._places(plan, safer=safer)
         listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
-        texts = [listed_sql(plan, places, i) for i in listed]
+        texts = [listed_sql(plan, places, i, self._dialect) for i in listed]
         if len(listed) < len(plan.measurements) or plan.private_keys:
-            texts.append(aggregate_sql(plan, places))
+            texts.append(aggregate_sql(plan, places, self._dialect))
         answers = []
         for text in texts:
             rows = self._rows(text, views)

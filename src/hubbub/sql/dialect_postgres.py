@@ -24,7 +24,7 @@ DAY: Final = (
 )
 """A day of the Gregorian calendar in the years 0 to 9999, as ISO 8601 writes it."""
 TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
-DECIMAL: Final = "[+-]?([0-9]{1,300}([.][0-9]{0,300})?|[.][0-9]{1,300})([eE][+-]?[0-9]{1,3})?"
+DECIMAL: Final = "[+-]?([0-9]{1,250}([.][0-9]{0,250})?|[.][0-9]{1,250})([eE][+-]?[0-9]{1,3})?"
 TRUE_WORDS: Final = ("true", "t", "yes", "y", "1")
 FALSE_WORDS: Final = ("false", "f", "no", "n", "0")
 BLANKS: Final = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
@@ -89,7 +89,7 @@ class Postgres(Dialect):
         return f"({sql} AT TIME ZONE 'UTC')"
 
     def whole_text(self, sql: str) -> str:
-        return f"{sql} ~ '^{_SPACE}[+-]?[0-9]{{1,300}}{_SPACE}$'"
+        return f"{sql} ~ '^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$'"
 
     def cast(self, sql: str, of: Kind, to: Kind) -> str:
         if of is to or of is Kind.NULL:
@@ -138,6 +138,9 @@ class Postgres(Dialect):
 
     def grand_total(self, sql: str) -> str:
         return f"coalesce(sum({sql}), 0)"
+
+    def product(self, a: str, b: str) -> str:
+        return f"(CAST({a} AS bigint) * {b})"
 
     def quotient(self, a: str, b: int) -> str:
         return f"{a} / {b}"

@@ -208,6 +208,10 @@ class Dialect:
         """A sum over units, 0 where there is none."""
         return f"CAST(coalesce(sum({sql}), 0) AS HUGEINT)"
 
+    def product(self, a: str, b: str) -> str:
+        """The product of two whole numbers below 2^22."""
+        return f"({a} * {b})"
+
     def quotient(self, a: str, b: int) -> str:
         """a / b of whole numbers, truncated toward zero."""
         return f"{a} // {b}"
