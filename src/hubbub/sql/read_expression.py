@@ -149,6 +149,8 @@ class ExpressionReader:
         try:
             if len(self.depth) > MAX_DEPTH:
                 raise QueryError(f"the expression is nested more than {MAX_DEPTH} deep; write it flatter.")
+            if not isinstance(node, exp.Expr):
+                raise QueryError("an argument is missing: a function is written without what it looks at.")
             stands_for = self.known(node)
             return self._read(node) if stands_for is None else stands_for
         finally:
