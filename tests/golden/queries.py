@@ -41,15 +41,15 @@ GOLDEN["spread"] = [
     ("SELECT returned, CORR(qty, discount) AS r FROM lineitem GROUP BY returned", {"tolerance": 1e-3}),
 ]
 # 63 orders, 21 customers: the shares fall on a row, so no interpolation is asked for. Several shares are found one
-# within the other, each to within one rank: 1.5 here.
+# within the other, each to within one rank: 3.5 here.
 GOLDEN["quantiles"] = [
     ("SELECT MEDIAN(balance) FROM customer", {"tolerance": 1e-2}),
     (
         "SELECT QUANTILE_CONT(balance, 0.1) AS low, QUANTILE_CONT(balance, 0.9) AS high FROM customer",
-        {"tolerance": 1.5},
+        {"tolerance": 3.5},
     ),
     ("SELECT MIN(clerk), MAX(clerk), MEDIAN(clerk) FROM orders", {"tolerance": 1e-9}),
-    ("SELECT QUANTILE_CONT(balance, [0.25, 0.5, 0.75]) AS q FROM customer", {"tolerance": 1.5}),
+    ("SELECT QUANTILE_CONT(balance, [0.25, 0.5, 0.75]) AS q FROM customer", {"tolerance": 3.5}),
     ("SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY balance) AS m FROM customer", {"tolerance": 1e-2}),
     ("SELECT segment, MEDIAN(nation) AS m, MAX(balance) AS top FROM customer GROUP BY segment", {"tolerance": 1e-2}),
     ("SELECT MAX(total) - MIN(total) AS spread FROM orders WHERE status <> 'P'", {"tolerance": 1e-2}),
