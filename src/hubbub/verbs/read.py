@@ -163,6 +163,9 @@ class _Select:
             name = name or ("" if inner is None else node.name)
         else:
             raise refused(node)
+        more = [k for k, value in node.args.items() if value and k not in ("this", "alias", "with_")]
+        if more:
+            raise refused(node, more[0])
         return f"{found}.alias({name!r})" if name else found
 
     def _join(self, join: exp.Join) -> str:

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.tables.declare import Between, Edges
-from hubbub.verbs import functions as f
-from hubbub.verbs.terms import Term, constant, operand, quoted
+from hubbub.verbs import everyday, functions as f
+from hubbub.verbs.terms import Term, operand, quoted
 from hubbub.verbs.tree import Tail, has_window, in_place, named_terms, ordered, printed, source
 
 if TYPE_CHECKING:
@@ -264,33 +263,14 @@ class Rows(_Question):
 
         Raises QueryError for fewer than two edges, or edges out of order.
         """
-        ends = list(edges)
-        if len(ends) < 2 or any(not a < b for a, b in itertools.pairwise(ends)):  # type: ignore[operator]
-            raise QueryError(f"hist: {ends!r}: give at least two edges in increasing order, as in [0, 18, 65, 120].")
-        x = f.col(column)
-        labels = [f"[{a}, {b})" for a, b in itertools.pairwise(ends)]
-        labels[-1] = labels[-1][:-1] + "]"
-        ifs = [exp.If(this=(x < b).node, true=constant(t)) for b, t in zip(ends[1:-1], labels, strict=False)]
-        last = constant(labels[-1])
-        # Without inner edges there is one bin: still a CASE, so that the group is a label and known beforehand.
-        bins = exp.Case(ifs=ifs or [exp.If(this=(x <= ends[-1]).node, true=last)], default=last.copy())
-        return self.filter(x.between(ends[0], ends[-1])).group_by(Term(bins).alias(column)).agg(f.count())
+        return everyday.hist(self, column, edges)
 
     def describe(self, *columns: str) -> Answer:
         """Count, mean, standard deviation, and the five quartiles of columns; by default, all with declared bounds.
 
         Raises QueryError where no column has any.
         """
-        ranged = [n for n, d in self.facts.declared.items() if isinstance(d, Between | Edges)]
-        chosen = columns or tuple(ranged)
-        if not chosen:
-            raise QueryError("describe: no column has declared bounds. Name one, or declare it: hb.between(low, high).")
-        quartiles = [("min", 0.0), ("q25", 0.25), ("median", 0.5), ("q75", 0.75), ("max", 1.0)]
-        found = []
-        for n in chosen:
-            found += [f.count(n).alias(f"{n}_count"), f.mean(n).alias(f"{n}_mean"), f.std(n).alias(f"{n}_std")]
-            found += [f.quantile(n, q).alias(f"{n}_{word}") for word, q in quartiles]
-        return self.agg(*found)
+        return everyday.describe(self, columns)
 
     # -- sub-queries ------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from hubbub.errors import ParameterError, QueryError
 
-__all__ = ["KINDS", "PARTS", "Term", "call", "column", "constant", "operand", "quoted"]
+__all__ = ["COMPOUND", "KINDS", "PARTS", "Term", "call", "column", "constant", "operand", "quoted"]
 
 KINDS: Final = {
     "integer": "BIGINT",
@@ -44,7 +44,8 @@ PARTS: Final = {
 }
 """Methods that take a part out of a date or time, and its name in SQL."""
 
-_COMPOUND: Final = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case)
+COMPOUND: Final = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case)
+"""Operations, which go into parentheses beside others."""
 
 
 def quoted(name: str) -> exp.Identifier:
@@ -109,7 +110,7 @@ def column(value: object) -> exp.Expr:
 def operand(value: object) -> exp.Expr:
     """An operand, in parentheses where it is itself an operation: a term, or a constant."""
     node = value.node if isinstance(value, Term) else constant(value)
-    return exp.Paren(this=node) if isinstance(node, _COMPOUND) and not isinstance(node, exp.Paren) else node
+    return exp.Paren(this=node) if isinstance(node, COMPOUND) and not isinstance(node, exp.Paren) else node
 
 
 def _binary(kind: type[exp.Expr], *, turned: bool = False) -> Callable[[Any, object], Term]:

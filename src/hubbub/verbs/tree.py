@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.verbs.terms import Term, operand, quoted
+from hubbub.verbs.terms import COMPOUND, Term, operand, quoted
 
 __all__ = ["Tail", "has_window", "in_place", "named_terms", "ordered", "printed", "source"]
 
@@ -27,7 +27,7 @@ def in_place(node: exp.Expr, meanings: Mapping[str, exp.Expr]) -> exp.Expr:
             return found.copy()
         if isinstance(found, exp.Column) and not found.table and found.name in meanings:
             inner = meanings[found.name].copy()
-            return operand(Term(inner)) if found is not node and found.parent is not None else inner
+            return operand(Term(inner)) if isinstance(found.parent, COMPOUND) else inner
         return found
 
     return node.copy().transform(meaning, copy=False) if meanings else node.copy()
