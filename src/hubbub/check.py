@@ -9,7 +9,7 @@ data, so it is told in ranks.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,6 +20,7 @@ from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
 from hubbub.tables.estimates import Estimates, expected
+from hubbub.tables.measure import listed
 from hubbub.tables.parts import RANKED, Ranks, Selection, Sums, share_of
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Price, Priced, RankDraws, Spend, make_price
@@ -200,15 +201,35 @@ def notes(price: Price) -> tuple[str, ...]:
         if plan.each_row and plan.one_row:
             found["protected: each single row. The ± covers the noise."] = None
             continue
-        rows, groups = plan.bounds.rows, plan.bounds.groups
-        limits = f"{rows:,} row{'s' * (rows > 1)}"
-        if plan.keys:
-            limits += f" in each of {groups:,} group{'s' * (groups > 1)}"
         found[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
-        found[f"The ± covers the noise; one {plan.unit} counts with at most {limits}."] = None
+        found |= dict.fromkeys(_bounding_notes(plan))
         if plan.private_keys:
             found["Which groups there are is private: small groups are left out."] = None
     return tuple(found)
+
+
+def _bounding_notes(plan: Plan) -> Iterator[str]:
+    """How much one unit counts, and what is done with more."""
+    rows, groups = plan.bounds.rows, plan.bounds.groups
+    limits = f"{rows:,} row{'s' * (rows > 1)}"
+    if plan.keys:
+        limits += f" in each of {groups:,} group{'s' * (groups > 1)}"
+    clipped = [m for m in plan.measurements if plan.clips(m)]
+    said = []
+    if any(not m.alone for m in clipped):
+        most = f"{groups * rows:,}" if plan.norm == "l1" else f"{math.sqrt(groups) * rows:,.4g}"
+        said.append(
+            f"one {plan.unit} counts in all its groups, its rows weighted down to an {plan.norm} norm of at most {most}"
+        )
+    if any(m.alone for m in clipped):
+        said.append(f"the sums of one {plan.unit} are clipped to the {plan.norm} norm of {limits}")
+    if len(clipped) < len(plan.measurements):
+        said.append(f"one {plan.unit} counts with at most {limits}")
+    yield f"The ± covers the noise; {'; '.join(said)}."
+    if plan.norm is not None and plan.private_keys:
+        yield "Groups are found privately, so a unit's groups are dropped and its rows cut; no norm is clipped."
+    elif clipped and any(map(listed, plan.measurements)):
+        yield "Quantiles and distinct values have no norm to clip: for them groups are dropped and rows cut."
 
 
 def details(price: Price) -> dict[str, Any]:
@@ -221,6 +242,7 @@ def details(price: Price) -> dict[str, Any]:
         "neighbours": first.neighbours,
         "max_groups": first.bounds.groups,
         "max_rows": first.bounds.rows,
+        "bounding": _bounding(first),
         "groups": first.group_count,
         "mechanism": "discrete Laplace" if price.spend.pure else "discrete Gaussian",
         "rho": None if price.spend.pure else str(price.spend.rho),
@@ -231,7 +253,12 @@ def details(price: Price) -> dict[str, Any]:
 
 
 def _plan_details(plan: Plan) -> dict[str, Any]:
-    return {"max_groups": plan.bounds.groups, "max_rows": plan.bounds.rows, "groups": plan.group_count}
+    limits = {"max_groups": plan.bounds.groups, "max_rows": plan.bounds.rows, "bounding": _bounding(plan)}
+    return limits | {"groups": plan.group_count}
+
+
+def _bounding(plan: Plan) -> str:
+    return f"{plan.norm} norm" if plan.clipping else "groups"
 
 
 def _part_details(priced: Priced, *, pure: bool) -> dict[str, Any]:
