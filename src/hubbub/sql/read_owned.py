@@ -419,7 +419,9 @@ def _per_unit(rows: Rows, node: exp.Select) -> Owned | None:
     place = reader.place("u")
     keys: list[tuple[str, Expression]] = []
     for term in terms:
-        read = plain.read(term)
+        # A unit's own column may be of a type that no expression can use.
+        own = isinstance(term, exp.Column) and _is_owner(rows, term, owners)
+        read = rows.scope.find(term) if own and isinstance(term, exp.Column) else plain.read(term)
         if all(read != e for _, e in keys):
             keys.append((f"{place}.k{len(keys)}", read))
     inner: list[tuple[str, Inner]] = []

@@ -420,8 +420,12 @@ class _Private:
             return Aggregate(Function.COUNT_VALUES, (kept(argument),))
         if len(node.this.expressions) != 1:
             raise self.rows.reader.refuse("COUNT(DISTINCT ...) takes one expression.", node)
-        argument = rows.read(node.this.expressions[0])
-        owners = units_of(self.rows.relation)
+        counted, owners = node.this.expressions[0], units_of(self.rows.relation)
+        # A unit's own column may be of a type that no expression can use.
+        named = isinstance(counted, exp.Column) and isinstance(counted.this, exp.Identifier)
+        found = self.rows.scope.find(counted) if named else None
+        owner = isinstance(found, Column) and found.name in owners
+        argument = found if owner and found is not None else rows.read(counted)
         if isinstance(argument, Column) and argument.name in owners:
             if condition is None:
                 return Aggregate(Function.COUNT_UNITS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.sql.dialects import Dialect
 from hubbub.sql.write_expression import expression_sql, renamed
-from hubbub.tables.expressions import Expression, Literal, span, whole
+from hubbub.tables.expressions import Column, Expression, Literal, span, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
     Combine,
@@ -28,6 +28,7 @@ from hubbub.tables.relations import (
     WindowCall,
     declared_in,
     names_read,
+    units_of,
 )
 
 if TYPE_CHECKING:
@@ -181,9 +182,13 @@ class _Writer:
         below = list(self.stages(node.source))
         yield from below
         declared = declared_in(node.source, names_read(node) | names_read(node.source))
-        shown = [f"{self.typed(e, _kind(e))} AS {self.names[n]}" for n, e in node.keys if n in self.names]
+        owners = units_of(node.source)
+        # The owner's own column is the same in all of its rows, and may be of a type that no expression can use.
+        own = {n for n, e in node.keys if isinstance(e, Column) and e.name in owners}
+        keys = [(n, e, self.sql(e) if n in own else self.typed(e, _kind(e))) for n, e in node.keys]
+        shown = [f"{f'min({k})' if n in own else k} AS {self.names[n]}" for n, _, k in keys if n in self.names]
         # A constant tells no rows apart, and a number would be read as the place of a column.
-        groups = [self.typed(e, _kind(e)) for _, e in node.keys if not isinstance(e, Literal)]
+        groups = [k for n, e, k in keys if n not in own and not isinstance(e, Literal)]
         for name, inner in node.aggregates:
             if name in self.names:
                 shown.append(f"{self._inner(inner, declared)} AS {self.names[name]}")
