@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+import pickle
+import re
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.columns import Column
+from hubbub.plots import whiskers
+from hubbub.plots.svg import bars
 from hubbub.release import text_table
-from people import HUGE, session
+from hubbub.sql.lineage import noisy_outputs
+from people import HUGE, session, visits
 from seeded import SeededBits
 
 SQL = "SELECT ward, ok, COUNT(*) AS c, SUM(n) AS s, AVG(age) AS a FROM visits GROUP BY ward, ok"
@@ -95,3 +103,159 @@ def test_a_plot_shows_one_column_with_whiskers() -> None:
     assert "a" in axes.get_title()
     with pytest.raises(hb.ParameterError, match="no estimate"):
         r.plot("ward")
+
+
+def test_a_plot_has_lines_over_ordered_keys_and_bars_over_others() -> None:
+    with session(epsilon=9) as s:
+        by_ward = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=1)
+        by_number = s.sql("SELECT n, COUNT(*) AS c FROM visits GROUP BY n", epsilon=1)
+    assert len(by_ward.plot().patches) == 4
+    lines = by_number.plot()
+    assert not lines.patches
+    assert lines.get_xlabel() == "n"
+    assert list(lines.lines[0].get_xdata()) == list(range(101))
+    assert not by_ward.plot(kind="points").patches
+    with pytest.raises(hb.ParameterError, match="allowed are"):
+        by_ward.plot(kind="pie")
+
+
+def test_lines_are_drawn_in_order_and_places_that_are_null_left_out() -> None:
+    ax = whiskers([3, None, 1], [1, 2, 3], [0, 1, 2], [2, 3, 4], kind="lines", title="", xlabel="", ylabel="")
+    assert list(ax.lines[0].get_xdata()) == [1, 3]
+
+
+def test_draws_are_other_answers_of_the_known_noise() -> None:
+    """10,000 draws of scale 3: mean and deviation within 6 standard errors (false alarm below 1e-8), fixed bits."""
+    with session(epsilon=1, bits=SeededBits(4)) as s:
+        r = s.sql("SELECT ward, COUNT(DISTINCT id) AS c FROM visits GROUP BY ward", epsilon=1)
+    drawn = r.draws(10_000)
+    scale = float(4)  # four groups for one unit, at epsilon 1
+    assert drawn["c"].shape == (10_000, 4)
+    assert drawn["ward"].tolist() == ["A", "B", "C", None]
+    noise = drawn["c"] - np.array(r.to_dict()["c"])
+    assert abs(noise.mean()) < 6 * math.sqrt(2) * scale / math.sqrt(noise.size)
+    assert abs(noise.std() / (math.sqrt(2) * scale) - 1) < 6 * 1.2 / math.sqrt(noise.size)
+    with pytest.raises(hb.ParameterError, match="draws"):
+        r.draws(0)
+
+
+def test_the_columns_of_a_draw_belong_together() -> None:
+    with session(epsilon=1, bits=SeededBits(4)) as s:
+        r = s.sql("SELECT COUNT(*) AS c, 2 * COUNT(*) AS t, SUM(n) / COUNT(*) AS m, SUM(n) AS s FROM visits", epsilon=1)
+    drawn = r.draws(50)
+    assert (drawn["t"] == 2 * drawn["c"]).all()
+    assert np.allclose(drawn["m"], drawn["s"] / drawn["c"], equal_nan=True) or (drawn["c"] == 0).any()
+
+
+def test_columns_compute_with_their_error() -> None:
+    with session(epsilon=9, bits=SeededBits(5)) as s:
+        r = s.sql("SELECT ward, COUNT(*) AS c, SUM(n) AS s FROM visits GROUP BY ward", epsilon=1)
+        other = s.sql("SELECT ward, COUNT(*) AS u FROM visits WHERE n > 0 GROUP BY ward", epsilon=0.5)
+        total = s.sql("SELECT COUNT(*) AS c FROM visits", epsilon=1)
+    c = r["c"]
+    low, high = c.interval(0.9)
+    table = r.intervals(0.9).to_pydict()
+    assert (low.tolist(), high.tolist()) == (table["c_low"], table["c_high"])
+    assert ((c - c).half_width() == 0).all()
+    assert np.allclose((3 * c + 1).values, 3 * c.values + 1)
+    wide = (c - other["u"]).half_width(0.95)
+    assert (wide > 1.1 * c.half_width(0.95)).all()
+    ratio = r["s"] / c
+    assert np.allclose(ratio.values, r["s"].values / c.values)
+    share = 100 * c / total["c"]
+    assert len(share) == 4
+    assert str(share).startswith("((100 * c) / c): ")
+    assert ((-c).values == -c.values).all()
+    assert ((1 / c).values == 1 / c.values).all()
+
+
+def test_columns_that_do_not_meet_are_refused() -> None:
+    with session(epsilon=9) as s:
+        question = "SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward"
+        r, again = s.sql(question, epsilon=1), s.sql(question, epsilon=1)
+        turned = s.sql("SELECT ward, COUNT(*) AS d FROM visits WHERE n > 0 GROUP BY ward ORDER BY ward DESC", epsilon=1)
+    with pytest.raises(hb.ParameterError, match="same draw"):
+        r["c"] - again["c"]
+    with pytest.raises(hb.ParameterError, match="the rows differ"):
+        r["c"] / turned["d"]
+    with pytest.raises(hb.ParameterError, match="no column of numbers"):
+        r["ward"]
+    with pytest.raises(TypeError):
+        r["c"] + "1"  # type: ignore[operator]
+
+
+def test_the_interval_of_a_ratio_of_columns_covers_the_truth() -> None:
+    """1,000 ratios at the truth 2: 95 % +- 3.5 % (five standard errors; false alarm 6e-7 per side), fixed bits."""
+    rng = np.random.Generator(np.random.PCG64(7))
+    inside = 0
+    for _ in range(1000):
+        a, b = 2000 + rng.laplace(0, 20), 1000 + rng.laplace(0, 20)
+        top = Column("a", np.array([a]), a - rng.laplace(0, 20, (1000, 1)), ((),))
+        low, high = (top / Column("b", np.array([b]), b - rng.laplace(0, 20, (1000, 1)), ((),))).interval(0.95)
+        inside += bool(low[0] <= 2 <= high[0])
+    assert 915 <= inside <= 985
+
+
+OUTER = "SELECT ward, c, c / SUM(c) OVER () AS share FROM (SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward) AS q"
+
+
+def test_an_outer_part_beyond_rows_has_intervals_too() -> None:
+    with session(epsilon=99, bits=SeededBits(6)) as s:
+        r = s.sql(OUTER + " ORDER BY c DESC", epsilon=50)
+    table = r.intervals(0.95).to_pydict()
+    assert list(table) == ["ward", "c", "c_low", "c_high", "share", "share_low", "share_high"]
+    for name in ("c", "share"):
+        for low, value, high in zip(table[f"{name}_low"], table[name], table[f"{name}_high"], strict=True):
+            assert low < value < high
+    assert sum(table["share"]) == pytest.approx(1)
+    assert r.draws(20)["share"].shape == (20, 4)
+
+
+def test_which_columns_are_noisy_is_read_from_the_statement() -> None:
+    assert noisy_outputs('SELECT "r"."k0" AS "a0", "r"."a0" + 1 AS "x" FROM "released0" AS "r"') == [False, True]
+
+
+def test_a_notebook_shows_a_table_and_a_picture_without_scripts() -> None:
+    evil = "<script>alert(1)</script>"
+    wards: Any = {**visits().columns, "ward": hb.one_of("A", evil)}
+    with session(epsilon=1, visits=visits(columns=wards)) as s:
+        shown = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=1)._repr_html_()
+    assert "<svg" in shown
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert not re.search(r"\son\w+=|href=|src=", shown)
+
+
+def test_a_picture_needs_columns_of_one_length() -> None:
+    with pytest.raises(hb.ParameterError, match="each label"):
+        bars(["a"], [1.0], [1.0], [], title="t")
+    assert "NaN" not in bars(["a"], [math.nan], [-math.inf], [math.inf], title="t")
+
+
+def test_a_release_is_not_pickled() -> None:
+    with session(epsilon=1) as s:
+        r = s.sql("SELECT COUNT(*) FROM visits", epsilon=1)
+    with pytest.raises(hb.PolicyError, match="to_arrow"):
+        pickle.dumps(r)
+
+
+def test_refining_combines_both_answers() -> None:
+    with session(epsilon=9, bits=SeededBits(8)) as s:
+        r = s.sql("SELECT ward, COUNT(*) AS c, AVG(age) AS a FROM visits GROUP BY ward", epsilon=1)
+        better = r.refine(2)
+        assert s.remaining == 6
+    assert better.cost == 2
+    assert better.half_widths()["c"][0] < r.half_widths()["c"][0] / 2
+    with pytest.raises(hb.QueryError, match="cannot be refined"):
+        better.refine(1)
+
+
+def test_an_exact_answer_has_no_error_bars() -> None:
+    wards = hb.public(pa.table({"ward": ["A", "B"], "beds": [4, 25]}))
+    with session(epsilon=1, visits=visits(), wards=wards) as s:
+        r = s.sql("SELECT ward, beds FROM wards ORDER BY beds", epsilon=1)
+    assert r.rows() == [("A", 4), ("B", 25)]
+    assert r.intervals().column_names == ["ward", "beds"]
+    assert (r["beds"] * 2).values.tolist() == [8, 50]
+    assert "exact" in r._repr_html_()
+    assert r.draws(3)["beds"].tolist() == [4, 25]

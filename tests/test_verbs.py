@@ -263,7 +263,7 @@ def test_each_row_s_units_are_rows() -> None:
 SQL = [
     "SELECT COUNT(*) FROM visits",
     "SELECT ward, COUNT(*) AS c, COUNT(DISTINCT id) AS u, SUM(n) AS s, AVG(age) AS a FROM visits GROUP BY ward",
-    "SELECT ward, COUNT(*) AS c FROM visits WHERE ok OR day >= '1970-02-01' GROUP BY ward ORDER BY c DESC, ward LIMIT 2",
+    "SELECT ward, COUNT(*) AS c FROM visits WHERE ok OR day >= '1970-02-01' GROUP BY ward ORDER BY c DESC, 1 LIMIT 2",
     "SELECT COUNT(age) FROM visits WHERE NOT (age < 20 OR ward LIKE 'B%') AND n <> 3",
     "SELECT FLOOR(n / 10) AS tens, COUNT(*) AS c FROM visits GROUP BY tens",
     "SELECT CASE WHEN ward IN ('A', 'B') THEN 'front' ELSE 'back' END AS side, AVG(n) AS a FROM visits GROUP BY 1",

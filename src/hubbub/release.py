@@ -289,6 +289,8 @@ def _number(value: Any, reach: float) -> str:
     """A number with as many decimals as its error makes sense of."""
     if isinstance(value, int):
         return f"{value:,}"
+    if not reach > 0:
+        return f"{value:,.6g}"
     decimals = 0
     while decimals < 9 and 0 < reach * 10**decimals < 10:
         decimals += 1

@@ -163,7 +163,7 @@ class _Shell:
         if amount:
             parse_epsilon(amount)
             self.epsilon = amount
-        click.echo(f"each question may cost epsilon {self.epsilon}")
+        note(f"Each question may cost epsilon {self.epsilon}.")
 
     def _format(self, form: str) -> None:
         if form not in FORMATS:
