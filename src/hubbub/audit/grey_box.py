@@ -24,6 +24,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -144,7 +145,8 @@ def _possible(record: Recorded) -> bool:
         case "linf" | "one_way":
             return 0 <= int(released) < len(record.values)
         case "rows":
-            return all(law.low <= q <= law.high for q in released)
+            # A bound is one step; quantiles drawn together are several.
+            return all(law.low <= q <= law.high for q in np.ravel(released))
         case _:
             return len(released) == len(record.values)
 
@@ -198,9 +200,21 @@ def _collision(law: Any) -> float:
     return math.exp(float(law.log_pmf(0))) if isinstance(law, DiscreteLaplace | DiscreteGaussian) else 1.0
 
 
-def spent(records: Sequence[Recorded]) -> Cost:
-    """What the recorded primitives cost together, from the laws they drew from."""
-    return cost_of(ev.Composed([ev.PureDP(0), *(_event(record) for record in records)]))
+def spent(records: Sequence[Recorded], neighbours: Sequence[Recorded] = ()) -> Cost:
+    """What the recorded primitives cost together, from the laws they drew from.
+
+    neighbours: the records of the replay. Quantiles are drawn group by group, and a unit is in few groups: each costs
+    what the rows that moved cost there, d of `sensitivity` rows: d/s epsilon and (d/s)^2 rho, because the exponential
+    mechanism's loss is a multiple of how far its scores move. Every other primitive costs its whole loss.
+    """
+    total = cost_of(ev.PureDP(0))
+    for i, record in enumerate(records):
+        one = cost_of(_event(record))
+        if record.norm == "rows" and i < len(neighbours):
+            share = Fraction(distance(record, neighbours[i]), record.sensitivity)
+            one = Cost(None if one.epsilon is None else one.epsilon * share, one.rho * share**2, one.delta)
+        total += one
+    return total
 
 
 def _event(record: Recorded) -> ev.Event:

@@ -18,7 +18,7 @@ from hubbub.errors import ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Pair", "pairs"]
+__all__ = ["Pair", "newcomers", "pairs", "row_pairs"]
 
 Relation = Literal["add_remove", "replace"]
 
@@ -30,11 +30,11 @@ _MANY = 1000
 
 @dataclass(frozen=True)
 class Pair:
-    """A table and its neighbour. same: the same rows in another form."""
+    """A table (or tables, as whoever opens them wants them) and its neighbour. same: the same rows in another form."""
 
     name: str
-    d: pa.Table
-    d_prime: pa.Table
+    d: Any
+    d_prime: Any
     same: bool = False
 
 
@@ -49,13 +49,30 @@ def pairs(table: pa.Table, unit: str, *, relation: Relation = "add_remove") -> I
     if not ids:
         raise ParameterError(f"no row has a {unit}; give a table of at least one unit.")
     lone = _only(table, unit, ids[0])
-    for name, rows in _newcomers(table, unit, ids[0]):
+    for name, rows in newcomers(table, unit, ids[0]):
         yield Pair(name, table, _with(table, unit, ids, rows, relation))
     yield Pair("one unit against another" if relation == "replace" else "one unit against nobody", lone, (
         _with(lone, unit, [ids[0]], _rows(table, unit, 1), "replace") if relation == "replace" else lone.slice(0, 0)
     ))  # fmt: skip
     for name, other in _forms(table, unit):
         yield Pair(name, table, other, same=True)
+
+
+def row_pairs(table: pa.Table, unit: str, *, relation: Relation = "add_remove") -> Iterator[Pair]:
+    """Neighbours where each row is a unit: one row more, or the first exchanged; without the column `unit`."""
+    import pyarrow as pa
+
+    rows = table.drop_columns([unit])
+    kept = rows.slice(1) if relation == "replace" else rows
+    for name, more in newcomers(rows, None, None):
+        if len(more) == 1:
+            # Last and first, because a row's number is no part of it.
+            added = pa.Table.from_pylist(more, schema=rows.schema)
+            yield Pair(name, rows, pa.concat_tables([added, kept]))
+            yield Pair(f"{name}, at the end", rows, pa.concat_tables([kept, added]))
+    lone = rows.slice(5, 1)
+    yield Pair("one row against another or none", lone, rows.slice(7, 1) if relation == "replace" else lone.slice(0, 0))
+    yield Pair("rows in reverse", rows, rows.take(list(range(len(rows)))[::-1]), same=True)
 
 
 def _only(table: pa.Table, unit: str, who: Any) -> pa.Table:
@@ -82,14 +99,15 @@ def _stranger(ids: list[Any]) -> Any:
     return f"{max(ids)}x" if isinstance(ids[0], str) else max(ids) + 1
 
 
-def _rows(table: pa.Table, unit: str, count: int) -> list[dict[str, Any]]:
+def _rows(table: pa.Table, unit: str | None, count: int) -> list[dict[str, Any]]:
     """Ordinary rows, to be spoilt: the first row that has no NULL, else the first."""
     rows = table.slice(0, 100).to_pylist()
     whole = [row for row in rows if None not in row.values()]
     return [dict((whole or rows)[0]) for _ in range(count)]
 
 
-def _newcomers(table: pa.Table, unit: str, twin: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def newcomers(table: pa.Table, unit: str | None, twin: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """What a newcomer could hold: names and rows. unit: the column that is left alone; twin: one of its values."""
     plain = _rows(table, unit, 1)[0]
     every: list[dict[str, Any]] = []
     for column in table.schema:
@@ -103,7 +121,8 @@ def _newcomers(table: pa.Table, unit: str, twin: Any) -> Iterator[tuple[str, lis
         yield f"every extreme of {column.name}", spoilt
     yield "every extreme of every column", every
     yield "all NULL", [dict.fromkeys(plain)]
-    yield "the twin of another", _only(table, unit, twin).to_pylist()
+    if unit is not None and unit in table.column_names:
+        yield "the twin of another", _only(table, unit, twin).to_pylist()
     yield "a thousand rows", [dict(plain) for _ in range(_MANY)]
     yield "no row", []
 

@@ -1,39 +1,82 @@
-"""The questions that are audited, as data, and the small table they are about. New aggregates are added here."""
+"""The questions that are audited, as data. New aggregates and forms are added here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+__all__ = [
+    "AGGREGATES",
+    "DISTINCT",
+    "GAUSSIAN",
+    "HOUSE",
+    "PRIVATE_KEYS",
+    "QUESTIONS",
+    "ROWS",
+    "SYNTHESIS",
+    "Question",
+]
 
-__all__ = ["AGGREGATES", "MAX_GROUPS", "MAX_ROWS", "QUESTIONS", "UNIT", "columns", "people"]
 
-UNIT: Final = "id"
-MAX_GROUPS: Final = 2
-MAX_ROWS: Final = 2
+@dataclass(frozen=True)
+class Question:
+    """What a session is asked. text: SQL, or the name of a table; options: of the method `verb`.
+
+    >>> Question("SELECT COUNT(*) FROM t", {"max_rows": 1})
+    Question(text='SELECT COUNT(*) FROM t', options={'max_rows': 1}, verb='sql')
+    """
+
+    text: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    verb: Literal["sql", "synthesize", "marginals"] = "sql"
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{k}={v!r}" for k, v in self.options.items())
+        call = "" if self.verb == "sql" else f"{self.verb}: "
+        return f"{call}{self.text}{f' [{shown}]' if shown else ''}"
+
+
+DISTINCT: Final = ("COUNT(DISTINCT ward)", "COUNT(DISTINCT n)", "COUNT(DISTINCT x)", "COUNT(DISTINCT ward || ward)")
 
 AGGREGATES: Final = (
     "COUNT(*)",
     "COUNT(x)",
-    "COUNT(DISTINCT id)",
+    "COUNT(must)",
+    "COUNT(*) FILTER (WHERE x > 50)",
+    "COUNT_IF(ok)",
+    *DISTINCT,
     "SUM(x)",
-    "AVG(x)",
-    "SUM(n)",
-    "AVG(n - x)",
+    "SUM(n) FILTER (WHERE ok)",
     "SUM(must)",
-    "AVG(must)",
     "SUM(CASE WHEN x > 50 THEN 1 ELSE 0 END)",
     "SUM(LEAST(GREATEST(x * n, -5), 5))",
-    "AVG(ROUND(x / 3, 1))",
     "SUM(LEAST(LENGTH(ward), 4) + ABS(n))",
+    "AVG(x)",
+    "AVG(n - x)",
+    "AVG(must)",
+    "AVG(ROUND(x / 3, 1))",
+    "VAR_POP(x)",
+    "VAR_SAMP(n)",
+    "STDDEV_POP(must)",
+    "STDDEV_SAMP(x)",
+    "COVAR_POP(x, n)",
+    "COVAR_SAMP(n, must)",
+    "CORR(x, n)",
+    "MEDIAN(x)",
+    "QUANTILE_CONT(n, 0.3)",
+    "MIN(x)",
+    "MAX(n)",
+    "MEDIAN(must)",
+    "MAX(LEAST(GREATEST(x * n, -5), 5))",
 )
-"""Each is asked of the whole table and of groups with public keys."""
+"""Each is asked of the whole table `t`, and of groups with public keys."""
 
-QUESTIONS: Final = (
-    *(f"SELECT {a} AS answer FROM t" for a in AGGREGATES),
-    *(f"SELECT ward, {a} AS answer FROM t GROUP BY ward" for a in AGGREGATES),
+_TOGETHER: Final = (
     "SELECT COUNT(*) AS a, SUM(x) AS b, AVG(n) AS c FROM t WHERE x / n > 0 OR ok",
+    "SELECT ward, COUNT(*) AS a, COUNT(x) AS b, AVG(x) AS c, SUM(x) AS d FROM t GROUP BY ward",
+    "SELECT ok, AVG(x) AS a, STDDEV(x) AS b, MEDIAN(x) AS c, MIN(x) AS d, QUANTILE_CONT(x, 0.9) AS e "
+    "FROM t GROUP BY ok",
     "SELECT COUNT(*) AS a FROM t WHERE n * n * n > x - n AND NOT (x IN (1, 50, 1e308) OR n IS NULL)",
     "SELECT ward, ok, COUNT(*) AS a, AVG(x / 7) AS b FROM t GROUP BY ward, ok",
     "SELECT UPPER(ward) AS w, COUNT(DISTINCT id) AS a FROM t WHERE ward LIKE '%A%' GROUP BY UPPER(ward)",
@@ -41,37 +84,128 @@ QUESTIONS: Final = (
     "SELECT FLOOR(x / 25) AS q, COUNT(*) AS a FROM t GROUP BY FLOOR(x / 25)",
     "SELECT ward, COUNT(*) AS a FROM t GROUP BY ward HAVING COUNT(*) > 2 ORDER BY a DESC LIMIT 2",
     "SELECT AVG(x) / COUNT(*) AS a FROM t WHERE ABS(n) > SQRT(x)",
+    "SELECT ward, ok, COUNT(*) AS a, SUM(n) AS b FROM t GROUP BY ROLLUP (ward, ok)",
+    "SELECT a / 2 AS half, RANK() OVER (ORDER BY a) AS place FROM (SELECT ward, COUNT(*) AS a FROM t GROUP BY ward)",
+    "SELECT COUNT(*) AS a FROM t WHERE x > (SELECT AVG(x) FROM t)",
+    "WITH m AS (SELECT ward, MEDIAN(x) AS h FROM t GROUP BY ward) "
+    "SELECT COUNT(*) AS a, SUM(t.n) AS b FROM t JOIN m ON t.ward = m.ward WHERE t.x > m.h",
 )
-"""SQL on the table `t`."""
 
+QUESTIONS: Final = (
+    *(f"SELECT {a} AS answer FROM t" for a in ("COUNT(DISTINCT id)", *AGGREGATES)),
+    *(f"SELECT ward, {a} AS answer FROM t GROUP BY ward" for a in ("COUNT(DISTINCT id)", *AGGREGATES)),
+    *_TOGETHER,
+)
+"""SQL on the table `t`, of the unit `id`."""
 
-def people() -> pa.Table:
-    """Forty rows of twelve units: ordinary values, and one of each kind of NULL."""
-    import pyarrow as pa
+ROWS: Final = (
+    *(f"SELECT {a} AS answer FROM t" for a in AGGREGATES),
+    *(f"SELECT ward, {a} AS answer FROM t GROUP BY ward" for a in AGGREGATES),
+    *_TOGETHER[:5],
+    "SELECT w.region, COUNT(*) AS a, SUM(t.x) AS b FROM t JOIN wards w ON t.ward = w.ward GROUP BY w.region",
+    "SELECT w.region, MEDIAN(t.x) AS a, COUNT(DISTINCT t.n) AS b FROM t JOIN wards w ON t.ward = w.ward "
+    "GROUP BY w.region",
+    "SELECT AVG(t.x + LEAST(GREATEST(w.beds, 0), 9)) AS a FROM t LEFT JOIN wards w ON t.ward = w.ward",
+)
+"""SQL on a table `t` whose rows are units, and the public table `wards`."""
 
-    rows: list[dict[str, Any]] = [
-        {
-            "id": i % 12,
-            "ward": ("A", "B", "C", None)[i % 4 if i % 11 else 3],
-            "x": None if i % 13 == 0 else float(7 * i % 100),
-            "n": None if i % 17 == 0 else i % 16 - 5,
-            "ok": (True, False, None)[i % 3],
-            "must": float(i % 50),
-        }
-        for i in range(40)
-    ]
-    kinds = (("id", pa.int64()), ("ward", pa.string()), ("x", pa.float64()), ("n", pa.int64()), ("ok", pa.bool_()))
-    return pa.Table.from_pylist(rows, schema=pa.schema([*kinds, ("must", pa.float64())]))
+_JOINS: Final = (
+    "SELECT p.sex, COUNT(*) AS a, AVG(t.x) AS b FROM t JOIN p ON t.id = p.id GROUP BY p.sex",
+    "SELECT SUM(LEAST(GREATEST(t.x - p.income, -20), 20)) AS a FROM t LEFT JOIN p ON t.id = p.id AND t.n < p.income",
+    "SELECT COUNT(*) AS a, COUNT(p.sex) AS b FROM p FULL JOIN t ON t.id = p.id",
+    "SELECT w.region, COUNT(*) AS a, SUM(t.x) AS b, COUNT(DISTINCT t.ward) AS c FROM t JOIN wards w "
+    "ON t.ward = w.ward GROUP BY w.region",
+    "SELECT AVG(LEAST(GREATEST(w.beds, 0), 9)) AS a FROM t LEFT JOIN wards w ON t.ward = w.ward OR w.ward IS NULL",
+    "SELECT w.region, COUNT(t.id) AS a FROM wards w LEFT JOIN t ON t.ward = w.ward GROUP BY w.region",
+    "SELECT kind, COUNT(*) AS a, SUM(price) AS b, MEDIAN(price) AS c FROM i GROUP BY kind",
+    "SELECT COUNT(DISTINCT t.id) AS a, AVG(i.price) AS b FROM i JOIN t ON i.vid = t.vid",
+    "SELECT p.sex, MAX(i.price) AS a FROM p, t, i WHERE p.id = t.id AND t.vid = i.vid GROUP BY p.sex",
+)
 
+_INNER: Final = (
+    "SELECT COUNT(*) AS a FROM t WHERE id IN (SELECT id FROM p WHERE income > 9)",
+    "SELECT ward, COUNT(*) AS a FROM t WHERE id NOT IN (SELECT id FROM p WHERE sex = 'm') GROUP BY ward",
+    "SELECT AVG(x) AS a FROM t WHERE EXISTS (SELECT 1 FROM p WHERE p.id = t.id AND p.income > t.x)",
+    "SELECT COUNT(*) AS a FROM t WHERE NOT EXISTS (SELECT 1 FROM "
+    "(SELECT s.id AS id, i.price AS price FROM i JOIN t AS s ON i.vid = s.vid) AS q WHERE q.id = t.id)",
+    "SELECT COUNT(*) AS a FROM t WHERE x >= (SELECT MAX(s.x) FROM t AS s WHERE s.id = t.id)",
+    "SELECT COUNT(*) AS a FROM t WHERE n > (SELECT AVG(beds) FROM wards)",
+    "SELECT COUNT(*) AS a FROM t WHERE ward NOT IN (SELECT ward FROM wards WHERE beds > 1)",
+    "SELECT AVG(LEAST(k, 5)) AS a, COUNT(*) AS b FROM (SELECT id, COUNT(*) AS k FROM t GROUP BY id)",
+    "SELECT MEDIAN(LEAST(GREATEST(m, 0), 100)) AS a FROM (SELECT id, AVG(x) AS m FROM t GROUP BY id, ward)",
+    "SELECT s, COUNT(*) AS a FROM (SELECT id, MAX(ward) AS s FROM t GROUP BY id HAVING SUM(n) > 3) GROUP BY s",
+    "SELECT COUNT(*) AS a FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY x) AS r FROM t) WHERE r = 2",
+    "SELECT SUM(LEAST(GREATEST(d, -9), 9)) AS a FROM "
+    "(SELECT x - LAG(x) OVER (PARTITION BY id ORDER BY n, x) AS d FROM t)",
+    "SELECT ward, AVG(LEAST(GREATEST(s, 0), 50)) AS a FROM "
+    "(SELECT ward, SUM(x) OVER (PARTITION BY id ORDER BY x) AS s FROM t) GROUP BY ward",
+    "SELECT COUNT(*) AS a FROM (SELECT * FROM t QUALIFY RANK() OVER (PARTITION BY id, ward ORDER BY x DESC) <= 1)",
+    "SELECT ward, COUNT(*) AS a FROM (SELECT DISTINCT id, ward FROM t) GROUP BY ward",
+    "SELECT COUNT(*) AS a FROM (SELECT id, n FROM t UNION ALL SELECT id, income FROM p)",
+    "SELECT COUNT(*) AS a, SUM(LEAST(GREATEST(n, 0), 9)) AS b FROM "
+    "(SELECT id, n FROM t UNION SELECT id, income FROM p)",
+    "SELECT COUNT(*) AS a FROM (SELECT id, n FROM t EXCEPT SELECT id, income FROM p)",
+    "SELECT COUNT(*) AS a FROM (SELECT id FROM t INTERSECT ALL SELECT id FROM p)",
+)
 
-def columns() -> dict[str, Any]:
-    """What is declared about them."""
-    from hubbub.tables.declare import between, one_of
+_SHAPES: Final = (
+    "SELECT p.sex, t.ok, COUNT(*) AS a, AVG(t.x) AS b FROM t JOIN p ON t.id = p.id GROUP BY ROLLUP (p.sex, t.ok)",
+    "SELECT ward, ok, COUNT(DISTINCT n) AS a FROM t GROUP BY CUBE (ward, ok)",
+    "SELECT (SELECT COUNT(*) FROM t) AS a, (SELECT AVG(income) FROM p) AS b",
+    "SELECT COUNT(*) AS a FROM p WHERE income > (SELECT AVG(t.n) FROM t)",
+    "WITH m AS (SELECT ward, AVG(x) AS h FROM t GROUP BY ward HAVING COUNT(*) > 2) "
+    "SELECT t.ok, COUNT(*) AS a FROM t JOIN m ON t.ward = m.ward AND t.x > m.h GROUP BY t.ok",
+    "SELECT x, COUNT(*) AS a, AVG(k) AS b FROM b GROUP BY x",
+    "SELECT x, k, COUNT(DISTINCT name) AS a, MAX(x) AS b FROM b GROUP BY x, k",
+)
 
-    return {
-        "ward": one_of("A", "B", "C", None),
-        "ok": one_of(True, False, None),
-        "x": between(0, 100),
-        "must": between(-3, 50, nullable=False),
-        "n": between(-5, 10),
-    }
+HOUSE: Final = (
+    *(Question(sql) for sql in (*_JOINS, *_INNER, *_SHAPES)),
+    Question("SELECT ward, COUNT(*) AS a, SUM(x) AS b FROM t GROUP BY ward", {"keys": {"ward": ["B", "Z"]}}),
+    Question("SELECT name, COUNT(*) AS a FROM b GROUP BY name", {"keys": {"name": ["A", "nobody declared this"]}}),
+    Question("SELECT ward, COUNT(*) AS a, MEDIAN(x) AS b FROM t GROUP BY ward", {"max_groups": 1, "max_rows": 3}),
+    Question("SELECT COUNT(*) AS a, AVG(x) AS b FROM t", {"max_total": 5}),
+    Question("SELECT COUNT(*) AS a, AVG(x) AS b FROM t WHERE n > $least", {"params": {"least": 3}}),
+    Question("SELECT AVG(x) AS a, SUM(n) AS b, COUNT(*) AS c FROM t", {"weights": {"a": 5}}),
+)
+"""On the tables `t`, `p` and `b` of the unit `id`, `i` whose owner `t.vid` leads to, and the public `wards`."""
+
+GAUSSIAN: Final = (
+    *(Question(f"SELECT ward, {a} AS answer FROM t GROUP BY ward", {"noise": "laplace"}) for a in AGGREGATES[::6]),
+    Question("SELECT ward, AVG(x) AS a, COUNT(*) AS b FROM t GROUP BY ward", {"epsilon": None, "rho": "0.05"}),
+    *(Question(f"SELECT {a} AS answer FROM t") for a in AGGREGATES),
+    *(Question(f"SELECT ok, {a} AS answer FROM t GROUP BY ok") for a in AGGREGATES),
+    *(Question(sql) for sql in _TOGETHER),
+)
+"""Beside those of the house, under a budget with delta."""
+
+_KEYED: Final[Mapping[str, Any]] = {"epsilon": "60", "delta": "1e-9"}
+
+PRIVATE_KEYS: Final = tuple(
+    Question(sql, {**_KEYED, **options})
+    for sql in (
+        "SELECT name, COUNT(*) AS a, COUNT(DISTINCT id) AS u FROM b GROUP BY name",
+        "SELECT name, SUM(x) AS a, AVG(x) AS b, COUNT(DISTINCT k) AS c FROM b GROUP BY name",
+        "SELECT name, MEDIAN(x) AS a, MAX(x) AS b FROM b GROUP BY name ORDER BY a LIMIT 3",
+        "SELECT name, k, COUNT(*) AS a FROM b GROUP BY ROLLUP (name, k)",
+        "SELECT name, x, COUNT(*) AS a FROM b GROUP BY name, x",
+        "SELECT b.name, p.sex, COUNT(*) AS a FROM b JOIN p ON b.id = p.id GROUP BY b.name, p.sex",
+        "WITH m AS (SELECT name, AVG(x) AS h FROM b GROUP BY name) "
+        "SELECT COUNT(*) AS a FROM b JOIN m ON b.name = m.name WHERE b.x > m.h",
+    )
+    for options in ({}, {"noise": "laplace"})
+)
+"""Groups found privately, by names that nobody declared: at an epsilon where groups of a few units are shown."""
+
+_ALL: Final[Mapping[str, Any]] = {"columns": ["ward", "ok", "n"], "rows_per_unit": 2}
+
+SYNTHESIS: Final = (
+    *(
+        Question("t", {**_ALL, "method": method, "epsilon": "5"}, "synthesize")
+        for method in ("independent", "tree", "marginals", "adaptive", "joint")
+    ),
+    Question("t", {**_ALL, "rows": 40, "epsilon": "5"}, "synthesize"),
+    Question("t", {"marginals": [("ward", "ok"), ("n",)], "rows_per_unit": 2}, "marginals"),
+    Question("t", {"marginals": [("ward",), ("x", "ok")], "edges": {"x": [0, 25, 50, 100]}}, "marginals"),
+)
+"""Whole rows: synthetic tables by every method, and sets of marginals."""

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from hubbub.accounting import pure_epsilon
 from hubbub.audit.black_box import lower_bound
 from hubbub.audit.exact import exact
 from hubbub.audit.floats import bytes_drawn, float_support
-from hubbub.audit.neighbours import pairs as nasty_pairs
-from hubbub.audit.questions import UNIT, people
+from hubbub.audit.neighbours import Relation
 from hubbub.audit.report import Line, Report, line_of
+from hubbub.audit.scenes import SCENES, Scene
 from hubbub.audit.sessions import audit_session
 from hubbub.noise import Bits, Grid, gaussian, laplace
 
@@ -162,16 +162,19 @@ def _bit_lines(seconds: float) -> Iterator[Line]:
         )  # fmt: skip
 
 
-def _session_lines(thorough: bool) -> Iterator[Line]:
-    for relation in ("add_remove", "replace"):
-        start = time.monotonic()
-        tried = list(nasty_pairs(people(), UNIT, relation=relation))
-        found = audit_session(relation=relation, neighbours=tried if thorough else tried[::12])
-        first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
-        yield Line(
-            f"{found.questions} questions, {found.neighbours} neighbours ({relation})", "grey box", 0,
-            len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
-        )  # fmt: skip
+def _session_line(scene: Scene, relation: Relation, thorough: bool) -> Line:
+    start = time.monotonic()
+    tried = list(scene.pairs(relation))
+    few = tried if thorough else tried[:: max(1, len(tried) // 4)]
+    found = audit_session(
+        lambda data: scene.open(data, relation, None), questions=scene.questions, relation=relation, neighbours=few,
+        runs=8 if thorough else 0,
+    )  # fmt: skip
+    first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
+    return Line(
+        f"{scene.name}: {found.questions} questions, {found.neighbours} neighbours ({relation})", "grey box", 0,
+        len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
+    )  # fmt: skip
 
 
 def self_test(
@@ -180,7 +183,7 @@ def self_test(
     """Run hubbub's audit of itself.
 
     seconds: for each black-box audit. confidence: of each of them; all of them together are less sure. thorough: try
-    every neighbour instead of a twelfth. progress: is told what is audited next.
+    every neighbour instead of a few of each scene. progress: is told what is audited next.
     """
     lines: list[Line] = []
     progress("exact laws")
@@ -190,6 +193,8 @@ def self_test(
         lines.append(line_of(name, lower_bound(run, d, d_prime, confidence=confidence, seconds=seconds), claim))
     progress("bits and bytes")
     lines += _bit_lines(seconds)
-    progress("questions on nasty neighbours")
-    lines += _session_lines(thorough)
+    for scene in SCENES:
+        for relation in get_args(Relation):
+            progress(f"{scene.name}: questions on nasty neighbours ({relation})")
+            lines.append(_session_line(scene, relation, thorough))
     return Report(tuple(lines))

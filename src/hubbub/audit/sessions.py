@@ -2,8 +2,8 @@
 
 For each pair of tables two sessions with the same declarations are opened, and every question is asked of both, the
 second time with the noise of the first. Beyond `grey_box.compare` it must hold that the price told by `check`, the
-answer's schema, rows and order, its receipt, and what is left of the budget are the same; that the charge is in the
-ledger before the first draw; and that the laws drawn from cost no more than the ledger was charged.
+answer's schema, rows, order and intervals, its receipt, and what is left of the budget are the same; that the charge
+is in the ledger before the first draw; and that the laws drawn from cost no more than the ledger was charged.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import cost as cost_of, from_json
-from hubbub.audit import questions as asked
 from hubbub.audit.grey_box import Observed, Violation, compare, fresh, observe, spent
 from hubbub.audit.neighbours import Pair, Relation, pairs
+from hubbub.audit.questions import QUESTIONS, Question
+from hubbub.audit.scenes import UNIT, open_people, people
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 
     from hubbub.session import Session
 
-__all__ = ["SessionAudit", "audit_session", "open_people"]
+__all__ = ["SessionAudit", "audit_session"]
 
-Open = Callable[["pa.Table"], "Session"]
+Open = Callable[[Any], "Session"]
 
 _VARYING = {"id", "time", "chain", "data_version", "policy"}
 
@@ -44,57 +45,62 @@ def audit_session(
     open_session: Open | None = None,
     table: pa.Table | None = None,
     *,
-    unit: str = asked.UNIT,
-    questions: Sequence[str] = asked.QUESTIONS,
+    unit: str = UNIT,
+    questions: Sequence[str | Question] = QUESTIONS,
     epsilon: str = "0.5",
     relation: Relation = "add_remove",
     neighbours: Iterable[Pair] | None = None,
+    runs: int = 8,
 ) -> SessionAudit:
     """Ask every question on every neighbour of `table`.
 
     open_session: a table -> a session over it, with enough budget for all questions and declared for `relation`; by
-    default the audit's own. neighbours: pairs of tables; by default the nasty ones of `pairs`.
+    default the audit's own. neighbours: pairs of what `open_session` takes; by default the nasty ones of `pairs`.
+    questions: SQL, or a `Question`. epsilon: of questions that name no amount. runs: how often each question is asked
+    of one table, for the freshness of its noise; 0 for none.
 
     Raises ParameterError where a question is refused on every table, because nothing was audited then.
     """
     opener = open_session or (lambda frame: open_people(frame, relation))
-    tried = list(neighbours if neighbours is not None else pairs(table or asked.people(), unit, relation=relation))
+    asked = [Question(q) if isinstance(q, str) else q for q in questions]
+    tried = list(neighbours if neighbours is not None else pairs(table or people(), unit, relation=relation))
     found: list[tuple[str, str, Violation]] = []
     base: dict[int, list[Observed]] = {}
     for pair in tried:
         if id(pair.d) not in base:
-            base = {id(pair.d): _ask(opener, pair.d, questions, epsilon, None)}
-            _refuse_refused(questions, base[id(pair.d)])
-        replayed = _ask(opener, pair.d_prime, questions, epsilon, base[id(pair.d)])
-        for sql, first, second in zip(questions, base[id(pair.d)], replayed, strict=True):
-            found += [(sql, pair.name, v) for v in compare(first, second, same=pair.same)]
-            found += [(sql, pair.name, v) for v in _charged(first)]
-    with opener(tried[0].d) as session:
-        for sql in questions:
-            reused = fresh(lambda _, sql=sql: session.sql(sql, epsilon=epsilon, fresh=True), None)  # type: ignore[misc]
-            found += [(sql, "the same table again", v) for v in reused]
-    return SessionAudit(len(questions), len(tried), tuple(found))
+            base = {id(pair.d): _ask(opener, pair.d, asked, epsilon, None)}
+            _refuse_refused(asked, base[id(pair.d)])
+        replayed = _ask(opener, pair.d_prime, asked, epsilon, base[id(pair.d)])
+        for question, first, second in zip(asked, base[id(pair.d)], replayed, strict=True):
+            found += [(str(question), pair.name, v) for v in compare(first, second, same=pair.same)]
+            found += [(str(question), pair.name, v) for v in _charged(first, second)]
+    with _opened(opener, tried[0].d) as session:
+        for question in asked if runs else ():
+            reused = fresh(lambda _, q=question: _answer(session, q, epsilon), None, runs=runs)  # type: ignore[misc]
+            found += [(str(question), "the same table again", v) for v in reused]
+    return SessionAudit(len(asked), len(tried), tuple(found))
 
 
-def _refuse_refused(questions: Sequence[str], runs: Sequence[Observed]) -> None:
-    for sql, run in zip(questions, runs, strict=True):
+def _opened(opener: Open, frame: Any) -> Session:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return opener(frame)
+
+
+def _refuse_refused(questions: Sequence[Question], runs: Sequence[Observed]) -> None:
+    for question, run in zip(questions, runs, strict=True):
         if run.raised is not None:
-            raise ParameterError(f"{sql!r} is not answered at all ({run.raised[0]}: {run.raised[1]}); ask another.")
+            raise ParameterError(f"{question} is not answered at all ({run.raised[0]}: {run.raised[1]}); ask another.")
 
 
 def _ask(
-    opener: Open, frame: Any, questions: Sequence[str], epsilon: str, frozen: Sequence[Observed] | None
+    opener: Open, frame: Any, questions: Sequence[Question], epsilon: str, frozen: Sequence[Observed] | None
 ) -> list[Observed]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        session = opener(frame)
-    with session:
-        return [
-            _question(session, sql, epsilon, None if frozen is None else frozen[i]) for i, sql in enumerate(questions)
-        ]
+    with _opened(opener, frame) as session:
+        return [_observed(session, q, epsilon, None if frozen is None else frozen[i]) for i, q in enumerate(questions)]
 
 
-def _question(session: Session, sql: str, epsilon: str, frozen: Observed | None) -> Observed:
+def _observed(session: Session, question: Question, epsilon: str, frozen: Observed | None) -> Observed:
     charges = len(session.history())
     early: list[bool] = []
 
@@ -102,49 +108,61 @@ def _question(session: Session, sql: str, epsilon: str, frozen: Observed | None)
         early.append(len(session.history()) == charges)
 
     def run(_: None) -> dict[str, Any]:
-        price = session.check(sql, epsilon=epsilon)
-        release = session.sql(sql, epsilon=epsilon, fresh=True)
-        answer = release.to_arrow()
+        answer = _answer(session, question, epsilon)
+        last = session.history()[-1]
         return {
-            "price": str(price),
-            "schema": [(f.name, str(f.type)) for f in answer.schema],
-            "rows": answer.to_pylist(),
-            "cost": str(release.cost),
-            "receipt": {k: str(v) for k, v in release.receipt.items() if k not in _VARYING},
+            **answer,
             "left": str(session.remaining),
             "drawn before the charge": any(early),
-            "event": session.history()[-1].event,
+            "charges": len(session.history()) - charges,
+            "event": last.event,
         }
 
     return observe(run, None, frozen=None if frozen is None else frozen.records, before=before)
 
 
-def _charged(run: Observed) -> list[Violation]:
-    """Whether the charge came first, and holds what was drawn."""
-    if run.raised is not None:
+def _answer(session: Session, question: Question, epsilon: str) -> dict[str, Any]:
+    """All that is shown of an answer, but ids and times."""
+    options = {"epsilon": epsilon, **question.options}
+    if question.verb != "sql":
+        return _whole(session, question, options)
+    price = session.check(question.text, **options)
+    release = session.sql(question.text, **options, fresh=True)
+    answer = release.to_arrow()
+    return {
+        "price": str(price),
+        "schema": [(f.name, str(f.type)) for f in answer.schema],
+        "rows": answer.to_pylist(),
+        "shown": str(release),
+        "cost": str(release.cost),
+        "receipt": {k: str(v) for k, v in release.receipt.items() if k not in _VARYING},
+    }
+
+
+def _whole(session: Session, question: Question, options: dict[str, Any]) -> dict[str, Any]:
+    """A synthetic table, or marginals."""
+    if question.verb == "synthesize":
+        plan = session.plan_synthesis(question.text, **options)
+        found = session.synthesize(question.text, **options, fresh=True)
+        # Records are sampled from the model with randomness of their own, which is frozen where a test passes its bits.
+        rows = None if session._bits is None else found.to_dict()
+        return {"price": str(plan), "report": found.report, "cost": str(found.cost), "size": len(found), "rows": rows}
+    wanted = options.pop("marginals")
+    tables = session.marginals(question.text, wanted, **options, fresh=True)
+    return {"cost": str(tables.cost), "rows": [tables.table(*columns).to_pydict() for columns in wanted]}
+
+
+def _charged(run: Observed, replayed: Observed) -> list[Violation]:
+    """Whether the charge came first, there is one, and it holds what was drawn."""
+    if run.raised is not None or not isinstance(run.answer, dict) or "event" not in run.answer:
         return []
     found = []
     if run.answer["drawn before the charge"]:
         found.append(Violation("cost", "noise was drawn before the charge was in the ledger"))
-    drawn, charged = spent(run.records), cost_of(from_json(run.answer["event"]))
+    if run.answer["charges"] != 1:
+        found.append(Violation("cost", f"{run.answer['charges']} charges for one question"))
+    drawn, charged = spent(run.records, replayed.records), cost_of(from_json(run.answer["event"]))
     pure = charged.epsilon is not None and drawn.epsilon is not None and drawn.epsilon <= charged.epsilon
     if not ((pure or drawn.rho <= charged.rho) and drawn.delta <= charged.delta):
         found.append(Violation("cost", f"the noise drawn costs {drawn}; charged: {charged}"))
     return found
-
-
-def open_people(frame: pa.Table, relation: Relation = "add_remove") -> Session:
-    """A session, kept in memory, over a table of the shape of `questions.people`."""
-    from hubbub.ledger.budget import Budget
-    from hubbub.session import Session
-    from hubbub.tables.declare import table
-
-    declared = table(
-        frame,
-        unit=asked.UNIT,
-        neighbours=relation,
-        columns=asked.columns(),
-        max_groups=asked.MAX_GROUPS,
-        max_rows=asked.MAX_ROWS,
-    )
-    return Session({"t": declared}, budget=Budget(10**6), ledger=None)

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import Number, events as ev, rho_of_epsilon
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
+from hubbub.mechanisms.recording import through
 from hubbub.noise import Bits, DiscreteGaussian
 from hubbub.synthesis.answers import Answer, half_width
 from hubbub.synthesis.domain import MAX_CELLS, Domain
@@ -41,6 +42,7 @@ __all__ = ["MarginalPlan", "MarginalRelease", "all_marginals", "plan_marginals",
 
 Columns = tuple[str, ...]
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Objective = Literal["total", "largest"]
 
 # Shares of rho are multiples of 2^-40 of it: exact, and optimal to twelve digits.
@@ -94,7 +96,11 @@ class MarginalPlan:
 
     def parameter(self, columns: Columns) -> Fraction:
         """s^2: the discrete Gaussian parameter of the integers drawn for one residual."""
-        return self.unit_rows**2 * squared_move(self.domain.shape(columns)) / (2 * self.shares[columns])
+        return self.squared_move(columns) / (2 * self.shares[columns])
+
+    def squared_move(self, columns: Columns) -> int:
+        """How far one unit moves the integers of one residual, in squared l2."""
+        return self.unit_rows**2 * squared_move(self.domain.shape(columns))
 
     def sigma2(self, columns: Columns) -> float:
         """sigma^2 of one residual, in rows squared: the exact variance of its integers over the squared cells."""
@@ -147,10 +153,19 @@ class MarginalPlan:
         residuals = {}
         for columns in self.shares:
             exact = centre(self.domain.count(records, columns))
-            law = DiscreteGaussian.from_variance(self.parameter(columns))
-            noisy = exact + law.sample(exact.shape or 1, bits=bits).reshape(exact.shape)
-            residuals[columns] = project(noisy) / self.domain.cells(columns)
+            residuals[columns] = project(self._noisy(columns, exact, bits)) / self.domain.cells(columns)
         return MarginalRelease(self, residuals)
+
+    def _noisy(self, columns: Columns, exact: Integers, bits: Bits | None) -> Integers:
+        law = DiscreteGaussian.from_variance(self.parameter(columns))
+        noisy = through(
+            exact.ravel(),
+            sensitivity=self.squared_move(columns),
+            norm="l2_squared",
+            law=law,
+            draw=lambda: exact.ravel() + law.sample(exact.size, bits=bits),
+        )
+        return np.array(noisy).reshape(exact.shape)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,9 @@ from hubbub.accounting import ZCDP, BoundedRange, Composed, Event, cost
 from hubbub.accounting.amounts import count
 from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import ExponentialMechanism
-from hubbub.noise import Bits, gaussian
+from hubbub.mechanisms.additive import add_noise
+from hubbub.mechanisms.recording import through
+from hubbub.noise import Bits, DiscreteGaussian, gaussian
 from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
 
@@ -123,7 +125,8 @@ class Curator:
         """The noisy number of rows."""
         variance = self.variance(rho)
         self.events.append(ZCDP(self.squared_sensitivity / (2 * variance)))
-        noisy = len(self.codes) + gaussian(variance=variance, bits=self.bits)
+        law = DiscreteGaussian.from_variance(variance)
+        (noisy,) = add_noise([len(self.codes)], sensitivity=self.squared_sensitivity, distribution=law, bits=self.bits)
         return Measurement((), np.asarray(float(noisy)), float(variance))
 
     def measure(
@@ -141,9 +144,20 @@ class Curator:
         noise = gaussian(variance=each, size=each.shape, bits=self.bits)
         pieces = np.split(noise, np.cumsum([t.size for t in tables])[:-1])
         return [
-            Measurement(tuple(columns), (table + z.reshape(table.shape)).astype(np.float64), float(v))
+            Measurement(tuple(columns), self._noisy(table, z, v), float(v))
             for columns, table, z, v in zip(marginals, tables, pieces, variances, strict=True)
         ]
+
+    def _noisy(self, table: Integers, noise: Integers, variance: Fraction) -> Floats:
+        """The door where counts and noise meet."""
+        noisy = through(
+            table.ravel(),
+            sensitivity=self.squared_sensitivity,
+            norm="l2_squared",
+            law=DiscreteGaussian.from_variance(variance),
+            draw=lambda: table.ravel() + noise,
+        )
+        return np.array(noisy, np.float64).reshape(table.shape)
 
     @property
     def marginal_rows(self) -> int:
