@@ -377,8 +377,9 @@ def read_from(reader: Reader, select: exp.Select, ctes: dict[str, Cte], *, where
     pool = [(c, simple.condition(c, "WHERE")) for c in plain]
     relation, kept = _joined(reader, items, pool, simple)
     rows = Rows(reader, relation, scope, ctes, kept)
-    for _, condition in pool:
-        rows.keep(condition)
+    plainly = _all([condition for _, condition in pool])
+    if plainly is not None:
+        rows.keep(plainly)
     for condition_node in nested:
         if not rows.restrict(condition_node):
             rows.keep(rows.expressions().condition(condition_node, "WHERE"))

@@ -228,7 +228,8 @@ class Reader:
         tables = tuple(sorted({t.name for t in full.find_all(exp.Table) if t.name in self.catalog}))
         released = tuple(sorted({int(t.name[8:]) for t in full.find_all(exp.Table) if is_release(t.name)}))
         if self.public is None:
-            source = tree.args["from_"].this if isinstance(tree, exp.Select) else None
+            clause = tree.args.get("from_") if isinstance(tree, exp.Select) else None
+            source = clause.this if clause is not None else None
             if not isinstance(source, exp.Table) or source.name not in self.catalog:
                 raise self.refuse("public sub-queries cannot be read here.", node)
             columns: dict[str, Kind] = dict(self.catalog[source.name].columns)
