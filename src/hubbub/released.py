@@ -223,10 +223,13 @@ class Answered:
 def quantiles(draws: Floats, level: float) -> tuple[Floats, Floats]:
     """The central intervals of draws, column by column; NaN where every draw is NULL."""
     low, high = np.full(draws.shape[1], np.nan), np.full(draws.shape[1], np.nan)
-    known = ~np.isnan(draws).all(axis=0)
-    if known.any():
-        ends = np.nanquantile(draws[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
-        low[known], high[known] = ends
+    empty = np.isnan(draws)
+    whole, some = ~empty.any(axis=0), empty.any(axis=0) & ~empty.all(axis=0)
+    levels = [(1 - level) / 2, (1 + level) / 2]
+    # Without a NaN the plain function does, which is ten times as fast.
+    for chosen, find in ((whole, np.quantile), (some, np.nanquantile)):
+        if chosen.any():
+            low[chosen], high[chosen] = find(draws[:, chosen], levels, axis=0)
     return low, high
 
 
@@ -293,5 +296,6 @@ def _usual(column: Any) -> Any:
 
 
 def _floats(column: Any) -> Floats:
-    """A column as floats, NaN for NULL."""
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    """A column as floats, NaN for NULL and for what is not finite."""
+    found = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    return np.where(np.isfinite(found), found, np.nan)
