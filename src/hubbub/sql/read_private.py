@@ -1,6 +1,6 @@
 """The private aggregate: GROUP BY and aggregates over owned rows become a question, the rest SQL over its release.
 
-Every aggregate becomes the column `a0`, `a1`, ... of the table `releasedN`, every term of GROUP BY `k0`, `k1`, ...; what
+Every aggregate becomes the column `a0`, `a1`, ... of the table `releasedN`, every term of GROUP BY `k0`, ...; what
 is around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it was written.
 """
 
