@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 from pathlib import Path
 from typing import Any
@@ -294,10 +293,11 @@ def test_texts_cannot_be_made_to_explode() -> None:
 def test_a_release_does_not_carry_the_table(frame: Any) -> None:
     with session(epsilon=1, t=hb.table(frame, unit="id", max_total=1)) as s:
         release = s.sql("SELECT COUNT(*) FROM t", epsilon=1)
-    for text in (pickle.dumps(release), pickle.dumps(copy.deepcopy(release)), repr(release).encode()):
+    for text in (pickle.dumps(release.to_dict()), pickle.dumps(release.receipt), repr(release).encode()):
         assert b"hiv" not in text
-    with pytest.raises(hb.PolicyError, match="pickled"):
-        pickle.dumps(hb.table(frame, unit="id"))
+    for thing in (release, hb.table(frame, unit="id")):
+        with pytest.raises(hb.PolicyError, match="pickled"):
+            pickle.dumps(thing)
 
 
 class Failing:

@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 import hubbub as hb
 from hubbub.mechanisms import recording
 from hubbub.session import Session
-from hubbub.tables.price import make_price
+from hubbub.tables.price import Spend, make_price
 from people import engine
 
 WARDS = ["A", "B", "C", "a", "", None, "undeclared"]
@@ -241,7 +241,7 @@ def test_output_distributions_of_neighbours_are_within_e_to_the_epsilon() -> Non
     declared: dict[str, Any] = {"max_total": 2}
     plan, before = exact({1: [("A", 1.0, 1, True)]}, sql, **declared)
     _, after = exact({1: [("A", 1.0, 1, True)], 2: [("B", 2.0, 2, True)] * 5}, sql, **declared)
-    price = make_price(plan, hb.Budget(epsilon).epsilon)
+    price = make_price([plan], Spend(epsilon=hb.Budget(epsilon).epsilon))
     worst = 0.0
     for outputs in itertools.product(range(-25, 30), repeat=2):
         log_ratio = sum(

@@ -223,7 +223,7 @@ def test_choosing_among_released_rows_is_free() -> None:
 
 def test_check_reads_no_rows_and_charges_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with session(epsilon=1) as s:
-        monkeypatch.setattr(s._engine, "run", lambda plan: pytest.fail("check ran the engine"))
+        monkeypatch.setattr(s._engine, "run", lambda *_: pytest.fail("check ran the engine"))
         check = s.check("SELECT ward, COUNT(*) AS c, AVG(age) AS a FROM visits GROUP BY ward", epsilon=0.5)
         assert not s.history()
     assert (check.epsilon, check.left, check.affordable, check.stored, check.groups) == (
@@ -249,7 +249,9 @@ def test_check_predicts_the_interval_that_the_release_has() -> None:
 REFUSALS: list[tuple[str, Any, type[Exception], str]] = [
     ("SELECT SUM(height) FROM visits", 1, hb.QueryError, "unknown column"),
     ("SELECT AVG(id) FROM visits", 1, hb.PolicyError, "no declared bounds"),
-    ("SELECT id, COUNT(*) FROM visits GROUP BY id", 1, hb.PolicyError, "no declared values"),
+    ("SELECT id, COUNT(*) FROM visits GROUP BY id", 1, hb.QueryError, "every answer is an aggregate"),
+    ("SELECT day, COUNT(*) FROM visits GROUP BY day", 1, hb.PolicyError, "no declared values"),
+    ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.n = b.n", 1, hb.QueryError, "joined on their unit"),
     ("SELECT age, COUNT(*) FROM visits GROUP BY age", 1, hb.PolicyError, "declared as between"),
     (
         "SELECT UPPER(w), COUNT(*) FROM t GROUP BY 1".replace("w)", "ward)").replace("t G", "visits G"),
@@ -262,7 +264,7 @@ REFUSALS: list[tuple[str, Any, type[Exception], str]] = [
     ("SELECT COUNT(*) FROM visits", -1, hb.ParameterError, "greater than zero"),
     ("SELECT COUNT(*) FROM visits", float("nan"), hb.ParameterError, "finite"),
     ("SELECT COUNT(*) FROM visits", float("inf"), hb.ParameterError, "finite"),
-    ("SELECT COUNT(*) FROM visits", None, hb.ParameterError, "must be a number"),
+    ("SELECT COUNT(*) FROM visits", None, hb.QueryError, "asked at one amount"),
     ("SELECT COUNT(*) FROM visits", "0.5; DROP TABLE charge", hb.ParameterError, "not a number"),
     ("SELECT COUNT(*) FROM visits", 11, hb.BudgetError, "asks for epsilon 11, and 10 of 10 is left"),
     ("SELECT COUNT(*) FROM visits", "1e-40", hb.QueryError, "64-bit"),
@@ -275,7 +277,7 @@ def test_what_is_refused_is_refused_before_anything_is_charged_or_read(
     sql: str, epsilon: Any, kind: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with session(epsilon=10) as s:
-        monkeypatch.setattr(s._engine, "run", lambda plan: pytest.fail("rows were read"))
+        monkeypatch.setattr(s._engine, "run", lambda *_: pytest.fail("rows were read"))
         with pytest.raises(kind, match=says):
             s.sql(sql, epsilon=epsilon)
         if kind is not hb.BudgetError:
@@ -300,10 +302,10 @@ def test_the_charge_is_durable_before_any_row_is_read(tmp_path: Path) -> None:
     with session(epsilon=1, ledger=tmp_path / "b.db") as s:
         run = s._engine.run
 
-        def watched(plan: Any) -> Any:
+        def watched(plan: Any, public: Any) -> Any:
             with session(epsilon=1, ledger=tmp_path / "b.db") as other:
                 seen.extend(f"{e.state} {e.epsilon}" for e in other.history())
-            return run(plan)
+            return run(plan, public)
 
         s._engine.run = watched  # type: ignore[method-assign]
         s.sql("SELECT COUNT(*) FROM visits", epsilon="0.5")
@@ -418,10 +420,79 @@ def test_under_a_budget_with_delta_small_questions_cost_their_rho() -> None:
         fitting = int(rho / Fraction(1, 20000))  # a question at 0.01 with one measurement is 0.00005-zCDP
         assert fitting > 300
         for _ in range(fitting):
-            s.sql("SELECT COUNT(*) FROM visits", epsilon="0.01", fresh=True)
+            s.sql("SELECT COUNT(*) FROM visits", epsilon="0.01", noise="laplace", fresh=True)
         with pytest.raises(hb.BudgetError, match="for the unit space 'id'"):
-            s.sql("SELECT COUNT(*) FROM visits", epsilon="0.01", fresh=True)
-        assert s.remaining < Fraction(1, 100)
+            s.sql("SELECT COUNT(*) FROM visits", epsilon="0.01", noise="laplace", fresh=True)
+        assert s.remaining < Fraction(1, 20)  # as Gaussian noise, which costs less
+
+
+def test_under_a_budget_with_delta_the_noise_is_gaussian_and_costs_the_rho_of_its_epsilon() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"visits": visits()}, budget=hb.Budget(epsilon=1, delta=1e-6), ledger=None)
+    with opened as s, recording() as records:
+        first = s.sql("SELECT COUNT(*) FROM visits", epsilon="0.5")
+        s.sql("SELECT COUNT(*) FROM visits", rho="0.001", fresh=True)
+        noises = [type(r.distribution).__name__ for r in records]
+        assert noises == ["DiscreteGaussian"] * 2
+        assert first.receipt["measurements"][0]["plan"] == 0  # type: ignore[index]
+        fitting = 0
+        while True:
+            try:
+                s.sql("SELECT COUNT(*) FROM visits", epsilon="0.1", fresh=True)
+            except hb.BudgetError:
+                break
+            fitting += 1
+        # A question at epsilon/10 costs about a hundredth of the rho: far more than ten fit.
+        assert fitting > 20
+
+
+def test_groups_found_privately_need_a_delta() -> None:
+    people = pa.table({"id": list(range(400)), "city": ["big" if i < 390 else f"small{i}" for i in range(400)]})
+    table = hb.table(people, unit="id", max_groups=1, max_rows=1)
+    sql = "SELECT city, COUNT(DISTINCT id) AS n FROM t GROUP BY city"
+    with session(epsilon=1, t=table) as s, pytest.raises(hb.PolicyError, match="budget with delta"):
+        s.sql(sql, epsilon=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"t": table}, budget=hb.Budget(epsilon=4, delta=1e-6), ledger=None)
+    with opened as s:
+        found = s.sql(sql, epsilon=2).to_dict()
+        assert found["city"] == ["big"]
+        given = s.sql(sql, epsilon="0.5", keys={"city": ["big", "nowhere"]})
+        assert given.to_dict()["city"] == ["big", "nowhere"]
+
+
+def test_a_stored_answer_is_not_handed_out_for_another_aggregate_of_the_same_numbers() -> None:
+    """A median and another quantile look at the same values, a mean and a sum at the same vectors."""
+    ages = pa.table({"id": list(range(101)), "x": list(range(101))})
+    table = hb.table(ages, unit="id", max_total=1, columns={"x": hb.between(0, 128)})
+    with session(t=table) as s:
+        assert s.sql("SELECT MEDIAN(x) FROM t", epsilon=HUGE).rows() == [(50.0,)]
+        assert s.sql("SELECT QUANTILE_CONT(x, 0.9) FROM t", epsilon=HUGE).rows() == [(90.0,)]
+        assert s.sql("SELECT SUM(x), AVG(x) FROM t", epsilon=HUGE).rows()[0] == pytest.approx((5050, 50), abs=0.01)
+        assert s.sql("SELECT AVG(x) FROM t", epsilon=HUGE).rows()[0] == pytest.approx((50,), abs=0.01)
+        assert s.sql("SELECT VAR_POP(x) FROM t", epsilon=HUGE).rows()[0] == pytest.approx((850,), abs=0.1)
+
+
+def test_several_private_aggregates_are_one_charge() -> None:
+    sql = "SELECT ward, COUNT(*) / (SELECT COUNT(*) FROM visits) AS share FROM visits GROUP BY ward"
+    with session(epsilon=1) as s:
+        release = s.sql(sql, epsilon="0.5")
+        (entry,) = s.history()
+        assert (release.cost, entry.epsilon, s.remaining) == (Fraction(1, 2), Fraction(1, 2), Fraction(1, 2))
+        assert {m["plan"] for m in release.receipt["measurements"]} == {0, 1}  # type: ignore[index, union-attr]
+
+
+def test_one_unit_over_several_tables_is_charged_once_to_one_budget() -> None:
+    frame = pa.table({"ID": [1, 2, 3], "sex": ["m", "f", "f"]})
+    sexes = {"sex": hb.one_of("m", "f")}
+    people = hb.table(frame, unit="ID", unit_space="p", max_groups=1, max_rows=1, columns=sexes)
+    with session(epsilon=1, visits=visits(unit_space="p"), people=people) as s:
+        s.sql("SELECT sex, COUNT(*) FROM visits v JOIN people p ON v.id = p.ID GROUP BY sex", epsilon="0.75")
+        assert s.remaining == Fraction(1, 4)
+        with pytest.raises(hb.BudgetError):
+            s.sql("SELECT COUNT(*) FROM people", epsilon="0.5")
 
 
 @pytest.fixture
@@ -488,7 +559,7 @@ def test_a_receipt_says_what_was_done_and_holds_no_private_number() -> None:
     assert receipt["neighbours"] == "add_remove"
     assert receipt["unit"] == "id"
     assert receipt["measurements"] == [
-        {"counts": "rows", "step": "1", "sensitivity": 40, "scale": "40", "epsilon": "1"}
+        {"plan": 0, "counts": "rows", "step": "1", "sensitivity": 40, "scale": "40", "epsilon": "1"}
     ]
     json.dumps(receipt)
 
