@@ -384,6 +384,7 @@ class Session:
             columns=list(info.columns) if info is not None else None,
             unit=info.unit if info is not None else None,
             each_row=private and info is not None and info.unit is None,
+            declared=dict(declared.columns) if isinstance(declared, PrivateTable) else None,
         )
 
     def suggest_bounds(self, table: str, *columns: str, epsilon: EpsilonLike) -> dict[str, Between | int | None]:
