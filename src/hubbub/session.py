@@ -28,8 +28,8 @@ from hubbub import publishing
 from hubbub.accounting import cost as cost_of, to_json
 from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
 from hubbub.check import Check, details, mechanism, notes, predicted, sides
+from hubbub.engines.choose import engine_for
 from hubbub.engines.contract import Exact
-from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
@@ -96,7 +96,7 @@ class Session:
         self._policy_text = _policy.text if _policy else json.dumps(described(self._tables), sort_keys=True)
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
-        self._engine = DuckDBEngine()
+        self._engine = engine_for(self._tables)
         self._outer = OuterSide({n: t for n, t in self._tables.items() if isinstance(t, PublicTable)})
         try:
             self._catalog = {name: self._add(name, t) for name, t in self._tables.items()}
@@ -565,17 +565,9 @@ class Session:
         return " ".join(self._version_of(asked.space, name) for name in asked.tables)
 
     def _version_of(self, space: str, name: str) -> str:
-        """A file is known to have changed by its size and time, which the ledger keys."""
-        source = self._tables[name].source
+        """A source is known to have changed by a mark of the engine's, which the ledger keys."""
         self._engine.recheck(name)
-        mark = None
-        if isinstance(source, str | Path):
-            try:
-                found = Path(source).stat()
-            except OSError:
-                raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
-            mark = f"{found.st_size} {found.st_mtime_ns}"
-        return self.ledger.data_version(space, name, fingerprint=mark)
+        return self.ledger.data_version(space, name, fingerprint=self._engine.mark(name))
 
     def _key(self, asked: Asked) -> str:
         public = [self._outer.fingerprint(name) for name in asked.public]
@@ -643,7 +635,8 @@ class Session:
 
         Raises EngineError, with an incident id alone, if the engine fails.
         """
-        return self._engine.rows(Reader("", self._catalog, None).scan(table, None), columns)
+        found = Reader("", self._catalog, None).scan(table, None)
+        return self._engine.rows(found, columns)
 
     def _drawn(self, asked: Asked, charge: str) -> dict[str, Any]:
         """Every question run and drawn once, in their order: a later one may read what an earlier one released."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hubbub.tables.declare import PrivateTable, Scalar
+from hubbub.tables.declare import PrivateTable, PublicTable, Scalar
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
+from hubbub.tables.relations import Scan
 
 __all__ = ["Engine", "Exact", "Schema"]
 
@@ -47,10 +48,29 @@ class Exact:
 class Engine(Protocol):
     """An engine that holds the private tables of one session."""
 
-    def add(self, name: str, table: PrivateTable) -> Schema:
+    def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known.
 
         Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
+        """
+        ...
+
+    def seal(self) -> None:
+        """After the last `add`: nothing else can be opened."""
+        ...
+
+    def recheck(self, name: str) -> None:
+        """Raises PolicyError where the columns of a source are no longer those that the session was opened on."""
+        ...
+
+    def mark(self, name: str) -> str | None:
+        """A text that changes when the rows of a source do, seen by the ledger alone; None where nothing tells."""
+        ...
+
+    def rows(self, scan: Scan, columns: Sequence[str]) -> Any:
+        """The owned rows of a table as Arrow, and in the column "" a number for each unit: for this process alone.
+
+        Raises PolicyError where rows never leave their engine, EngineError if it fails.
         """
         ...
 

@@ -71,6 +71,7 @@ class DuckDBEngine:
         self._known: dict[str, _Known] = {}
         self._attached: list[tuple[str, str, str]] = []
         self._paths: list[str] = [self._folder]
+        self._files: dict[str, str] = {}
         self._sealed = False
         self._con: Any = None
         self._failed = threading.local()
@@ -98,6 +99,7 @@ class DuckDBEngine:
         relation, physical, held, safer = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
             self._paths.append(os.path.realpath(table.source))
+            self._files[name] = table.source
             if relation.startswith(f"{place}."):
                 self._attached.append((os.path.realpath(table.source), place, name))
         declared = table.columns if isinstance(table, PrivateTable) else {}
@@ -125,6 +127,20 @@ class DuckDBEngine:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
+
+    def mark(self, name: str) -> str | None:
+        """A text that changes when a file does: its size and time. None for a frame, of which only a refresh tells.
+
+        Raises PolicyError for a file that is gone.
+        """
+        path = self._files.get(name)
+        if path is None:
+            return None
+        try:
+            found = os.stat(path)
+        except OSError:
+            raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
+        return f"{found.st_size} {found.st_mtime_ns}"
 
     def compile(self, plan: Plan) -> str:
         """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""

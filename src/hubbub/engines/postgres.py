@@ -33,7 +33,7 @@ from hubbub.sql.dialect_postgres import Postgres
 from hubbub.sql.scope import did_you_mean
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import scans
+from hubbub.tables.relations import Scan, scans
 from hubbub.tables.remote import PostgresAddress
 
 __all__ = ["PostgresEngine"]
@@ -201,9 +201,7 @@ class PostgresEngine:
         main = found[-1] if len(texts) > len(listed) else []
         return exact(plan, main, dict(zip(listed, found, strict=False)))
 
-    def _answers(
-        self, plan: Plan, statements: Sequence[tuple[str, list[Any]]]
-    ) -> list[list[tuple[Any, ...]]] | None:
+    def _answers(self, plan: Plan, statements: Sequence[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each statement, in one state of the database; None if it failed, for whatever reason."""
         address = self._known[plan.tables[0]].address
         con = None
@@ -222,6 +220,17 @@ class PostgresEngine:
                 with self._lock:
                     self._running.discard(con)
                 con.close()
+
+    def words(self, incident: str) -> str | None:
+        """What the database said of an incident is in its own log."""
+        return None
+
+    def rows(self, scan: Scan, columns: Sequence[str]) -> Any:
+        """Raises PolicyError: rows never leave the database."""
+        raise PolicyError(
+            f"the rows of {scan.table!r} stay in their database: synthetic tables and sets of marginals are made of files "
+            "and frames."
+        )
 
     def interrupt(self) -> None:
         """Stop what is running."""

@@ -249,8 +249,8 @@ class _Reader:
     def table(self, name: str, body: object, whole: Budget) -> TablePolicy:
         at = ("tables", name)
         found = self.section(at, body)
-        allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types")
-        allowed = (*allowed, "unit_space", "through", "bounding")
+        allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
+                   "unit_space", "through", "bounding")  # fmt: skip
         self.known(at, found, allowed, required=("source",))
         return TablePolicy(
             name=name,
@@ -274,8 +274,11 @@ class _Reader:
         if value is None:
             return MappingProxyType({})
         pairs = {value: value} if isinstance(value, str) else value
-        named = isinstance(pairs, dict) and len(pairs) == 1
-        if not named or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair):
+        if (
+            not isinstance(pairs, dict)
+            or len(pairs) != 1
+            or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair)
+        ):
             raise self.wrong(at, f'found {value!r}; allowed: "COLUMN", or {{ COLUMN = "ITS NAME THERE" }}')
         return MappingProxyType(pairs)
 
