@@ -122,13 +122,16 @@ def schema_of(
     cuts = {name: [float(e) for e in ends] for name, ends in (edges or {}).items()}
     for name, what in found.columns.items():
         match what:
-            case OneOf(values=values):
-                as_text[name] = {"one_of": [v for v in values if v is not None], "null": None in values}
+            case OneOf(values=values, other=other):
+                as_text[name] = {
+                    "one_of": [v for v in values if v is not None],
+                    "null": None in values,
+                    "other": other,
+                }
             case Between(low=low, high=high, nullable=nullable):
                 as_text[name] = {"between": [low, high], "nullable": nullable}
-            case Edges(low=low, high=high, nullable=nullable, ends=ends):
-                as_text[name] = {"between": [low, high], "nullable": nullable}
-                cuts.setdefault(name, [float(e) for e in ends])
+            case Edges(nullable=nullable, ends=ends):
+                as_text[name] = {"edges": [float(e) for e in ends], "nullable": nullable}
     used = list(as_text) if columns is None else list(columns)
     types = {name: info.columns[name].value for name in as_text if name in info.columns}
     return declared(as_text, types, edges={n: c for n, c in cuts.items() if n in used}, wanted=used)

@@ -99,6 +99,10 @@ def _table(policy: Policy, file: str) -> TablePolicy:
     """The private table of this name, or with this source."""
     for table in policy.tables.values():
         if file == table.name or Path(file).absolute() == table.source:
+            if table.through:
+                raise PolicyError(
+                    f"the unit of {table.name!r} stands in another table: use session.synthesize in Python."
+                )
             if table.table is not None:
                 raise PolicyError(f"the table {table.name!r} lies in a database; synth reads .parquet and .csv files.")
             return table
@@ -168,8 +172,9 @@ def _agree(epsilon: str, *, yes: bool) -> None:
 def _charge(session: Session, policy: Policy, table: TablePolicy, question: SynthesisQuestion, epsilon: str) -> str:
     """On the disk before a row is read."""
     from hubbub.accounting import cost, to_json
+    from hubbub.opening import private_of
 
-    space = table.unit.lower() if table.unit is not None else "each row"
+    space = private_of(table).space
     found = table.source.stat()
     return session.ledger.charge(
         space=space,

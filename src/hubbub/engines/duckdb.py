@@ -227,8 +227,8 @@ class DuckDBEngine:
     def _rows(self, sql: str, views: Mapping[str, Callable[[], Any]]) -> list[tuple[Any, ...]] | None:
         """The rows of a statement, on a connection of this call's own; None if the engine failed.
 
-        How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context. Its words
-        are kept for the steward (`words`).
+        How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context. Its
+        words are kept for the steward (`words`).
         """
         try:
             cursor = self._con.cursor()

@@ -228,8 +228,8 @@ class PostgresEngine:
     def rows(self, scan: Scan, columns: Sequence[str]) -> Any:
         """Raises PolicyError: rows never leave the database."""
         raise PolicyError(
-            f"the rows of {scan.table!r} stay in their database: synthetic tables and sets of marginals are made of files "
-            "and frames."
+            f"the rows of {scan.table!r} stay in their database: synthetic tables and sets of marginals are made of "
+            "files and frames."
         )
 
     def interrupt(self) -> None:

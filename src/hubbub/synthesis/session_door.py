@@ -45,7 +45,7 @@ def declared(
     edges: Mapping[str, Sequence[float]] | None = None,
     wanted: Sequence[str] | None = None,
 ) -> Schema:
-    """The schema that a policy's `columns` declare: `one_of` as categories, `between` in bins.
+    """The schema that a policy's `columns` declare: `one_of` as categories, `between` in bins, `edges` as they are.
 
     edges: bins of a column's own, instead of equal ones (one for each whole number, up to 128; else 32). wanted: these
     columns only.
@@ -63,7 +63,11 @@ def declared(
     for name in names:
         what = columns[name]
         if "one_of" in what:
-            found[name] = Categories(*what["one_of"], *([None] if what.get("null") else []))
+            found[name] = Categories(*what["one_of"], *([None] if what.get("null") else []), other=what.get("other"))
+            continue
+        if "edges" in what:
+            whole, nullable = kinds.get(name) == "integer", bool(what.get("nullable", True))
+            found[name] = Edges(cuts.get(name, what["edges"]), whole=whole, nullable=nullable)
             continue
         low, high = what["between"]
         if not all(isinstance(end, int | float | Fraction) for end in (low, high)):
