@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -39,7 +40,7 @@ class Postgres:
 
         from hubbub.engines.postgres import PostgresEngine
 
-        self.database = f"rows{next(_NUMBERS)}"
+        self.database = f"rows{os.getpid()}_{next(_NUMBERS)}"
         self.admin = f"postgresql://hubbub@/{self.database}?host={server}"
         self.url = f"postgresql://reader@/{self.database}?host={server}"
         with psycopg.connect(f"postgresql://hubbub@/postgres?host={server}", autocommit=True) as con:

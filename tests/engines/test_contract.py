@@ -1,0 +1,137 @@
+"""One contract for every engine: the same tables, the same bounds, the same integers before noise.
+
+The reference is DuckDB with the hash that all engines have. Compared are the golden list, on a shop, and random
+questions over random tables of the worst sort (`asked`), which are held to the claimed sensitivities, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from asked import a_unit, everybody, frames, questions, tables as asked_tables
+from engines.places import Embedded, Postgres, answer
+from golden.queries import QUERIES
+from golden.shop import FRAMES, tables as shop_tables
+from hubbub.engines.duckdb import image
+from hubbub.errors import HubbubError
+from hubbub.sql.parse import PublicQuestion, parse
+from hubbub.tables.declare import Limits
+from hubbub.tables.measure import Counting
+from hubbub.tables.plan import Plan, make_plans
+
+SETTINGS: dict[str, Any] = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
+
+
+@pytest.fixture(scope="module")
+def shops(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
+    here, there = Embedded(shop_tables(), FRAMES), Postgres(postgres_server, shop_tables(), FRAMES)
+    yield here, there
+    here.close()
+    there.close()
+
+
+@pytest.fixture(scope="module")
+def worlds(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
+    declared, empty = asked_tables("add_remove"), frames({})
+    here, there = Embedded(declared, empty), Postgres(postgres_server, declared, empty)
+    yield here, there
+    here.close()
+    there.close()
+
+
+def _golden(here: Embedded, sql: str, more: Mapping[str, Any]) -> list[Plan]:
+    options = {name: more[name] for name in ("params", "keys") if name in more}
+    statement = parse(sql, here.desk.catalog, public=here.desk.outer, **options)
+    assert not isinstance(statement, PublicQuestion)
+    return [plan for q in statement.questions for plan in make_plans(q, image, private_keys=True)]
+
+
+def _reads_releases(plan: Plan) -> bool:
+    from hubbub.tables.relations import leaves
+
+    return any(leaf.released for leaf in leaves(plan.question.relation))
+
+
+@pytest.mark.parametrize(("sql", "more"), QUERIES, ids=[sql[:60] for sql, _ in QUERIES])
+def test_the_golden_list_gives_the_same_integers(
+    shops: tuple[Embedded, Postgres], sql: str, more: dict[str, Any]
+) -> None:
+    here, there = shops
+    for plan in _golden(here, sql, more):
+        if _reads_releases(plan):
+            continue  # its public relation is made of a noisy answer
+        public = here.public(plan)
+        assert answer(there.engine, plan, public) == answer(here.engine, plan, public)
+
+
+def _plans(here: Embedded, sql: str, limits: tuple[int, int]) -> list[Plan]:
+    """The plans of a random question; none where it is refused."""
+    try:
+        statement = here.desk.statement(sql)
+        return [
+            plan
+            for question in statement.questions
+            for plan in make_plans(question, image, limits=Limits(*limits, None), private_keys=True)
+        ]
+    except HubbubError as error:
+        assert str(error)
+        return []
+
+
+def _entries(vector: Any) -> dict[Any, Any]:
+    return vector if isinstance(vector, dict) else dict(enumerate(vector))
+
+
+def near(plan: Plan, before: tuple[Any, ...], after: tuple[Any, ...], why: str) -> None:
+    """Two answers about neighbouring tables are as near as the plan claims."""
+    for measurement, one, two in zip(plan.measurements, map(_entries, before), map(_entries, after), strict=True):
+        if measurement.counting is Counting.QUANTILES:
+            continue
+        moved = [two.get(g, 0) - one.get(g, 0) for g in one.keys() | two.keys()]
+        assert sum(map(abs, moved)) <= plan.sensitivity(measurement), why
+        assert sum(m * m for m in moved) <= plan.squared_sensitivity(measurement), why
+
+
+def hold(worlds: tuple[Embedded, Any], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]) -> None:
+    """Both engines give the same integers before and after somebody comes, and these are near each other."""
+    here, there = worlds
+    for plan in _plans(here, sql, limits):
+        public = here.public(plan)
+        found = []
+        for people in (units, {**units, 9: newcomer}):
+            rows = frames(people)
+            here.fill(rows)
+            there.fill(rows)
+            answers = [answer(world.engine, plan, public) for world in worlds]
+            assert answers[0] == answers[1], sql
+            found.append(answers[1])
+        near(plan, found[0], found[1], sql)
+
+
+CASE: dict[str, Any] = {
+    "sql": questions(),
+    "units": everybody,
+    "newcomer": a_unit,
+    "limits": st.sampled_from([(1, 1), (2, 2), (9, 9)]),
+}
+
+
+@settings(max_examples=200, **SETTINGS)
+@given(**CASE)
+def test_neighbours_are_as_near_in_postgres_as_claimed(
+    worlds: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
+) -> None:
+    hold(worlds, sql, units, newcomer, limits)
+
+
+@pytest.mark.soak
+@settings(max_examples=2_000, **SETTINGS)
+@given(**CASE)
+def test_neighbours_are_as_near_in_postgres_as_claimed_at_length(
+    worlds: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
+) -> None:
+    hold(worlds, sql, units, newcomer, limits)
