@@ -58,7 +58,6 @@ def test_a_synthetic_table_has_the_marginals_is_charged_once_and_then_free(opene
     assert found.cost == 3
     assert found.to_arrow().column_names == ["age", "sex", "job"]
     assert abs(len(found) - N) < N / 5
-    women = found.to_dict()["sex"].count("f") / len(found)
     share = [rows.count("f") / len(rows) for rows in (found.to_dict()["sex"], people().source["sex"].to_pylist())]
     assert share[0] == pytest.approx(share[1], abs=0.1)
     assert planned.method
