@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import importlib
+import json
+import logging
 from collections.abc import Callable
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hubbub.ledger.store import Ledger
+from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.mechanisms.recording import through
 from hubbub.noise import DiscreteLaplace
 
 Patch = pytest.MonkeyPatch
@@ -22,44 +28,158 @@ def replace(patch: Patch, module: str, name: str, wrap: Callable[[Any], Any]) ->
     patch.setattr(home, name, wrap(getattr(home, name)))
 
 
+def replace_method(patch: Patch, module: str, owner: str, name: str, wrap: Callable[[Any], Any]) -> None:
+    """Put `wrap(original)` in the place of a method."""
+    home = getattr(importlib.import_module(module), owner)
+    patch.setattr(home, name, wrap(getattr(home, name)))
+
+
 def sensitivity_off_by_one_group(patch: Patch) -> None:
     """tables: a unit in two groups is priced as if it were in one."""
 
     def wrap(real: Any) -> Any:
-        def one_less(bounds: Any, *rest: Any) -> int:
-            return int(real(type(bounds)(max(1, bounds.groups - 1), bounds.rows), *rest))
+        def one_less(measurement: Any, bounds: Any, *rest: Any) -> int:
+            return int(real(measurement, type(bounds)(max(1, bounds.groups - 1), bounds.rows), *rest))
 
         return one_less
 
-    replace(patch, "hubbub.tables.plan", "sensitivity", wrap)
+    replace(patch, "hubbub.tables.plan", "l1", wrap)
+    replace(patch, "hubbub.tables.plan", "l2_squared", wrap)
+
+
+def pair_with_half_its_sensitivity(patch: Patch) -> None:
+    """tables: the two sums of a pair are priced as if only one of them moved."""
+
+    def wrap(real: Any) -> Any:
+        def pair(self: Any, family: Any, **options: Any) -> None:
+            place = len(self.parts)
+            real(self, family, **options)
+            part = self.parts[place]
+            self.parts[place] = dataclasses.replace(part, l1=part.l1 // 2)
+
+        return pair
+
+    replace_method(patch, "hubbub.tables.parts", "_Builder", "pair", wrap)
+
+
+def quantiles_of_replace_as_of_add_remove(patch: Patch) -> None:
+    """tables: R rows instead of 2 R where a unit's rows are exchanged."""
+
+    def wrap(real: Any) -> Any:
+        def add_remove(plan: Any, *rest: Any, **options: Any) -> Any:
+            other = SimpleNamespace(group_count=plan.group_count, bounds=plan.bounds, neighbours="add_remove")
+            return real(other, *rest, **options)
+
+        return add_remove
+
+    replace(patch, "hubbub.tables.price", "_rank_draws", wrap)
+
+
+def charge_of_half_the_price(patch: Patch) -> None:
+    """session: what the ledger is told is half of what is drawn."""
+
+    def wrap(real: Any) -> Any:
+        def text(event: Any) -> str:
+            found = json.loads(real(event))
+            for one in found["event"]["events"]:
+                one["scale"] = str(2 * Fraction(one["scale"]))
+            return json.dumps(found)
+
+        return text
+
+    replace(patch, "hubbub.session", "to_json", wrap)
 
 
 def missing_clamp(patch: Patch) -> None:
     """sql: values above the declared range are summed as they are."""
 
     def wrap(real: Any) -> Any:
-        @functools.wraps(real)
-        def unclamped(x: str, measurement: Any) -> str:
-            text: str = real(x, measurement)
-            return text.replace(f"WHEN {x} >= {measurement.ceiling} THEN", f"WHEN {x} >= 1e300 THEN")
-
-        return unclamped
+        return lambda x, value, dialect: real(x, dataclasses.replace(value, ceiling=2**62), dialect)
 
     replace(patch, "hubbub.sql.compile", "_clamped", wrap)
 
 
 def nan_passing(patch: Patch) -> None:
-    """engines: a NaN, which is read as NULL, is summed as a huge number."""
+    """sql: a NaN, which is no value, is summed as a huge number."""
 
     def wrap(real: Any) -> Any:
-        @functools.wraps(real)
-        def passing(x: str, measurement: Any) -> str:
-            text: str = real(x, measurement)
-            return text.replace(f"WHEN {x} IS NULL THEN NULL", f"WHEN {x} IS NULL THEN {2**40}")
+        def passing(x: str, value: Any, dialect: Any) -> str:
+            return f"CASE WHEN {x} IS NULL THEN {2**40} ELSE {real(x, value, dialect)} END"
 
         return passing
 
     replace(patch, "hubbub.sql.compile", "_clamped", wrap)
+
+
+def rows_unbounded(patch: Patch) -> None:
+    """sql: a unit counts with one row more than its limit."""
+
+    def wrap(real: Any) -> Any:
+        def one_more(i: int, measurement: Any, plan: Any, dialect: Any) -> Any:
+            bounds = dataclasses.replace(plan.bounds, rows=plan.bounds.rows + 1)
+            return real(i, measurement, SimpleNamespace(bounds=bounds, clips=plan.clips), dialect)
+
+        return one_more
+
+    replace(patch, "hubbub.sql.compile", "_bounded", wrap)
+
+
+def join_without_the_owner(patch: Patch) -> None:
+    """sql: two people's rows meet."""
+
+    def wrap(real: Any) -> Any:
+        return lambda self, join: real(self, dataclasses.replace(join, by_unit=False, on=None))
+
+    replace_method(patch, "hubbub.sql.write_relation", "_Writer", "_join", wrap)
+
+
+def window_without_the_unit(patch: Patch) -> None:
+    """sql: rows are numbered among everybody's."""
+
+    def wrap(real: Any) -> Any:
+        return lambda self, *rest: real(self, *rest).replace("PARTITION BY unit", "PARTITION BY 1")
+
+    replace_method(patch, "hubbub.sql.write_relation", "_Writer", "_over", wrap)
+
+
+def groups_chosen_by_all_rows(patch: Patch) -> None:
+    """sql: which groups of a unit are kept is decided by everybody's rows."""
+
+    def wrap(real: Any) -> Any:
+        return lambda plan, dialect: "CASE WHEN (SELECT count(*) FROM placed) % 2 = 0 THEN g0 ELSE -g0 END"
+
+    replace(patch, "hubbub.sql.compile", "_order_of_groups", wrap)
+
+
+def group_kept_without_threshold(patch: Patch) -> None:
+    """mechanisms: every group that is there is shown."""
+
+    def release(self: Any, counts: Any, *, keys: Any = None, bits: Any = None) -> Any:
+        noise = self.noise.sample(len(counts), bits=bits)
+        shown = {i: int(c + z) for i, (c, z) in enumerate(zip(counts, noise, strict=True))}
+        return through(counts, sensitivity=self.groups, norm="groups", law=self, keys=keys, draw=lambda: shown)
+
+    patch.setattr(GroupThreshold, "release", release)
+
+
+def threshold_too_low(patch: Patch) -> None:
+    """mechanisms: the threshold of another delta."""
+    real = GroupThreshold.__init__
+
+    def lower(self: Any, **given: Any) -> None:
+        real(self, **given)
+        object.__setattr__(self, "threshold", self.threshold - 1)
+
+    patch.setattr(GroupThreshold, "__init__", lower)
+
+
+def rows_of_a_unit_unbounded(patch: Patch) -> None:
+    """synthesis: all rows of a unit are kept."""
+
+    def wrap(real: Any) -> Any:
+        return lambda codes, units, rows: real(codes, units, 10**6)
+
+    replace(patch, "hubbub.synthesis.session_door", "bounded", wrap)
 
 
 def noise_reused(patch: Patch) -> None:
@@ -117,29 +237,32 @@ def charge_after_answer(patch: Patch) -> None:
 
 def groups_of_the_data(patch: Patch) -> None:
     """release: groups whose exact count is 0 are left out of the answer."""
-
-    def wrap(real: Any) -> Any:
-        @functools.wraps(real)
-        def shorter(estimates: Any) -> Any:
-            chosen = real(estimates)
-            vectors = _LAST_EXACT[-1]
-            kept = tuple(i for i in range(len(vectors[0])) if any(v[i] for v in vectors))
-            return type(chosen)(*(kept, *list(vars(chosen).values())[1:])) if len(vectors[0]) > 1 else chosen
-
-        return shorter
-
-    replace(patch, "hubbub.session", "choose", wrap)
-
-    def remember(real: Any) -> Any:
-        def run(self: Any, plan: Any) -> Any:
-            exact = real(self, plan)
-            _LAST_EXACT.append(exact.vectors)
-            return exact
-
-        return run
-
     engine = importlib.import_module("hubbub.engines.duckdb").DuckDBEngine
-    patch.setattr(engine, "run", remember(engine.run))
+    release = importlib.import_module("hubbub.release").Release
+    run, to_arrow = engine.run, release.to_arrow
+    last: list[Any] = []
+
+    def remember(self: Any, *given: Any) -> Any:
+        last[:] = [run(self, *given)]
+        return last[0]
+
+    def shorter(self: Any) -> Any:
+        table, vectors = to_arrow(self), last[0].vectors if last else ((),)
+        kept = [i for i in range(len(vectors[0])) if any(v[i] for v in vectors)]
+        return table.take(kept) if 1 < len(vectors[0]) == len(table) else table
+
+    patch.setattr(engine, "run", remember)
+    patch.setattr(release, "to_arrow", shorter)
 
 
-_LAST_EXACT: list[Any] = []
+def words_of_the_data(patch: Patch) -> None:
+    """engines: a log line says how many rows were found."""
+    engine = importlib.import_module("hubbub.engines.duckdb").DuckDBEngine
+    run = engine.run
+
+    def telling(self: Any, *given: Any) -> Any:
+        exact = run(self, *given)
+        logging.getLogger("hubbub").warning("found %s", exact.vectors[0][:1])
+        return exact
+
+    patch.setattr(engine, "run", telling)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from audit import planted
-from hubbub.audit import Violation, audit_session, fresh, pairs, replay
-from hubbub.audit.questions import QUESTIONS, people
+from audit.frozen import FrozenBits
+from hubbub.audit import Pair, SessionAudit, Violation, audit_session, fresh, pairs, replay
+from hubbub.audit.neighbours import Relation
+from hubbub.audit.questions import AGGREGATES, HOUSE, PRIVATE_KEYS, ROWS, SYNTHESIS, TOGETHER
+from hubbub.audit.scenes import SCENES, Scene, people
 from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import ExponentialMechanism, GaussianMechanism, GroupThreshold, LaplaceMechanism, NoisyMax
 from hubbub.mechanisms.quantiles import QuantileMechanism
@@ -22,7 +25,8 @@ FEW = (
     "SELECT COUNT(*) AS a, SUM(x) AS b FROM t",
     "SELECT ward, COUNT(*) AS a, SUM(n) AS b FROM t GROUP BY ward",
 )
-RELATIONS = ("add_remove", "replace")
+BOTH = get_args(Relation)
+WORST = ("every extreme of every column", "every extreme everywhere", "in every group", "a thousand rows", "one unit a")
 
 
 @pytest.fixture(autouse=True)
@@ -36,46 +40,133 @@ def kinds(violations: list[Violation]) -> set[str]:
     return {v.kind for v in violations}
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_every_aggregate_passes_on_an_eighth_of_the_nasty_neighbours(relation: Any) -> None:
-    tried = list(pairs(people(), "id", relation=relation))
-    chosen = tried[::8] + [p for p in tried if p.same][:2]
-    found = audit_session(relation=relation, neighbours=chosen)
-    assert found.questions == len(QUESTIONS)
+def audited(scene: Scene, relation: Any, questions: Any, neighbours: list[Pair], runs: int = 0) -> SessionAudit:
+    return audit_session(
+        lambda data: scene.open(data, relation, FrozenBits() if runs == 0 else None),
+        questions=questions,
+        relation=relation,
+        neighbours=neighbours,
+        runs=runs,
+    )
+
+
+def scene_of(name: str) -> Scene:
+    return next(s for s in SCENES if s.name == name)
+
+
+def together(aggregates: Sequence[str], rest: str, keys: str = "") -> list[str]:
+    """A few aggregates in each question."""
+    some = [aggregates[i::6] for i in range(6)]
+    return [f"SELECT {keys}{', '.join(f'{a} AS a{i}' for i, a in enumerate(part))} {rest}" for part in some]
+
+
+LEAN = {
+    "people": [*together(AGGREGATES, "FROM t"), *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "), *TOGETHER],
+    "rows": [*together(AGGREGATES, "FROM t"), *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "), *ROWS[-3:]],
+    "house": [*HOUSE],
+    "delta": [
+        *HOUSE[::3],
+        *together(AGGREGATES, "FROM t"),
+        *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "),
+        *TOGETHER[::3],
+        *PRIVATE_KEYS,
+    ],
+    "whole": [*SYNTHESIS],
+}
+"""Every aggregate and every form, several to a question."""
+
+
+@pytest.mark.parametrize(
+    ("name", "relation"),
+    [
+        ("people", "replace"),
+        ("rows", "add_remove"),
+        ("house", "add_remove"),
+        ("delta", "replace"),
+        ("whole", "replace"),
+    ],
+)
+def test_everything_that_can_be_asked_passes_on_the_worst_neighbours(name: str, relation: Any) -> None:
+    scene = scene_of(name)
+    tried = list(scene.pairs(relation))
+    worst = [p for p in tried if p.name.startswith(WORST[:3])][:2] or tried[4:80:20]
+    found = audited(scene, relation, LEAN[name], [*worst, *[p for p in tried if p.same][:1]])
+    assert found.questions == len(LEAN[name])
     assert found.violations == ()
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_every_aggregate_passes_on_every_nasty_neighbour(relation: Any) -> None:
-    found = audit_session(relation=relation)
-    assert found.neighbours > 50
-    assert found.violations == ()
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_every_question_of_every_scene_passes_on_every_nasty_neighbour(scene: Scene, relation: Any) -> None:
+    tried = list(scene.pairs(relation))
+    assert len(tried) > 50
+    assert audited(scene, relation, scene.questions, tried).violations == ()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
+def test_noise_is_fresh_in_every_question(scene: Scene) -> None:
+    tried = list(scene.pairs("add_remove"))
+    assert audited(scene, "add_remove", scene.questions, tried[:1], runs=8).violations == ()
+
+
+JOIN = "SELECT p.sex, SUM(p.income) AS a FROM t JOIN p ON t.id = p.id GROUP BY p.sex"
+WINDOW = "SELECT SUM(LEAST(GREATEST(m, 0), 99)) AS a FROM (SELECT id, AVG(x) OVER (PARTITION BY id) AS m FROM t)"
+PAIR = "SELECT AVG(x) AS a, COUNT(x) AS b FROM t"
+RANKS = "SELECT MEDIAN(x) AS a, MAX(x) AS b FROM t"
+PLANTED = [
+    (planted.sensitivity_off_by_one_group, "moved", "house", "add_remove", FEW),
+    (planted.pair_with_half_its_sensitivity, "moved", "house", "add_remove", [PAIR]),
+    (planted.quantiles_of_replace_as_of_add_remove, "moved", "house", "replace", [RANKS]),
+    (planted.charge_of_half_the_price, "cost", "house", "add_remove", FEW),
+    (planted.missing_clamp, "moved", "house", "add_remove", FEW),
+    (planted.nan_passing, "moved", "house", "add_remove", FEW),
+    (planted.rows_unbounded, "moved", "house", "add_remove", FEW),
+    (planted.join_without_the_owner, "moved", "house", "add_remove", [JOIN]),
+    (planted.window_without_the_unit, "moved", "house", "add_remove", [WINDOW]),
+    (planted.groups_chosen_by_all_rows, "moved", "rows", "add_remove", ROWS[-3:-2]),
+    (planted.group_kept_without_threshold, "impossible", "delta", "add_remove", PRIVATE_KEYS[:1]),
+    (planted.threshold_too_low, "cost", "delta", "add_remove", PRIVATE_KEYS[:1]),
+    (planted.rows_of_a_unit_unbounded, "moved", "whole", "add_remove", SYNTHESIS[5:]),
+    (planted.noise_reused, "reused", "house", "add_remove", FEW),
+    (planted.noise_of_one_cell_for_all, "reused", "house", "add_remove", FEW),
+    (planted.charge_after_answer, "cost", "house", "add_remove", FEW),
+    (planted.groups_of_the_data, "answer", "house", "add_remove", FEW),
+    (planted.words_of_the_data, "said", "house", "add_remove", FEW),
+]
+
+
+def caught(name: str, relation: Any, questions: Any, expected: str) -> SessionAudit:
+    scene = scene_of(name)
+    tried = list(scene.pairs(relation))
+    chosen = [p for p in tried if p.name.startswith(WORST)] or tried[:3]
+    return audited(scene, relation, questions, chosen, runs=6 if expected == "reused" else 0)
 
 
 @pytest.mark.parametrize(
-    ("bug", "expected"),
-    [
-        (planted.sensitivity_off_by_one_group, "moved"),
-        (planted.missing_clamp, "moved"),
-        (planted.nan_passing, "moved"),
-        (planted.noise_reused, "reused"),
-        (planted.noise_of_one_cell_for_all, "reused"),
-        (planted.charge_after_answer, "cost"),
-        (planted.groups_of_the_data, "answer"),
-    ],
-    ids=lambda p: getattr(p, "__name__", p),
+    ("bug", "expected", "scene", "relation", "questions"), PLANTED, ids=lambda p: getattr(p, "__name__", "")
 )
-def test_a_planted_bug_is_caught(bug: Callable[[Any], None], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_is_caught(
+    bug: Callable[[Any], None],
+    expected: str,
+    scene: str,
+    relation: Any,
+    questions: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bug(monkeypatch)
-    chosen = [p for p in pairs(people(), "id") if p.name.startswith(("every extreme", "one unit"))]
-    found = audit_session(questions=FEW, neighbours=chosen)
+    found = caught(scene, relation, questions, expected)
     assert expected in {v.kind for _, _, v in found.violations}, found.violations
 
 
-def test_without_a_bug_the_same_few_questions_are_quiet() -> None:
-    chosen = [p for p in pairs(people(), "id") if p.name.startswith(("every extreme", "one unit"))]
-    assert audit_session(questions=FEW, neighbours=chosen).violations == ()
+def test_without_a_bug_the_same_questions_are_quiet() -> None:
+    asked = [*FEW, JOIN, WINDOW, PAIR, RANKS]
+    assert caught("house", "add_remove", asked, "reused").violations == ()
+    assert caught("house", "replace", [RANKS], "moved").violations == ()
+    assert caught("rows", "add_remove", ROWS[-3:-2], "moved").violations == ()
+    assert caught("delta", "add_remove", PRIVATE_KEYS[:1], "impossible").violations == ()
+    assert caught("whole", "add_remove", SYNTHESIS[5:], "moved").violations == ()
 
 
 def test_a_group_kept_without_threshold_is_impossible_under_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +299,7 @@ def test_neighbours_of_nothing_are_refused() -> None:
         next(pairs(people().slice(0, 0), "id"))
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("relation", BOTH)
 def test_neighbours_differ_in_one_unit(relation: Any) -> None:
     for pair in pairs(people(), "id", relation=relation):
         before, after = (

@@ -32,6 +32,7 @@ import numpy as np
 
 from hubbub.accounting import cost as cost_of, events as ev
 from hubbub.accounting.exact import Cost
+from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.recording import Recorded, distance, recording, replaying
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -39,6 +40,7 @@ __all__ = ["Observed", "Violation", "compare", "fresh", "observe", "replay", "sp
 
 _IDS = re.compile(r"\b[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\d{4}-\d\d-\d\dT[\d:.+Z]+|0x[0-9a-f]+")
 _FALSE_ALARM = 1e-9
+_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ def compare(first: Observed, second: Observed, *, same: bool = False) -> list[Vi
     if first.raised != second.raised:
         found.append(Violation("error", f"{_raised(first)} on one, {_raised(second)} on its neighbour"))
     elif not identical(first.answer, second.answer) and not _vanished(first.records, second.records):
-        found.append(Violation("answer", f"{_short(first.answer)} on one, {_short(second.answer)} on its neighbour"))
+        one, other = _differing(first.answer, second.answer)
+        found.append(Violation("answer", f"{_short(one)} on one, {_short(other)} on its neighbour"))
     if first.said != second.said:
         found.append(Violation("said", f"{list(first.said)} on one, {list(second.said)} on its neighbour"))
     return found
@@ -225,6 +228,9 @@ def _event(record: Recorded) -> ev.Event:
         return ev.ZCDP(record.sensitivity / (2 * law.sigma2))
     event = law.loss
     assert isinstance(event, ev.Event)
+    if isinstance(law, GroupThreshold) and (excess := law.one_unit * law.groups - float(law.delta)) > _ROUNDING:
+        # Shown more often than the delta that its loss names.
+        return ev.Composed([event, ev.ApproxDP(0, min(1.0, excess))])
     return event
 
 
@@ -249,6 +255,14 @@ def identical(a: Any, b: Any) -> bool:
 
 def _raised(run: Observed) -> str:
     return "no error" if run.raised is None else f"{run.raised[0]}: {run.raised[1][:200]}"
+
+
+def _differing(first: Any, second: Any) -> tuple[Any, Any]:
+    """What differs of two answers: of mappings with the same keys in the same order, the entries that do."""
+    if not (isinstance(first, dict) and isinstance(second, dict) and identical(list(first), list(second))):
+        return first, second
+    keys = [key for key in first if not identical(first[key], second[key])]
+    return {key: first[key] for key in keys}, {key: second[key] for key in keys}
 
 
 def _short(answer: Any) -> str:

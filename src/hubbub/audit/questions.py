@@ -15,6 +15,7 @@ __all__ = [
     "QUESTIONS",
     "ROWS",
     "SYNTHESIS",
+    "TOGETHER",
     "Question",
 ]
 
@@ -72,7 +73,7 @@ AGGREGATES: Final = (
 )
 """Each is asked of the whole table `t`, and of groups with public keys."""
 
-_TOGETHER: Final = (
+TOGETHER: Final = (
     "SELECT COUNT(*) AS a, SUM(x) AS b, AVG(n) AS c FROM t WHERE x / n > 0 OR ok",
     "SELECT ward, COUNT(*) AS a, COUNT(x) AS b, AVG(x) AS c, SUM(x) AS d FROM t GROUP BY ward",
     "SELECT ok, AVG(x) AS a, STDDEV(x) AS b, MEDIAN(x) AS c, MIN(x) AS d, QUANTILE_CONT(x, 0.9) AS e "
@@ -94,14 +95,14 @@ _TOGETHER: Final = (
 QUESTIONS: Final = (
     *(f"SELECT {a} AS answer FROM t" for a in ("COUNT(DISTINCT id)", *AGGREGATES)),
     *(f"SELECT ward, {a} AS answer FROM t GROUP BY ward" for a in ("COUNT(DISTINCT id)", *AGGREGATES)),
-    *_TOGETHER,
+    *TOGETHER,
 )
 """SQL on the table `t`, of the unit `id`."""
 
 ROWS: Final = (
     *(f"SELECT {a} AS answer FROM t" for a in AGGREGATES),
     *(f"SELECT ward, {a} AS answer FROM t GROUP BY ward" for a in AGGREGATES),
-    *_TOGETHER[:5],
+    *TOGETHER[:5],
     "SELECT w.region, COUNT(*) AS a, SUM(t.x) AS b FROM t JOIN wards w ON t.ward = w.ward GROUP BY w.region",
     "SELECT w.region, MEDIAN(t.x) AS a, COUNT(DISTINCT t.n) AS b FROM t JOIN wards w ON t.ward = w.ward "
     "GROUP BY w.region",
@@ -175,7 +176,7 @@ GAUSSIAN: Final = (
     Question("SELECT ward, AVG(x) AS a, COUNT(*) AS b FROM t GROUP BY ward", {"epsilon": None, "rho": "0.05"}),
     *(Question(f"SELECT {a} AS answer FROM t") for a in AGGREGATES),
     *(Question(f"SELECT ok, {a} AS answer FROM t GROUP BY ok") for a in AGGREGATES),
-    *(Question(sql) for sql in _TOGETHER),
+    *(Question(sql) for sql in TOGETHER),
 )
 """Beside those of the house, under a budget with delta."""
 

@@ -129,11 +129,14 @@ def _answer(session: Session, question: Question, epsilon: str) -> dict[str, Any
     price = session.check(question.text, **options)
     release = session.sql(question.text, **options, fresh=True)
     answer = release.to_arrow()
+    # Intervals of what is computed from releases are simulated, records are sampled from a model: randomness of their
+    # own, which is frozen where a test passes its bits.
+    shown = None if session._bits is None else str(release)
     return {
         "price": str(price),
         "schema": [(f.name, str(f.type)) for f in answer.schema],
         "rows": answer.to_pylist(),
-        "shown": str(release),
+        "shown": shown,
         "cost": str(release.cost),
         "receipt": {k: str(v) for k, v in release.receipt.items() if k not in _VARYING},
     }
@@ -144,7 +147,6 @@ def _whole(session: Session, question: Question, options: dict[str, Any]) -> dic
     if question.verb == "synthesize":
         plan = session.plan_synthesis(question.text, **options)
         found = session.synthesize(question.text, **options, fresh=True)
-        # Records are sampled from the model with randomness of their own, which is frozen where a test passes its bits.
         rows = None if session._bits is None else found.to_dict()
         return {"price": str(plan), "report": found.report, "cost": str(found.cost), "size": len(found), "rows": rows}
     wanted = options.pop("marginals")
