@@ -24,6 +24,7 @@ from asked import Rows, a_unit, a_visit, everybody, frames, questions, tables
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import image
 from hubbub.errors import HubbubError
+from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits
 from hubbub.tables.measure import Counting
 from hubbub.tables.plan import Plan, make_plans
@@ -109,17 +110,23 @@ def compare(plan: Plan, before: Exact, after: Exact, why: str) -> None:
 
 
 def check(
-    worlds: dict[str, World], sql: str, units: dict[Any, Rows], newcomer: Rows, neighbours: str, limits: tuple[int, int]
+    worlds: dict[str, World],
+    sql: str,
+    units: dict[Any, Rows],
+    newcomer: Rows,
+    neighbours: str,
+    limits: tuple[int, int],
+    norm: Norm | None = None,
 ) -> bool:
-    """Whether the question was answered, and then that it keeps the promise."""
+    """Whether the question was answered, and then that it keeps the promise. norm: of the clipping, if norms are."""
     world = worlds[neighbours]
     try:
         statement = world.desk.statement(sql)
-        groups, rows = limits
+        asked = Limits(*limits, None, "groups" if norm is None else "norm")
         plans = [
             plan
             for question in statement.questions
-            for plan in make_plans(question, image, limits=Limits(groups, rows, None), private_keys=True)
+            for plan in make_plans(question, image, limits=asked, private_keys=True, norm=norm or "l1")
         ]
     except HubbubError as error:
         assert str(error)
@@ -151,6 +158,7 @@ CASE: dict[str, Any] = {
     "newcomer": a_unit,
     "neighbours": st.sampled_from(BOTH),
     "limits": st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    "norm": st.sampled_from([None, None, "l1", "l2"]),
 }
 LEAN = settings(max_examples=250, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
@@ -164,8 +172,9 @@ def test_one_unit_adds_its_own_rows_and_moves_integers_by_no_more_than_claimed(
     newcomer: Rows,
     neighbours: str,
     limits: tuple[int, int],
+    norm: Norm | None,
 ) -> None:
-    check(worlds, sql, units, newcomer, neighbours, limits)
+    check(worlds, sql, units, newcomer, neighbours, limits, norm)
 
 
 @pytest.mark.soak
@@ -178,8 +187,9 @@ def test_the_same_in_thousands_of_cases(
     newcomer: Rows,
     neighbours: str,
     limits: tuple[int, int],
+    norm: Norm | None,
 ) -> None:
-    check(worlds, sql, units, newcomer, neighbours, limits)
+    check(worlds, sql, units, newcomer, neighbours, limits, norm)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -361,11 +361,13 @@ def test_under_a_delta_the_norm_is_that_of_the_noise_and_both_are_priced() -> No
         opened = hb.Session({"visits": table}, budget=hb.Budget(5, 1e-6), ledger=None)
     with opened:
         gaussian, laplace = opened.check(sql, epsilon=1), opened.check(sql, epsilon=1, noise="laplace")
-        assert "l2 norm of at most 6" in str(gaussian) and "l1 norm of at most 12" in str(laplace)
+        assert "l2 norm of at most 6" in str(gaussian)
+        assert "l1 norm of at most 12" in str(laplace)
         assert [s.columns for s in gaussian.sides] == [s.columns for s in laplace.sides]
         assert {s.columns for s in gaussian.sides} == {gaussian.columns, laplace.columns}
         private = opened.check("SELECT day, COUNT(*) FROM visits GROUP BY day", epsilon=1)
-        assert "no norm is clipped" in str(private) and "at most 3 rows in each of 4 groups" in str(private)
+        assert "no norm is clipped" in str(private)
+        assert "at most 3 rows in each of 4 groups" in str(private)
         assert opened.sql(sql, epsilon=1).receipt["bounding"] == "l2 norm"
 
 
@@ -385,7 +387,8 @@ def test_a_clipped_answer_is_refined_and_read_again() -> None:
     with session(visits=visits(bounding="norm")) as opened:
         first = opened.sql(sql, epsilon=1)
         again = opened.sql(sql, epsilon=1)
-        assert not again.charged and again.rows() == first.rows()
+        assert not again.charged
+        assert again.rows() == first.rows()
         assert first.refine(HUGE).rows()[0][1:3] == pytest.approx((3, 10 / 3), rel=1e-3)
 
 
