@@ -94,6 +94,7 @@ _TERMS: Final = (
     click.option("--max-groups", type=int, metavar="N", help="In how many groups one unit counts."),
     click.option("--max-rows", type=int, metavar="N", help="With how many rows one unit counts in a group."),
     click.option("--max-total", type=int, metavar="N", help="With how many rows one unit counts without groups."),
+    click.option("--bounding", type=click.Choice(["groups", "norm"]), help="How a unit beyond these is cut down."),
 )
 
 
