@@ -61,8 +61,9 @@ def terminal(*arguments: str, cwd: Path, answer: str = "", prompt: str = "", **e
     pid, master = pty.fork()
     if pid == 0:
         os.chdir(cwd)
+        wanted = _clean() | {"TERM": "xterm-256color", "COLUMNS": "80"} | env
         os.environ.clear()
-        os.environ.update(_clean() | {"TERM": "xterm-256color", "COLUMNS": "80"} | env)
+        os.environ.update(wanted)
         os.execv(PROGRAM[0], [*PROGRAM, *arguments])
     screen, deadline, typed = b"", time.monotonic() + 60, not answer
     while time.monotonic() < deadline:

@@ -66,7 +66,7 @@ def test_the_version_is_said(capsys):
         (["query", COUNT, "--epsilon", "nan", "--yes"], 2, "ParameterError: epsilon = 'nan' is not a number"),
         (["query", COUNT, "--epsilon=-1", "--yes"], 2, "ParameterError: epsilon = -1 is not allowed"),
         (["query", COUNT, "--epsilon", "0", "--yes"], 2, "must be greater than zero"),
-        (["query", COUNT, "--yes"], 2, "Missing option '--epsilon'"),
+        (["query", COUNT, "--yes"], 2, "say what the question may cost: --epsilon"),
         (["query", COUNT, "--epsilon", "1", "--yes", "--level", "2"], 2, "--level 2.0: allowed is"),
         (["query", COUNT, "--epsilon", "1", "--yes", "-o", "missing/x.csv"], 2, "there is no folder missing"),
         (["query", "SELECT AVG(x) AS a FROM people", "--epsilon", "0.1", "--yes"], 2, "QueryError: "),
@@ -107,7 +107,7 @@ def test_without_a_policy_the_way_to_one_is_shown(tmp_path, monkeypatch, capsys)
 
 
 def test_an_engine_failure_says_only_an_incident(cli, monkeypatch):
-    def fail(self, plan):
+    def fail(self, plan, public=None):
         raise EngineError("abc123")
 
     monkeypatch.setattr(DuckDBEngine, "run", fail)

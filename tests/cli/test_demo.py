@@ -55,7 +55,7 @@ def test_the_refusal_comes_before_any_charge(piped):
 
 def test_the_answer_has_its_error_bars(piped):
     for rating in ("very poor", "poor", "fair", "good", "very good"):
-        assert re.search(rf"^{rating} +-?[\d,]+ ± 9 +-?[\d.]+ % ± [\d.]+ +[█▒]", piped.stdout, re.MULTILINE)
+        assert re.search(rf"^{rating} +-?[\d,]+ ± 6 +-?[\d.]+ % ± [\d.]+ +[█▒]", piped.stdout, re.MULTILINE)
 
 
 def test_the_same_question_is_free(piped):
