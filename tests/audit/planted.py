@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import json
 import logging
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from types import SimpleNamespace
@@ -137,7 +138,7 @@ def window_without_the_unit(patch: Patch) -> None:
     """sql: rows are numbered among everybody's."""
 
     def wrap(real: Any) -> Any:
-        return lambda self, *rest: real(self, *rest).replace("PARTITION BY unit", "PARTITION BY 1")
+        return lambda self, *rest: re.sub(r"PARTITION BY [\w, \"]+?( ORDER|\))", r"PARTITION BY 1\1", real(self, *rest))
 
     replace_method(patch, "hubbub.sql.write_relation", "_Writer", "_over", wrap)
 
@@ -146,7 +147,7 @@ def groups_chosen_by_all_rows(patch: Patch) -> None:
     """sql: which groups of a unit are kept is decided by everybody's rows."""
 
     def wrap(real: Any) -> Any:
-        return lambda plan, dialect: "CASE WHEN (SELECT count(*) FROM placed) % 2 = 0 THEN g0 ELSE -g0 END"
+        return lambda plan, dialect: "CASE WHEN (SELECT count(*) FROM r1) % 2 = 0 THEN g0 ELSE -g0 END"
 
     replace(patch, "hubbub.sql.compile", "_order_of_groups", wrap)
 
@@ -235,8 +236,8 @@ def charge_after_answer(patch: Patch) -> None:
         patch.setattr(Ledger, name, known)
 
 
-def groups_of_the_data(patch: Patch) -> None:
-    """release: groups whose exact count is 0 are left out of the answer."""
+def groups_in_order_of_their_counts(patch: Patch) -> None:
+    """release: the rows of an answer are in the order of exact counts."""
     engine = importlib.import_module("hubbub.engines.duckdb").DuckDBEngine
     release = importlib.import_module("hubbub.release").Release
     run, to_arrow = engine.run, release.to_arrow
@@ -246,13 +247,13 @@ def groups_of_the_data(patch: Patch) -> None:
         last[:] = [run(self, *given)]
         return last[0]
 
-    def shorter(self: Any) -> Any:
-        table, vectors = to_arrow(self), last[0].vectors if last else ((),)
-        kept = [i for i in range(len(vectors[0])) if any(v[i] for v in vectors)]
-        return table.take(kept) if 1 < len(vectors[0]) == len(table) else table
+    def ordered(self: Any) -> Any:
+        table, vector = to_arrow(self), last[0].vectors[0] if last else ()
+        order = sorted(range(len(vector)), key=lambda i: vector[i])
+        return table.take(order) if 1 < len(vector) == len(table) else table
 
     patch.setattr(engine, "run", remember)
-    patch.setattr(release, "to_arrow", shorter)
+    patch.setattr(release, "to_arrow", ordered)
 
 
 def words_of_the_data(patch: Patch) -> None:

@@ -132,7 +132,7 @@ PLANTED = [
     (planted.noise_reused, "reused", "house", "add_remove", FEW),
     (planted.noise_of_one_cell_for_all, "reused", "house", "add_remove", FEW),
     (planted.charge_after_answer, "cost", "house", "add_remove", FEW),
-    (planted.groups_of_the_data, "answer", "house", "add_remove", FEW),
+    (planted.groups_in_order_of_their_counts, "answer", "house", "add_remove", FEW),
     (planted.words_of_the_data, "said", "house", "add_remove", FEW),
 ]
 
@@ -140,7 +140,7 @@ PLANTED = [
 def caught(name: str, relation: Any, questions: Any, expected: str) -> SessionAudit:
     scene = scene_of(name)
     tried = list(scene.pairs(relation))
-    chosen = [p for p in tried if p.name.startswith(WORST)] or tried[:3]
+    chosen = [p for p in tried if p.name.startswith(WORST)] or tried[::25]
     return audited(scene, relation, questions, chosen, runs=6 if expected == "reused" else 0)
 
 

@@ -166,6 +166,10 @@ HOUSE: Final = (
     Question("SELECT name, COUNT(*) AS a FROM b GROUP BY name", {"keys": {"name": ["A", "nobody declared this"]}}),
     Question("SELECT ward, COUNT(*) AS a, MEDIAN(x) AS b FROM t GROUP BY ward", {"max_groups": 1, "max_rows": 3}),
     Question("SELECT COUNT(*) AS a, AVG(x) AS b FROM t", {"max_total": 5}),
+    Question("SELECT ward, COUNT(*) AS a, SUM(x) AS b FROM t GROUP BY ward", {"bounding": "norm"}),
+    Question("SELECT ward, ok, AVG(n) AS a, COUNT(x) AS b FROM t GROUP BY ward, ok", {"bounding": "norm"}),
+    Question("SELECT VAR_POP(x) AS a, SUM(must) AS b FROM t", {"bounding": "norm", "max_rows": 3}),
+    Question("SELECT kind, COUNT(*) AS a, AVG(price) AS b FROM i GROUP BY kind", {"bounding": "norm"}),
     Question("SELECT COUNT(*) AS a, AVG(x) AS b FROM t WHERE n > $least", {"params": {"least": 3}}),
     Question("SELECT AVG(x) AS a, SUM(n) AS b, COUNT(*) AS c FROM t", {"weights": {"a": 5}}),
 )
