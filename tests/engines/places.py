@@ -26,7 +26,7 @@ def postgres_type(kind: Any) -> str:
 
 def fill(con: Any, name: str, table: pa.Table) -> None:
     """The rows of a table, in place of those there were."""
-    con.execute(f'TRUNCATE "{name}"')
+    con.execute(f'DELETE FROM "{name}"')
     with con.cursor().copy(f'COPY "{name}" FROM STDIN') as copy:
         for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
             copy.write_row(row)
@@ -48,6 +48,7 @@ class Postgres:
             if con.execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone() is None:
                 con.execute("CREATE ROLE reader LOGIN")
         self.con = psycopg.connect(self.admin, autocommit=True)
+        self.con.execute("SET synchronous_commit = off")
         # No right but to look: not even temporary tables.
         self.con.execute(f"REVOKE ALL ON DATABASE {self.database} FROM PUBLIC")
         self.con.execute(f"GRANT CONNECT ON DATABASE {self.database} TO reader")
@@ -66,9 +67,10 @@ class Postgres:
         self.fill(frames)
 
     def fill(self, frames: Mapping[str, pa.Table]) -> None:
-        for name, table in self.tables.items():
-            if isinstance(table, PrivateTable):
-                fill(self.con, name, frames[name])
+        with self.con.transaction():
+            for name, table in self.tables.items():
+                if isinstance(table, PrivateTable):
+                    fill(self.con, name, frames[name])
 
     def close(self) -> None:
         self.engine.close()
