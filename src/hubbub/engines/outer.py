@@ -69,7 +69,8 @@ class OuterSide:
         found = self._once(
             ("values", sql, column),
             tables,
-            f"SELECT DISTINCT {quote(column)} FROM ({sql}) ORDER BY 1 NULLS LAST LIMIT {MOST_VALUES + 1}",
+            f"SELECT DISTINCT {quote(column)} FROM relation ORDER BY 1 NULLS LAST LIMIT {MOST_VALUES + 1}",
+            of=sql,
         )
         values = tuple(v for v in found.column(0).to_pylist() if v == v)
         return None if len(values) > MOST_VALUES else values
@@ -81,7 +82,8 @@ class OuterSide:
         found = self._once(
             ("unique", sql, columns),
             tables,
-            f"SELECT 1 FROM ({sql}) WHERE {known} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
+            f"SELECT 1 FROM relation WHERE {known} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
+            of=sql,
         )
         return bool(found.num_rows == 0)
 
@@ -94,7 +96,10 @@ class OuterSide:
                 continue
             value = f"TRY_CAST({quote(name)} AS {TYPES[kind]})"
             columns.append(f"{_usual(value, kind)} AS {quote(name)}")
-        return self.run(f"SELECT {', '.join(columns)} FROM ({leaf.sql})", leaf.tables, released)
+        if leaf.released:
+            return self.run(f"SELECT {', '.join(columns)} FROM ({leaf.sql})", leaf.tables, released)
+        rows = self._once(("relation", leaf.sql), leaf.tables, leaf.sql)
+        return self.run(f"SELECT {', '.join(columns)} FROM relation", (), {"relation": rows})
 
     def run(self, sql: str, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> pa.Table:
         """The answer of a statement.
@@ -138,12 +143,19 @@ class OuterSide:
             found: str = self._values[key]
             return found
 
-    def _once(self, key: tuple[object, ...], tables: tuple[str, ...], sql: str) -> pa.Table:
+    def _once(self, key: tuple[object, ...], tables: tuple[str, ...], sql: str, *, of: str | None = None) -> pa.Table:
+        """The answer of a public statement, run once as long as its tables do not change. of: a statement whose answer
+        it reads as `relation`.
+
+        What a question is priced by (its values are few, its rows are unique) is so said of the very rows that it
+        meets later, even where random() or LIMIT stands in the statement.
+        """
         for name in tables:
             self.table(name)
         with self._lock:
             if key not in self._values:
-                self._values[key] = self.run(sql, tables, {})
+                relation = {} if of is None else {"relation": self._once(("relation", of), tables, of)}
+                self._values[key] = self.run(sql, () if of is not None else tables, relation)
             found: pa.Table = self._values[key]
             return found
 
