@@ -22,6 +22,7 @@ from hubbub.sql.parse import PublicQuestion, parse
 from hubbub.tables.declare import Limits
 from hubbub.tables.measure import Counting
 from hubbub.tables.plan import Plan, make_plans
+from hubbub.tables.relations import leaves
 
 SETTINGS: dict[str, Any] = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
@@ -46,13 +47,12 @@ def worlds(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
 def _golden(here: Embedded, sql: str, more: Mapping[str, Any]) -> list[Plan]:
     options = {name: more[name] for name in ("params", "keys") if name in more}
     statement = parse(sql, here.desk.catalog, public=here.desk.outer, **options)
-    assert not isinstance(statement, PublicQuestion)
+    if isinstance(statement, PublicQuestion):
+        return []  # nothing of it is private
     return [plan for q in statement.questions for plan in make_plans(q, image, private_keys=True)]
 
 
 def _reads_releases(plan: Plan) -> bool:
-    from hubbub.tables.relations import leaves
-
     return any(leaf.released for leaf in leaves(plan.question.relation))
 
 
