@@ -64,6 +64,7 @@ def parse(
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
             return PublicQuestion(printed(statement), tuple(tables))
+        _freeze(statement)
         return _statement(statement, Reader(text, catalog, public, _keys(keys)))
     except RecursionError:
         raise QueryError("the statement is nested too deeply to be read; write it flatter.") from None
@@ -113,6 +114,13 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         outputs=outputs,
         rowwise=printed(rowwise) if rowwise is not None else None,
     )
+
+
+def _freeze(statement: exp.Query) -> None:
+    """now() and current_date are constants of the moment in which the question is asked, in UTC."""
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    for node in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate)):
+        node.replace(_constant(now.date() if isinstance(node, exp.CurrentDate) else now, "now"))
 
 
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
-from hubbub.tables.declare import Between, Bounding, Declaration, Limits, Neighbours, OneOf, Ranged
+from hubbub.tables.declare import Between, Bounding, Declaration, Edges, Limits, Neighbours, OneOf, Ranged
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span
 from hubbub.tables.kinds import Kind
 
@@ -354,7 +354,7 @@ def _nullable(declared: Mapping[str, Declaration]) -> dict[str, Declaration]:
 
 def _with_null(what: Declaration) -> Declaration:
     match what:
-        case Between():
+        case Between() | Edges():
             return replace(what, nullable=True)
         case OneOf(values=values) if None not in values:
             return replace(what, values=(*values, None))
