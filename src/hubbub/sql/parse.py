@@ -119,7 +119,9 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
 def _freeze(statement: exp.Query) -> None:
     """now() and current_date are constants of the moment in which the question is asked, in UTC."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
-    for node in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate)):
+    for node in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.Anonymous)):
+        if isinstance(node, exp.Anonymous) and (str(node.this).upper() != "NOW" or node.expressions):
+            continue
         node.replace(_constant(now.date() if isinstance(node, exp.CurrentDate) else now, "now"))
 
 

@@ -162,7 +162,7 @@ class Plan:
                 "neighbours": self.neighbours,
                 "units": [[scan.table, scan.unit] for scan in scans(self.question.relation)],
                 "measurements": [m.canonical() for m in self.measurements],
-                # Two aggregates of the same measurements are drawn from other parts: AVG alone, quantiles of other shares.
+                # Two aggregates of the same measurements are drawn from other parts: quantiles of other shares, say.
                 "aggregates": sorted(
                     [a.function.name, [canonical(x) for x in a.arguments], str(a.fraction)]
                     for a in self.question.aggregates
