@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import Number, events as ev
 from hubbub.accounting.amounts import probability
-from hubbub.accounting.rounding import digits_up
+from hubbub.accounting.rounding import digits_up, exp_up
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import ExponentialMechanism
 from hubbub.mechanisms.calibrate import beta_of, whole_number
@@ -129,12 +129,11 @@ class SmallDB:
                 "Multiplicative weights need no chain."
             )
         epsilon = self.mechanism.epsilon
-        factor = 1 + Fraction(math.exp(epsilon)) * (1 + Fraction(1, 2**40))
-        delta = digits_up(factor * self.distance)
+        delta = digits_up((1 + exp_up(epsilon)) * self.distance)
         if delta >= 1:
             raise ParameterError(
-                f"a distance of {float(self.distance):.3g} adds a delta of at least 1, which protects nobody; more steps "
-                "bring the chain nearer."
+                f"a distance of {float(self.distance):.3g} adds a delta of at least 1, which protects nobody; more "
+                "steps bring the chain nearer."
             )
         return ev.ApproxDP(epsilon, delta)
 
