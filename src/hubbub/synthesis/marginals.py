@@ -239,7 +239,7 @@ def plan_marginals(
     >>> people = Domain(("sex", "age"), (2, 3))
     >>> plan = plan_marginals(people, [("sex",), ("age",)], rho="1/2")
     >>> plan.loss, round(plan.rmse(), 4)
-    (ZCDP(rho=Fraction(1, 2)), 1.2038)
+    (ZCDP(rho=Fraction(1, 2)), 1.2409)
 
     Raises ParameterError for unknown columns, no marginals, bad weights, or more cells than can be laid out.
     """
