@@ -44,7 +44,7 @@ def test_a_session_that_died_before_the_draw_is_retried_for_nothing(tmp_path):
 
     def child() -> None:
         with session(epsilon=1, ledger=path) as s:
-            s._engine.run = lambda plan: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+            s._engine.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
             s.sql(COUNT, epsilon="0.5")
 
     assert wait(fork(child)) == [-signal.SIGKILL]
@@ -60,7 +60,7 @@ def test_an_interrupted_question_is_retried_for_nothing_once():
     with session(epsilon=1) as s:
         run = s._engine.run
 
-        def interrupt(plan: object) -> None:
+        def interrupt(*_: object) -> None:
             raise KeyboardInterrupt
 
         for _ in range(2):
@@ -77,7 +77,7 @@ def test_engine_failures_keep_their_charges_and_lock_after_three():
     with session(epsilon=1) as s:
         run = s._engine.run
 
-        def fail(plan: object) -> None:
+        def fail(*_: object) -> None:
             raise EngineError("i-1")
 
         s._engine.run = fail  # type: ignore[assignment,method-assign]
@@ -103,17 +103,15 @@ def test_a_request_sent_twice_is_charged_and_drawn_once():
             s.sql(COUNT, epsilon="0.5", idempotency_key="r")
 
 
-def test_a_request_that_was_lost_while_drawing_says_so():
+def test_a_request_that_was_lost_while_drawing_says_so(monkeypatch):
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
     with session(epsilon=1) as s:
-        draw = s._draw
-
-        def fail(*_: object) -> str:
-            raise KeyboardInterrupt
-
-        s._draw = fail  # type: ignore[method-assign]
-        with pytest.raises(KeyboardInterrupt):
-            s.sql(COUNT, epsilon="0.25", idempotency_key="r")
-        s._draw = draw  # type: ignore[method-assign]
+        with monkeypatch.context() as broken:
+            broken.setattr("hubbub.session.draw", fail)
+            with pytest.raises(KeyboardInterrupt):
+                s.sql(COUNT, epsilon="0.25", idempotency_key="r")
         with pytest.raises(hb.QueryError, match="now 'drawing'"):
             s.sql(COUNT, epsilon="0.25", idempotency_key="r")
         s.sql(COUNT, epsilon="0.25", idempotency_key="r2")
