@@ -26,7 +26,7 @@ FEW = (
     "SELECT ward, COUNT(*) AS a, SUM(n) AS b FROM t GROUP BY ward",
 )
 BOTH = get_args(Relation)
-WORST = ("every extreme of every column", "every extreme everywhere", "in every group", "a thousand rows", "one unit a")
+WORST = ("every extreme of every column", "every extreme everywhere", "in every group")
 
 
 @pytest.fixture(autouse=True)
@@ -62,10 +62,10 @@ def together(aggregates: Sequence[str], rest: str, keys: str = "") -> list[str]:
 
 LEAN = {
     "people": [*together(AGGREGATES, "FROM t"), *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "), *TOGETHER],
-    "rows": [*together(AGGREGATES, "FROM t"), *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "), *ROWS[-3:]],
+    "rows": [*together(AGGREGATES, "FROM t GROUP BY ward", "ward, "), *ROWS[-3:]],
     "house": [*HOUSE],
     "delta": [
-        *HOUSE[::3],
+        *HOUSE[::5],
         *together(AGGREGATES, "FROM t"),
         *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "),
         *TOGETHER[::3],
@@ -89,8 +89,8 @@ LEAN = {
 def test_everything_that_can_be_asked_passes_on_the_worst_neighbours(name: str, relation: Any) -> None:
     scene = scene_of(name)
     tried = list(scene.pairs(relation))
-    worst = [p for p in tried if p.name.startswith(WORST[:3])][:2] or tried[4:80:20]
-    found = audited(scene, relation, LEAN[name], [*worst, *[p for p in tried if p.same][:1]])
+    worst = [p for p in tried if p.name.startswith(WORST)] or tried[4:80:20]
+    found = audited(scene, relation, LEAN[name], [worst[-1], *[p for p in tried if p.same and name == "house"][:1]])
     assert found.questions == len(LEAN[name])
     assert found.violations == ()
 
@@ -115,37 +115,39 @@ JOIN = "SELECT p.sex, SUM(p.income) AS a FROM t JOIN p ON t.id = p.id GROUP BY p
 WINDOW = "SELECT SUM(LEAST(GREATEST(m, 0), 99)) AS a FROM (SELECT id, AVG(x) OVER (PARTITION BY id) AS m FROM t)"
 PAIR = "SELECT AVG(x) AS a, COUNT(x) AS b FROM t"
 RANKS = "SELECT MEDIAN(x) AS a, MAX(x) AS b FROM t"
+EXTREMES, GROUPS, MANY, ALONE = "every extreme", "in every group", "a thousand rows", "one unit a"
 PLANTED = [
-    (planted.sensitivity_off_by_one_group, "moved", "house", "add_remove", FEW),
-    (planted.pair_with_half_its_sensitivity, "moved", "house", "add_remove", [PAIR]),
-    (planted.quantiles_of_replace_as_of_add_remove, "moved", "house", "replace", [RANKS]),
-    (planted.charge_of_half_the_price, "cost", "house", "add_remove", FEW),
-    (planted.missing_clamp, "moved", "house", "add_remove", FEW),
-    (planted.nan_passing, "moved", "house", "add_remove", FEW),
-    (planted.rows_unbounded, "moved", "house", "add_remove", FEW),
-    (planted.join_without_the_owner, "moved", "house", "add_remove", [JOIN]),
-    (planted.window_without_the_unit, "moved", "house", "add_remove", [WINDOW]),
-    (planted.groups_chosen_by_all_rows, "moved", "rows", "add_remove", ROWS[-3:-2]),
-    (planted.group_kept_without_threshold, "impossible", "delta", "add_remove", PRIVATE_KEYS[:1]),
-    (planted.threshold_too_low, "cost", "delta", "add_remove", PRIVATE_KEYS[:1]),
-    (planted.rows_of_a_unit_unbounded, "moved", "whole", "add_remove", SYNTHESIS[5:]),
-    (planted.noise_reused, "reused", "house", "add_remove", FEW),
-    (planted.noise_of_one_cell_for_all, "reused", "house", "add_remove", FEW),
-    (planted.charge_after_answer, "cost", "house", "add_remove", FEW),
-    (planted.groups_in_order_of_their_counts, "answer", "house", "add_remove", FEW),
-    (planted.words_of_the_data, "said", "house", "add_remove", FEW),
+    (planted.sensitivity_off_by_one_group, "moved", "house", "add_remove", FEW, GROUPS),
+    (planted.pair_with_half_its_sensitivity, "moved", "house", "add_remove", [PAIR], GROUPS),
+    (planted.quantiles_of_replace_as_of_add_remove, "moved", "house", "replace", [RANKS], EXTREMES),
+    (planted.charge_of_half_the_price, "cost", "house", "add_remove", FEW, ALONE),
+    (planted.missing_clamp, "moved", "house", "add_remove", FEW, EXTREMES),
+    (planted.nan_passing, "moved", "house", "add_remove", FEW, EXTREMES),
+    (planted.rows_unbounded, "moved", "house", "add_remove", FEW, GROUPS),
+    (planted.join_without_the_owner, "moved", "house", "add_remove", [JOIN], MANY),
+    (planted.window_without_the_unit, "moved", "house", "add_remove", [WINDOW], MANY),
+    (planted.groups_chosen_by_all_rows, "moved", "rows", "add_remove", ROWS[-3:-2], "one row, n ="),
+    (planted.group_kept_without_threshold, "impossible", "delta", "add_remove", PRIVATE_KEYS[:1], ALONE),
+    (planted.threshold_too_low, "cost", "delta", "add_remove", PRIVATE_KEYS[:1], ALONE),
+    (planted.rows_of_a_unit_unbounded, "moved", "whole", "add_remove", SYNTHESIS[5:], MANY),
+    (planted.noise_reused, "reused", "house", "add_remove", FEW, ALONE),
+    (planted.noise_of_one_cell_for_all, "reused", "house", "add_remove", FEW, ALONE),
+    (planted.charge_after_answer, "cost", "house", "add_remove", FEW, ALONE),
+    (planted.groups_in_order_of_their_counts, "answer", "house", "add_remove", FEW, ALONE),
+    (planted.words_of_the_data, "said", "house", "add_remove", FEW, ALONE),
 ]
 
 
-def caught(name: str, relation: Any, questions: Any, expected: str) -> SessionAudit:
+def one_pair(name: str, relation: Any, questions: Any, neighbour: str, runs: int = 0) -> SessionAudit:
     scene = scene_of(name)
-    tried = list(scene.pairs(relation))
-    chosen = [p for p in tried if p.name.startswith(WORST)] or tried[::25]
-    return audited(scene, relation, questions, chosen, runs=6 if expected == "reused" else 0)
+    chosen = next(p for p in scene.pairs(relation) if p.name.startswith(neighbour))
+    return audited(scene, relation, questions, [chosen], runs)
 
 
 @pytest.mark.parametrize(
-    ("bug", "expected", "scene", "relation", "questions"), PLANTED, ids=lambda p: getattr(p, "__name__", "")
+    ("bug", "expected", "scene", "relation", "questions", "neighbour"),
+    PLANTED,
+    ids=[bug.__name__ for bug, *_ in PLANTED],
 )
 def test_a_planted_bug_is_caught(
     bug: Callable[[Any], None],
@@ -153,20 +155,15 @@ def test_a_planted_bug_is_caught(
     scene: str,
     relation: Any,
     questions: Any,
+    neighbour: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """One pair of neighbours is enough; without the bug it shows nothing."""
+    runs = 6 if expected == "reused" else 0
+    assert one_pair(scene, relation, questions, neighbour, runs).violations == ()
     bug(monkeypatch)
-    found = caught(scene, relation, questions, expected)
+    found = one_pair(scene, relation, questions, neighbour, runs)
     assert expected in {v.kind for _, _, v in found.violations}, found.violations
-
-
-def test_without_a_bug_the_same_questions_are_quiet() -> None:
-    asked = [*FEW, JOIN, WINDOW, PAIR, RANKS]
-    assert caught("house", "add_remove", asked, "reused").violations == ()
-    assert caught("house", "replace", [RANKS], "moved").violations == ()
-    assert caught("rows", "add_remove", ROWS[-3:-2], "moved").violations == ()
-    assert caught("delta", "add_remove", PRIVATE_KEYS[:1], "impossible").violations == ()
-    assert caught("whole", "add_remove", SYNTHESIS[5:], "moved").violations == ()
 
 
 def test_a_group_kept_without_threshold_is_impossible_under_its_law(monkeypatch: pytest.MonkeyPatch) -> None:
