@@ -200,6 +200,10 @@ class Dialect:
 
     # Sums that cannot overflow
 
+    def whole_sum(self, x: str) -> str:
+        """A whole number of 64 bits, as SUM has to see it so as not to overflow."""
+        return x
+
     def total(self, sql: str) -> str:
         """A sum over rows of integers below 2^44."""
         return f"CAST(sum({sql}) AS HUGEINT)"

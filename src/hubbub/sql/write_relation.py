@@ -228,7 +228,8 @@ class _Writer:
     def _sum(self, argument: Expression, x: str, declared: Mapping[str, object], over: str = "") -> str:
         """A sum of whole numbers: of values that are whole, of steps on a grid, or of decimals."""
         if _kind(argument) is Kind.INTEGER:
-            return f"sum({self.dialect.cast(x, argument.kind, Kind.INTEGER)}){over}"
+            whole_numbers = self.dialect.cast(x, argument.kind, Kind.INTEGER)
+            return f"sum({self.dialect.whole_sum(whole_numbers)}){over}"
         exponent = self._exponent(argument, declared)
         if exponent is None:
             return f"sum({self.dialect.millionths(x)}){over}"

@@ -1,0 +1,263 @@
+"""Spark: rows stay on the cluster; the question goes there as SQL, and bounded integers by group come back.
+
+The session is the one that the tables' data frames belong to, or the active one, or a local one. Each table becomes a
+temporary view of a name of our own; no setting of the session is changed, and none decides an answer: the text is the
+same in ANSI mode and without, in any time zone. No Python function runs on a row, and the driver sees one row per
+group.
+
+A table of the catalogue (`spark:hospital.visits`) is a base table, Delta and Iceberg included; a view can mix rows of
+several people and is refused. What a data frame computes before it is declared is the steward's: it has to keep each
+row one person's own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from hubbub.engines.contract import Exact, Schema
+from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.exact import exact
+from hubbub.engines.fields import Fields
+from hubbub.errors import EngineError, PolicyError
+from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
+from hubbub.sql.dialect_spark import SPARK
+from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
+from hubbub.tables.plan import Plan
+from hubbub.tables.relations import Scan, scans
+from hubbub.tables.remote import SparkFrame, SparkName
+
+__all__ = ["SparkEngine"]
+
+_PHYSICAL = {
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INTEGER",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "binary": "BLOB",
+}
+"""Spark's types under the names that `hubbub.engines.fields` knows."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A table: its data frame, the view it is asked under, its columns and unit as expressions."""
+
+    frame: DataFrame
+    view: str
+    columns: Mapping[str, str]
+    unit: str | None
+    physical: Mapping[str, str]
+    name: str | None
+
+
+class SparkEngine:
+    """The engine of a session whose private tables are in Spark. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._local = DuckDBEngine()  # for public tables, which may be files
+        self._known: dict[str, _Known] = {}
+        self._spark: SparkSession | None = None
+        self._own = uuid.uuid4().hex[:12]
+        self._tags: set[str] = set()
+        self._lock = threading.Lock()
+
+    def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
+        """Make a declared table known; reads its schema, no rows.
+
+        Raises PolicyError for a table that is missing, is a view, or contradicts its declaration.
+        """
+        if isinstance(table, PublicTable):
+            return self._local.add(name, table)
+        frame, known_as = self._frame(name, table)
+        physical = _physical(frame)
+        fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
+        fields.check_names()
+        unit, unit_column = None, None
+        if not isinstance(table.unit, EachRow) and table.path is None:
+            unit_column, unit = fields.unit(table.unit)
+        view = f"hubbub_{self._own}_{len(self._known)}"
+        frame.createOrReplaceTempView(view)
+        self._known[name] = _Known(frame, view, fields.expressions(), unit, physical, known_as)
+        unit_type = fields.unit_type(unit_column) if unit_column is not None else None
+        return Schema(fields.kinds(), unit_column, unit_type)
+
+    def _frame(self, name: str, table: PrivateTable) -> tuple[DataFrame, str | None]:
+        match table.source:
+            case SparkFrame(frame=frame):
+                spark, known_as = frame.sparkSession, None
+            case SparkName(name=known_as):
+                spark = self._spark or SparkSession.getActiveSession() or _local_session()
+                frame = None
+            case _:
+                raise PolicyError(f"table {name!r}: a session's private tables are all in Spark, or none is.")
+        if self._spark is not None and spark is not self._spark:
+            raise PolicyError(f"table {name!r} is of another Spark session than the other private tables.")
+        self._spark = spark
+        return (_base_table(spark, name, known_as) if frame is None else frame), known_as
+
+    def seal(self) -> None:
+        """After the last `add`."""
+        self._local.seal()
+
+    def recheck(self, name: str) -> None:
+        """Raises PolicyError where the columns of a table of the catalogue have changed."""
+        known = self._known.get(name)
+        if known is None or known.name is None or self._spark is None:
+            return
+        if _physical(_base_table(self._spark, name, known.name)) != known.physical:
+            raise PolicyError(
+                f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
+            )
+
+    def mark(self, name: str) -> str | None:
+        """None: of a table in Spark only a refresh tells."""
+        return None
+
+    def compile(self, plan: Plan) -> str:
+        """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
+        return aggregate_sql(plan, self._places(plan), SPARK)
+
+    def texts(self, plan: Plan) -> tuple[list[int], list[str]]:
+        """The measurements that are no sums, and the texts: one for each of them, then that of the sums if any."""
+        places = self._places(plan)
+        listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
+        texts = [listed_sql(plan, places, i, SPARK) for i in listed]
+        if len(listed) < len(plan.measurements) or plan.private_keys:
+            texts.append(aggregate_sql(plan, places, SPARK))
+        return listed, texts
+
+    def _places(self, plan: Plan) -> dict[str, Place]:
+        names = {scan.table for scan in scans(plan.question.relation)}
+        return {n: Place(k.view, k.columns, k.unit) for n, k in self._known.items() if n in names}
+
+    def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
+        """Run the private part of a question.
+
+        Raises EngineError, with an incident id alone, whatever Spark says: its words may hold rows.
+        """
+        listed, texts = self.texts(plan)
+        found = self._answers(texts, public or {})
+        if found is None:
+            raise EngineError(uuid.uuid4().hex[:12])
+        main = found[-1] if len(texts) > len(listed) else []
+        return exact(plan, main, dict(zip(listed, found, strict=False)))
+
+    def _answers(self, texts: Sequence[str], public: Mapping[str, Any]) -> list[list[tuple[Any, ...]]] | None:
+        """The rows of each text; None if Spark failed, for whatever reason."""
+        assert self._spark is not None
+        views = {}
+        tag = f"hubbub-{uuid.uuid4().hex[:12]}"
+        try:
+            for place, table in public.items():
+                views[place] = f"hubbub_{self._own}_{uuid.uuid4().hex[:12]}"
+                self._public(table).createOrReplaceTempView(views[place])
+            stages = "".join(f"{place} AS (SELECT * FROM {view}),\n" for place, view in views.items())
+            with self._lock:
+                self._tags.add(tag)
+            self._spark.addTag(tag)
+            found = []
+            for text in texts:
+                rows = self._spark.sql(f"WITH {stages}{text.removeprefix('WITH ')}").collect()
+                found.append([tuple(row) for row in rows])
+            return found
+        except Exception:  # its words may hold rows: nothing of it goes further
+            return None
+        finally:
+            with contextlib.suppress(Exception):  # a cluster that is gone cannot be tidied
+                self._spark.removeTag(tag)
+                for view in views.values():
+                    self._spark.catalog.dropTempView(view)
+            with self._lock:
+                self._tags.discard(tag)
+
+    def _public(self, table: pa.Table) -> DataFrame:
+        assert self._spark is not None
+        kinds = {f.name: _spark_type(str(f.type)) for f in table.schema}
+        schema = ", ".join(f"{SPARK.quote(name)} {kind}" for name, kind in kinds.items())
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return self._spark.createDataFrame(rows, schema)
+
+    def words(self, incident: str) -> str | None:
+        """What Spark said of an incident is in its own log."""
+        return None
+
+    def rows(self, scan: Scan, columns: Sequence[str]) -> Any:
+        """Raises PolicyError: rows never leave the cluster."""
+        raise PolicyError(
+            f"the rows of {scan.table!r} stay on their cluster: synthetic tables and sets of marginals are made of "
+            "files and frames."
+        )
+
+    def interrupt(self) -> None:
+        """Stop what is running."""
+        with self._lock:
+            tags = list(self._tags)
+        if self._spark is not None:
+            for tag in tags:
+                self._spark.interruptTag(tag)
+
+    def close(self) -> None:
+        """Stop what is running and drop our views; the Spark session is its owner's."""
+        with contextlib.suppress(Exception):  # a cluster that is gone cannot be tidied
+            self.interrupt()
+            for known in self._known.values():
+                if self._spark is not None:
+                    self._spark.catalog.dropTempView(known.view)
+        self._local.close()
+
+
+def _physical(frame: DataFrame) -> dict[str, str]:
+    found = {}
+    for name, kind in frame.dtypes:
+        base = kind.split("(")[0]
+        found[name] = (
+            "DECIMAL"
+            if base == "decimal"
+            else "VARCHAR"
+            if base in ("char", "varchar")
+            else (_PHYSICAL.get(kind, kind))
+        )
+    return found
+
+
+def _base_table(spark: SparkSession, name: str, known_as: str) -> DataFrame:
+    """A table of the catalogue.
+
+    Raises PolicyError for one that is missing or a view.
+    """
+    kind = None
+    with contextlib.suppress(Exception):  # the words of a metastore are its own
+        kind = spark.catalog.getTable(known_as).tableType
+    if kind is None:
+        raise PolicyError(f"table {name!r}: Spark's catalogue has no table {known_as!r}.")
+    if kind not in ("MANAGED", "EXTERNAL"):
+        raise PolicyError(
+            f"table {name!r}: {known_as!r} is a {kind.lower()}, which can mix rows of several people; name a base table."
+        )
+    return spark.table(known_as)
+
+
+def _local_session() -> SparkSession:
+    builder: Any = SparkSession.builder
+    found: SparkSession = builder.master("local[*]").appName("hubbub").getOrCreate()
+    return found
+
+
+def _spark_type(arrow: str) -> str:
+    found = {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
+    return "TIMESTAMP_NTZ" if arrow.startswith("timestamp") else found.get(arrow, "STRING")

@@ -1,0 +1,339 @@
+"""Spark (4.0 and later), the same whether ANSI mode is on or off, and in any session time zone.
+
+Arithmetic of doubles is IEEE's, as in DuckDB. What ANSI mode raises on (division by 0, casts, whole numbers that do
+not fit) stands behind a CASE. Times are TIMESTAMP_NTZ, which no time zone moves. Sums of whole numbers are decimals of
+38 digits. Texts hold no backslash: whether one is an escape is a setting of the session.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final
+
+from hubbub.sql.dialect_postgres import BLANKS, DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
+from hubbub.sql.dialects import Dialect, constant_of, power
+from hubbub.tables.kinds import Kind
+
+__all__ = ["SPARK", "Spark"]
+
+_SPACE = "[ \t\n\r\f\v]*"
+
+
+class Spark(Dialect):
+    name = "spark"
+    types: ClassVar[dict[Kind, str]] = {
+        Kind.INTEGER: "BIGINT",
+        Kind.NUMBER: "DOUBLE",
+        Kind.TEXT: "STRING",
+        Kind.BOOLEAN: "BOOLEAN",
+        Kind.DATE: "DATE",
+        Kind.TIMESTAMP: "TIMESTAMP_NTZ",
+    }
+
+    def __init__(self) -> None:
+        super().__init__(portable=True)
+
+    def quote(self, name: str) -> str:
+        return "`" + name.replace("`", "``") + "`"
+
+    def literal(self, value: str) -> str:
+        return _literal(value)
+
+    def moment(self, value: dt.datetime) -> str:
+        return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
+
+    def like(self, operand: str, parts: tuple[str, ...], ignore_case: bool) -> str:
+        pattern = _literal("".join(p if p[0] != "=" else "".join(_escaped(c) for c in p[1:]) for p in parts))
+        if ignore_case:
+            operand, pattern = f"lower({operand})", f"lower({pattern})"
+        return f"({operand} LIKE {pattern} ESCAPE '!')"
+
+    def finite(self, sql: str) -> str:
+        return f"(CASE WHEN abs({sql}) < double('Infinity') THEN {sql} END)"
+
+    def divisor(self, sql: str) -> str:
+        return f"(CASE WHEN abs({sql}) < double('Infinity') AND {sql} <> 0 THEN {sql} END)"
+
+    def floor(self, sql: str) -> str:
+        return f"(CASE WHEN abs({sql}) < 4503599627370496D THEN CAST(floor({sql}) AS DOUBLE) ELSE {sql} END)"
+
+    def unit_double(self, sql: str) -> str:
+        return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {self.double(sql)} + 0.0D END)"
+
+    def decimal(self, sql: str) -> str:
+        return self.double(sql)
+
+    def instant(self, sql: str) -> str:
+        start = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+        return (
+            f"(CASE WHEN unix_micros({sql}) BETWEEN -62135596800000000 AND 253402300799999999 "
+            f"THEN timestampadd(MICROSECOND, unix_micros({sql}), {start}) END)"
+        )
+
+    def whole_text(self, sql: str) -> str:
+        return f"{sql} RLIKE {_literal(f'^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$')}"
+
+    def row_number(self) -> str:
+        return "monotonically_increasing_id()"
+
+    def cast(self, sql: str, of: Kind, to: Kind) -> str:
+        if of is to or of is Kind.NULL:
+            return f"CAST({sql} AS {self.types[to]})"
+        rule = _CASTS.get((of, to))
+        return f"CAST(NULL AS {self.types[to]})" if rule is None else rule(sql)
+
+    def steps(self, x: str, exponent: int) -> str:
+        return f"rint({self.double(x)} * {self.real(power(-exponent))})"
+
+    def clamped(self, x: str, exponent: int, floor: int, ceiling: int, centre: int, missing: str) -> str:
+        return (
+            f"CASE WHEN {x} IS NULL OR isnan({x}) THEN {missing} WHEN {x} <= {floor} THEN {floor - centre}L "
+            f"WHEN {x} >= {ceiling} THEN {ceiling - centre}L ELSE CAST({x} AS BIGINT) - ({centre}L) END"
+        )
+
+    def on_grid(self, x: str, exponent: int) -> str:
+        return _number_integer(f"rint({self.double(x)} * {self.real(power(-exponent))})", wide=True)
+
+    def millionths(self, x: str) -> str:
+        """A whole number of millionths, rounded half away from zero."""
+        x = self.double(x)
+        return f"(CASE WHEN abs({x}) < 1e12D THEN CAST(CAST({_half_away(f'{x} * 1000000')} AS BIGINT) AS DECIMAL(28, 0)) END)"
+
+    def real_total(self, total: str) -> str:
+        return f"({self.double(total)} / 1000000)"
+
+    def total_as(self, total: str, kind: Kind) -> str:
+        if kind is Kind.INTEGER:
+            return f"(CASE WHEN abs({total}) <= 9223372036854775807 THEN CAST({total} AS BIGINT) END)"
+        return f"CAST({total} AS {self.types[kind]})"
+
+    def whole_sum(self, x: str) -> str:
+        return f"CAST({x} AS DECIMAL(28, 0))"
+
+    def total(self, sql: str) -> str:
+        return f"sum(CAST({sql} AS DECIMAL(28, 0)))"
+
+    def grand_total(self, sql: str) -> str:
+        return f"coalesce(sum(CAST({sql} AS DECIMAL(28, 0))), 0)"
+
+    def wide(self, x: str) -> str:
+        return f"CAST({x} AS DECIMAL(38, 0))"
+
+    def divided(self, a: str, b: str) -> str:
+        a, b = self.wide(a), self.wide(b)
+        return f"CAST(({a} - {a} % {b}) / {b} AS DECIMAL(38, 0))"
+
+    def quotient(self, a: str, b: int) -> str:
+        return f"{a} div {b}"
+
+    def scaled(self, total: str, rows: int, count: str) -> str:
+        return f"CAST(({total} * {rows}) div CAST(greatest({count}, 1) AS DECIMAL(20, 0)) AS DECIMAL(38, 0))"
+
+    def hash(self, *parts: str) -> str:
+        return f"md5(CAST(concat_ws(chr(31), {', '.join(f'CAST({p} AS STRING)' for p in parts)}) AS BINARY))"
+
+    def first(self, source: str, columns: str, partition: str, order: str, bound: int) -> str:
+        return (
+            f"  SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {order}) "
+            f"AS place FROM {source}) AS ranked\n  WHERE place <= {bound}"
+        )
+
+    def same(self, a: str, b: str) -> str:
+        return f"{a} <=> {b}"
+
+    def semi(self, columns: str, left: str, right: str, on: str, negated: bool) -> str:
+        word = "LEFT ANTI JOIN" if negated else "LEFT SEMI JOIN"
+        return f"  SELECT {columns} FROM {left} AS a {word} {right} AS b ON {on}"
+
+    def extreme(self, word: str, x: str, kind: Kind) -> str:
+        if word == "median":
+            return f"percentile({self.double(x)}, 0.5D)"
+        return f"CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
+
+    def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
+        a = list(arguments)
+        if name.startswith("CAST_"):
+            return self.cast(a[0], kinds[0], Kind[name.removeprefix("CAST_")])
+        rule = _FUNCTIONS.get(name)
+        return rule(a) if rule else super().call(name, a, kinds)
+
+
+def _literal(value: str) -> str:
+    """A text without backslashes and quotes: these are written by their numbers."""
+    found: list[str] = [""]
+    for c in value:
+        if c in "\\'\0":
+            found += [f"chr({ord(c)})" if ord(c) else "CAST(X'00' AS STRING)", ""]
+        else:
+            found[-1] += c
+    parts = [f"'{p}'" if i % 2 == 0 else p for i, p in enumerate(found) if p or i % 2]
+    return "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+
+
+def _escaped(c: str) -> str:
+    return f"!{c}" if c in "!%_" else c
+
+
+def _half_away(x: str) -> str:
+    """A double below 2^52 rounded to a whole one, halves away from zero."""
+    low = f"CAST(floor(abs({x})) AS DOUBLE)"
+    return f"(signum({x}) * ({low} + CASE WHEN abs({x}) - {low} >= 0.5D THEN 1D ELSE 0D END))"
+
+
+def _number_integer(sql: str, *, wide: bool = False) -> str:
+    target = "DECIMAL(28, 0)" if wide else "BIGINT"
+    value = f"CAST(rint({sql}) AS BIGINT)"
+    return (
+        f"(CASE WHEN {sql} >= -9223372036854775808D AND {sql} < 9223372036854775808D "
+        f"THEN {value if not wide else f'CAST({value} AS {target})'} END)"
+    )
+
+
+def _matches(sql: str, pattern: str) -> str:
+    return f"{sql} RLIKE {_literal(f'^{_SPACE}{pattern}{_SPACE}$')}"
+
+
+def _text_number(sql: str) -> str:
+    return f"(CASE WHEN {_matches(sql, DECIMAL)} THEN try_cast({sql} AS DOUBLE) END)"
+
+
+def _text_integer(sql: str) -> str:
+    decimal = f"try_cast({sql} AS DECIMAL(38, 10))"
+    return f"(CASE WHEN {_matches(sql, DECIMAL)} THEN try_cast(round({decimal}) AS BIGINT) END)"
+
+
+def _text_boolean(sql: str) -> str:
+    yes, no = (", ".join(f"'{w}'" for w in words) for words in (TRUE_WORDS, FALSE_WORDS))
+    return f"(CASE WHEN lower({sql}) IN ({yes}) THEN TRUE WHEN lower({sql}) IN ({no}) THEN FALSE END)"
+
+
+def _text_time(target: str, pattern: str) -> Callable[[str], str]:
+    def rule(sql: str) -> str:
+        trimmed = f"rtrim('Z', trim({sql}))"
+        fits = f"{_matches(sql, pattern)} AND NOT {sql} RLIKE '^ *0000'"
+        return f"(CASE WHEN {fits} THEN try_cast({trimmed} AS {target}) END)"
+
+    return rule
+
+
+def _plain(target: str) -> Callable[[str], str]:
+    return lambda sql: f"CAST({sql} AS {target})"
+
+
+_CASTS: Final[dict[tuple[Kind, Kind], Callable[[str], str]]] = {
+    (Kind.NUMBER, Kind.INTEGER): _number_integer,
+    (Kind.TEXT, Kind.INTEGER): _text_integer,
+    (Kind.BOOLEAN, Kind.INTEGER): _plain("BIGINT"),
+    (Kind.INTEGER, Kind.NUMBER): _plain("DOUBLE"),
+    (Kind.TEXT, Kind.NUMBER): _text_number,
+    (Kind.BOOLEAN, Kind.NUMBER): _plain("DOUBLE"),
+    **{(of, Kind.TEXT): _plain("STRING") for of in Kind if of is not Kind.TEXT},
+    (Kind.INTEGER, Kind.BOOLEAN): lambda s: f"({s} <> 0)",
+    (Kind.NUMBER, Kind.BOOLEAN): lambda s: f"({s} <> 0)",
+    (Kind.TEXT, Kind.BOOLEAN): _text_boolean,
+    (Kind.TEXT, Kind.DATE): _text_time("DATE", f"{DAY}([T ]{TIME})?"),
+    (Kind.TIMESTAMP, Kind.DATE): _plain("DATE"),
+    (Kind.TEXT, Kind.TIMESTAMP): _text_time("TIMESTAMP_NTZ", f"{DAY}([T ]{TIME}Z?)?"),
+    (Kind.DATE, Kind.TIMESTAMP): _plain("TIMESTAMP_NTZ"),
+}
+"""A total cast for each pair of kinds that has one."""
+
+
+def _round(a: list[str]) -> str:
+    places, x = int(a[1].strip("()")) if len(a) > 1 else 0, a[0]
+    if abs(places) > 15:
+        return x if places > 0 else f"({x} * 0)"
+    scaled = f"({x} * {10**places}D)" if places >= 0 else f"({x} / {10**-places}D)"
+    back = f"/ {10**places}D" if places >= 0 else f"* {10**-places}D"
+    return f"(CASE WHEN abs({scaled}) < 4503599627370496D THEN {_half_away(scaled)} {back} ELSE {x} END)"
+
+
+def _substr(a: list[str]) -> str:
+    s, start = a[0], whole_constant(a[1])
+    length = whole_constant(a[2]) if len(a) > 2 else None
+    first = str(start) if start >= 0 else f"(length({s}) + {start + 1})"
+    if length is None:
+        return f"substring({s}, greatest({first}, 1))"
+    if length >= 0:
+        taken = f"greatest({length} + least({first} - 1, 0), 0)"
+        return f"substring({s}, greatest({first}, 1), {taken})"
+    end = f"greatest({first} - 1, 0)"
+    return f"substring({s}, greatest({end} + 1 - {-length}, 1), least({end}, {-length}))"
+
+
+def _left(a: list[str]) -> str:
+    n = whole_constant(a[1])
+    return f"substring({a[0]}, 1, {n if n >= 0 else f'greatest(length({a[0]}) - {-n}, 0)'})"
+
+
+def _right(a: list[str]) -> str:
+    n, s = whole_constant(a[1]), a[0]
+    return (
+        f"substring({s}, greatest(length({s}) - {n} + 1, 1))"
+        if n > 0
+        else f"substring({s}, {1 - n})"
+        if n
+        else f"left({s}, 0)"
+    )
+
+
+def _trunc(unit: str, x: str) -> str:
+    day = f"CAST({x} AS DATE)"
+    if unit in ("YEAR", "QUARTER", "MONTH", "WEEK"):
+        return f"CAST(trunc({day}, '{unit}') AS TIMESTAMP_NTZ)"
+    start = f"CAST({day} AS TIMESTAMP_NTZ)"
+    if unit == "DAY":
+        return start
+    moment = f"CAST({x} AS TIMESTAMP_NTZ)"
+    seconds = f"hour({moment}) * 3600"
+    seconds += f" + minute({moment}) * 60" if unit != "HOUR" else ""
+    seconds += f" + second({moment})" if unit == "SECOND" else ""
+    return f"timestampadd(SECOND, {seconds}, {start})"
+
+
+def _extract(a: list[str]) -> str:
+    part, x = constant_of(a[0]), f"CAST({a[1]} AS TIMESTAMP_NTZ)"
+    rule = {
+        "WEEK": f"weekofyear({x})",
+        "DOW": f"(dayofweek({x}) - 1)",
+        "ISODOW": f"(weekday({x}) + 1)",
+        "DOY": f"dayofyear({x})",
+        "QUARTER": f"quarter({x})",
+    }
+    return f"CAST({rule.get(part, f'{part.lower()}({x})')} AS BIGINT)"
+
+
+def _date_diff(a: list[str]) -> str:
+    unit, x, y = constant_of(a[0]), a[1], a[2]
+    if unit in ("YEAR", "QUARTER", "MONTH"):
+        times = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}[unit]
+        rest = "" if unit == "YEAR" else f" + {unit.lower()}({y}) - {unit.lower()}({x})"
+        return f"CAST((year({y}) - year({x})) * {times}{rest} AS BIGINT)"
+    if unit in ("DAY", "WEEK"):
+        days = f"datediff(CAST({y} AS DATE), CAST({x} AS DATE))"
+        return f"CAST({days} div 7 AS BIGINT)" if unit == "WEEK" else f"CAST({days} AS BIGINT)"
+    return f"timestampdiff({unit}, {_trunc(unit, x)}, {_trunc(unit, y)})"
+
+
+_FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
+    "SIGN": lambda a: f"signum({a[0]})",
+    "FLOOR": lambda a: SPARK.floor(a[0]),
+    "CEIL": lambda a: f"(CASE WHEN abs({a[0]}) < 4503599627370496D THEN CAST(ceil({a[0]}) AS DOUBLE) ELSE {a[0]} END)",
+    "ROUND": _round,
+    "LN": lambda a: f"(CASE WHEN {a[0]} > 0 THEN ln({a[0]}) END)",
+    "LOG10": lambda a: f"(CASE WHEN {a[0]} > 0 THEN log10({a[0]}) END)",
+    "TRIM": lambda a: f"trim(BOTH '{BLANKS}' FROM {a[0]})",
+    "LTRIM": lambda a: f"trim(LEADING '{BLANKS}' FROM {a[0]})",
+    "RTRIM": lambda a: f"trim(TRAILING '{BLANKS}' FROM {a[0]})",
+    "LEFT": _left,
+    "RIGHT": _right,
+    "SUBSTR": _substr,
+    "STARTS_WITH": lambda a: f"startswith({a[0]}, {a[1]})",
+    "ENDS_WITH": lambda a: f"endswith({a[0]}, {a[1]})",
+    "DATE_TRUNC": lambda a: _trunc(constant_of(a[0]), a[1]),
+    "EXTRACT": _extract,
+    "DATE_DIFF": _date_diff,
+}
+
+SPARK: Final = Spark()
