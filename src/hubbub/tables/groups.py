@@ -130,8 +130,9 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
                     f"{column.kind.value}; name each value once."
                 )
             return found
-        case Between(low=Fraction() as low, high=Fraction() as high) | Ranged(
-            low=Fraction() as low, high=Fraction() as high
+        case (
+            Between(low=Fraction() as low, high=Fraction() as high)
+            | Ranged(low=Fraction() as low, high=Fraction() as high)
         ) if column.kind is Kind.INTEGER:
             if high - low < MOST_IN_A_RANGE:
                 whole_numbers = _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
