@@ -3,8 +3,8 @@
 None of them says "is private". Each says what was shown, with which confidence, and the most it could have shown.
 
 Exact       `exact`, `exact_density`: output distributions by enumeration or quadrature against the claim
-Grey box    `replay`, `fresh`, `audit_session`, `pairs`, `Violation`, `SessionAudit`: two runs on neighbours with the
-            noise frozen; one differing pair is a proof
+Grey box    `replay`, `fresh`, `audit_session`, `pairs`, `Question`, `Violation`, `SessionAudit`: two runs on neighbours
+            with the noise frozen; one differing pair is a proof. `SCENES`, `Scene`: hubbub's own tables and questions
 Black box   `lower_bound`, `LowerBound`: for any callable, a lower bound on epsilon with stated confidence
 Floats      `float_support`, `bytes_drawn`: last bits of outputs, and bytes drawn against the value
 One run     `one_run`, `one_run_bound`: canaries in a single run
@@ -20,11 +20,14 @@ from hubbub.audit.exact import Exact, exact, exact_density
 from hubbub.audit.floats import BytesDrawn, FloatSupport, bytes_drawn, float_support
 from hubbub.audit.grey_box import Violation, fresh, replay
 from hubbub.audit.neighbours import Pair, pairs
+from hubbub.audit.questions import Question
 from hubbub.audit.report import Line, Report, line_of
+from hubbub.audit.scenes import SCENES, Scene
 from hubbub.audit.self_test import self_test
 from hubbub.audit.sessions import SessionAudit, audit_session
 
 __all__ = [
+    "SCENES",
     "BytesDrawn",
     "Exact",
     "FloatSupport",
@@ -32,7 +35,9 @@ __all__ = [
     "LowerBound",
     "OneRun",
     "Pair",
+    "Question",
     "Report",
+    "Scene",
     "SessionAudit",
     "Violation",
     "audit_session",
