@@ -109,6 +109,14 @@ def test_answers_vary_as_stated(method: Any) -> None:
     assert 0.87 <= held <= 0.98
 
 
+@pytest.mark.parametrize("workload", [Thresholds(301), Ranges(300)])
+def test_what_is_carried_over_from_fewer_values_stays_at_the_bound(workload: Any) -> None:
+    plan = plan_ranges(workload, rho="1/2")
+    assert plan.bound is not None
+    assert plan.bound <= plan.rmse <= plan.bound * 1.003
+
+
+@pytest.mark.soak
 def test_w4_a_thousand_values_beat_the_published_search() -> None:
     """HDMM reaches 3.065 for prefixes and 3.568 for all ranges of 1024 values, at sensitivity and sigma 1."""
     for workload, published in ((Thresholds(1024), 3.065), (Ranges(1024), 3.568)):
@@ -124,11 +132,11 @@ def test_many_values_take_a_hierarchy_whose_shares_are_optimal() -> None:
     assert isinstance(plan.strategy, Hierarchy)
     equal = Hierarchy(2**16, plan.strategy.blocks, (Fraction(1, 17),) * 17)
     own, other = 0.0, 0.0
-    for first, last in np.sort((SeededBits(7).u64(600) % np.uint64(2**16)).reshape(300, 2), axis=1).astype(int):
+    for first, last in np.sort((SeededBits(7).u64(120) % np.uint64(2**16)).reshape(60, 2), axis=1).astype(int):
         query = (np.arange(2**16) >= first) & (np.arange(2**16) <= last)
-        own += plan.strategy.variance(query.astype(float), plan.row_rho)[0] / 300
-        other += equal.variance(query.astype(float), plan.row_rho)[0] / 300
-    assert own == pytest.approx(plan.rmse**2, rel=0.1)
+        own += plan.strategy.variance(query.astype(float), plan.row_rho)[0] / 60
+        other += equal.variance(query.astype(float), plan.row_rho)[0] / 60
+    assert own == pytest.approx(plan.rmse**2, rel=0.15)
     assert own < 0.97 * other
     release = plan.release(np.zeros(0, np.int64), bits=SeededBits(5))
     assert release.histogram.shape == (2**16,)
