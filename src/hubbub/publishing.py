@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import ZCDP, cost as cost_of, rho_of_epsilon, to_json
-from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
+from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable
 
@@ -244,6 +244,7 @@ def marginals(
     weights: Sequence[float] | None = None,
     edges: Mapping[str, Sequence[float]] | None = None,
     rows_per_unit: int | None = None,
+    assume_rows: int = 10_000,
     fresh: bool = False,
 ) -> Marginals:
     """Noise-optimal marginals: charge, read, draw, store; or the stored ones."""
@@ -259,6 +260,13 @@ def marginals(
     # Exchanging a unit's rows for others moves the counts by both: twice the rows.
     moved = rows * (1 if _declared(session, table).neighbours == "add_remove" else 2)
     plan = plan_marginals(schema.domain, asked, rho=_rho(session, table, epsilon), weights=weights, unit_rows=moved)
+
+    worse = plan.hopeless(assume_rows)
+    if worse:
+        raise ParameterError(
+            f"at this epsilon the noise of {', '.join(worse[0])} would be worse than spreading about {assume_rows:,} rows "
+            "evenly over its cells. Spend more, ask for fewer or coarser columns, or say assume_rows=..."
+        )
 
     def draw(places: Callable[[Schema], Any], units: Any) -> str:
         release = plan.release(bounded(places(schema), units, rows), bits=session._bits)

@@ -470,12 +470,14 @@ class Session:
         weights: Sequence[float] | None = None,
         edges: Mapping[str, Sequence[float]] | None = None,
         rows_per_unit: int | None = None,
+        assume_rows: int = 10_000,
         fresh: bool = False,
     ) -> Marginals:
         """Many marginals at once with the least noise, fitting together, charged as one. Needs a budget with delta.
 
-        marginals: sets of declared columns. weights: how much the variance of each one's cells counts. The other
-        arguments are those of `synthesize`.
+        marginals: sets of declared columns. weights: how much the variance of each one's cells counts. assume_rows: about
+        how many rows there are; noise that would drown them is refused before the charge. The other arguments are those
+        of `synthesize`.
 
         Raises what `synthesize` raises.
         """
@@ -487,6 +489,7 @@ class Session:
             weights=weights,
             edges=edges,
             rows_per_unit=rows_per_unit,
+            assume_rows=assume_rows,
             fresh=fresh,
         )
 
