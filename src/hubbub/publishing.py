@@ -264,8 +264,8 @@ def marginals(
     worse = plan.hopeless(assume_rows)
     if worse:
         raise ParameterError(
-            f"at this epsilon the noise of {', '.join(worse[0])} would be worse than spreading about {assume_rows:,} rows "
-            "evenly over its cells. Spend more, ask for fewer or coarser columns, or say assume_rows=..."
+            f"at this epsilon the noise of {', '.join(worse[0])} would be worse than spreading about {assume_rows:,} "
+            "rows evenly over its cells. Spend more, ask for fewer or coarser columns, or say assume_rows=..."
         )
 
     def draw(places: Callable[[Schema], Any], units: Any) -> str:

@@ -475,9 +475,9 @@ class Session:
     ) -> Marginals:
         """Many marginals at once with the least noise, fitting together, charged as one. Needs a budget with delta.
 
-        marginals: sets of declared columns. weights: how much the variance of each one's cells counts. assume_rows: about
-        how many rows there are; noise that would drown them is refused before the charge. The other arguments are those
-        of `synthesize`.
+        marginals: sets of declared columns. weights: how much the variance of each one's cells counts. assume_rows:
+        about how many rows there are; noise that would drown them is refused before the charge. The other arguments are
+        those of `synthesize`.
 
         Raises what `synthesize` raises.
         """
