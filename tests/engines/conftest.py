@@ -1,5 +1,29 @@
-"""A Postgres server of our own, as the ledger's tests have it."""
+"""A Postgres server of our own, as the ledger's tests have it; a local Spark."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from ledger.conftest import postgres_server
 
-__all__ = ["postgres_server"]
+__all__ = ["postgres_server", "spark"]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A Spark of one thread in this process's own Java."""
+    sql = pytest.importorskip("pyspark.sql", reason="Spark needs the extra hubbub[spark]")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not installed")
+    logging.getLogger("SQLQueryContextLogger").disabled = True
+    builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.memory", "2g")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

@@ -77,6 +77,34 @@ class Postgres:
         self.con.close()
 
 
+class Spark:
+    """Private tables in a local Spark, as data frames."""
+
+    def __init__(self, spark: Any, tables: Mapping[str, Any], frames: Mapping[str, pa.Table]) -> None:
+        from hubbub.engines.spark import SparkEngine
+
+        self.spark, self.tables, self.engine = spark, dict(tables), SparkEngine()
+        for name, table in tables.items():
+            if isinstance(table, PrivateTable):
+                self.tables[name] = replace(table, source=remote(self.frame(frames[name])))
+            self.engine.add(name, self.tables[name])
+        self.engine.seal()
+
+    def frame(self, table: pa.Table) -> Any:
+        from hubbub.engines.spark import _spark_type
+
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        kinds = ", ".join(f"`{f.name}` {_spark_type(str(f.type))}" for f in table.schema)
+        return self.spark.createDataFrame(rows, kinds).coalesce(1)
+
+    def fill(self, frames: Mapping[str, pa.Table]) -> None:
+        for name, known in self.engine._known.items():
+            self.frame(frames[name]).createOrReplaceTempView(known.view)
+
+    def close(self) -> None:
+        self.engine.close()
+
+
 class Embedded:
     """The same in DuckDB, which chooses groups by the hash that the others have."""
 

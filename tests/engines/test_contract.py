@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from asked import a_unit, everybody, frames, questions, tables as asked_tables
-from engines.places import Embedded, Postgres, answer
+from engines.places import Embedded, Postgres, Spark, answer
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines.duckdb import image
@@ -66,6 +66,32 @@ def test_the_golden_list_gives_the_same_integers(
             continue  # its public relation is made of a noisy answer
         public = here.public(plan)
         assert answer(there.engine, plan, public) == answer(here.engine, plan, public)
+
+
+@pytest.fixture(scope="module")
+def clusters(spark: Any) -> Iterator[tuple[Embedded, Spark]]:
+    here, there = Embedded(shop_tables(), FRAMES), Spark(spark, shop_tables(), FRAMES)
+    yield here, there
+    here.close()
+    there.close()
+
+
+# Each takes Spark about a second: one in eight here, all of them in the soak.
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    ("sql", "more"),
+    [pytest.param(*q, marks=() if i % 8 == 0 else pytest.mark.soak) for i, q in enumerate(QUERIES)],
+    ids=[sql[:60] for sql, _ in QUERIES],
+)
+def test_the_golden_list_gives_the_same_integers_in_spark(
+    clusters: tuple[Embedded, Spark], sql: str, more: dict[str, Any], ansi: str
+) -> None:
+    here, there = clusters
+    there.spark.conf.set("spark.sql.ansi.enabled", ansi)
+    for plan in _golden(here, sql, more):
+        if not _reads_releases(plan):
+            public = here.public(plan)
+            assert answer(there.engine, plan, public) == answer(here.engine, plan, public)
 
 
 def _plans(here: Embedded, sql: str, limits: tuple[int, int]) -> list[Plan]:
@@ -135,3 +161,29 @@ def test_neighbours_are_as_near_in_postgres_as_claimed_at_length(
     worlds: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
 ) -> None:
     hold(worlds, sql, units, newcomer, limits)
+
+
+@pytest.fixture(scope="module")
+def spark_worlds(spark: Any) -> Iterator[tuple[Embedded, Spark]]:
+    declared, empty = asked_tables("add_remove"), frames({})
+    here, there = Embedded(declared, empty), Spark(spark, declared, empty)
+    yield here, there
+    here.close()
+    there.close()
+
+
+@pytest.mark.soak
+@settings(max_examples=40, **SETTINGS)
+@given(**CASE)
+def test_neighbours_are_as_near_in_spark_as_claimed(
+    spark_worlds: tuple[Embedded, Spark], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
+) -> None:
+    hold(spark_worlds, sql, units, newcomer, limits)
+
+
+@settings(max_examples=6, **SETTINGS)
+@given(**CASE)
+def test_some_neighbours_are_as_near_in_spark_as_claimed(
+    spark_worlds: tuple[Embedded, Spark], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
+) -> None:
+    hold(spark_worlds, sql, units, newcomer, limits)

@@ -126,7 +126,8 @@ def test_no_value_of_a_column_makes_the_server_fail(place: Postgres) -> None:
             (vector, *_) = engine.run(plan).vectors
             assert abs(vector[0]) <= 6 * 2**22, number
     for sql in (
-        "SELECT SUM(LEAST(GREATEST(s, -5), 5)) FROM (SELECT id, SUM(d) + AVG(m) + MEDIAN(r) AS s FROM hard GROUP BY id)",
+        "SELECT SUM(LEAST(GREATEST(s, -5), 5)) FROM "
+        "(SELECT id, SUM(d) + AVG(m) + MEDIAN(r) AS s FROM hard GROUP BY id)",
         "SELECT COUNT(*) FROM hard WHERE LEFT(t, -3) || RIGHT(t, 2) LIKE '%_' OR UPPER(t) ILIKE 'nan' OR u = c",
         "SELECT COUNT(*) FROM hard WHERE DATE_TRUNC('week', at) < CAST(t AS TIMESTAMP) OR CAST(t AS BOOLEAN)",
     ):

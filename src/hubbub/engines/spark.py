@@ -97,18 +97,19 @@ class SparkEngine:
         return Schema(fields.kinds(), unit_column, unit_type)
 
     def _frame(self, name: str, table: PrivateTable) -> tuple[DataFrame, str | None]:
-        match table.source:
-            case SparkFrame(frame=frame):
-                spark, known_as = frame.sparkSession, None
-            case SparkName(name=known_as):
-                spark = self._spark or SparkSession.getActiveSession() or _local_session()
-                frame = None
-            case _:
-                raise PolicyError(f"table {name!r}: a session's private tables are all in Spark, or none is.")
+        source = table.source
+        if not isinstance(source, SparkFrame | SparkName):
+            raise PolicyError(f"table {name!r}: a session's private tables are all in Spark, or none is.")
+        if isinstance(source, SparkFrame):
+            spark = source.frame.sparkSession
+        else:
+            spark = self._spark or SparkSession.getActiveSession() or _local_session()
         if self._spark is not None and spark is not self._spark:
             raise PolicyError(f"table {name!r} is of another Spark session than the other private tables.")
         self._spark = spark
-        return (_base_table(spark, name, known_as) if frame is None else frame), known_as
+        if isinstance(source, SparkFrame):
+            return source.frame, None
+        return _base_table(spark, name, source.name), source.name
 
     def seal(self) -> None:
         """After the last `add`."""
@@ -247,7 +248,8 @@ def _base_table(spark: SparkSession, name: str, known_as: str) -> DataFrame:
         raise PolicyError(f"table {name!r}: Spark's catalogue has no table {known_as!r}.")
     if kind not in ("MANAGED", "EXTERNAL"):
         raise PolicyError(
-            f"table {name!r}: {known_as!r} is a {kind.lower()}, which can mix rows of several people; name a base table."
+            f"table {name!r}: {known_as!r} is a {kind.lower()}, which can mix rows of several people; name a base "
+            "table."
         )
     return spark.table(known_as)
 

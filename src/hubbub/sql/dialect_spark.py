@@ -56,7 +56,7 @@ class Spark(Dialect):
         return f"(CASE WHEN abs({sql}) < double('Infinity') AND {sql} <> 0 THEN {sql} END)"
 
     def floor(self, sql: str) -> str:
-        return f"(CASE WHEN abs({sql}) < 4503599627370496D THEN CAST(floor({sql}) AS DOUBLE) ELSE {sql} END)"
+        return _floor(sql)
 
     def unit_double(self, sql: str) -> str:
         return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {self.double(sql)} + 0.0D END)"
@@ -98,7 +98,8 @@ class Spark(Dialect):
     def millionths(self, x: str) -> str:
         """A whole number of millionths, rounded half away from zero."""
         x = self.double(x)
-        return f"(CASE WHEN abs({x}) < 1e12D THEN CAST(CAST({_half_away(f'{x} * 1000000')} AS BIGINT) AS DECIMAL(28, 0)) END)"
+        whole = f"CAST({_half_away(f'{x} * 1000000')} AS BIGINT)"
+        return f"(CASE WHEN abs({x}) < 1e12D THEN CAST({whole} AS DECIMAL(28, 0)) END)"
 
     def real_total(self, total: str) -> str:
         return f"({self.double(total)} / 1000000)"
@@ -169,6 +170,11 @@ def _literal(value: str) -> str:
             found[-1] += c
     parts = [f"'{p}'" if i % 2 == 0 else p for i, p in enumerate(found) if p or i % 2]
     return "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+
+
+def _floor(x: str) -> str:
+    """Spark's own gives a whole number of 64 bits; from 2^52 on every double is whole."""
+    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN CAST(floor({x}) AS DOUBLE) ELSE {x} END)"
 
 
 def _escaped(c: str) -> str:
@@ -318,7 +324,7 @@ def _date_diff(a: list[str]) -> str:
 
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "SIGN": lambda a: f"signum({a[0]})",
-    "FLOOR": lambda a: SPARK.floor(a[0]),
+    "FLOOR": lambda a: _floor(a[0]),
     "CEIL": lambda a: f"(CASE WHEN abs({a[0]}) < 4503599627370496D THEN CAST(ceil({a[0]}) AS DOUBLE) ELSE {a[0]} END)",
     "ROUND": _round,
     "LN": lambda a: f"(CASE WHEN {a[0]} > 0 THEN ln({a[0]}) END)",
