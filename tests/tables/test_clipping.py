@@ -237,6 +237,14 @@ def test_the_same_in_thousands_of_cases(engines: dict[str, tuple[Any, Any]], **c
     check_pair(engines, **case)
 
 
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_sums_of_two_columns_count_the_same_rows_though_one_is_declared_to_have_no_nulls(
+    engines: dict[str, tuple[Any, Any]], neighbours: Neighbours
+) -> None:
+    unit = [("A", 0.0, 10, None, None)] * 2
+    check_pair(engines, [], unit, ["COUNT(*)", "CORR(must, n)"], "ward", (1, 1), "l1", neighbours)
+
+
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize(("groups", "rows"), [(1, 1), (3, 2), (2**31 - 1, 2**31 - 1)])
 def test_the_engine_weighs_as_the_definition_says(

@@ -294,7 +294,9 @@ def _joint(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[M
 
 
 def _where_known(x: Expression, other: Expression, declared: Mapping[str, Declaration]) -> Expression:
-    if not _nullable(other, declared) or other == x:
+    # Where one of two may be missing, so may the other: all sums and their count then see the same rows.
+    known = isinstance(other, Literal) and other.value is not None
+    if other == x or known or not (_nullable(x, declared) or _nullable(other, declared)):
         return x
     return Case((Not(IsNull(other)),), (x,), Literal(None))
 
