@@ -53,6 +53,10 @@ _PHYSICAL = {
 """Spark's types under the names that `hubbub.engines.fields` knows."""
 
 
+_JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What names the jobs of a thread, so that they can be cancelled: put back as it was."""
+
+
 @dataclass(frozen=True)
 class _Known:
     """A table: its data frame, the view it is asked under, its columns and unit as expressions."""
@@ -161,7 +165,8 @@ class SparkEngine:
     def _answers(self, texts: Sequence[str], public: Mapping[str, Any]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each text; None if Spark failed, for whatever reason."""
         assert self._spark is not None
-        views = {}
+        views, context = {}, self._spark.sparkContext
+        before = [(key, context.getLocalProperty(key)) for key in _JOB_GROUP]
         tag = f"hubbub-{uuid.uuid4().hex[:12]}"
         try:
             for place, table in public.items():
@@ -170,7 +175,7 @@ class SparkEngine:
             stages = "".join(f"{place} AS (SELECT * FROM {view}),\n" for place, view in views.items())
             with self._lock:
                 self._tags.add(tag)
-            self._spark.addTag(tag)
+            context.setJobGroup(tag, "hubbub", interruptOnCancel=True)
             found = []
             for text in texts:
                 rows = self._spark.sql(f"WITH {stages}{text.removeprefix('WITH ')}").collect()
@@ -180,7 +185,8 @@ class SparkEngine:
             return None
         finally:
             with contextlib.suppress(Exception):  # a cluster that is gone cannot be tidied
-                self._spark.removeTag(tag)
+                for key, value in before:
+                    context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None unsets it
                 for view in views.values():
                     self._spark.catalog.dropTempView(view)
             with self._lock:
@@ -210,7 +216,7 @@ class SparkEngine:
             tags = list(self._tags)
         if self._spark is not None:
             for tag in tags:
-                self._spark.interruptTag(tag)
+                self._spark.sparkContext.cancelJobGroup(tag)
 
     def close(self) -> None:
         """Stop what is running and drop our views; the Spark session is its owner's."""
