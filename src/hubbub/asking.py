@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -69,6 +70,15 @@ class Wanted:
             )
         if self.epsilon is not None:
             parse_epsilon(self.epsilon)
+        if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
+            raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
+        if self.within is not None:
+            widths = list(self.within.values()) if isinstance(self.within, Mapping) else [self.within]
+            fine = [w for w in widths if isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf]
+            if not widths or len(fine) < len(widths):
+                raise ParameterError(
+                    f"within={self.within!r}: expected a positive width, or one for each column named."
+                )
         if (self.within is None) != (self.at_most is None):
             raise ParameterError("within=... needs at_most=...: the largest epsilon that may be spent to get there.")
 
@@ -96,7 +106,9 @@ class Asked:
     plans: tuple[tuple[Plan, ...], ...]
     amount: Amount
     price: Price
-    public: tuple[str, ...] = field(default=())
+    outer: OuterSide = field(repr=False, compare=False)
+    public: tuple[str, ...] = ()
+    weights: str = ""
 
     @property
     def epsilon(self) -> Fraction:
@@ -126,10 +138,13 @@ class Asked:
 
     def key(self, version: str) -> str:
         """The name of what is asked, of which version of the rows: equal for equal questions."""
-        parts = [version, self.amount.noise, *(plan.key() for of in self.plans for plan in of)]
-        if self.price.delta:
-            parts.append(str(self.price.delta))
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        questions = [[plan.key() for plan in of] for of in self.plans]
+        # Where a private part reads another's release, it says `a0` and `k1` of it: then their order counts.
+        if any(leaf.released for q in range(len(self.plans)) for leaf in self.leaves(q)):
+            for of, question in zip(questions, self.statement.questions, strict=True):
+                of.append(repr([question.sets, question.keys, question.aggregates]))
+        found = [version, self.amount.noise, questions, str(self.price.delta), self.weights]
+        return hashlib.sha256(json.dumps(found).encode()).hexdigest()
 
     def grouped(self, items: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
         """One item for each plan, put together question by question."""
@@ -174,12 +189,16 @@ def ask(
     price = make_price(flat, found.spend, weights=_weights(statement, terms.weights))
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
     shown = f"{sql} /* {json.dumps(terms.params, default=str, sort_keys=True)} */" if terms.params else sql
-    return Asked(shown, statement, plans, found, price, public)
+    weights = _weights(statement, terms.weights)
+    told = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
+    return Asked(shown, statement, plans, found, price, outer, public, told)
 
 
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:
     if not given:
         return None
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ParameterError("weights: expected a mapping of columns to whole numbers, as in {'visits': 3}.")
     found: dict[Aggregate, int | Fraction] = {}
     for name, weight in given.items():
         outputs = [o for o in statement.outputs if o.name.lower() == name.lower()]

@@ -272,7 +272,8 @@ def marginals(
         release = plan.release(bounded(places(schema), units, rows), bits=session._bits)
         return json.dumps({"format": "marginals 1", "residuals": [r.tolist() for r in release.residuals.values()]})
 
-    text = json.dumps([table, repr(schema), sorted(map(list, asked)), str(plan.rho), moved, list(weights or ())])
+    shares = sorted((list(columns), str(share)) for columns, share in plan.shares.items())
+    text = json.dumps([table, repr(schema), shares, str(plan.rho), moved, rows])
     stored, charged = _released(
         session,
         table,

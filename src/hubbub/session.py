@@ -15,6 +15,7 @@ for nothing; HAVING, ORDER BY, LIMIT, names and the order of columns do not make
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -262,6 +263,10 @@ class Session:
                 charge, _ = self._charge(asked, request, once=False)
         try:
             payload = self._drawn(asked, charge)
+        except QueryError as error:
+            # A part that reads releases failed on their values, which are public; the charge stays.
+            self.ledger.advance(charge, "failed", incident=uuid.uuid4().hex[:12])
+            raise QueryError(f"{error}\nThis was charged ({charge}): an earlier part had been answered.") from None
         finally:
             self.ledger.let_go(charge)
         self.ledger.store(charge, json.dumps(payload))
@@ -278,7 +283,7 @@ class Session:
             ) from None
 
     def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> Asked | PublicQuestion:
-        return ask(sql, self._catalog, self._outer, terms, wanted, self.ledger.budget)
+        return ask(sql, self._catalog, self._outer.pinned(), terms, wanted, self.ledger.budget)
 
     @property
     def _block(self) -> str | None:
@@ -573,7 +578,7 @@ class Session:
         return self.ledger.data_version(space, name, fingerprint=self._engine.mark(name))
 
     def _key(self, asked: Asked) -> str:
-        public = [self._outer.fingerprint(name) for name in asked.public]
+        public = [asked.outer.fingerprint(name) for name in asked.public]
         return asked.key("\n".join([self._version(asked), *public]))
 
     def _stored(self, asked: Asked) -> StoredRelease | None:
@@ -662,8 +667,8 @@ class Session:
             if any(leaf.released for leaf in leaves):
                 known = asked.grouped(read(asked.price, {"plans": drawn}))
                 done = [of for of, mine in zip(known, asked.plans, strict=True) if len(of) == len(mine)]
-                released = Answered(asked.statement, tuple(done), self._outer).releases
-            public = {leaf.place: self._outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
+                released = Answered(asked.statement, tuple(done), asked.outer).releases
+            public = {leaf.place: asked.outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
             for plan in plans:
                 yield self._run(plan, public, charge)
                 at += 1
@@ -698,7 +703,7 @@ class Session:
             charge_id=stored.charge_id,
             receipt=receipt,
             epsilon=entry.epsilon,
-            _answered=Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), self._outer, self._bits),
+            _answered=Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits),
             _refine=lambda epsilon: self._refined(asked, stored, epsilon),
         )
 
@@ -713,6 +718,11 @@ class Session:
         """The same question asked again with additional budget, both answers combined."""
         if any(plan.private_keys for of in asked.plans for plan in of):
             raise QueryError("refine is for public groups: groups found privately differ from draw to draw.")
+        if any(leaf.released for q in range(len(asked.plans)) for leaf in asked.leaves(q)):
+            raise QueryError(
+                "refine is for questions whose private parts do not read another's release: drawn anew, that would make "
+                "them other questions."
+            )
         if self._key(asked) != stored.entry.question_key:
             raise QueryError("the rows have changed since; ask the question anew.")
         budget = self.ledger.budget(asked.space)
@@ -730,7 +740,7 @@ class Session:
         return replace(
             again,
             epsilon=stored.epsilon + again.epsilon,
-            _answered=Answered(asked.statement, joined, self._outer, self._bits),
+            _answered=Answered(asked.statement, joined, asked.outer, self._bits),
             _refine=None,
         )
 

@@ -36,8 +36,19 @@ class OuterSide:
         self._read: dict[str, tuple[object, pa.Table]] = {}
         self._lock = threading.RLock()
         self._binder: duckdb.DuckDBPyConnection | None = None
-        self._bound: set[str] = set()
+        self._bound: dict[str, pa.Schema] = {}
         self._values: dict[tuple[object, ...], Any] = {}
+        self._around: OuterSide | None = None
+
+    def pinned(self) -> OuterSide:
+        """The public tables as they are now, for one question: what it is priced by is what it meets, whatever happens
+        to their files meanwhile."""
+        with self._lock:
+            for name in self._read:
+                self.table(name)
+            now = OuterSide(self._tables)
+            now._read, now._values, now._around = dict(self._read), self._values, self
+            return now
 
     def describe(
         self, sql: str, tables: tuple[str, ...], released: Mapping[str, Mapping[str, Kind]]
@@ -46,23 +57,34 @@ class OuterSide:
 
         Raises QueryError, in the engine's words, where it is refused.
         """
+        schemas = {name: self.table(name).schema for name in tables}
+        found = (self._around or self)._described(sql, schemas, released)
+        names = [name.lower() for name, _ in found]
+        twice = next((name for i, (name, _) in enumerate(found) if name.lower() in names[:i]), None)
+        if twice is not None:
+            raise QueryError(f"two columns of this part are named {twice!r}; give one another name with AS.")
+        return dict(found)
+
+    def _described(
+        self, sql: str, schemas: Mapping[str, pa.Schema], released: Mapping[str, Mapping[str, Kind]]
+    ) -> list[tuple[str, Kind]]:
         with self._lock:
             if self._binder is None:
                 self._binder = locked_memory({})
-            for name in tables:
-                if name not in self._bound:
-                    self._binder.register("incoming", self.table(name).schema.empty_table())
-                    self._binder.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming")
+            for name, schema in schemas.items():
+                if self._bound.get(name) != schema:
+                    self._binder.register("incoming", schema.empty_table())
+                    self._binder.execute(f"CREATE OR REPLACE TABLE {quote(name)} AS SELECT * FROM incoming")
                     self._binder.unregister("incoming")
-                    self._bound.add(name)
+                    self._bound[name] = schema
             for name, columns in released.items():
                 fields = ", ".join(f"{quote(c)} {TYPES[kind]}" for c, kind in columns.items())
                 self._binder.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({fields})")
             try:
                 rows = self._binder.execute(f"DESCRIBE {sql}").fetchall()
-            except duckdb.Error as error:
+            except (duckdb.Error, RuntimeError, UnicodeError) as error:
                 raise _refused(error) from None
-        return {name: normalised(kind, "")[0] for name, kind, *_ in rows}
+        return [(name, normalised(kind, "")[0]) for name, kind, *_ in rows]
 
     def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
         """The different values of a public column, in order, NULL last; None where there are over a million."""
@@ -119,6 +141,12 @@ class OuterSide:
     def table(self, name: str) -> pa.Table:
         """A public table, read once as long as its file does not change."""
         declared = self._tables[name]
+        if self._around is not None:
+            with self._lock:
+                if name not in self._read:
+                    self._around.table(name)
+                    self._read[name] = self._around._read[name]
+                return self._read[name][1]
         stamp: object = None
         if isinstance(declared.source, str):
             found = Path(declared.source).stat() if Path(declared.source).exists() else None
@@ -127,7 +155,7 @@ class OuterSide:
             known = self._read.get(name)
             if known is None or known[0] != stamp:
                 self._read[name] = known = (stamp, load_public({name: declared})[name])
-                self._values.clear()
+                self._values = {}  # another one: what is pinned keeps its own
             return known[1]
 
     def fingerprint(self, name: str) -> str:
@@ -163,7 +191,7 @@ class OuterSide:
         with self._lock:
             if self._binder is not None:
                 self._binder.close()
-                self._binder, self._bound = None, set()
+                self._binder, self._bound = None, {}
 
 
 def _usual(value: str, kind: Kind) -> str:
@@ -180,5 +208,5 @@ def _usual(value: str, kind: Kind) -> str:
     return value
 
 
-def _refused(error: duckdb.Error) -> QueryError:
+def _refused(error: Exception) -> QueryError:
     return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")

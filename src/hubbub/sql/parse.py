@@ -9,7 +9,7 @@ read or charged.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -22,6 +22,7 @@ from hubbub.errors import QueryError
 from hubbub.sql.locate import caret, refuse
 from hubbub.sql.reader import Owned, Reader, is_release, printed
 from hubbub.sql.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
+from hubbub.tables.declare import one_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Output, Statement
 
@@ -55,11 +56,16 @@ def parse(
     """
     if not isinstance(text, str):
         raise QueryError(f"a question is SQL text; got {type(text).__name__}.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise QueryError("the statement holds half a character (a lone surrogate); write it in Unicode.") from None
     if len(text) > MAX_TEXT:
         raise QueryError(f"the statement has {len(text):,} characters; at most {MAX_TEXT:,} are read.")
     try:
         text = _numbered(text)
         statement = _one_statement(text)
+        _check_functions(statement, text)
         _fill(statement, text, params)
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
@@ -116,6 +122,20 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     )
 
 
+_OF_THE_ENGINE = frozenset(
+    "CURRENT_SETTING GETENV GETVARIABLE WRITE_LOG VERSION CURRENT_DATABASE CURRENT_SCHEMA CURRENT_SCHEMAS CURRENT_CATALOG "
+    "CURRENT_USER SESSION_USER USER PARSE_DUCKDB_LOG_MESSAGE IN_SEARCH_PATH NEXTVAL CURRVAL TXID_CURRENT QUERY QUERY_TABLE".split()
+)
+
+
+def _check_functions(statement: exp.Query, text: str) -> None:
+    """Refuse functions that tell of the engine, its settings and its user, wherever they stand."""
+    for node in statement.find_all(exp.Func):
+        names = {str(node.this).upper()} if isinstance(node, exp.Anonymous) else {*node.sql_names(), node.key.upper()}
+        if names & _OF_THE_ENGINE:
+            raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
+
+
 def _freeze(statement: exp.Query) -> None:
     """now() and current_date are constants of the moment in which the question is asked, in UTC."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
@@ -127,11 +147,14 @@ def _freeze(statement: exp.Query) -> None:
 
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:
     found = {}
+    if keys is not None and not (isinstance(keys, Mapping) and all(isinstance(name, str) for name in keys)):
+        raise QueryError('keys: expected a mapping of columns to their groups, as in {"city": ["Bern", "Thun"]}.')
     for name, values in (keys or {}).items():
-        if isinstance(values, str | bytes):
-            raise QueryError(f"keys: {name!r} needs a list of values.")
         listed = values.to_pylist() if hasattr(values, "to_pylist") else values
-        found[name] = tuple(listed.to_list() if hasattr(listed, "to_list") else listed)
+        listed = listed.to_list() if hasattr(listed, "to_list") else listed
+        if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
+            raise QueryError(f"keys: {name!r} needs a list of values.")
+        found[name] = one_of(*dict.fromkeys(listed)).values
     return found
 
 
@@ -152,12 +175,15 @@ def _numbered(text: str) -> str:
 
 def _fill(statement: exp.Query, text: str, params: Mapping[str, object] | Sequence[object]) -> None:
     """Parameters as constants in the tree: they are values, never text."""
+    fine = isinstance(params, Mapping) and all(isinstance(name, str) for name in params)
+    if not fine and not isinstance(params, list | tuple):
+        raise QueryError("params: expected a mapping for $name, or a list for ?.")
     named = dict(params) if isinstance(params, Mapping) else {}
     listed = [] if isinstance(params, Mapping) else list(params)
     used: set[str] = set()
     for node in list(statement.find_all(exp.Placeholder, exp.Parameter)):
         name = node.name
-        if name and not name.isdigit():
+        if name and not (name.isascii() and name.isdigit()):
             if name not in named:
                 raise refuse(f"the parameter {name!r} has no value: params={{{name!r}: ...}}.", text, node)
             value = named[name]
@@ -176,7 +202,7 @@ def _fill(statement: exp.Query, text: str, params: Mapping[str, object] | Sequen
 
 def _constant(value: object, name: str) -> exp.Expr:
     item = getattr(value, "item", None)
-    if callable(item) and type(value).__module__ == "numpy":
+    if callable(item) and type(value).__module__ == "numpy" and getattr(value, "shape", ()) == ():
         value = item()
     match value:
         case None:
@@ -184,6 +210,8 @@ def _constant(value: object, name: str) -> exp.Expr:
         case bool():
             return exp.Boolean(this=value)
         case int() | float() | Decimal() | Fraction():
+            if isinstance(value, int) and abs(value) >= 2**1000:
+                raise QueryError(f"params: {name or 'a value'} is too large a number.")
             number = format(Decimal(repr(value)), "f") if isinstance(value, float) else str(value)
             if not number.lstrip("-").replace(".", "", 1).isdigit():
                 raise QueryError(f"params: {name or 'a value'} = {value!r} is no finite decimal number.")

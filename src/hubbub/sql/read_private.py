@@ -7,6 +7,7 @@ is around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it w
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -82,12 +83,12 @@ class _Private:
             clause = node.args.get(name)
             if clause is None:
                 continue
-            shown_names = {n.lower() for n, _ in outputs}
-            changed = (
-                [self._above(c.copy(), shown_names) for c in clause]
-                if isinstance(clause, list)
-                else self._above(clause.copy(), shown_names)
-            )
+            shown_names = {n.lower(): e for n, e in outputs}
+            copies = [c.copy() for c in clause] if isinstance(clause, list) else [clause.copy()]
+            if name == "order":
+                _by_position(copies[0], list(shown_names))
+            above = [self._above(c, shown_names) for c in copies]
+            changed = above if isinstance(clause, list) else above[0]
             if name == "having":
                 assert isinstance(changed, exp.Having)
                 tree.set("where", exp.Where(this=changed.this))
@@ -102,6 +103,10 @@ class _Private:
             Question(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
         )
         self._place_aggregates(tree, places)
+        for division in list(tree.find_all(exp.IntDiv)):
+            # Sums are doubles here, whose `//` keeps its fraction.
+            quotient = exp.Div(this=exp.paren(division.this.copy()), expression=exp.paren(division.expression.copy()))
+            division.replace(exp.Anonymous(this="trunc", expressions=[quotient]))
         tree.set("from_", exp.From(this=_release(number)))
         rowwise = None
         plain = not any(node.args.get(n) for n in ("qualify", "distinct", "windows"))
@@ -228,7 +233,7 @@ class _Private:
         star = inner.this if isinstance(inner, exp.Column) else inner
         if isinstance(star, exp.Star):
             raise reader.refuse("'*' would show rows of people; ask for aggregates such as COUNT(*).", inner, word="*")
-        shown = self._above(inner.copy(), set())
+        shown = self._above(inner.copy(), {})
         name = item.alias if isinstance(item, exp.Alias) else self._default_name(shown)
         if name.lower() in taken and isinstance(item, exp.Alias):
             raise reader.refuse(f"two columns of the answer are named {name!r}.", item)
@@ -249,10 +254,10 @@ class _Private:
         named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
         return f"{word}_{named[0]}" if named and isinstance(aggregate.argument, Column) else word
 
-    def _above(self, node: exp.Expr, names: set[str]) -> exp.Expr:
+    def _above(self, node: exp.Expr, names: Mapping[str, exp.Expr]) -> exp.Expr:
         """A piece of SQL with its aggregates and keys replaced by columns of the release, its sub-queries resolved.
 
-        names: the columns of the answer, which ORDER BY, HAVING and QUALIFY may use.
+        names: the columns of the answer, which ORDER BY, HAVING and QUALIFY may use, and what each is.
         """
         reader = self.rows.reader
         if isinstance(node, exp.Subquery | exp.Exists | exp.Query):
@@ -277,7 +282,8 @@ class _Private:
             return self._aggregate(node)
         if isinstance(node, exp.Column):
             if not node.table and node.name.lower() in names:
-                return node
+                # What the name stands for: beside the release's own columns the name itself could mean another thing.
+                return exp.paren(names[node.name.lower()].copy())
             if isinstance(node.this, exp.Star):
                 raise reader.refuse("'*' is not a value.", node)
             if self.rows.scope.knows(node):
@@ -290,7 +296,7 @@ class _Private:
         self._change_children(node, names)
         return node
 
-    def _change_children(self, node: exp.Expr, names: set[str]) -> None:
+    def _change_children(self, node: exp.Expr, names: Mapping[str, exp.Expr]) -> None:
         for value in list(node.args.values()):
             for child in list(value) if isinstance(value, list) else [value]:
                 if isinstance(child, exp.Expr) and not isinstance(child, exp.Identifier | exp.DataType):
@@ -485,6 +491,14 @@ _WORDS = {
     Function.MIN: "min",
     Function.MAX: "max",
 }
+
+
+def _by_position(order: exp.Expr, names: list[str]) -> None:
+    """ORDER BY a name of the answer, as its position: as in SQL, such a name goes before a key's."""
+    for term in order.expressions:
+        by = term.this if isinstance(term, exp.Ordered) else term
+        if isinstance(by, exp.Column) and not by.table and by.name.lower() in names:
+            by.replace(exp.Literal.number(names.index(by.name.lower()) + 1))
 
 
 def _release(number: int) -> exp.Table:
