@@ -9,6 +9,7 @@ import getpass
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ __all__ = [
     "open_ledger",
     "private_of",
     "public_of",
+    "resolved_paths",
     "user",
 ]
 
@@ -106,6 +108,37 @@ def open_ledger(
         stacklevel=3,
     )
     return Ledger.in_memory(spaces)
+
+
+def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
+    """Tables whose unit stands in another table, in the unit space of the table that holds it.
+
+    Raises PolicyError for a path that leads nowhere, round in a circle, to another unit than it says, or between
+    tables declared with different neighbours.
+    """
+    by_name = {name.lower(): (name, item) for name, item in tables.items()}
+    found: dict[str, PrivateTable | PublicTable] = {}
+    for name, item in tables.items():
+        end, steps = item, 0
+        while isinstance(end, PrivateTable) and end.path is not None:
+            following, steps = by_name.get(end.path[1].lower(), (None, None))[1], steps + 1
+            if not isinstance(following, PrivateTable) or steps > len(tables):
+                raise PolicyError(
+                    f"the unit of {name!r} stands in {end.path[1]!r}, which is no private table of this session, or "
+                    "leads back to where it came from."
+                )
+            end = following
+        if item is end or not isinstance(item, PrivateTable) or not isinstance(end, PrivateTable) or item.path is None:
+            found[name] = item
+            continue
+        if not isinstance(end.unit, str) or end.unit.lower() != item.path[3].lower():
+            raise PolicyError(f"the unit of {name!r} is {item.unit!r}, but the path ends at the unit {end.unit!r}.")
+        if item.neighbours != end.neighbours or item.unit_space not in (None, end.space):
+            raise PolicyError(
+                f"{name!r} is about the units of another table: declare its neighbours and unit_space too."
+            )
+        found[name] = replace(item, unit_space=end.space)
+    return found
 
 
 def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any]:

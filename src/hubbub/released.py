@@ -271,7 +271,7 @@ def _whole_keys(plan: Estimates) -> list[set[Any]]:
 
 def _keys(table: pa.Table, positions: Sequence[int]) -> list[tuple[Any, ...]]:
     """What tells each row apart: its exact columns, and which of the rows with the same ones it is."""
-    columns = [table.column(i).to_pylist() for i in positions]
+    columns = [[v if v.__hash__ else repr(v) for v in table.column(i).to_pylist()] for i in positions]
     seen: dict[tuple[Any, ...], int] = {}
     found = []
     for row in range(table.num_rows):
@@ -288,7 +288,8 @@ def _is_number(kind: pa.DataType) -> bool:
 def _usual(column: Any) -> Any:
     """A column in one of the types that answers have: int64 and float64 for numbers."""
     if pa.types.is_integer(column.type):
-        return column.cast(pa.int64()) if column.type != pa.int64() else column
+        fits = pc.all(pc.less_equal(column.cast(pa.float64(), safe=False), 2.0**62)).as_py() is not False
+        return column.cast(pa.int64() if fits else pa.float64(), safe=False) if column.type != pa.int64() else column
     if pa.types.is_decimal(column.type) or pa.types.is_floating(column.type):
         plain = column.cast(pa.float64())
         return pc.if_else(pc.is_finite(plain), plain, pa.scalar(None, pa.float64()))

@@ -45,6 +45,7 @@ from hubbub.opening import (
     open_ledger,
     private_of,
     public_of,
+    resolved_paths,
     user,
 )
 from hubbub.release import Release
@@ -93,7 +94,7 @@ class Session:
         self.budget = budget
         self.analyst = analyst or user()
         self._bits = _bits
-        self._tables = named_tables(tables)
+        self._tables = resolved_paths(named_tables(tables))
         self._policy_text = _policy.text if _policy else json.dumps(described(self._tables), sort_keys=True)
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
@@ -720,8 +721,8 @@ class Session:
             raise QueryError("refine is for public groups: groups found privately differ from draw to draw.")
         if any(leaf.released for q in range(len(asked.plans)) for leaf in asked.leaves(q)):
             raise QueryError(
-                "refine is for questions whose private parts do not read another's release: drawn anew, that would make "
-                "them other questions."
+                "refine is for questions whose private parts do not read another's release: drawn anew, that would "
+                "make them other questions."
             )
         if self._key(asked) != stored.entry.question_key:
             raise QueryError("the rows have changed since; ask the question anew.")
@@ -751,7 +752,9 @@ class Session:
         return read(price_of([plan for of in asked.plans for plan in of], payload), payload)
 
     def _public(self, question: PublicQuestion) -> Release:
-        exact = self._outer.run(question.sql, question.tables, {})
+        outer = self._outer.pinned()
+        outer.describe(question.sql, question.tables, {})
+        exact = outer.run(question.sql, question.tables, {})
         return Release(Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, _exact=exact)
 
 

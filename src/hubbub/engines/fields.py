@@ -109,7 +109,7 @@ class Fields:
         base = _base(self.physical[column])
         if base in ("VARCHAR", "ENUM", "UUID"):
             return "integer" if self.types.get(column) is Kind.INTEGER else "text"
-        if base in _INTEGERS | {"UBIGINT", "HUGEINT", "UHUGEINT"}:
+        if base in _INTEGERS | {"UBIGINT", "HUGEINT"}:
             return "integer"
         return self.physical[column].lower()
 

@@ -88,10 +88,12 @@ class OuterSide:
 
     def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
         """The different values of a public column, in order, NULL last; None where there are over a million."""
+        kind = self.describe(sql, tables, {})[column]
+        value = _usual(f"TRY_CAST({quote(column)} AS {TYPES.get(kind, 'VARCHAR')})", kind)
         found = self._once(
             ("values", sql, column),
             tables,
-            f"SELECT DISTINCT {quote(column)} FROM relation ORDER BY 1 NULLS LAST LIMIT {MOST_VALUES + 1}",
+            f"SELECT DISTINCT {value} FROM relation ORDER BY 1 NULLS LAST LIMIT {MOST_VALUES + 1}",
             of=sql,
         )
         values = tuple(v for v in found.column(0).to_pylist() if v == v)
@@ -99,8 +101,11 @@ class OuterSide:
 
     def unique(self, sql: str, tables: tuple[str, ...], columns: tuple[str, ...]) -> bool:
         """Whether no two rows of a public relation are equal in these columns; rows with a NULL meet nothing."""
-        names = ", ".join(map(quote, columns))
-        known = " AND ".join(f"{quote(c)} IS NOT NULL" for c in columns)
+        # As they are met: two values that one type makes one are one.
+        kinds = self.describe(sql, tables, {})
+        values = [_usual(f"TRY_CAST({quote(c)} AS {TYPES.get(kinds[c], 'VARCHAR')})", kinds[c]) for c in columns]
+        names = ", ".join(values)
+        known = " AND ".join(f"{value} IS NOT NULL" for value in values)
         found = self._once(
             ("unique", sql, columns),
             tables,

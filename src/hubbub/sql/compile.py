@@ -156,8 +156,10 @@ def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
         key = "CAST(key AS " + dialect.types[kind] + ")"
         yield (
             f"d{i}",
-            f"  SELECT {dialect.column_text('key') if kind is Kind.TEXT else key} AS key, g{i}\n"
-            f"  FROM (VALUES {rows}) AS d(key, g{i})",
+            # Each key once, whatever was declared: a row can meet one place alone.
+            f"  SELECT key, min(g{i}) AS g{i} FROM (\n"
+            f"    SELECT {dialect.column_text('key') if kind is Kind.TEXT else key} AS key, g{i}\n"
+            f"    FROM (VALUES {rows}) AS d(key, g{i})\n  ) AS known GROUP BY key",
         )
         joins += f"\n  JOIN d{i} ON {dialect.meets(f'owned.k{i}', f'd{i}', kind, None in domain)}"
         groups.append(f"d{i}.g{i}")

@@ -150,7 +150,7 @@ class Spark(Dialect):
     def extreme(self, word: str, x: str, kind: Kind) -> str:
         if word == "median":
             return f"percentile({self.double(x)}, 0.5D)"
-        return f"CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
+        return f"try_cast({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
 
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         a = list(arguments)

@@ -264,7 +264,7 @@ class Dialect:
 
     def extreme(self, word: str, x: str, kind: Kind) -> str:
         """The smallest, the largest or the middle value of one owner's rows."""
-        return f"CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
+        return f"TRY_CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
 
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         """A function of `hubbub.tables.functions`; `kinds` are those of its arguments."""

@@ -96,7 +96,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         order = tree.args.get("order") or exp.Order(expressions=[])
         order.append("expressions", exp.Ordered(this=place.copy(), nulls_first=False))
         tree.set("order", order)
-        tree.append("expressions", exp.alias_(place.copy(), "place", quoted=True))
+        tree.append("expressions", exp.alias_(place.copy(), "its place", quoted=True))
         rowwise.set("from_", tree.args["from_"].copy())
         draw = exp.column("draw", "r", quoted=True)
         rowwise.set("order", exp.Order(expressions=[exp.Ordered(this=draw), exp.Ordered(this=place.copy())]))
@@ -123,15 +123,17 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
 
 
 _OF_THE_ENGINE = frozenset(
-    "CURRENT_SETTING GETENV GETVARIABLE WRITE_LOG VERSION CURRENT_DATABASE CURRENT_SCHEMA CURRENT_SCHEMAS CURRENT_CATALOG "
-    "CURRENT_USER SESSION_USER USER PARSE_DUCKDB_LOG_MESSAGE IN_SEARCH_PATH NEXTVAL CURRVAL TXID_CURRENT QUERY QUERY_TABLE".split()
+    "CURRENT_SETTING GETENV GETVARIABLE WRITE_LOG VERSION CURRENTVERSION CURRENT_DATABASE CURRENTDATABASE "
+    "CURRENT_SCHEMA CURRENTSCHEMA CURRENT_SCHEMAS CURRENT_CATALOG CURRENTCATALOG CURRENT_USER CURRENTUSER SESSION_USER "
+    "SESSIONUSER USER IN_SEARCH_PATH NEXTVAL CURRVAL TXID_CURRENT QUERY QUERY_TABLE".split()
 )
 
 
 def _check_functions(statement: exp.Query, text: str) -> None:
     """Refuse functions that tell of the engine, its settings and its user, wherever they stand."""
     for node in statement.find_all(exp.Func):
-        names = {str(node.this).upper()} if isinstance(node, exp.Anonymous) else {*node.sql_names(), node.key.upper()}
+        plain = str(node.this).upper() if isinstance(node, exp.Anonymous) else node.key.upper()
+        names = {plain} if isinstance(node, exp.Anonymous) else {plain, *node.sql_names()}
         if names & _OF_THE_ENGINE:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
 
@@ -146,7 +148,7 @@ def _freeze(statement: exp.Query) -> None:
 
 
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:
-    found = {}
+    found: dict[str, tuple[object, ...]] = {}
     if keys is not None and not (isinstance(keys, Mapping) and all(isinstance(name, str) for name in keys)):
         raise QueryError('keys: expected a mapping of columns to their groups, as in {"city": ["Bern", "Thun"]}.')
     for name, values in (keys or {}).items():
@@ -154,7 +156,7 @@ def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object
         listed = listed.to_list() if hasattr(listed, "to_list") else listed
         if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
             raise QueryError(f"keys: {name!r} needs a list of values.")
-        found[name] = one_of(*dict.fromkeys(listed)).values
+        found[name] = tuple(one_of(*dict.fromkeys(listed)).values)
     return found
 
 

@@ -132,7 +132,10 @@ class Rows:
         inner = _without_owner(self, query)
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
         found = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
-        assert isinstance(found, Owned)
+        if not isinstance(found, Owned):
+            raise self.reader.refuse(
+                "this sub-query is tied to the owner by its own unit column: t.id = this.id.", node
+            )
         self.reader.same_units(self.relation, found.relation, node)
         self.relation = Join(self.relation, found.relation, "left", None, by_unit=True)
         return next(iter(found.columns.values()))
@@ -370,13 +373,16 @@ def read_from(reader: Reader, select: exp.Select, ctes: dict[str, Cte], *, where
     for item in items:
         for name in item.using:
             _merge(reader, scope, item, name)
+    # The columns of a semi or anti join's right side are seen by its ON alone.
+    seen = Scope(reader.text, [i.source for i in items if i.how not in ("semi", "anti")], scope.merged)
     conditions = conjuncts(select) if where else []
     plain = [c for c in conditions if not list(c.find_all(exp.Query))]
     nested = [c for c in conditions if list(c.find_all(exp.Query))]
     simple = ExpressionReader(reader.text, scope.column, lambda n: _refuse_aggregate(reader, n))
-    pool = [(c, simple.condition(c, "WHERE")) for c in plain]
+    outside = ExpressionReader(reader.text, seen.column, lambda n: _refuse_aggregate(reader, n))
+    pool = [(c, outside.condition(c, "WHERE")) for c in plain]
     relation, kept = _joined(reader, items, pool, simple)
-    rows = Rows(reader, relation, scope, ctes, kept)
+    rows = Rows(reader, relation, seen, ctes, kept)
     plainly = _all([condition for _, condition in pool])
     if plainly is not None:
         rows.keep(plainly)
@@ -520,7 +526,11 @@ def _joined(
             "GROUP BY on its columns, with LEFT JOIN of one table of people.",
             items[0].node,
         )
+    known = items[0].names
     for item, on in zip(items[1:], conditions[1:], strict=True):
+        known |= item.names
+        if any(not columns_of(term) <= known for term in on):
+            raise reader.refuse("ON names a table that is joined later; put its condition there.", item.node)
         relation_ = _join(reader, relation_, item, on, pool)
     return relation_, kept
 
@@ -635,7 +645,9 @@ def _looked_up(leaf: Leaf, on: list[Expression]) -> bool:
         match term:
             case Compare(op="=", left=x, right=y):
                 for side, other in ((x, y), (y, x)):
+                    # Of one kind: beside another one the engine casts, and two values of the key may become one.
                     own = isinstance(side, Column) and side.name.partition(".")[0] == leaf.place
+                    own = own and side.kind is other.kind
                     if own and all(n.partition(".")[0] != leaf.place for n in columns_of(other)):
                         assert isinstance(side, Column)
                         names.append(side.name.partition(".")[2])

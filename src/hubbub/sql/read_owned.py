@@ -305,8 +305,10 @@ class _Windows:
                 value = function.args.get(extra)
                 if value is not None:
                     arguments = (*arguments, rows.read(value))
-        if name in ("LAG", "LEAD") and len(arguments) > 1 and not isinstance(arguments[1], Literal):
-            raise reader.refuse(f"{name} takes a constant offset.", node)
+        if name in ("LAG", "LEAD") and len(arguments) > 1:
+            offset = arguments[1].value if isinstance(arguments[1], Literal) else None
+            if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
+                raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
         if name in ("SUM", "AVG") and arguments[0].kind not in NUMERIC:
             raise reader.refuse(f"{name} needs a number.", node)
         partition = tuple(rows.read(p) for p in node.args.get("partition_by") or [])
@@ -374,7 +376,13 @@ def _frame(reader: Reader, node: exp.Window) -> str:
             ends.append("CURRENT ROW")
         elif isinstance(value, str):
             ends.append(f"{value.upper()} {side}".strip())
-        elif isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit() and kind == "ROWS":
+        elif (
+            isinstance(value, exp.Literal)
+            and not value.is_string
+            and str(value.this).isdigit()
+            and len(str(value.this)) < 10
+            and kind == "ROWS"
+        ):
             ends.append(f"{value.this} {side}")
         else:
             raise reader.refuse("a frame counts ROWS by whole numbers.", node)

@@ -213,6 +213,10 @@ class Reader:
         if found is None or not self.catalog[found].private:
             raise self.refuse(f"the unit of {name!r} stands in {other!r}, which is no private table here.", node)
         scan = self.scan(found, node)
+        if scan.each_row:
+            raise self.refuse(
+                f"the unit of {name!r} stands in {other!r}, where each row is a unit without a name.", node
+            )
         columns = self.catalog[name].columns
         own_name, key_name = find_name(own, columns), find_name(key, scan.columns)
         if own_name is None or key_name is None:

@@ -266,13 +266,34 @@ def _category(value: object) -> Scalar:
         raise PolicyError(f"one_of: {value!r} cannot be a group; NaN and infinities never match. Leave it out.")
     if isinstance(value, float) and value == 0:
         return 0.0
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    if isinstance(value, dt.datetime):
+        value = plain_moment(value)
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise PolicyError(f"one_of: {value!r} holds half a character, which no column of text does.") from None
     if value is None or isinstance(value, bool | int | float | str | dt.date):
         return value
     raise PolicyError(
         f"one_of: {value!r} is a {type(value).__name__}; expected text, a number, a boolean, a date or None."
     )
+
+
+def plain_moment(value: dt.datetime) -> dt.datetime:
+    """A time as columns hold it: in UTC without a zone, of whole microseconds.
+
+    Raises PolicyError for one that is no such time: nanoseconds, NaT.
+    """
+    try:
+        if getattr(value, "nanosecond", 0):
+            raise ValueError
+        moved = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+        return dt.datetime(*moved.timetuple()[:6], moved.microsecond)
+    except (ValueError, TypeError, OverflowError):
+        raise PolicyError(
+            f"{value!r} is no time of whole microseconds in the years 1 to 9999, which a group has to be."
+        ) from None
 
 
 def _family(value: Scalar) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
-from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, Scalar
+from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
 from hubbub.tables.expressions import (
     Case,
     Column,
@@ -97,13 +97,9 @@ def _number(end: Fraction) -> Literal:
 
 
 def _of_constants(constants: list[Literal], kind: Kind) -> tuple[Scalar, ...]:
-    """The groups of CASE whose results are all constants: these, in the order in which they stand."""
-    return tuple(
-        dict.fromkeys(
-            float(c.value) if kind is Kind.NUMBER and isinstance(c.value, int | Fraction) else c.value  # type: ignore[misc]
-            for c in constants
-        )
-    )
+    """The groups of CASE whose results are all constants: these, in the order in which they stand, each once."""
+    values = [float(c.value) if isinstance(c.value, Fraction) else c.value for c in constants]
+    return tuple(dict.fromkeys(fitted(value, kind, "CASE") for value in values))
 
 
 def _usable(groups: tuple[Scalar, ...], kind: Kind) -> tuple[Scalar, ...]:
@@ -171,11 +167,15 @@ def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:
     match kind, value:
         case _, None:
             return None
-        case (Kind.BOOLEAN, bool()) | (Kind.TEXT, str()) | (Kind.TIMESTAMP, dt.datetime()):
+        case Kind.TIMESTAMP, dt.datetime():
+            return plain_moment(value)
+        case (Kind.BOOLEAN, bool()) | (Kind.TEXT, str()):
             return value
         case (Kind.INTEGER | Kind.NUMBER, bool()):
             pass
-        case Kind.INTEGER, int() | float() if value == int(value) and -(2**63) <= value < 2**63:
+        case Kind.INTEGER, int() | float() if (
+            math.isfinite(value) and value == int(value) and -(2**63) <= value < 2**63
+        ):
             return int(value)
         case Kind.NUMBER, int() | float() if abs(value) < 2**1000:
             return float(value)

@@ -151,6 +151,13 @@ class Plan:
     def _measured(self) -> dict[Aggregate, tuple[Measurement, ...]]:
         return {a: measurements_of(a, self.declared) for a in self.question.aggregates}
 
+    @property
+    def read(self) -> frozenset[str]:
+        """The names of all columns that the question reads."""
+        found = names_read(self.question.relation)
+        arguments = (x for a in self.question.aggregates for x in a.arguments)
+        return found.union(*(columns_of(e) for e in (*(k.expression for k in self.keys), *arguments)))
+
     def key(self) -> str:
         """A canonical text: two plans with one key ask the same of the same declared tables."""
         return json.dumps(
@@ -160,7 +167,8 @@ class Plan:
                 "domains": [None if d is None else [[type(v).__name__, str(v)] for v in d] for d in self.domains],
                 "bounds": [self.bounds.groups, self.bounds.rows, self.one_row, *([self.norm] if self.clipping else [])],
                 "neighbours": self.neighbours,
-                "units": [[scan.table, scan.unit] for scan in scans(self.question.relation)],
+                "declared": [[name, repr(self.declared[name])] for name in sorted(self.read & self.declared.keys())],
+                "units": [[scan.table, scan.unit, scan.unit_type] for scan in scans(self.question.relation)],
                 "measurements": [m.canonical() for m in self.measurements],
                 # Two aggregates of the same measurements are drawn from other parts: quantiles of other shares, say.
                 "aggregates": sorted(

@@ -263,8 +263,9 @@ def single(node: Relation | Leaf) -> bool:
             return single(source)
         case Join(left=left, how=("semi" | "anti")):
             return single(left)
-        case Join(left=left, right=right, by_unit=True):
-            return single(left) and single(right)
+        case Join(left=left, right=right, how=how, on=on, by_unit=True):
+            # FULL keeps both sides apart where a further condition is false: two rows of one owner.
+            return single(left) and single(right) and (how != "full" or on is None)
         case Join(left=left, one=one):
             return one and single(left)
         case PerUnit(source=source, keys=keys):
@@ -283,6 +284,8 @@ def limits_of(node: Relation | Leaf) -> Limits:
         case Join(left=left, right=right, by_unit=True, how=("inner" | "left" | "full")):
             a, b = limits_of(left), limits_of(right)
             rows, total = _larger(a.rows, b.rows), _larger(a.total, b.total)
+            if node.how == "full" and a.rows is not None and b.rows is not None:
+                rows = a.rows + b.rows  # where no row of the other side is met, both stand alone
             return Limits(_larger(a.groups, b.groups), rows, total, _both(a, b))
         case Join(left=left):
             return limits_of(left)

@@ -12,12 +12,16 @@ owned AS (
   FROM filtered
 ),
 d0 AS (
-  SELECT CAST(key AS VARCHAR) AS key, g0
-  FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
+  SELECT key, min(g0) AS g0 FROM (
+    SELECT CAST(key AS VARCHAR) AS key, g0
+    FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
+  ) AS known GROUP BY key
 ),
 d1 AS (
-  SELECT CAST(key AS BOOLEAN) AS key, g1
-  FROM (VALUES (TRUE, 0), (FALSE, 1), (NULL, 2)) AS d(key, g1)
+  SELECT key, min(g1) AS g1 FROM (
+    SELECT CAST(key AS BOOLEAN) AS key, g1
+    FROM (VALUES (TRUE, 0), (FALSE, 1), (NULL, 2)) AS d(key, g1)
+  ) AS known GROUP BY key
 ),
 placed AS (
   SELECT owned.*, d0.g0, d1.g1

@@ -12,8 +12,10 @@ owned AS (
   FROM filtered
 ),
 d0 AS (
-  SELECT CAST(key AS VARCHAR) AS key, g0
-  FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
+  SELECT key, min(g0) AS g0 FROM (
+    SELECT CAST(key AS VARCHAR) AS key, g0
+    FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
+  ) AS known GROUP BY key
 ),
 placed AS (
   SELECT owned.*, d0.g0
