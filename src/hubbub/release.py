@@ -87,6 +87,18 @@ class Release:
 
         return pl.DataFrame(self.to_arrow())
 
+    def to_spark(self, session: Any = None) -> Any:
+        """The answer as a data frame of Spark, in this Spark session, or the active one.
+
+        Raises PolicyError where there is neither.
+        """
+        from pyspark.sql import SparkSession
+
+        spark = session or SparkSession.getActiveSession()
+        if spark is None:
+            raise PolicyError("to_spark: no Spark session is active; give one: answer.to_spark(spark).")
+        return spark.createDataFrame(self.to_arrow())
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 

@@ -106,6 +106,7 @@ def test_a_session_on_spark_answers_as_one_on_a_frame(spark: Any, tmp_path: Path
     with open_session(visits(), tmp_path / "a.db") as here, open_session(table, tmp_path / "b.db") as there:
         answer = there.sql(SQL, epsilon=HUGE)
         assert rows(answer) == rows(here.sql(SQL, epsilon=HUGE))
+        assert [tuple(row) for row in answer.to_spark(spark).collect()] == answer.rows()
 
 
 def test_a_table_of_spark_s_catalogue_is_known_by_name_and_a_view_is_refused(

@@ -75,8 +75,8 @@ def test_every_part_of_a_question_is_read() -> None:
     assert [a.function for a in q.aggregates] == [Function.COUNT_ROWS, Function.AVG, Function.SUM]
     # Above the aggregate: ordinary SQL over the release, ties by place.
     assert found.sql == (
-        'SELECT "r"."k0" AS "ward", "r"."a0" AS "visits", "r"."a1" AS "avg_age", "r"."place" AS "place" '
-        'FROM "released0" AS "r" WHERE "visits" > 10 AND "r"."a2" > 0 '
+        'SELECT "r"."k0" AS "ward", "r"."a0" AS "visits", "r"."a1" AS "avg_age", "r"."place" AS "its place" '
+        'FROM "released0" AS "r" WHERE ("r"."a0") > 10 AND "r"."a2" > 0 '
         'ORDER BY 2 DESC NULLS FIRST, "r"."k1", "r"."place" LIMIT 5 OFFSET 2'
     )
 
