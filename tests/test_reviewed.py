@@ -1,0 +1,192 @@
+"""What hostile reviewers of the rebuilt core found, each once."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.mechanisms import recording
+from people import HUGE, session, visits
+
+
+def one_person(**changes: Any) -> Any:
+    frame = pa.table({"id": [1], "n": [5]})
+    declared: dict[str, Any] = {"unit": "id", "max_groups": 2, "max_rows": 5, "columns": {"n": hb.between(0, 10)}}
+    return hb.table(changes.pop("source", frame), **(declared | changes))
+
+
+def exact(opened: Any, sql: str, **more: Any) -> list[tuple[tuple[Any, ...], Any]]:
+    with recording() as records:
+        opened.sql(sql, epsilon=1, fresh=True, **more)
+    return [(r.values, r.sensitivity) for r in records]
+
+
+def test_a_full_join_that_keeps_both_sides_apart_is_bounded_like_many_rows() -> None:
+    sql = (
+        "WITH a AS (SELECT id, COUNT(*) AS k FROM t GROUP BY id), b AS (SELECT id, SUM(n) AS s FROM t GROUP BY id) "
+        "SELECT COUNT(*) FROM a FULL JOIN b ON a.id = b.id AND a.k > 100"
+    )
+    with session(t=one_person()) as opened:
+        ((values, sensitivity),) = exact(opened, sql)
+    assert values == (2,)
+    assert sensitivity >= 2
+
+
+def test_a_key_that_a_cast_makes_less_than_unique_is_no_key() -> None:
+    frame = pa.table({"x": [2.0**62]})
+    sql = "SELECT COUNT(*) FROM t JOIN (SELECT 4611686018427387904 + unnest(range(200)) AS k) p ON t.x = p.k"
+    with session(t=hb.table(frame, unit=hb.EACH_ROW, max_groups=1, max_rows=3)) as opened:
+        ((values, sensitivity),) = exact(opened, sql)
+    assert values[0] <= sensitivity
+
+
+def test_a_row_meets_one_group_alone() -> None:
+    table = hb.table(pa.table({"d": [dt.datetime(2020, 1, 1)]}), unit=hb.EACH_ROW)
+    twice = [dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)]
+    case = "CASE WHEN d > DATE '2019-01-01' THEN DATE '2020-01-01' ELSE TIMESTAMP '2020-01-01 00:00:00' END"
+    with session(t=table) as opened:
+        with pytest.raises(hb.PolicyError, match="stands twice"):
+            opened.sql("SELECT d, COUNT(*) FROM t GROUP BY d", epsilon=1, keys={"d": twice})
+        ((values, _),) = exact(opened, f"SELECT {case} AS k, COUNT(*) FROM t GROUP BY 1")
+    assert values == (1,)
+
+
+def test_a_key_path_ends_in_a_named_unit_of_one_space() -> None:
+    orders = pa.table({"row": [1, 2], "oid": [1, 2]})
+    items = hb.table(pa.table({"oid": [1]}), unit="orders.row", through="oid", max_groups=1, max_rows=1)
+    with (
+        pytest.raises(hb.PolicyError, match="the path ends"),
+        session(orders=hb.table(orders, unit=hb.EACH_ROW), items=items),
+    ):
+        pass
+    elsewhere = hb.table(pa.table({"oid": [1]}), unit="orders.row", through="oid", unit_space="other")
+    with (
+        pytest.raises(hb.PolicyError, match="unit_space"),
+        session(orders=hb.table(orders, unit="row", unit_space="people"), items=elsewhere),
+    ):
+        pass
+    with (
+        pytest.raises(hb.PolicyError, match="back to where"),
+        session(a=hb.table(orders, unit="b.row", through="oid"), b=hb.table(orders, unit="a.row", through="oid")),
+    ):
+        pass
+
+
+def test_a_wide_number_is_no_error_of_the_engine() -> None:
+    sql = "SELECT COUNT(*) AS c FROM (SELECT id, MAX(x) AS m FROM t GROUP BY id) WHERE m > 0"
+    found = []
+    for x in (5, 2**63 + 5):
+        with session(t=one_person(source=pa.table({"id": [1], "x": pa.array([x], pa.uint64())}), columns={})) as opened:
+            found.append(opened.sql(sql, epsilon=HUGE).to_arrow().schema)
+    assert found[0] == found[1]
+
+
+def test_two_questions_that_read_a_release_in_another_order_are_two() -> None:
+    sql = (
+        "SELECT COUNT(*) FROM visits v JOIN (SELECT ward, {} AS lo, {} AS hi FROM visits GROUP BY ward) x USING (ward) "
+        "WHERE v.n < x.hi"
+    )
+    with session() as opened:
+        first = opened.sql(sql.format("SUM(n)", "AVG(n)"), epsilon=HUGE)
+        second = opened.sql(sql.format("AVG(n)", "SUM(n)"), epsilon=HUGE)
+    assert second.charged
+    assert first.rows() == [(2,)]
+    assert second.rows() == [(3,)]
+
+
+def test_a_public_file_that_changes_meanwhile_is_met_as_it_was_priced(tmp_path: Path) -> None:
+    path = tmp_path / "pub.csv"
+    path.write_text("ward,region\nA,x\nB,y\n")
+    table = hb.table(pa.table({"ward": ["A"]}), unit=hb.EACH_ROW)
+    with session(t=table, pub=hb.public(path)) as opened:
+        charge = opened.ledger.charge_once
+
+        def rewritten(**columns: Any) -> Any:
+            path.write_text("ward,region\n" + "A,x\n" * 1000)
+            return charge(**columns)
+
+        opened.ledger.charge_once = rewritten  # type: ignore[method-assign]
+        release = opened.sql("SELECT COUNT(*) AS c FROM t JOIN pub USING (ward)", epsilon=HUGE)
+    assert release.rows() == [(1,)]
+
+
+def test_what_reads_a_release_cannot_be_refined() -> None:
+    with session() as opened:
+        release = opened.sql("SELECT COUNT(*) FROM visits WHERE n > (SELECT AVG(n) FROM visits)", epsilon=1)
+        with pytest.raises(hb.QueryError, match="refine"):
+            release.refine(1)
+
+
+def test_weights_are_part_of_the_question() -> None:
+    sql = "SELECT COUNT(*) AS c, SUM(n) AS s FROM visits"
+    with session() as opened:
+        opened.sql(sql, epsilon=1, weights={"s": 1000})
+        assert opened.sql(sql, epsilon=1).charged
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT SUM(n) AS a1, COUNT(*) AS c, ward FROM visits GROUP BY ward HAVING a1 > 9", [(10.0, 3, "A")]),
+        ("SELECT COUNT(*) AS place, ward FROM visits GROUP BY ward HAVING place > 1", [(3, "A")]),
+        ("SELECT COUNT(*) AS ward, ward AS w FROM visits GROUP BY ward ORDER BY ward DESC LIMIT 1", [(3, "A")]),
+        ("SELECT SUM(n) // 4 AS q FROM visits", [(5.0,)]),
+    ],
+    ids=["a1", "place", "order", "whole"],
+)
+def test_names_of_the_answer_mean_what_they_say(sql: str, rows: list[tuple[Any, ...]]) -> None:
+    with session() as opened:
+        assert opened.sql(sql, epsilon=HUGE).rows() == rows
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    sql = (
+        "SELECT a.c, b.c, a.ward FROM (SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward) a "
+        "JOIN (SELECT ward, SUM(n) AS c FROM visits GROUP BY ward) b ON a.ward = b.ward"
+    )
+    with session() as opened, pytest.raises(hb.QueryError, match="'c'"):
+        opened.sql(sql, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"params": 5},
+        {"params": {"x": 10**5000}},
+        {"params": {1: 2}},
+        {"keys": 5},
+        {"keys": {"ward": 5}},
+        {"keys": {"n": [float("nan")]}},
+        {"weights": 5},
+        {"within": "x", "at_most": 1, "epsilon": None},
+        {"within": float("nan"), "at_most": 1, "epsilon": None},
+        {"assume_rows": 0},
+    ],
+    ids=lambda more: next(iter(more)),
+)
+def test_an_argument_of_another_kind_is_an_error_of_ours(more: dict[str, Any]) -> None:
+    with session() as opened:
+        with pytest.raises(hb.HubbubError):
+            opened.sql("SELECT ward, COUNT(*) FROM visits GROUP BY ward", **({"epsilon": 1} | more))
+        assert not opened.history()
+
+
+def test_the_engine_tells_nothing_of_itself() -> None:
+    with session(visits=visits(), wards=hb.public(pa.table({"ward": ["A"]}))) as opened:
+        for call in ("current_setting('temp_directory')", "version()", "current_database()"):
+            for table in ("visits", "wards"):
+                with pytest.raises(hb.QueryError, match="of the engine"):
+                    opened.sql(f"SELECT COUNT(*), {call} FROM {table}", epsilon=1)
+
+
+def test_a_part_that_fails_on_a_release_says_that_it_was_charged() -> None:
+    sql = "SELECT COUNT(*) FROM visits WHERE n > (SELECT CAST(CAST(COUNT(*) AS VARCHAR) || 'z' AS INT) FROM visits)"
+    with session() as opened:
+        with pytest.raises(hb.QueryError, match="was charged"):
+            opened.sql(sql, epsilon=1)
+        assert [e.state for e in opened.history()] == ["failed"]
