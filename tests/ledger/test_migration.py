@@ -169,7 +169,9 @@ def test_a_ledger_of_version_2_in_postgres_keeps_its_chain(database):
     Ledger.manage(address).close()
     with Ledger.inspect(address) as ledger:
         with ledger._reading() as read:
-            assert read.execute("SELECT count(*) FROM step WHERE state = 'lost'").fetchone()[0] <= 1
+            # Which of its processes still run is chance: a number of theirs may be another's now.
+            lost = read.execute("SELECT count(*), count(DISTINCT charge) FROM step WHERE state = 'lost'").fetchone()
+            assert lost[0] == lost[1]
         assert ledger.verify().problems == ()
         assert ledger.total("household").epsilon == Fraction(1, 2)
 
