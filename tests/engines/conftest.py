@@ -15,7 +15,7 @@ __all__ = ["postgres_server", "spark"]
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark of one thread in this process's own Java."""
     sql = pytest.importorskip("pyspark.sql", reason="Spark needs the extra hubbub[spark]")
     if shutil.which("java") is None:
@@ -23,6 +23,7 @@ def spark() -> Iterator[Any]:
     logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.memory", "2g")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

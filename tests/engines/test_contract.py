@@ -146,7 +146,7 @@ CASE: dict[str, Any] = {
 }
 
 
-@settings(max_examples=200, **SETTINGS)
+@settings(max_examples=60, **SETTINGS)
 @given(**CASE)
 def test_neighbours_are_as_near_in_postgres_as_claimed(
     worlds: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
@@ -181,7 +181,7 @@ def test_neighbours_are_as_near_in_spark_as_claimed(
     hold(spark_worlds, sql, units, newcomer, limits)
 
 
-@settings(max_examples=6, **SETTINGS)
+@settings(max_examples=3, **SETTINGS)
 @given(**CASE)
 def test_some_neighbours_are_as_near_in_spark_as_claimed(
     spark_worlds: tuple[Embedded, Spark], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
