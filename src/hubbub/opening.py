@@ -29,6 +29,7 @@ from hubbub.tables.declare import (
     public,
     table,
 )
+from hubbub.tables.remote import PostgresAddress, SparkName
 
 __all__ = [
     "agree_on_limits",
@@ -146,7 +147,9 @@ def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any
     found: dict[str, Any] = {}
     for name, declared in tables.items():
         parts = {k: v for k, v in vars(declared).items() if k != "source"}
-        where = str(declared.source) if isinstance(declared.source, str | Path) else "a frame"
+        where = (
+            str(declared.source) if isinstance(declared.source, str | Path | PostgresAddress | SparkName) else "a frame"
+        )
         found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
     return found
 
