@@ -108,3 +108,16 @@ def test_bounds_are_suggested_from_noisy_counts_alone(opened: Session) -> None:
     assert (found.low, found.high) == (0, 128)
     assert opened.suggest_bounds("t", epsilon=1) == {"max_total": 2}
     assert len(opened.history()) == 2
+
+
+def test_a_failure_on_rows_is_charged_and_says_only_an_incident(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise ValueError("Ada, 36, lives here")
+
+    monkeypatch.setattr("hubbub.synthesis.records.Schema.places", failing)
+    with pytest.raises(hb.EngineError) as told:
+        opened.synthesize("t", epsilon=3)
+    assert "Ada" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
+    assert [e.state for e in opened.history()] == ["failed"]

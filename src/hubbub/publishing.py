@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -356,10 +357,17 @@ def _released(
         except EngineError as error:
             ledger.advance(charge, "failed", incident=error.incident)
             raise
-        columns = {name: rows.column(name).to_pylist() for name in schema.columns}
-        units = rows.column("").to_pylist() if "" in rows.column_names else None
         ledger.advance(charge, "drawing")
-        payload = draw(lambda of: of.places(columns), units)
+        incident = None
+        try:
+            columns = {name: rows.column(name).to_pylist() for name in schema.columns}
+            units = rows.column("").to_pylist() if "" in rows.column_names else None
+            payload = draw(lambda of: of.places(columns), units)
+        except Exception:  # it looks at rows, and its words may hold them
+            incident = uuid.uuid4().hex[:12]
+        if incident is not None:
+            ledger.advance(charge, "failed", incident=incident)
+            raise EngineError(incident)
     finally:
         ledger.let_go(charge)
     ledger.store(charge, payload)

@@ -661,7 +661,6 @@ class Session:
         return draw(asked.price, exacts, self._bits, into=drawn)
 
     def _exacts(self, asked: Asked, charge: str, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
-        at = 0
         for q, plans in enumerate(asked.plans):
             leaves = asked.leaves(q)
             released = {}
@@ -672,7 +671,6 @@ class Session:
             public = {leaf.place: asked.outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
             for plan in plans:
                 yield self._run(plan, public, charge)
-                at += 1
 
     def _run(self, plan: Plan, public: Mapping[str, Any], charge: str) -> Exact:
         try:

@@ -199,9 +199,7 @@ def _projection(rows: Rows, node: exp.Select) -> Owned:
         windows.attach()
         rows.keep(condition)
     windows.attach()
-    if node.args.get("order") is not None and node.parent is None:
-        pass  # an order of rows that nobody sees
-    relation = rows.relation
+    relation = rows.relation  # ORDER BY without LIMIT is an order that nobody sees
     if node.args.get("distinct") is not None:
         relation, columns = _distinct(reader, relation, columns)
     return Owned(relation, columns)
@@ -575,9 +573,7 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
     if not (isinstance(left, Owned) and isinstance(right, Owned)):
         raise reader.refuse(f"{word} of people's rows with public or released ones is not supported.", node, word=word)
     for name, value in node.args.items():
-        if (value and name not in ("this", "expression", "distinct", "with_", "by_name")) or (
-            name == "by_name" and value
-        ):
+        if value and name not in ("this", "expression", "distinct", "with_"):
             raise reader.refuse(f"{name.strip('_').upper()} is not supported with {word} of people's rows.", node)
     reader.same_units(left.relation, right.relation, node)
     if scans(left.relation)[0].each_row or scans(right.relation)[0].each_row:

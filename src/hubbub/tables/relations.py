@@ -140,10 +140,7 @@ InnerFunction: TypeAlias = OneWord[
 
 @dataclass(frozen=True)
 class Inner:
-    """An aggregate of one owner's rows; exact, for it never leaves.
-
-    step: for SUM and AVG the exponent of the grid that the values are added up on, None for decimals.
-    """
+    """An aggregate of one owner's rows; exact, for it never leaves."""
 
     function: InnerFunction
     argument: Expression | None
