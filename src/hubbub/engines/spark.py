@@ -184,9 +184,10 @@ class SparkEngine:
         except Exception:  # its words may hold rows: nothing of it goes further
             return None
         finally:
+            set_again: Any = context.setLocalProperty  # None unsets a property, which its types leave out
             with contextlib.suppress(Exception):  # a cluster that is gone cannot be tidied
                 for key, value in before:
-                    context.setLocalProperty(key, value)  # type: ignore[arg-type]  # None unsets it
+                    set_again(key, value)
                 for view in views.values():
                     self._spark.catalog.dropTempView(view)
             with self._lock:
