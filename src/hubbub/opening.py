@@ -29,7 +29,7 @@ from hubbub.tables.declare import (
     public,
     table,
 )
-from hubbub.tables.remote import PostgresAddress, SparkName
+from hubbub.tables.remote import PostgresAddress, SparkName, remote
 
 __all__ = [
     "agree_on_limits",
@@ -40,6 +40,7 @@ __all__ = [
     "open_ledger",
     "private_of",
     "public_of",
+    "reach",
     "resolved_paths",
     "user",
 ]
@@ -155,8 +156,13 @@ def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any
 
 
 def private_of(policy: TablePolicy) -> PrivateTable:
+    """What a policy declares of a table. Raises PolicyError where its address is in a variable that is not set."""
+    try:
+        source = policy.source if isinstance(policy.source, Path) else remote(policy.source.written)
+    except PolicyError as error:
+        raise PolicyError(f"table {policy.name!r}: {error}") from None
     return table(
-        policy.source,
+        source,
         unit=EACH_ROW if policy.unit is None else policy.unit,
         table=policy.table,
         max_groups=policy.max_groups,
@@ -168,7 +174,24 @@ def private_of(policy: TablePolicy) -> PrivateTable:
         unit_space=policy.unit_space,
         through=dict(policy.through) or None,
         bounding=policy.bounding,  # type: ignore[arg-type]
+        trusted_view=policy.trusted_view,
     )
+
+
+def reach(policy: TablePolicy) -> None:
+    """See whether a table's place can be reached and its columns are as declared; reads no rows, starts no Spark.
+
+    Raises PolicyError where not.
+    """
+    from hubbub.engines.choose import engine_for
+
+    declared = private_of(policy)
+    engine = engine_for({policy.name: declared})
+    try:
+        if not isinstance(declared.source, SparkName):
+            engine.add(policy.name, declared)
+    finally:
+        engine.close()
 
 
 def _declaration(what: Mapping[str, Any]) -> Declaration:

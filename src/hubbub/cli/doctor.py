@@ -7,6 +7,7 @@ import platform
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,10 +16,13 @@ from hubbub.cli.console import printable
 from hubbub.cli.options import open_ledger, policy_option
 from hubbub.errors import HubbubError
 
+if TYPE_CHECKING:
+    from hubbub.ledger.policy import TablePolicy
+
 __all__ = ["command"]
 
 _NEEDED = ("numpy", "scipy", "cryptography", "duckdb", "pyarrow", "sqlglot", "click", "rich")
-_EXTRA = {"psycopg": "postgres", "matplotlib": "plot", "statsmodels": "demo"}
+_EXTRA = {"psycopg": "postgres", "pyspark": "spark", "matplotlib": "plot", "statsmodels": "demo"}
 
 
 @click.command("doctor")
@@ -56,6 +60,18 @@ def _engine() -> tuple[bool, str]:
     return found == (42,), "DuckDB answers"
 
 
+def _reached(table: TablePolicy) -> tuple[bool | None, str]:
+    from hubbub.opening import reach
+
+    try:
+        reach(table)
+    except HubbubError as error:
+        return False, str(error)
+    where = f"the source of {table.name!r}, {table.source}"
+    # To look for a table there, a Spark would have to be started.
+    return (None, f"{where}, was not looked for") if "spark:" in str(table.source) else (True, f"{where}, is there")
+
+
 def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
     from hubbub.ledger.policy import find_policy, load_policy
 
@@ -65,9 +81,11 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
         yield None if policy is None and "no hubbub.toml" in str(error) else False, str(error)
         return
     yield True, f"the policy {found.path} is well formed"
-    for name, source in found.sources():
+    for name, source in found.files():
         there = source.exists()
         yield there, f"the source of {name!r}, {source}, is {'there' if there else 'missing'}"
+    for table in found.remote():
+        yield _reached(table)
     try:
         with open_ledger(found.path, None) as book:
             damage, verification = book.integrity(), book.verify()

@@ -20,6 +20,7 @@ from hubbub.ledger.policy import KINDS, POLICY_NAME
 __all__ = ["command", "policy_text"]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ELSEWHERE = re.compile(r"postgres(ql)?:|env:|spark:")
 _EXAMPLES = {
     "integer": "{ between = [0, 100] }",
     "number": "{ between = [0.0, 1.0] }",
@@ -48,6 +49,11 @@ def command(file: Path, unit: str | None, each_row: bool, table: str | None, sni
     """Write a commented hubbub.toml for FILE, a .parquet, .csv or .duckdb file: names and types, never values."""
     if each_row == (unit is not None):
         raise click.UsageError("say who is protected: --unit COLUMN for a column that names a person, or --each-row.")
+    if _ELSEWHERE.match(str(file)):
+        raise click.UsageError(
+            "init reads a file. A table of Postgres or Spark is declared by hand: under [tables.NAME], "
+            'source = "env:VARIABLE" and table = "SCHEMA.NAME", or source = "spark:NAME".'
+        )
     columns = _columns(file, table, sniff=sniff)
     _check_unit(file, columns, unit)
     text = policy_text(_relative(file, output), columns, unit=unit, table=table)

@@ -28,6 +28,7 @@ def command() -> None:
 def check(policy: Path | None) -> None:
     """Read the policy file and its sources' schemas, and see whether the ledger agrees. Reads no rows."""
     from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.opening import reach
     from hubbub.session import Session
 
     found = load_policy(policy or find_policy())
@@ -35,9 +36,11 @@ def check(policy: Path | None) -> None:
         Session.from_policy(found.path).close()
         note(f"{found.path} is sound, and its ledger agrees.")
         return
-    for name, source in found.sources():
+    for name, source in found.files():
         if not source.exists():
             raise PolicyError(f"{found.path}: the source of {name!r} is missing: {source}.")
+    for table in found.remote():
+        reach(table)
     note(f"{found.path} is sound. Its ledger is not there yet: hubbub ledger create")
 
 

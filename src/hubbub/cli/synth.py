@@ -103,14 +103,19 @@ def _table(policy: Policy, file: str) -> TablePolicy:
                 raise PolicyError(
                     f"the unit of {table.name!r} stands in another table: use session.synthesize in Python."
                 )
-            if table.table is not None:
+            if table.table is not None or not isinstance(table.source, Path):
                 raise PolicyError(f"the table {table.name!r} lies in a database; synth reads .parquet and .csv files.")
             return table
-    known = ", ".join(f"{t.name} ({t.source.name})" for t in policy.tables.values())
+    known = ", ".join(f"{t.name} ({getattr(t.source, 'name', t.source)})" for t in policy.tables.values())
     raise PolicyError(
         f"{file!r} is no private table of {policy.path}, which declares {known or 'none'}. Declare its columns' "
         "domains there: they are never read from private rows. `hubbub init FILE --unit COLUMN` writes a first policy."
     )
+
+
+def _file(table: TablePolicy) -> Path:
+    assert isinstance(table.source, Path)  # `_table` has seen to it
+    return table.source
 
 
 def _question(policy: Policy, table: TablePolicy, epsilon: str, options: Mapping[str, Any]) -> SynthesisQuestion:
@@ -175,7 +180,7 @@ def _charge(session: Session, policy: Policy, table: TablePolicy, question: Synt
     from hubbub.opening import private_of
 
     space = private_of(table).space
-    found = table.source.stat()
+    found = _file(table).stat()
     return session.ledger.charge(
         space=space,
         dataset=table.name,
@@ -221,10 +226,10 @@ def _answer(session: Session, table: TablePolicy, question: SynthesisQuestion, c
 def _rows(table: TablePolicy, columns: Sequence[str]) -> tuple[dict[str, list[Any]], list[Any] | None]:
     """The columns that are needed, and the units."""
     wanted = [*columns, *([table.unit] if table.unit is not None and table.unit not in columns else [])]
-    if table.source.suffix in (".parquet", ".pq"):
+    if _file(table).suffix in (".parquet", ".pq"):
         import pyarrow.parquet as pq
 
-        read = {name: column.to_pylist() for name, column in _named(pq.read_table(table.source, columns=wanted))}
+        read = {name: column.to_pylist() for name, column in _named(pq.read_table(_file(table), columns=wanted))}
     else:
         read = _csv(table, wanted)
     return {name: read[name] for name in columns}, None if table.unit is None else read[table.unit]
@@ -238,7 +243,7 @@ def _csv(table: TablePolicy, wanted: Sequence[str]) -> dict[str, list[Any]]:
     """Fields as text, then as their declared types: nothing is guessed from rows."""
     import csv
 
-    with table.source.open(encoding="utf-8", errors="replace", newline="") as file:
+    with _file(table).open(encoding="utf-8", errors="replace", newline="") as file:
         rows = csv.DictReader(file)
         read: dict[str, list[Any]] = {name: [] for name in wanted}
         for row in rows:

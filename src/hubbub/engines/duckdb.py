@@ -22,6 +22,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hubbub.engines.attached import check_base_table
 from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
@@ -29,7 +30,6 @@ from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile
 from hubbub.errors import EngineError, PolicyError
 from hubbub.sql.compile import Place, aggregate_sql, image_sql, listed_sql, quote, summed
 from hubbub.sql.dialects import DUCKDB, DUCKDB_PORTABLE
-from hubbub.sql.scope import did_you_mean
 from hubbub.sql.write_rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
@@ -282,7 +282,7 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
             return relation, _described(con, relation, name, source), None, None
         case DuckDBFile(path=path, table=inner):
             _attach(con, path, place, name)
-            _check_base_table(con, place, inner, name)
+            check_base_table(con, place, inner, name, trusted=isinstance(table, PrivateTable) and table.trusted_view)
             relation = f"{place}.main.{quote(inner)}"
             return relation, _described(con, relation, name, source), None, None
         case CsvFile() | Frame():
@@ -331,29 +331,6 @@ def _attach(con: duckdb.DuckDBPyConnection, path: str, alias: str, name: str) ->
 
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
-
-
-def _check_base_table(con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str) -> None:
-    """Base tables only: a view could mix rows of several units."""
-    rows = con.execute(
-        "SELECT table_name, sql FROM duckdb_tables() WHERE database_name = ? AND schema_name = 'main'",
-        [database],
-    ).fetchall()
-    tables = {row[0]: row[1] for row in rows}
-    if inner not in tables:
-        views = con.execute("SELECT view_name FROM duckdb_views() WHERE database_name = ?", [database]).fetchall()
-        if (inner,) in views:
-            raise PolicyError(
-                f"table {name!r}: {inner!r} is a view. A view can mix rows of several people; name a base table."
-            )
-        raise PolicyError(f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}")
-    if "COLLATE" in (tables[inner] or "").upper():
-        raise PolicyError(
-            f"table {name!r}: {inner!r} has columns with a collation, under which different texts are equal; copy "
-            "the table without it."
-        )
-    if "GENERATED ALWAYS" in (tables[inner] or "").upper():
-        raise PolicyError(f"table {name!r}: {inner!r} has generated columns, which can fail on a row; copy the table.")
 
 
 def describe(source: str | Path, table: str | None = None) -> list[tuple[str, str]]:

@@ -4,8 +4,9 @@ A role that may only SELECT is enough: no table is made, no function. Each quest
 READ ONLY and REPEATABLE READ, so that all its texts see one state, with settings of its own (`SETTINGS`): only
 `pg_catalog` is searched, so an operator of the database's owner is never met. Public relations travel as parameters.
 
-Base tables only: a view, a foreign table, a generated column or a row security policy can mix rows of several people.
-Units and texts are compared byte by byte (COLLATE "C"), whatever the database's collation.
+Base tables only, unless the declaration says `trusted_view`: a view, a foreign table or a generated column can mix rows
+of several people. A table whose row security binds the role is refused in any case. Units and texts are compared byte
+by byte (COLLATE "C"), whatever the database's collation.
 
 A password is read from the address, `PGPASSWORD`, a service file or `~/.pgpass`, and never shown: an error of the
 server is told as an incident alone.
@@ -27,6 +28,7 @@ from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
+from hubbub.engines.sources import not_trusted
 from hubbub.errors import EngineError, PolicyError
 from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
 from hubbub.sql.dialect_postgres import Postgres
@@ -71,7 +73,8 @@ _PHYSICAL = {
 _TABLE = """SELECT c.oid, n.nspname, c.relname, c.relkind, c.relfilenode, row_security_active(c.oid),
   EXISTS (WITH RECURSIVE below AS (
       SELECT c.oid AS part UNION ALL SELECT i.inhrelid FROM pg_inherits AS i JOIN below ON i.inhparent = below.part)
-    SELECT 1 FROM below JOIN pg_class AS p ON p.oid = below.part WHERE p.relkind = 'f')
+    SELECT 1 FROM below JOIN pg_class AS p ON p.oid = below.part WHERE p.relkind = 'f'),
+  CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(CASE WHEN %(schema)s = '' THEN format('%%I', %(name)s::text)
                                ELSE format('%%I.%%I', %(schema)s::text, %(name)s::text) END)"""
@@ -80,7 +83,7 @@ _COLUMNS = """SELECT a.attname, CASE WHEN t.typtype = 'e' THEN 'text'
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 _NAMES = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = to_regnamespace(%s)"
-_KINDS = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
+_KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class _Known:
     columns: Mapping[str, str]
     unit: str | None
     physical: Mapping[str, str]
+    trusted: bool
 
 
 @dataclass(frozen=True)
@@ -103,16 +107,11 @@ class _Found:
 
 
 class PostgresEngine:
-    """The engine of a session whose private tables are in one Postgres database. Safe to use from several threads.
+    """The engine of a session whose private tables are in one Postgres database. Safe to use from several threads."""
 
-    trusted_view: whether views may be declared; a steward who says so has seen that no row of one depends on two
-    people.
-    """
-
-    def __init__(self, *, trusted_view: bool = False) -> None:
+    def __init__(self) -> None:
         self._local = DuckDBEngine()  # for public tables, which may be files
         self._known: dict[str, _Known] = {}
-        self._trusted = trusted_view
         self._running: set[psycopg.Connection[Any]] = set()
         self._lock = threading.Lock()
         self._dialect: Postgres | None = None
@@ -135,13 +134,17 @@ class PostgresEngine:
         with self._reading(address, name) as con:
             if self._dialect is None:
                 self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C")
-            found = self._look(con, name, inner)
+            found = self._look(con, name, inner, trusted=table.trusted_view)
+            if table.trusted_view:
+                _try(con, name, inner, found)
         fields = Fields(name, found.physical, dict(table.types), table.columns, self._dialect)
         fields.check_names()
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
-        self._known[name] = _Known(address, inner, found.relation, fields.expressions(), unit, found.physical)
+        self._known[name] = _Known(
+            address, inner, found.relation, fields.expressions(), unit, found.physical, table.trusted_view
+        )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -162,7 +165,7 @@ class PostgresEngine:
         if known is None:
             return None
         with self._reading(known.address, name) as con:
-            found = self._look(con, name, known.table)
+            found = self._look(con, name, known.table, trusted=known.trusted)
         if found.physical != known.physical or found.relation != known.relation:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
@@ -262,34 +265,57 @@ class PostgresEngine:
             if con is not None:
                 con.close()
 
-    def _look(self, con: psycopg.Connection[Any], name: str, inner: str) -> _Found:
+    def _look(self, con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) -> _Found:
         """A table by its name in the database, from the catalogue.
 
-        Raises PolicyError for one that is missing or is no base table.
+        Raises PolicyError for one that is missing, or is no base table and not trusted.
         """
         schema, _, bare = inner.rpartition(".")
         row = con.execute(_TABLE, {"schema": schema, "name": bare}).fetchone()
         if row is None:
             names = [r[0] for r in con.execute(_NAMES, [schema or "public"]).fetchall()]
             raise PolicyError(f"table {name!r}: the database has no table {inner!r}. {did_you_mean(bare, names)}")
-        oid, space, relname, relkind, filenode, secured, foreign = row
+        oid, space, relname, relkind, filenode, secured, foreign, defined = row
         columns = con.execute(_COLUMNS, [oid]).fetchall()
-        if relkind not in ("r", "p") and not (self._trusted and relkind in ("v", "m")):
-            kind = _KINDS.get(relkind, "no table")
-            raise PolicyError(f"table {name!r}: {inner!r} is {kind}, which can mix rows of several people; name a base "
-                              "table.")  # fmt: skip
-        problem = None
-        if foreign:
+        if relkind not in _KINDS and relkind not in ("r", "p"):
+            raise PolicyError(f"table {name!r}: {inner!r} is no table.")
+        if secured:
+            raise PolicyError(
+                f"table {name!r}: {inner!r} has row security for this role, whose policies can look at other people's "
+                "rows; name a role that it does not bind."
+            )
+        problem = _KINDS.get(relkind)
+        if foreign and problem is None:
             problem = "has parts that are foreign tables"
-        elif secured:
-            problem = "has row security for this role, whose policies can look at other people's rows"
-        elif any(generated for _, _, generated in columns):
-            problem = "has generated columns, which can fail on a row"
-        if problem is not None:
-            raise PolicyError(f"table {name!r}: {inner!r} {problem}.")
+        if any(generated for _, _, generated in columns) and problem is None:
+            problem = "has generated columns"
+        if problem is not None and not trusted:
+            raise not_trusted(name, inner, problem)
         dialect = self._written()
         physical = {column: _PHYSICAL.get(kind, kind) for column, kind, _ in columns}
-        return _Found(f"{dialect.quote(space)}.{dialect.quote(relname)}", physical, f"{oid} {filenode}")
+        mark = f"{oid} {filenode}" if defined is None else f"{oid} {filenode} {defined}"
+        return _Found(f"{dialect.quote(space)}.{dialect.quote(relname)}", physical, mark)
+
+
+def _try(con: psycopg.Connection[Any], name: str, inner: str, found: _Found) -> None:
+    """A view as a question will read it, without its rows: what cannot work is refused before it is charged.
+
+    Raises PolicyError where the server refuses: rights, row security below the view, a name that is not found.
+    """
+    state = None
+    try:
+        con.execute("BEGIN READ ONLY")
+        con.execute(SETTINGS)
+        con.execute(f"SELECT * FROM {found.relation} LIMIT 0".encode())
+    except psycopg.Error as error:
+        state = error.sqlstate or "no answer"
+    finally:
+        con.execute("ROLLBACK")
+    if state is not None:
+        raise PolicyError(
+            f"table {name!r}: {inner!r} cannot be read as questions read it ({state}). May this role SELECT from it, "
+            "is it filled, does row security bind nobody below it, and does it name its schemas? Nothing was charged."
+        )
 
 
 def _connect(address: PostgresAddress) -> psycopg.Connection[Any]:

@@ -23,8 +23,20 @@ import pyarrow.csv as arrow_csv
 from hubbub.errors import PolicyError
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
+from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName
 
-__all__ = ["CsvFile", "DuckDBFile", "Frame", "Held", "ParquetFile", "csv_header", "hold", "safe_table", "source_of"]
+__all__ = [
+    "CsvFile",
+    "DuckDBFile",
+    "Frame",
+    "Held",
+    "ParquetFile",
+    "csv_header",
+    "hold",
+    "not_trusted",
+    "safe_table",
+    "source_of",
+]
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,10 @@ _UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError, UnicodeError,
 def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     """What a declared table's source is.
 
-    Raises PolicyError for a file that is missing or of an unknown type.
+    Raises PolicyError for a file that is missing or of an unknown type, and for a source that is elsewhere.
     """
+    if isinstance(table.source, PostgresAddress | SparkName | SparkFrame):
+        raise PolicyError(f"table {name!r}: {table.source} holds private tables alone; write public rows to a file.")
     if not isinstance(table.source, str):
         return Frame(table.source)
     path = Path(table.source)
@@ -83,6 +97,14 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
             return DuckDBFile(str(path.resolve()), table.inner_table)
     raise PolicyError(
         f"table {name!r}: {path.name!r} is no file type that is known; expected .parquet, .csv or .duckdb."
+    )
+
+
+def not_trusted(name: str, inner: str, what: str) -> PolicyError:
+    """The refusal of a source that is no base table. what: such as "is a view"."""
+    return PolicyError(
+        f"table {name!r}: {inner!r} {what}, which can mix rows of several people. Name a base table; or, where each "
+        "row belongs to one unit and depends on nobody else's rows, declare trusted_view = true."
     )
 
 

@@ -6,26 +6,30 @@ same in ANSI mode and without, in any time zone. No Python function runs on a ro
 group.
 
 A table of the catalogue (`spark:hospital.visits`) is a base table, Delta and Iceberg included; a view can mix rows of
-several people and is refused. What a data frame computes before it is declared is the steward's: it has to keep each
-row one person's own.
+several people and is refused, unless the declaration says `trusted_view`. What a data frame computes before it is
+declared is the steward's: it has to keep each row one person's own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
+from hubbub.engines.sources import not_trusted
 from hubbub.errors import EngineError, PolicyError
 from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
 from hubbub.sql.dialect_spark import SPARK
@@ -67,6 +71,7 @@ class _Known:
     unit: str | None
     physical: Mapping[str, str]
     name: str | None
+    trusted: bool
 
 
 class SparkEngine:
@@ -96,7 +101,7 @@ class SparkEngine:
             unit_column, unit = fields.unit(table.unit)
         view = f"hubbub_{self._own}_{len(self._known)}"
         frame.createOrReplaceTempView(view)
-        self._known[name] = _Known(frame, view, fields.expressions(), unit, physical, known_as)
+        self._known[name] = _Known(frame, view, fields.expressions(), unit, physical, known_as, table.trusted_view)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -113,7 +118,7 @@ class SparkEngine:
         self._spark = spark
         if isinstance(source, SparkFrame):
             return source.frame, None
-        return _base_table(spark, name, source.name), source.name
+        return _named_table(spark, name, source.name, trusted=table.trusted_view), source.name
 
     def seal(self) -> None:
         """After the last `add`."""
@@ -124,7 +129,7 @@ class SparkEngine:
         known = self._known.get(name)
         if known is None or known.name is None or self._spark is None:
             return
-        if _physical(_base_table(self._spark, name, known.name)) != known.physical:
+        if _physical(_named_table(self._spark, name, known.name, trusted=known.trusted)) != known.physical:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
@@ -156,7 +161,8 @@ class SparkEngine:
         Raises EngineError, with an incident id alone, whatever Spark says: its words may hold rows.
         """
         listed, texts = self.texts(plan)
-        found = self._answers(texts, public or {})
+        with _quiet():
+            found = self._answers(texts, public or {})
         if found is None:
             raise EngineError(uuid.uuid4().hex[:12])
         main = found[-1] if len(texts) > len(listed) else []
@@ -243,28 +249,69 @@ def _physical(frame: DataFrame) -> dict[str, str]:
     return found
 
 
-def _base_table(spark: SparkSession, name: str, known_as: str) -> DataFrame:
+def _named_table(spark: SparkSession, name: str, known_as: str, *, trusted: bool) -> DataFrame:
     """A table of the catalogue.
 
-    Raises PolicyError for one that is missing or a view.
+    Raises PolicyError for one that is missing, cannot be read, or is a view and not trusted.
     """
-    kind = None
-    with contextlib.suppress(Exception):  # the words of a metastore are its own
+    kind, frame = None, None
+    with _quiet(), contextlib.suppress(Exception):  # the words of a metastore are its own
         kind = spark.catalog.getTable(known_as).tableType
     if kind is None:
         raise PolicyError(f"table {name!r}: Spark's catalogue has no table {known_as!r}.")
-    if kind not in ("MANAGED", "EXTERNAL"):
-        raise PolicyError(
-            f"table {name!r}: {known_as!r} is a {kind.lower()}, which can mix rows of several people; name a base "
-            "table."
-        )
-    return spark.table(known_as)
+    if kind not in ("MANAGED", "EXTERNAL") and not trusted:
+        raise not_trusted(name, known_as, f"is a {'temporary view' if kind == 'TEMPORARY' else kind.lower()}")
+    with _quiet(), contextlib.suppress(Exception):
+        frame = spark.table(known_as)
+    if frame is None:
+        raise PolicyError(f"table {name!r}: Spark cannot read {known_as!r}. Nothing was charged.")
+    return frame
 
 
 def _local_session() -> SparkSession:
-    builder: Any = SparkSession.builder
-    found: SparkSession = builder.master("local[*]").appName("hubbub").getOrCreate()
+    """The program's session, or one of our own: master and catalogue are then those of `spark-defaults.conf`.
+
+    Our own shows nothing that depends on rows: no log, no progress, no web page with the metrics of a question.
+    """
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
+    builder: Any = SparkSession.builder.appName("hubbub")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    found: SparkSession = builder.getOrCreate()
+    found.sparkContext.setLogLevel("OFF")
     return found
+
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+class _Quiet(logging.Filter):
+    """Drops what pyspark writes of an error in a thread of ours: it holds the value that a row failed on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: set[int] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.thread not in self.threads
+
+
+_QUIET = _Quiet()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """In this thread, errors of Spark are raised and not written."""
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_QUIET)  # once: a filter that is there is not added again
+    me = threading.get_ident()
+    inner = me in _QUIET.threads
+    _QUIET.threads.add(me)
+    try:
+        yield
+    finally:
+        if not inner:
+            _QUIET.threads.discard(me)
 
 
 def _spark_type(arrow: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
+from hubbub.addresses import shown_address
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 
@@ -34,9 +35,10 @@ def differences(old: Policy, new: Policy) -> list[str]:
 
 
 def _ledger(old: Policy, new: Policy) -> Iterator[str]:
-    if old.ledger != new.ledger:
+    before, after = (shown_address(str(policy.ledger)) for policy in (old, new))
+    if before != after:
         yield (
-            f"The ledger moves from {old.ledger} to {new.ledger}. What was spent stays in the old one: unless the new "
+            f"The ledger moves from {before} to {after}. What was spent stays in the old one: unless the new "
             "one is a copy of it, the same people's privacy is spent twice."
         )
     if old.key_file != new.key_file:
@@ -81,6 +83,12 @@ def _tables(old: Mapping[str, TablePolicy], new: Mapping[str, TablePolicy]) -> I
 def _table(name: str, old: TablePolicy, new: TablePolicy) -> Iterator[str]:
     if (old.source, old.table) != (new.source, new.table):
         yield f"{name}: read from {new.source}{f', table {new.table}' if new.table else ''}, not from {old.source}."
+    if old.trusted_view != new.trusted_view:
+        yield f"{name}: trusted_view is {str(new.trusted_view).lower()} now: " + (
+            "a view is accepted, and that each of its rows is one unit's own is the steward's word alone."
+            if new.trusted_view
+            else "the source has to be a base table."
+        )
     if old.unit != new.unit:
         before, after = (f"the unit {t.unit!r}" if t.unit else "each single row" for t in (old, new))
         yield (

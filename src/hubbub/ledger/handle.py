@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from hubbub.addresses import is_address, read_address
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.books import Books, known_budget
 from hubbub.ledger.budget import Budget
@@ -19,7 +20,7 @@ from hubbub.ledger.database import Database, Pull, Work
 from hubbub.ledger.files import create_file
 from hubbub.ledger.journal import Connection, Writer
 
-__all__ = ["Handle", "Pull", "Store", "checked_text", "first_row", "is_address", "open_store"]
+__all__ = ["Handle", "Pull", "Store", "checked_text", "first_row", "open_store"]
 
 
 class Store(Protocol):
@@ -46,15 +47,10 @@ class Store(Protocol):
         """Write one whole state to a new file."""
 
 
-def is_address(place: object) -> bool:
-    """Whether a ledger's place is a Postgres address rather than a file."""
-    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
-
-
 def open_store(
     place: str | PathLike[str], *, create: bool, patience: float, read_only: bool, key: bytes | None
 ) -> tuple[Store, Path | None]:
-    """The database at `place`, a file or a Postgres address; made if missing and wanted."""
+    """The database at `place`, a file, a Postgres address or `env:NAME`; made if missing and wanted."""
 
     def fill(connection: Connection) -> None:
         first_row(connection, key)
@@ -62,7 +58,9 @@ def open_store(
     if is_address(place):
         from hubbub.ledger.postgres import PostgresStore
 
-        return PostgresStore(str(place), patience=patience, read_only=read_only, fill=fill if create else None), None
+        return PostgresStore(
+            read_address(str(place)), patience=patience, read_only=read_only, fill=fill if create else None
+        ), None
     # By every path, symbolic links included, one file is one ledger, with one write-ahead log beside it.
     file = Path(os.path.realpath(place))
     if create and not file.is_file():

@@ -12,6 +12,7 @@ import difflib
 import itertools
 import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from hubbub.addresses import Address, is_address, masked
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.lines import Lines
+from hubbub.ledger.redact import without_passwords
 
 __all__ = [
     "POLICY_NAME",
@@ -41,6 +44,7 @@ NEIGHBOURS: Final = ("add_remove", "replace")
 BOUNDINGS: Final = ("groups", "norm")
 _SUFFIXES: Final = (".parquet", ".csv", ".duckdb")
 _SAME: Final = {".pq": ".parquet", ".ddb": ".duckdb", ".db": ".duckdb"}
+_ELSEWHERE: Final = {"tables": "; postgresql://HOST/DATABASE, env:NAME or spark:TABLE", "public": ""}
 _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 
 
@@ -48,13 +52,15 @@ _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 class TablePolicy:
     """A private table. `unit` is the column that names the protected unit; None where each row is one.
 
+    source: a file, a database of Postgres, or a table of Spark's catalogue.
+    trusted_view: a steward has seen that the source, a view, keeps each row one unit's own.
     through: for a unit of another table ("orders.customer_id"), the column that leads there, and its name there.
     unit_space: which people it is about, where the unit's own name does not say.
     budget: what may be spent on this table, below the joint budget; None: no limit of its own.
     """
 
     name: str
-    source: Path
+    source: Path | Address
     unit: str | None
     table: str | None = None
     max_groups: int | None = None
@@ -67,6 +73,7 @@ class TablePolicy:
     unit_space: str | None = None
     through: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     bounding: str = "groups"
+    trusted_view: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,13 +90,14 @@ class PublicPolicy:
 class Policy:
     """A policy file that has been read.
 
-    path, text: the file and what stands in it. ledger: the ledger's file, or its Postgres address. key_file: where the
+    path, text: the file and what stands in it, without passwords. ledger: the ledger's file, or its Postgres address,
+    or `env:NAME`, the variable that holds the address. key_file: where the
     key of its chain is. max_failures: after how many engine failures an analyst waits for a steward. per_analyst: the
     limit of each analyst that `analysts` does not name.
     """
 
     path: Path
-    ledger: Path | str
+    ledger: Path | str = field(repr=False)
     budget: Budget
     tables: Mapping[str, TablePolicy]
     public: Mapping[str, PublicPolicy]
@@ -99,10 +107,15 @@ class Policy:
     per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
-    def sources(self) -> list[tuple[str, Path]]:
-        """Every table's name and source."""
-        private = [(table.name, table.source) for table in self.tables.values()]
-        return [*private, *((table.name, table.source) for table in self.public.values())]
+    def files(self) -> list[tuple[str, Path]]:
+        """Each table that is a file, with its place."""
+        places: list[tuple[str, Path | Address]] = [(table.name, table.source) for table in self.tables.values()]
+        places += [(table.name, table.source) for table in self.public.values()]
+        return [(name, place) for name, place in places if isinstance(place, Path)]
+
+    def remote(self) -> list[TablePolicy]:
+        """The private tables that are elsewhere."""
+        return [table for table in self.tables.values() if isinstance(table.source, Address)]
 
     def key(self) -> bytes | None:
         """The key of the ledger's chain, where one is declared.
@@ -195,7 +208,7 @@ class _Reader:
         analysts = self.section(("budget", "analysts"), budget.get("analysts", {}))
         return Policy(
             path=self.file,
-            text=text,
+            text=without_passwords(text),
             ledger=self.ledger(ledger),
             key_file=self.place(("ledger", "key_file"), ledger["key_file"]) if "key_file" in ledger else None,
             max_failures=self.limit(("ledger", "max_failures"), ledger.get("max_failures")) or 3,
@@ -212,13 +225,14 @@ class _Reader:
         self.known(("ledger",), found, ("file", "url", "key_file", "max_failures"))
         if ("file" in found) == ("url" in found):
             raise self.wrong(
-                ("ledger",), 'name the ledger: file = "budget.db" or url = "postgresql://...", one of them'
+                ("ledger",), 'name the ledger: file = "budget.db" or url = "postgresql://HOST/DATABASE", one of them'
             )
         if "file" in found:
             return self.place(("ledger", "file"), found["file"])
         url = self.text(("ledger", "url"), found["url"]) or ""
-        if not url.startswith(("postgresql://", "postgres://")):
-            raise self.wrong(("ledger", "url"), "allowed: an address that begins with postgresql://")
+        if not is_address(url):
+            raise self.wrong(("ledger", "url"), "allowed: an address that begins with postgresql://, or env:NAME")
+        self.variable(("ledger", "url"), url)
         return url
 
     def budget(self, found: dict[str, Any]) -> Budget:
@@ -250,11 +264,12 @@ class _Reader:
         at = ("tables", name)
         found = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
-                   "unit_space", "through", "bounding")  # fmt: skip
+                   "unit_space", "through", "bounding", "trusted_view")  # fmt: skip
         self.known(at, found, allowed, required=("source",))
         return TablePolicy(
             name=name,
             source=self.source((*at, "source"), found["source"], found),
+            trusted_view=self.trusted_view(at, found),
             table=self.text((*at, "table"), found.get("table")),
             unit=self.unit(at, found),
             max_groups=self.limit((*at, "max_groups"), found.get("max_groups")),
@@ -288,7 +303,7 @@ class _Reader:
         self.known(at, found, ("source", "table", "types"), required=("source",))
         return PublicPolicy(
             name=name,
-            source=self.source((*at, "source"), found["source"], found),
+            source=self.file_source((*at, "source"), found["source"], found),
             table=self.text((*at, "table"), found.get("table")),
             types=self.types((*at, "types"), found.get("types", {})),
         )
@@ -382,11 +397,42 @@ class _Reader:
         text = self.text(at, value) or ""
         return Path(os.path.normpath(self.file.parent / Path(text).expanduser()))
 
-    def source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
+    def source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path | Address:
+        """A file; an address in Postgres, or the variable that holds it, with `table`; or a table of Spark."""
+        text = self.text(at, value) or ""
+        if is_address(text):
+            self.variable(at, text)
+            if "table" not in found:
+                raise self.wrong(at, 'a database needs table = "SCHEMA.NAME" beside it')
+            return Address.of(text)
+        if text.startswith("spark:"):
+            if "table" in found or not text.removeprefix("spark:").strip():
+                raise self.wrong(at, 'write the table after the colon, as in "spark:hospital.visits"; no `table`')
+            return Address.of(text)
+        return self.file_source(at, value, found)
+
+    def variable(self, at: tuple[str, ...], text: str) -> None:
+        """Refuses a variable that can have no such name. That it is set matters to who connects alone."""
+        if text.startswith("env:") and not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*", text):
+            raise self.wrong(at, f"found {text!r}; allowed: env:NAME, of letters, digits and underscores")
+
+    def trusted_view(self, at: tuple[str, ...], found: dict[str, Any]) -> bool:
+        value = found.get("trusted_view", False)
+        if not isinstance(value, bool):
+            raise self.wrong((*at, "trusted_view"), f"found {value!r}; allowed: true or false")
+        if value and Path(str(found["source"])).suffix.lower() in (".parquet", ".pq", ".csv"):
+            raise self.wrong((*at, "trusted_view"), "a file of rows holds no views: leave `trusted_view` out")
+        return value
+
+    def file_source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
+        if at[0] == "public" and isinstance(value, str) and (is_address(value) or value.startswith("spark:")):
+            raise self.wrong(at, "a public table is a file; write its rows to one")
         path = self.place(at, value)
         kind = _SAME.get(path.suffix.lower(), path.suffix.lower())
         if kind not in _SUFFIXES:
-            raise self.wrong(at, f"found {value!r}; allowed: a file that ends in {', '.join(_SUFFIXES)}")
+            raise self.wrong(
+                at, f"found {value!r}; allowed: a file that ends in {', '.join(_SUFFIXES)}{_ELSEWHERE[at[0]]}"
+            )
         if (kind == ".duckdb") != ("table" in found):
             need = 'needs table = "NAME"' if kind == ".duckdb" else "holds one table: leave `table` out"
             raise self.wrong(at, f"a {kind} file {need}")
@@ -423,7 +469,8 @@ class _Reader:
 
     def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
         line = self.lines.of(at)
-        return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {message}{'' if message[-1] in '.?' else '.'}")
+        said = masked(message)  # what was found may be an address, mistyped
+        return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {said}{'' if said[-1] in '.?' else '.'}")
 
 
 _ENDS: Final = (int, float, str, datetime.date, datetime.time)

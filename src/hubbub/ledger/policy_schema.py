@@ -35,9 +35,10 @@ def policy_schema() -> dict[str, Any]:
     edges = _table({"edges": numbers, "nullable": _FLAG}, "edges")
     one_name = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
     source = {**_TEXT, "description": "A .parquet, .csv or .duckdb file, relative to this one."}
+    anywhere = {**_TEXT, "description": "A file, or postgresql://USER@HOST/DATABASE, env:NAME, spark:TABLE."}
     private = _table(
         {
-            "source": source,
+            "source": anywhere,
             "table": _TEXT,
             "unit": {**_TEXT, "description": "The column that names who is protected."},
             "each_row": _FLAG,
@@ -51,6 +52,7 @@ def policy_schema() -> dict[str, Any]:
             "unit_space": {**_TEXT, "description": "Tables of one unit space share one budget."},
             "through": {"oneOf": [_TEXT, one_name], "description": "The column that leads to the unit's table."},
             "bounding": {"enum": list(BOUNDINGS)},
+            "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
         },
         "source",
         oneOf=[{"required": ["unit"]}, {"required": ["each_row"]}],

@@ -9,15 +9,16 @@ one snapshot (REPEATABLE READ). The lock ends with its transaction, or with the 
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 
+from hubbub.addresses import shown_address
 from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.journal import Connection, Rows, Value
 from hubbub.ledger.migrate import from_version_2
@@ -34,9 +35,7 @@ def without_password(address: str) -> str:
     >>> without_password("postgresql://ada:secret@db.example:5432/budgets?sslmode=require")
     'postgresql://db.example:5432/budgets'
     """
-    parts = urlsplit(address)
-    host = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}"
-    return f"postgresql://{host}{parts.path}"
+    return re.sub(r"//[^/@]*@", "//", shown_address(address))
 
 
 class _Marks:

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
 from hubbub.tables.kinds import Kind, kind_named
-from hubbub.tables.remote import remote
+from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName, remote
 
 __all__ = [
     "EACH_ROW",
@@ -320,6 +320,7 @@ class PrivateTable:
     neighbours: Neighbours = "add_remove"
     unit_space: str | None = None
     through: Mapping[str, str] = field(default_factory=dict)
+    trusted_view: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         if self.source is not None:
@@ -371,7 +372,7 @@ def _limit(name: str, value: object) -> int | None:
 
 
 def _source(source: object) -> object:
-    elsewhere = remote(source)
+    elsewhere = source if isinstance(source, PostgresAddress | SparkName | SparkFrame) else remote(source)
     if elsewhere is not None:
         return elsewhere
     if isinstance(source, str | os.PathLike):
@@ -380,7 +381,8 @@ def _source(source: object) -> object:
         return source
     raise PolicyError(
         f"a table's source is a {type(source).__name__}; expected a path to a .parquet, .csv or .duckdb file, "
-        "or a frame with __arrow_c_stream__ (pandas, polars, pyarrow, ...)."
+        "a frame with __arrow_c_stream__ (pandas, polars, pyarrow, ...), postgresql://HOST/DATABASE, env:NAME or "
+        "spark:TABLE."
     )
 
 
@@ -402,12 +404,14 @@ def table(
     neighbours: Neighbours = "add_remove",
     unit_space: str | None = None,
     through: str | Mapping[str, str] | None = None,
+    trusted_view: bool = False,
 ) -> PrivateTable:
     """Declare a private table. Nothing is read until a question is asked.
 
-    source: a path to a .parquet, .csv or .duckdb file, or any frame with `__arrow_c_stream__`.
+    source: a path to a .parquet, .csv or .duckdb file, any frame with `__arrow_c_stream__`, the address of a Postgres
+        database or the variable that holds it ("env:NAME"), a table of Spark ("spark:NAME") or a data frame of Spark.
     unit: the column that names who is protected; rows where it is NULL are dropped. Or `EACH_ROW`.
-    table: the table's name inside a DuckDB file.
+    table: the table's name inside a DuckDB file or a database.
     max_groups: in how many groups of one answer a unit counts at most.
     max_rows: with how many rows a unit counts in one group at most.
     max_total: with how many rows a unit counts in an answer without groups (default max_groups * max_rows).
@@ -421,9 +425,14 @@ def table(
     through: for a unit that stands in another table: unit="orders.customer_id", through="order_id" finds a row's
         owner in the table `orders` by their common column; {"order": "order_id"} where it has two names. That table
         may itself reach its unit through a third.
+    trusted_view: accept a view, a foreign table or generated columns where a base table is asked for. Whoever says so
+        vouches that each row belongs to one unit, that it depends on that unit's rows and public ones alone, and that
+        no row makes reading fail.
 
     Raises PolicyError for anything declared wrongly.
     """
+    if not isinstance(trusted_view, bool):
+        raise PolicyError(f"trusted_view={trusted_view!r}: expected True or False.")
     if not (isinstance(unit, str) and unit) and unit is not EACH_ROW:
         raise PolicyError(f"unit={unit!r}: name the column that says who is protected, or use hb.EACH_ROW.")
     if neighbours not in get_args(Neighbours):
@@ -450,6 +459,7 @@ def table(
         neighbours=neighbours,
         unit_space=unit_space,
         through=_through(unit, through),
+        trusted_view=trusted_view,
     )
 
 

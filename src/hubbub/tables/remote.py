@@ -5,13 +5,13 @@ An address may hold a password. It is kept for the connection alone: it is in no
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["PostgresAddress", "SparkFrame", "SparkName", "remote"]
+from hubbub.addresses import is_address, read_address, shown_address
+from hubbub.errors import PolicyError
 
-_PASSWORD = re.compile(r"(?<=://)([^/@:]*)(:[^/]*)?@")
+__all__ = ["PostgresAddress", "SparkFrame", "SparkName", "remote"]
 
 
 @dataclass(frozen=True)
@@ -49,15 +49,21 @@ class SparkFrame:
 
 
 def remote(source: object) -> PostgresAddress | SparkName | SparkFrame | None:
-    """The remote source that something names; None for any other.
+    """The remote source that something names; None for any other. `env:NAME` is the address in that variable.
+
+    Raises PolicyError where the variable is not set or holds no address, and for a table of Spark without a name.
 
     >>> str(remote("postgresql://ada:secret@host/db?password=x"))
     'postgresql://ada@host/db'
     """
-    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
-        return PostgresAddress(_PASSWORD.sub(r"\1@", source).split("?")[0], source)
+    if isinstance(source, str) and is_address(source):
+        address = read_address(source)
+        return PostgresAddress(shown_address(address), address)
     if isinstance(source, str) and source.startswith("spark:"):
-        return SparkName(source.removeprefix("spark:"))
+        name = source.removeprefix("spark:")
+        if not name.strip():
+            raise PolicyError("source 'spark:' names no table; write it after the colon: spark:hospital.visits.")
+        return SparkName(name)
     if type(source).__module__.startswith("pyspark.") and hasattr(source, "sparkSession"):
         return SparkFrame(source)
     return None

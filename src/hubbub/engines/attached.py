@@ -1,0 +1,60 @@
+"""What stands in an attached DuckDB file: a base table, or a view that a steward vouches for."""
+
+from __future__ import annotations
+
+import duckdb
+
+from hubbub.engines.sources import not_trusted
+from hubbub.errors import PolicyError
+from hubbub.sql.compile import quote
+from hubbub.sql.scope import did_you_mean
+
+__all__ = ["check_base_table"]
+
+_GENERATED = "GENERATED ALWAYS"
+
+
+def check_base_table(
+    con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str, *, trusted: bool = False
+) -> None:
+    """Raises PolicyError for what is missing from an attached file, or is no base table and not trusted."""
+    texts = {}
+    for kind in ("table", "view"):
+        found = con.execute(
+            f"SELECT schema_name, {kind}_name, sql FROM duckdb_{kind}s() WHERE database_name = ? AND NOT internal",
+            [database],
+        ).fetchall()
+        texts[kind] = {(schema, name): (sql or "").upper() for schema, name, sql in found}
+    tables, views = ({n: sql for (s, n), sql in texts[k].items() if s == "main"} for k in ("table", "view"))
+    if inner not in tables | views:
+        raise PolicyError(f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}")
+    problem = "is a view" if inner in views else "has generated columns" if _GENERATED in tables[inner] else None
+    if problem is not None and not trusted:
+        raise not_trusted(name, inner, problem)
+    # Which columns of a view have the collation of a table below it, is not told.
+    below = [sql for of in texts.values() for sql in of.values()] if inner in views else [tables[inner]]
+    if any("COLLATE" in sql for sql in below):
+        raise PolicyError(
+            f"table {name!r}: {inner!r} has columns with a collation, under which different texts are equal; copy "
+            "the table without it."
+        )
+    if inner in views:
+        _check_view(con, database, inner, name)
+
+
+def _check_view(con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str) -> None:
+    """A view reads its own file alone: the engine can open no other once it is sealed."""
+    row = con.execute("SELECT path FROM duckdb_databases() WHERE database_name = ?", [database]).fetchone()
+    assert row is not None
+    with duckdb.connect(config={"python_enable_replacements": "false"}) as shut:
+        try:
+            shut.execute(f"ATTACH '{row[0].replace(chr(39), 2 * chr(39))}' AS {database} (READ_ONLY)")
+            shut.execute("SET enable_external_access = false")
+            shut.execute(f"SELECT * FROM {database}.main.{quote(inner)} LIMIT 0")
+            return
+        except duckdb.Error:
+            pass
+    raise PolicyError(
+        f"table {name!r}: the view {inner!r} cannot be read from its file alone; what it reads has to be in there. "
+        "Nothing was charged."
+    )
