@@ -172,13 +172,13 @@ def _of(text: str, alias: str) -> str:
 
 
 @st.composite
-def relations(draw: Any, depth: int = 3) -> str:
-    """The text of an owned relation with the columns id, a, b."""
+def relations(draw: Any, depth: int = 3, releases: bool = False) -> str:
+    """The text of an owned relation with the columns id, a, b. releases: whether it may read a release."""
     if depth == 0 or draw(st.integers(0, 5)) == 0:
         return str(draw(st.sampled_from(BASES)))
     pick = st.sampled_from
-    one = draw(relations(depth=depth - 1))
-    form = draw(st.integers(0, 15))
+    one = draw(relations(depth=depth - 1, releases=releases))
+    form = draw(st.integers(0, 18 if releases else 15))
     condition = _of(draw(pick(CONDITIONS)), "r")
     if form == 0:
         return f"SELECT id, {_of(draw(pick(NUMBERS)), 'r')} AS a, {_of(draw(pick(TEXTS)), 'r')} AS b FROM ({one}) r"
@@ -207,7 +207,7 @@ def relations(draw: Any, depth: int = 3) -> str:
         return f"SELECT * FROM ({one}) r WHERE b {word} (SELECT ward FROM wards{where})"
     if form == 9:
         return f"SELECT * FROM ({one}) r WHERE a > (SELECT AVG(beds) FROM wards)"
-    two = draw(relations(depth=depth - 1))
+    two = draw(relations(depth=depth - 1, releases=releases))
     if form in (10, 11):
         how = draw(pick(["JOIN", "LEFT JOIN", "JOIN", "RIGHT JOIN"]))
         also = draw(pick(["", " AND l.b = r.b", " AND l.a < r.a", " AND (l.b = r.b OR l.a IS NULL)"]))
@@ -223,10 +223,25 @@ def relations(draw: Any, depth: int = 3) -> str:
             return f"SELECT * FROM ({one}) r WHERE id {negated}IN ({inner})"
         also = draw(pick(["", " AND q.a > r.a", " AND q.b = r.b"]))
         return f"SELECT * FROM ({one}) r WHERE {negated}EXISTS (SELECT 1 FROM ({two}) q WHERE q.id = r.id{also})"
+    if form == 16:
+        return f"SELECT * FROM ({one}) r WHERE {draw(pick(['a', 'LENGTH(b)']))} > {draw(_scalar(two))}"
+    if form == 17:
+        negated, having = (
+            draw(pick(["", "NOT "])),
+            draw(pick([" HAVING COUNT(*) > 1", " HAVING AVG(LENGTH(LEFT(b, 3))) < 2"])),
+        )
+        return f"SELECT * FROM ({one}) r WHERE b {negated}IN (SELECT {SORT} FROM ({two}) q GROUP BY 1{having})"
+    if form == 18:
+        how = draw(pick(["JOIN", "LEFT JOIN"]))
+        groups = f"SELECT {SORT} AS k, COUNT(*) AS n, AVG({FINAL_NUMBERS[0]}) AS m FROM ({two}) q GROUP BY 1"
+        also = draw(pick(["", " AND g.n > 0", " AND r.a < g.m"]))
+        number = draw(pick(["a", "g.m AS a", "g.n AS a"]))
+        return f"SELECT id, {number}, b FROM ({one}) r {how} ({groups}) g ON r.b = g.k{also}"
     inner = draw(pick(["MAX(q.a)", "COUNT(*)", "AVG(q.a)"]))
     return f"SELECT * FROM ({one}) r WHERE a >= (SELECT {inner} FROM ({two}) q WHERE q.id = r.id)"
 
 
+SORT = "CASE WHEN b = 'A' THEN 'A' WHEN b = 'm' THEN 'm' ELSE 'other' END"
 FINAL_NUMBERS = ["LEAST(GREATEST(a, -5), 20)", "LEAST(GREATEST(a * 2, 0), 30)", "CASE WHEN a > 3 THEN 1 ELSE 0 END"]
 AGGREGATES = [
     "COUNT(*)",
@@ -238,19 +253,26 @@ AGGREGATES = [
     "COUNT_IF(b = 'A')",
     *(f"{f}({x})" for f in ("SUM", "AVG", "VAR_POP", "STDDEV", "MEDIAN", "MIN", "MAX") for x in FINAL_NUMBERS),
     "QUANTILE_CONT(LEAST(GREATEST(a, -5), 20), 0.3)",
-    "COVAR_POP(LEAST(GREATEST(a, -5), 20), LENGTH(LEFT(b, 3)) * 0 + CASE WHEN b > 'B' THEN 1 ELSE 0 END)",
+    "COVAR_POP(LEAST(GREATEST(a, -5), 20), LEAST(LENGTH(b), 3))",
     "CORR(LEAST(GREATEST(a, -5), 20), CASE WHEN b > 'B' THEN 1 ELSE 0 END)",
 ]
 KEYS = [
     "",
     "",
-    "CASE WHEN b = 'A' THEN 'A' WHEN b = 'm' THEN 'm' ELSE 'other' END",
+    SORT,
     "a > 3",
     "b IS NULL",
     "b",
     "a",
     "a, b",
 ]
+
+
+@st.composite
+def _scalar(draw: Any, relation: str) -> str:
+    """A sub-query of one value over people: a release of its own."""
+    value = draw(st.sampled_from([f"AVG({FINAL_NUMBERS[0]})", "COUNT(*) / 2", f"MEDIAN({FINAL_NUMBERS[1]})"]))
+    return f"(SELECT {value} FROM ({relation}) s)"
 
 
 @st.composite
@@ -288,3 +310,53 @@ def questions(draw: Any, depth: int = 3, each_row: bool = False) -> str:
     shown = ", ".join(f"{text} AS c{i}" for i, text in enumerate(aggregates))
     group = f" GROUP BY {key}" if key else ""
     return f"SELECT {shown} FROM ({relation}) t{where}{group}"
+
+
+SEVERAL = [
+    "ROLLUP ({0}, {1})",
+    "CUBE ({0}, {1})",
+    "GROUPING SETS (({0}, {1}), ({1}), ())",
+    "GROUPING SETS (({0}), ({1}))",
+    "{0}, ROLLUP ({1})",
+    "GROUPING SETS (({0}, {1}), ({0}, {1}, (b LIKE 'A%')), ({1}))",
+]
+FOUND = ["a", "b"]
+"""Keys whose groups are found privately."""
+
+
+@st.composite
+def statements(draw: Any, depth: int = 3) -> str:
+    """The text of a statement: a question, or several groupings, several private aggregates, releases that are read,
+    a public table whose rows are the groups."""
+    pick = st.sampled_from
+    form = draw(st.integers(0, 11))
+    relation = draw(relations(depth=depth, releases=form in (3, 4, 5)))
+    aggregates = draw(st.lists(pick([*AGGREGATES, "COUNT(DISTINCT id)"]), min_size=1, max_size=2, unique=True))
+    shown = ", ".join(f"{text} AS c{i}" for i, text in enumerate(aggregates))
+    if form < 3:
+        return str(draw(questions(depth=depth)))
+    if form < 6:
+        key = draw(pick(KEYS))
+        where = f" WHERE a > {draw(_scalar(draw(relations(depth=depth - 1))))}" if form == 4 else ""
+        group = f" GROUP BY {key}" if key else ""
+        return f"SELECT {shown} FROM ({relation}) t{where}{group}"
+    if form < 8:
+        keys = draw(st.permutations([SORT, "(a > 3)", "(b IS NULL)", draw(pick(FOUND))]))
+        return f"SELECT {shown} FROM ({relation}) t GROUP BY {draw(pick(SEVERAL)).format(*keys)}"
+    if form < 10:
+        also = draw(pick(["", " AND t.a > w.beds", " AND t.a < 9", " AND w.beds > 0"]))
+        tables = [f"wards w LEFT JOIN ({relation}) t", f"({relation}) t RIGHT JOIN wards w"]
+        key = draw(pick(["w.region", "w.ward", "w.region, w.ward", "w.beds, w.region", "UPPER(w.region)"]))
+        return f"SELECT {shown} FROM {draw(pick(tables))} ON t.b = w.ward{also} GROUP BY {key}"
+    second = draw(relations(depth=depth - 1))
+    other = draw(pick(AGGREGATES))
+    if form == 10:
+        key = draw(pick([SORT, "a > 3", "b"]))
+        one, two = (
+            f"SELECT {key} AS k, {what} AS c FROM ({rows}) t GROUP BY 1"
+            for what, rows in ((aggregates[0], relation), (other, second))
+        )
+        how = draw(pick(["JOIN", "LEFT JOIN", "FULL JOIN"]))
+        return f"WITH x AS ({one}), y AS ({two}) SELECT x.k, x.c, y.c - x.c AS d FROM x {how} y ON x.k = y.k"
+    one, two = f"SELECT {aggregates[0]} AS c FROM ({relation}) t", f"SELECT {other} AS c FROM ({second}) t"
+    return str(draw(pick([f"{one} UNION ALL {two}", f"SELECT ({one}) AS c, ({two}) AS d"])))
