@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.engines.outer import OuterSide
 from hubbub.mechanisms import recording
 from people import HUGE, session, visits
 
@@ -190,3 +191,60 @@ def test_a_part_that_fails_on_a_release_says_that_it_was_charged() -> None:
         with pytest.raises(hb.QueryError, match="was charged"):
             opened.sql(sql, epsilon=1)
         assert [e.state for e in opened.history()] == ["failed"]
+
+
+ENDLESS = "(SELECT unnest(range(1000000)) AS x) a, (SELECT unnest(range(1000000)) AS y) b"
+
+
+def short_of_time(opened: Any, seconds: float) -> None:
+    opened._outer._seconds = seconds
+
+
+def test_an_endless_outer_part_is_stopped_and_its_private_part_kept() -> None:
+    with session(visits=visits(), wards=hb.public(pa.table({"ward": ["A"]}))) as opened:
+        short_of_time(opened, 0.3)
+        with pytest.raises(hb.QueryError, match=r"0\.3 seconds(.|\n)*charged(.|\n)*stored"):
+            opened.sql(f"SELECT COUNT(*) AS c, (SELECT COUNT(*) FROM {ENDLESS} WHERE x + y = 3) FROM visits", epsilon=1)
+        assert [e.state for e in opened.history()] == ["shown"]
+        assert not opened.sql("SELECT COUNT(*) AS c FROM visits", epsilon=1).charged
+        with pytest.raises(hb.QueryError, match="as long as it may"):
+            opened.sql(f"SELECT * FROM wards, {ENDLESS}", epsilon=1)
+
+
+def test_an_outer_part_has_a_bounded_memory_and_a_bounded_answer() -> None:
+    wards = {"wards": hb.public(pa.table({"ward": ["A"]}))}
+    small = OuterSide(wards, memory=2**25)
+    with pytest.raises(hb.QueryError, match="more memory"):
+        small.run("SELECT COUNT(DISTINCT x) FROM (SELECT unnest(range(8000000)) AS x)", ("wards",), {})
+    with pytest.raises(hb.QueryError, match="33,554,432 bytes"):
+        small.run("SELECT unnest(range(8000000)) AS x", (), {})
+    assert small.run("SELECT ward FROM wards", ("wards",), {}).to_pydict() == {"ward": ["A"]}
+
+
+def test_an_outer_part_that_is_slow_to_draw_again_has_an_answer_without_intervals() -> None:
+    sql = "SELECT SUM(c) AS s FROM (SELECT COUNT(*) AS c FROM visits), (SELECT unnest(range(200000)) AS x) t"
+    with session() as opened:
+        release = opened.sql(sql, epsilon=HUGE)
+        release._answered.outer._seconds = 0.05  # type: ignore[union-attr]
+        assert release.rows() == [(1_200_000.0,)]
+        assert "± ?" in str(release)
+        with pytest.raises(hb.QueryError, match="Ask for fewer"):
+            release.draws(100_000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["DATE 'infinity'", "TIMESTAMP '-infinity'", "TIMESTAMPTZ 'infinity'", "TIME '24:00:00'", "[DATE 'infinity']"],
+)
+def test_a_time_that_python_has_not_is_null(value: str) -> None:
+    with session(visits=visits(), wards=hb.public(pa.table({"ward": ["A"]}))) as opened:
+        assert opened.sql(f"SELECT COUNT(*) AS c, {value} AS d FROM visits", epsilon=HUGE).rows() == [(6, None)]
+        assert opened.sql(f"SELECT {value} AS d FROM wards", epsilon=1).to_dict() == {"d": [None]}
+
+
+@pytest.mark.parametrize("value", ["'10'::BIT", "union_value(a := 1)", "'1'::UHUGEINT", "['1'::BIGNUM]"])
+def test_a_type_that_no_answer_holds_is_refused_before_the_charge(value: str) -> None:
+    with session() as opened:
+        with pytest.raises(hb.QueryError, match="cast it to VARCHAR"):
+            opened.sql(f"SELECT COUNT(*) AS c, {value} AS d FROM visits", epsilon=1)
+        assert not opened.history()

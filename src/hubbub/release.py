@@ -138,11 +138,17 @@ class Release:
 
         The columns of a draw belong together. An exact column is an array of its values.
 
-        Raises ParameterError unless 1 <= n <= 100,000.
+        Raises ParameterError unless 1 <= n <= 100,000; QueryError where the SQL above the aggregates is too slow to be
+        run so often.
         """
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= 100_000:
             raise ParameterError(f"draws: n={n!r}; allowed is a whole number from 1 to 100,000.")
         drawn = {} if self._answered is None else self._answered.draws(n).columns
+        if any(len(values) < n for values in drawn.values()):
+            raise QueryError(
+                f"draws: n={n:,} is too many here: each runs the SQL above the aggregates again, and the time for that "
+                "is up. Ask for fewer."
+            )
         table = self.to_arrow()
         return {
             name: drawn[i] if i in drawn else table.column(i).to_numpy(zero_copy_only=False)
@@ -184,7 +190,7 @@ class Release:
 
     def _every_end(self, level: float) -> dict[int, tuple[Any, Any]]:
         """The intervals of each estimate, by the position of its column."""
-        if not 0 < level < 1:
+        if isinstance(level, bool) or not isinstance(level, int | float | Fraction) or not 0 < level < 1:
             raise ParameterError(f"level={level!r}: a level lies between 0 and 1, such as 0.95.")
         if self._answered is None:
             return {}

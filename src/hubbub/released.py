@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hubbub.engines.duckdb import arrow_type
+from hubbub.errors import QueryError
 from hubbub.sql.lineage import noisy_outputs
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.question import COUNTS, Aggregate, Key, Question, Statement
@@ -41,6 +41,9 @@ CELLS = 2_000_000
 
 REPEATED = 200
 """How often an outer part that is not row by row is run again."""
+
+FEWEST = 50
+"""Fewer draws than so many, because an outer part is slow, give no intervals."""
 
 
 class OuterPart(Protocol):
@@ -131,7 +134,10 @@ class Answered:
         return quantiles(self.draws().columns[i], level)
 
     def draws(self, n: int | None = None) -> Draws:
-        """`n` other draws of the whole answer, its columns drawn together."""
+        """`n` other draws of the whole answer, its columns drawn together.
+
+        Fewer where the outer part is run again for each and that takes too long: one, of NULLs, if below `FEWEST`.
+        """
         if n is None:
             return self._kept
         return self._rowwise(n) if self.statement.rowwise is not None else self._repeated(n)
@@ -166,11 +172,14 @@ class Answered:
             f"drawn{i}": self._redrawn(i, n, np.arange(sum(p.size for p in plans)))
             for i, plans in enumerate(self.estimates)
         }
-        with self.outer.open(self.statement.public, tables) as con:
+        with self.outer.open(self.statement.public, tables) as engine:
+            drawn = 0
             for draw in range(n):
                 try:
-                    found = _one_draw(con, draw, len(tables), self.statement.sql)
-                except duckdb.Error:
+                    found = _one_draw(engine, draw, len(tables), self.statement.sql)
+                except QueryError:
+                    if engine.over:
+                        break
                     continue  # this draw has no answer: its rows stay NULL
                 places = [at.get(key, -1) for key in _keys(found, self.keys)]
                 for i in columns:
@@ -178,7 +187,10 @@ class Answered:
                     for place, value in zip(places, values, strict=True):
                         if place >= 0:
                             columns[i][draw, place] = value
-        return Draws(columns)
+                drawn = draw + 1
+        if engine.over and drawn < FEWEST:
+            return Draws({i: np.full((1, rows), np.nan) for i in columns})
+        return Draws({i: values[:drawn] for i, values in columns.items()} if engine.over else columns)
 
     def _released(self, number: int) -> pa.Table:
         question, plans = self.statement.questions[number], self.estimates[number]
@@ -254,13 +266,13 @@ def _array(values: Any, aggregate: Aggregate) -> pa.Array:
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))
 
 
-def _one_draw(con: Any, draw: int, count: int, sql: str) -> pa.Table:
+def _one_draw(engine: Any, draw: int, count: int, sql: str) -> pa.Table:
     for i in range(count):
-        con.execute(
+        engine.execute(
             f"CREATE OR REPLACE TABLE released{i} AS SELECT * EXCLUDE (draw) FROM drawn{i} WHERE draw = {draw} "
             "ORDER BY place"
         )
-    return con.sql(sql).to_arrow_table()
+    return engine.arrow(sql)
 
 
 def _whole_keys(plan: Estimates) -> list[set[Any]]:

@@ -2,37 +2,55 @@
 
 Before a question is charged the statement is bound against empty tables, so that what the engine would refuse is
 refused for nothing. Public tables are read when first needed, and again when their file has changed.
+
+A statement is anybody's, so it is kept within bounds: of memory (nothing is spilled to disk), of the size of its
+answer, and of time. The bounds look at public data alone, so reaching one tells nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from hubbub.engines.duckdb import load_public, locked_memory
+from hubbub.engines.duckdb import _SHUT, load_public
 from hubbub.engines.fields import normalised
+from hubbub.engines.shown import shown
 from hubbub.errors import QueryError
 from hubbub.sql.write_expression import TYPES, quote
 from hubbub.tables.declare import PublicTable, Scalar
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import Leaf
 
-__all__ = ["OuterSide"]
+__all__ = ["Limited", "OuterSide"]
 
 MOST_VALUES = 1_000_000
 
+SECONDS = 60.0
+"""A statement, or all runs of one that is run again for other draws of the noise, may take so long."""
+
+MEMORY = 2**30
+"""So many bytes, and three times what its tables hold, may a statement use; its answer may hold as many."""
+
+_AGAIN = 0.05
+_NOT_SHOWN = re.compile(r"(UNION\(.*|(BIT|BIGNUM|UHUGEINT|VARIANT|GEOMETRY(\(.*\))?)(\[\d*\])*)", re.DOTALL)
+"""Types that Arrow has not, or that DuckDB hands over as other values than they are."""
+
 
 class OuterSide:
-    """Public tables and releases. Safe to use from several threads."""
+    """Public tables and releases. Safe to use from several threads. seconds, memory: the bounds of one statement."""
 
-    def __init__(self, tables: Mapping[str, PublicTable]) -> None:
+    def __init__(self, tables: Mapping[str, PublicTable], *, seconds: float = SECONDS, memory: int = MEMORY) -> None:
         self._tables = dict(tables)
+        self._seconds, self._memory = seconds, memory
         self._read: dict[str, tuple[object, pa.Table]] = {}
         self._lock = threading.RLock()
         self._binder: duckdb.DuckDBPyConnection | None = None
@@ -46,19 +64,30 @@ class OuterSide:
         with self._lock:
             for name in self._read:
                 self.table(name)
-            now = OuterSide(self._tables)
+            now = OuterSide(self._tables, seconds=self._seconds, memory=self._memory)
             now._read, now._values, now._around = dict(self._read), self._values, self
             return now
 
     def describe(
-        self, sql: str, tables: tuple[str, ...], released: Mapping[str, Mapping[str, Kind]]
+        self,
+        sql: str,
+        tables: tuple[str, ...],
+        released: Mapping[str, Mapping[str, Kind]],
+        *,
+        answer: bool = False,
     ) -> dict[str, Kind]:
-        """The columns of a statement, in order, from schemas alone.
+        """The columns of a statement, in order, from schemas alone. answer: it is the whole statement, to be shown.
 
-        Raises QueryError, in the engine's words, where it is refused.
+        Raises QueryError, in the engine's words, where it is refused, and where a column of an answer cannot be shown.
         """
         schemas = {name: self.table(name).schema for name in tables}
-        found = (self._around or self)._described(sql, schemas, released)
+        written = (self._around or self)._described(sql, schemas, released)
+        for name, kind in written if answer else ():
+            if _NOT_SHOWN.fullmatch(kind):
+                raise QueryError(
+                    f"the column {name!r} is of the type {kind}, which no answer holds; cast it to VARCHAR."
+                )
+        found = [(name, normalised(kind, "")[0]) for name, kind in written]
         names = [name.lower() for name, _ in found]
         twice = next((name for i, (name, _) in enumerate(found) if name.lower() in names[:i]), None)
         if twice is not None:
@@ -67,10 +96,10 @@ class OuterSide:
 
     def _described(
         self, sql: str, schemas: Mapping[str, pa.Schema], released: Mapping[str, Mapping[str, Kind]]
-    ) -> list[tuple[str, Kind]]:
+    ) -> list[tuple[str, str]]:
         with self._lock:
             if self._binder is None:
-                self._binder = locked_memory({})
+                self._binder = _locked({}, self._memory)
             for name, schema in schemas.items():
                 if self._bound.get(name) != schema:
                     self._binder.register("incoming", schema.empty_table())
@@ -80,11 +109,9 @@ class OuterSide:
             for name, columns in released.items():
                 fields = ", ".join(f"{quote(c)} {TYPES[kind]}" for c, kind in columns.items())
                 self._binder.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({fields})")
-            try:
-                rows = self._binder.execute(f"DESCRIBE {sql}").fetchall()
-            except (duckdb.Error, RuntimeError, UnicodeError) as error:
-                raise _refused(error) from None
-        return [(name, normalised(kind, "")[0]) for name, kind, *_ in rows]
+            with Limited(self._binder, self._seconds, self._memory) as binder:
+                rows = binder.arrow(f"DESCRIBE {sql}").to_pylist()
+        return [(row["column_name"], row["column_type"]) for row in rows]
 
     def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
         """The different values of a public column, in order, NULL last; None where there are over a million."""
@@ -129,19 +156,24 @@ class OuterSide:
         return self.run(f"SELECT {', '.join(columns)} FROM relation", (), {"relation": rows})
 
     def run(self, sql: str, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> pa.Table:
-        """The answer of a statement.
+        """The answer of a statement, each value one that can be shown (`hubbub.engines.shown`).
 
-        Raises QueryError, in the engine's words: nothing here is private.
+        Raises QueryError, in the engine's words (nothing here is private), and where a bound is reached.
         """
-        with self.open(tables, released) as con:
-            try:
-                return con.sql(sql).to_arrow_table()
-            except duckdb.Error as error:
-                raise _refused(error) from None
+        with self.open(tables, released) as engine:
+            return shown(engine.arrow(sql))
 
-    def open(self, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-        """A connection that holds these public tables and releases alone."""
-        return locked_memory({**{name: self.table(name) for name in tables}, **released})
+    @contextmanager
+    def open(self, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> Iterator[Limited]:
+        """An engine that holds these public tables and releases alone, for a limited time."""
+        held = {**{name: self.table(name) for name in tables}, **released}
+        memory = self._memory + 3 * sum(table.nbytes for table in held.values())
+        try:
+            con = _locked(held, memory)
+        except (duckdb.Error, RuntimeError) as error:
+            raise _refused(error) from None
+        with con, Limited(con, self._seconds, memory) as limited:
+            yield limited
 
     def table(self, name: str) -> pa.Table:
         """A public table, read once as long as its file does not change."""
@@ -215,3 +247,91 @@ def _usual(value: str, kind: Kind) -> str:
 
 def _refused(error: Exception) -> QueryError:
     return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")
+
+
+def _locked(tables: Mapping[str, Any], memory: int) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory that holds the given tables, can reach nothing else, and spills nothing."""
+    con = duckdb.connect(config={**_SHUT, "memory_limit": f"{memory}B", "temp_directory": ""})
+    for i, (name, arrow) in enumerate(tables.items()):
+        con.register(f"incoming{i}", arrow)
+        con.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming{i}")
+        con.unregister(f"incoming{i}")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+class Limited:
+    """A connection whose statements are stopped when they have taken `seconds` together.
+
+    most: how many bytes the answer of one may hold. over: whether the time was up.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, seconds: float, most: int) -> None:
+        self._con, self._seconds, self._most = con, seconds, most
+        self._ended = threading.Event()
+        self.over = False
+
+    def __enter__(self) -> Limited:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+
+    def _watch(self) -> None:
+        left = self._seconds
+        while not self._ended.wait(left):
+            # Again and again: an interrupt that meets no statement is forgotten.
+            self.over, left = True, _AGAIN
+            self._con.interrupt()
+
+    def arrow(self, sql: str) -> pa.Table:
+        """The answer of a statement.
+
+        Raises QueryError, in the engine's words, where it is refused, and where a bound is reached.
+        """
+        try:
+            reader = self._con.sql(sql).to_arrow_reader()
+            batches, size = [], 0
+            for batch in reader:
+                batches.append(batch)
+                size += batch.nbytes
+                if size > self._most or self.over:
+                    break
+        except (duckdb.Error, pa.ArrowException, RuntimeError, UnicodeError, OSError) as error:
+            if "Query interrupted" in str(error) and not self.over:
+                raise KeyboardInterrupt from None
+            raise self._late() if self.over else _stopped(error) from None
+        if self.over:
+            raise self._late()
+        if size > self._most:
+            raise QueryError(
+                f"the answer of this part of the statement would hold more than {self._most:,} bytes; ask for less of "
+                "it, with LIMIT or an aggregate."
+            )
+        return pa.Table.from_batches(batches, reader.schema)
+
+    def execute(self, sql: str) -> None:
+        """Run a statement of our own."""
+        try:
+            self._con.execute(sql)
+        except duckdb.Error as error:
+            raise self._late() if self.over else _stopped(error) from None
+
+    def _late(self) -> QueryError:
+        return QueryError(
+            f"the part of this statement that works on releases and public tables was stopped: it had run for "
+            f"{self._seconds:g} seconds, which is as long as it may. Write it so that it makes fewer rows."
+        )
+
+
+def _stopped(error: Exception) -> QueryError:
+    if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in str(error):
+        return QueryError(
+            "the part of this statement that works on releases and public tables was stopped: it needs more memory "
+            "than it may have. Write it so that it makes fewer rows."
+        )
+    return _refused(error)

@@ -107,7 +107,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     outputs = found.outputs if rowwise is not None else None
     described: Mapping[str, Kind] = {}
     if reader.public is not None:
-        described = reader.public.describe(sql, outer_tables, reader.schemas())
+        described = reader.public.describe(sql, outer_tables, reader.schemas(), answer=True)
     if outputs is None:
         outputs = tuple(Output(name) for name in described or [s.alias_or_name for s in tree.selects])
     if len({o.name.lower() for o in outputs}) < len(outputs):

@@ -44,11 +44,16 @@ class PublicSide(Protocol):
     """What the reader may ask about public data: SQL over public tables and (empty) releases."""
 
     def describe(
-        self, sql: str, tables: tuple[str, ...], released: Mapping[str, Mapping[str, Kind]]
+        self,
+        sql: str,
+        tables: tuple[str, ...],
+        released: Mapping[str, Mapping[str, Kind]],
+        *,
+        answer: bool = False,
     ) -> dict[str, Kind]:
-        """The columns of a statement, in order.
+        """The columns of a statement, in order. answer: it is the whole statement, to be shown.
 
-        Raises QueryError, in the engine's words, where it is refused.
+        Raises QueryError, in the engine's words, where it is refused, and where a column of an answer cannot be shown.
         """
         ...
 
