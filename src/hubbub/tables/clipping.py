@@ -100,7 +100,8 @@ def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours:
     """
     if norm == "l2":
         assert groups is not None
-        return math.isqrt(groups * l2_squared(measurement, bounds, groups, neighbours, norm) - 1) + 1
+        square = groups * l2_squared(measurement, bounds, groups, neighbours, norm)
+        return math.isqrt(square - 1) + 1 if square else 0  # a constant's centred sum never moves
     (p, q), (c, rows) = sizes(measurement), _limits(measurement, bounds, groups)
     reach = c * rows << fineness(measurement)
     if neighbours == "add_remove":
