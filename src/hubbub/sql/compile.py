@@ -38,7 +38,18 @@ from hubbub.tables.plan import Plan
 from hubbub.tables.question import Key
 from hubbub.tables.relations import names_read
 
-__all__ = ["Place", "aggregate_sql", "expression_sql", "image_sql", "listed_sql", "quote"]
+__all__ = [
+    "Place",
+    "aggregate_sql",
+    "expression_sql",
+    "image_sql",
+    "listed_sql",
+    "may_be_missing",
+    "placed_sql",
+    "quote",
+    "ranks_groups",
+    "summed",
+]
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,40 @@ def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect
     return _text(
         stages, f"SELECT {', '.join([*keys, *what])}\nFROM {stages[-1][0]}" + (f"\nGROUP BY {group}" if group else "")
     )
+
+
+def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect = DUCKDB) -> str:
+    """The rows that `aggregate_sql` bounds and adds up, for an engine that does so by other means.
+
+    The result has a column `unit`, the number `g` of the group in canonical order, the hash `h` that ranks a unit's
+    groups, and for each measurement that is a sum over units: its integer s0, s1, ... if it adds up more than rows,
+    and n0, n1, ... (1 or 0) where a row may be left out. For plans that `ranks_groups`.
+    """
+    stages = [*_owned(plan, places, dialect), *_placed(plan, dialect)]
+    number = ""
+    for i, domain in enumerate(plan.domains):
+        number = f"({number}) * {len(domain or ())} + g{i}" if number else f"g{i}"
+    columns = ["unit", f"CAST({number} AS INTEGER) AS g", f"{_rank_of_group(plan, dialect)} AS h"]
+    for i, m in enumerate(plan.measurements):
+        if not summed(m):
+            continue
+        row = _row(plan, m, dialect)
+        if m.counting in (Counting.SUM, Counting.PRODUCT):
+            width = "INTEGER" if max(-m.low, m.high) < 2**31 else "BIGINT"
+            columns.append(f"CAST(coalesce({row}, 0) AS {width}) AS s{i}")
+        if may_be_missing(m):
+            columns.append(f"CAST({row} IS NOT NULL AS TINYINT) AS n{i}")
+    return _text(stages, f"SELECT {', '.join(columns)}\nFROM placed")
+
+
+def ranks_groups(plan: Plan) -> bool:
+    """Whether a unit's groups are ranked, and no more is done than rows scaled and added up, in declared groups."""
+    return not (plan.one_row or plan.clipping or plan.private_keys) and _too_many_groups(plan)
+
+
+def may_be_missing(measurement: Measurement) -> bool:
+    """Whether a row of a group may add nothing to a measurement that is a sum over units."""
+    return measurement.argument is not None or any(v.nullable for v in measurement.values)
 
 
 def summed(measurement: Measurement) -> bool:
@@ -231,8 +276,15 @@ def _order_of_groups(plan: Plan, dialect: Dialect) -> str:
 
     Where each row is a unit, its number says where it was scanned, which other rows decide: the group alone is hashed.
     """
-    groups = [f"g{i}" for i in range(len(plan.domains))]
-    return ", ".join([dialect.hash(*([] if plan.each_row else ["unit"]), *groups), *groups])
+    return ", ".join([_rank_of_group(plan, dialect), *_group_names(plan)])
+
+
+def _rank_of_group(plan: Plan, dialect: Dialect) -> str:
+    return dialect.hash(*([] if plan.each_row else ["unit"]), *_group_names(plan))
+
+
+def _group_names(plan: Plan) -> list[str]:
+    return [f"g{i}" for i in range(len(plan.domains))]
 
 
 def _bounded(i: int, measurement: Measurement, plan: Plan, dialect: Dialect) -> str:
