@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +251,97 @@ def test_a_type_that_no_answer_holds_is_refused_before_the_charge(value: str) ->
         with pytest.raises(hb.QueryError, match="cast it to VARCHAR"):
             opened.sql(f"SELECT COUNT(*) AS c, {value} AS d FROM visits", epsilon=1)
         assert not opened.history()
+
+
+@contextmanager
+def small() -> Iterator[Any]:
+    """A session with a delta, of a budget that people could live with."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = hb.Session({"visits": visits()}, budget=hb.Budget(3, 1e-6), ledger=None)
+    with opened:
+        yield opened
+
+
+def refused(opened: Any, ask: Any) -> None:
+    """An error of ours whose text can be printed, and nothing charged."""
+    before = len(opened.history())
+    with pytest.raises(hb.HubbubError) as caught:
+        ask()
+    str(caught.value).encode()
+    assert len(opened.history()) == before
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize("bad", [5, [], b"x", HALF, 1.5, {"a": 1}], ids=ascii)
+def test_a_name_of_another_kind_is_refused(bad: Any) -> None:
+    sql = "SELECT COUNT(*) FROM visits"
+    with session() as opened:
+        refused(opened, lambda: opened.sql(sql, epsilon=1, idempotency_key=bad))
+        refused(opened, lambda: opened.table(bad).agg(hb.count()).run(epsilon=1))
+        refused(opened, lambda: opened.refresh(bad))
+        refused(opened, lambda: opened.reserve(epsilon=1, unit_space=bad).__enter__())
+        refused(opened, lambda: opened.suggest_bounds(bad, epsilon=1))
+        refused(opened, lambda: opened.suggest_bounds("visits", bad, epsilon=1))
+        refused(opened, lambda: opened.receipt(bad))
+        refused(opened, lambda: opened.plan(bad or None))
+        refused(opened, lambda: opened.plan([bad]))
+        refused(opened, lambda: opened.plan([(bad, 1)]))
+        refused(opened, lambda: opened.plan([(sql, bad if bad not in (5, 1.5) else None)]))
+        answer = opened.sql(sql, epsilon=1)
+        refused(opened, lambda: answer.intervals(bad))
+        refused(opened, lambda: answer[bad])
+        refused(opened, lambda: answer.refine(bad if bad not in (5, 1.5) else None))
+
+
+@pytest.mark.parametrize("bad", [5, [], b"x", HALF, "", {"a": 1}], ids=ascii)
+def test_a_session_is_not_opened_under_a_name_of_another_kind(bad: Any) -> None:
+    for options in ({"analyst": bad}, {"ledger": bad} if bad not in (HALF, "") else {"budget": bad}):
+        with pytest.raises(hb.HubbubError):
+            hb.Session({"visits": visits()}, **({"budget": hb.Budget(1), "ledger": None} | options))
+    with pytest.raises(hb.HubbubError):
+        hb.Session.from_policy(bad if bad != "" else "nowhere.toml")
+    if isinstance(bad, str):
+        with pytest.raises(hb.HubbubError):
+            hb.Session({bad: visits()}, budget=hb.Budget(1), ledger=None)
+        with pytest.raises(hb.HubbubError):
+            hb.Session({"visits": visits(unit_space=bad or HALF)}, budget=hb.Budget(1), ledger=None)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"rows": 0},
+        {"rows": True},
+        {"rows": 2.5},
+        {"rows_per_unit": 0},
+        {"rows_per_unit": "x"},
+        {"columns": "ward"},
+        {"columns": 5},
+        {"columns": [HALF]},
+        {"edges": 5},
+        {"edges": {"age": 5}},
+        {"edges": {"age": ["x"]}},
+        {"constraints": "age < 3 implies ward = A"},
+        {"constraints": [5]},
+        {"method": 5},
+        {"thorough": "no"},
+        {"fresh": "no"},
+        {"epsilon": 10**400},
+        {"epsilon": None},
+    ],
+    ids=str,
+)
+def test_a_synthetic_table_is_not_asked_for_with_arguments_of_another_kind(more: dict[str, Any]) -> None:
+    with small() as opened:
+        refused(opened, lambda: opened.synthesize("visits", **({"epsilon": 1} | more)))
+        if more.keys() & {"edges", "rows_per_unit", "fresh", "epsilon"}:
+            refused(opened, lambda: opened.marginals("visits", [("ward",)], **({"epsilon": 1} | more)))
+
+
+@pytest.mark.parametrize("bad", [None, 5, "ward", {"ward": 1}, [5], ["ward"], [None], [(HALF,)], [b"x"]], ids=ascii)
+def test_marginals_are_sets_of_columns(bad: Any) -> None:
+    with small() as opened:
+        refused(opened, lambda: opened.marginals("visits", bad, epsilon=1))

@@ -19,6 +19,7 @@ from hubbub.check import smallest_spend
 from hubbub.engines.duckdb import image
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import ParameterError, QueryError
+from hubbub.given import an_amount
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.sql.parse import Catalog, PublicQuestion, parse
@@ -68,8 +69,9 @@ class Wanted:
                 "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... "
                 "with at_most=..."
             )
-        if self.epsilon is not None:
-            parse_epsilon(self.epsilon)
+        for name in ("epsilon", "rho", "delta", "at_most"):
+            if getattr(self, name) is not None:
+                an_amount(getattr(self, name), name)
         if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
             raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
         if self.within is not None:
@@ -195,7 +197,7 @@ def ask(
 
 
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:
-    if not given:
+    if given is None:
         return None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ParameterError("weights: expected a mapping of columns to whole numbers, as in {'visits': 3}.")
@@ -207,7 +209,7 @@ def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggr
         if isinstance(weight, bool) or not isinstance(weight, int | Fraction) or not 0 < weight <= 10**6:
             raise ParameterError(f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000.")
         found[outputs[0].what] = weight
-    return found
+    return found or None
 
 
 def limits_given(
@@ -217,7 +219,7 @@ def limits_given(
 
     Raises ParameterError for anything but a whole number of at least 1, and for another bounding than there is.
     """
-    if bounding is not None and bounding not in get_args(Bounding):
+    if bounding is not None and not (isinstance(bounding, str) and bounding in get_args(Bounding)):
         raise ParameterError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     for name, value in (("max_groups", max_groups), ("max_rows", max_rows), ("max_total", max_total)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
@@ -266,7 +268,7 @@ def amount_of(budget: Budget, plans: Sequence[Plan], wanted: Wanted) -> Amount:
     Raises ParameterError for amounts that are missing, twice, or not of this budget.
     """
     epsilon, rho, noise, delta = wanted.epsilon, wanted.rho, wanted.noise, wanted.delta
-    if noise is not None and noise not in NOISES:
+    if noise is not None and not (isinstance(noise, str) and noise in NOISES):
         raise ParameterError(f"noise={noise!r}: expected 'laplace' or 'gaussian'.")
     private = any(plan.private_keys for plan in plans)
     if budget.pure:

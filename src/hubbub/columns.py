@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
+from hubbub.given import a_level
 from hubbub.released import quantiles
 
 __all__ = ["Column"]
@@ -54,8 +55,7 @@ class Column:
 
         Raises ParameterError for a level outside (0, 1).
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level={level!r}: a level lies between 0 and 1, such as 0.95.")
+        level = a_level(level)
         exact = None if self._exact is None else self._exact(level)
         return quantiles(self.draws, level) if exact is None else exact
 

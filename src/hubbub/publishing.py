@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import ZCDP, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
+from hubbub.given import a_choice, a_level, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable
 
@@ -88,8 +89,9 @@ class Marginals:
         import numpy as np
         import pyarrow as pa
 
+        columns = names(columns, "table", "table('ward', 'age')")
         counts = self.release.table(columns)
-        low, high = self.release.interval(columns, str(level))
+        low, high = self.release.interval(columns, str(a_level(level)))
         values = {name: _labels(self.schema.columns[name]) for name in columns}
         places = np.indices(counts.shape).reshape(len(columns), -1)
         found: dict[str, Any] = {name: [values[name][i] for i in places[j]] for j, name in enumerate(columns)}
@@ -120,7 +122,7 @@ def schema_of(
 
     found, info = _declared(session, table), session._catalog[table]
     as_text: dict[str, dict[str, Any]] = {}
-    cuts = {name: [float(e) for e in ends] for name, ends in (edges or {}).items()}
+    cuts = _cuts(edges)
     for name, what in found.columns.items():
         match what:
             case OneOf(values=values, other=other):
@@ -133,13 +135,31 @@ def schema_of(
                 as_text[name] = {"between": [low, high], "nullable": nullable}
             case Edges(nullable=nullable, ends=ends):
                 as_text[name] = {"edges": [float(e) for e in ends], "nullable": nullable}
-    used = list(as_text) if columns is None else list(columns)
+    used = list(as_text) if columns is None else list(names(columns, "columns", "columns=['ward', 'age']"))
     types = {name: info.columns[name].value for name in as_text if name in info.columns}
     return declared(as_text, types, edges={n: c for n, c in cuts.items() if n in used}, wanted=used)
 
 
+def _cuts(edges: object) -> dict[str, list[float]]:
+    """The bins that a question gives.
+
+    Raises QueryError for anything but numbers by column.
+    """
+    if edges is not None and not isinstance(edges, Mapping):
+        raise QueryError("edges: expected bins by column, as in {'age': [0, 18, 65, 120]}. Nothing was charged.")
+    found: dict[str, list[float]] = {}
+    for name, ends in ({} if edges is None else edges).items():
+        try:
+            found[a_name(name, "edges")] = [float(e) for e in ends if not isinstance(ends, str)]
+        except (TypeError, ValueError, OverflowError):
+            raise QueryError(
+                f"edges: {name!r} needs numbers in order, as in {{'age': [0, 18, 65, 120]}}. Nothing was charged."
+            ) from None
+    return found
+
+
 def _declared(session: Session, table: str) -> PrivateTable:
-    found = session._catalog.get(table)
+    found = session._catalog.get(a_name(table, "table"))
     if found is None or not found.private:
         raise QueryError(f"{table!r} is no private table of this session.")
     return found.declaration
@@ -147,6 +167,8 @@ def _declared(session: Session, table: str) -> PrivateTable:
 
 def _rows_per_unit(session: Session, table: str, asked: int | None) -> int:
     found = _declared(session, table)
+    if asked is not None:
+        asked = a_whole_number(asked, "rows_per_unit")
     if session._catalog[table].unit is None and found.path is None:
         return 1
     if asked is not None:
@@ -168,7 +190,7 @@ def _rho(session: Session, table: str, epsilon: EpsilonLike) -> Fraction:
             "synthetic tables and sets of marginals are priced in zCDP, and this budget has no delta. Use one, as in "
             "hb.Budget(epsilon=3, delta=1e-6)."
         )
-    return rho_of_epsilon(parse_epsilon(epsilon), budget.delta_conversion)
+    return rho_of_epsilon(an_amount(epsilon), budget.delta_conversion)
 
 
 def synthesis_question(
@@ -193,10 +215,10 @@ def synthesis_question(
         rho=_rho(session, table, epsilon),
         rows_per_unit=_rows_per_unit(session, table, rows_per_unit),
         neighbours=_declared(session, table).neighbours,
-        method=method,
-        thorough=thorough,
-        rows=rows,
-        constraints=tuple(constraints),
+        method=a_name(method, "method"),
+        thorough=a_choice(thorough, "thorough"),
+        rows=None if rows is None else a_whole_number(rows, "rows"),
+        constraints=names(constraints, "constraints", "constraints=['age < 18 implies married = no']"),
     )
 
 
@@ -252,11 +274,16 @@ def marginals(
     from hubbub.synthesis.marginals import MarginalRelease, plan_marginals
     from hubbub.synthesis.session_door import bounded
 
-    asked = [tuple(columns) for columns in wanted]
-    names = list(dict.fromkeys(name for columns in asked for name in columns))
-    if not names:
-        raise QueryError("marginals: name at least one set of columns, as in [('ward', 'age'), ('sex',)].")
-    schema = schema_of(session, table, names, edges)
+    example = "[('ward', 'age'), ('sex',)]"
+    if isinstance(wanted, str | bytes | Mapping) or not isinstance(wanted, Iterable):
+        raise QueryError(f"marginals: expected sets of columns, as in {example}. Nothing was charged.")
+    asked = [names(columns, "marginals", example) for columns in wanted]
+    used = list(dict.fromkeys(name for columns in asked for name in columns))
+    if not used:
+        raise QueryError(f"marginals: name at least one set of columns, as in {example}. Nothing was charged.")
+    assume_rows = a_whole_number(assume_rows, "assume_rows")
+    schema = schema_of(session, table, used, edges)
+    weights = _checked(weights)
     rows = _rows_per_unit(session, table, rows_per_unit)
     # Exchanging a unit's rows for others moves the counts by both: twice the rows.
     moved = rows * (1 if _declared(session, table).neighbours == "add_remove" else 2)
@@ -296,6 +323,16 @@ def marginals(
     )
 
 
+def _checked(weights: Any) -> list[float] | None:
+    """Raises ParameterError for weights that are no numbers."""
+    if weights is None:
+        return None
+    try:
+        return [float(weight) for weight in weights if not isinstance(weight, str)]
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(f"weights={weights!r:.60}: expected a number for each set. Nothing was charged.") from None
+
+
 def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
     import numpy as np
 
@@ -320,7 +357,7 @@ def _released(
 ) -> tuple[Any, bool]:
     """The stored release of a question about whole rows, and whether it was charged now."""
     declared, ledger = _declared(session, table), session.ledger
-    space = declared.space
+    space, fresh = declared.space, a_choice(fresh, "fresh")
     version = session._version_of(space, table)
     question_key = hashlib.sha256(f"{key} {version}".encode()).hexdigest()
     known = None if fresh else ledger.find_release(space=space, question_key=question_key, at_least=epsilon)

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from hubbub.columns import Column
 from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.given import a_level
 from hubbub.released import Answered
 from hubbub.tables.declare import Scalar
 
@@ -94,8 +95,8 @@ class Release:
         """
         from pyspark.sql import SparkSession
 
-        spark = session or SparkSession.getActiveSession()
-        if spark is None:
+        spark: Any = SparkSession.getActiveSession() if session is None else session
+        if not hasattr(spark, "createDataFrame"):
             raise PolicyError("to_spark: no Spark session is active; give one: answer.to_spark(spark).")
         return spark.createDataFrame(self.to_arrow())
 
@@ -162,7 +163,7 @@ class Release:
         """
         kinds = {n: self.to_arrow().schema.field(n).type for n in self.columns}
         numbers = [n for n, k in kinds.items() if pa.types.is_integer(k) or pa.types.is_floating(k)]
-        if name not in numbers:
+        if not isinstance(name, str) or name not in numbers:
             raise ParameterError(f"{name!r} is no column of numbers. These are: {', '.join(numbers) or '(none)'}.")
         at = self.columns.index(name)
         answered, values = self._answered, self._floats(at)
@@ -190,8 +191,7 @@ class Release:
 
     def _every_end(self, level: float) -> dict[int, tuple[Any, Any]]:
         """The intervals of each estimate, by the position of its column."""
-        if isinstance(level, bool) or not isinstance(level, int | float | Fraction) or not 0 < level < 1:
-            raise ParameterError(f"level={level!r}: a level lies between 0 and 1, such as 0.95.")
+        level = a_level(level)
         if self._answered is None:
             return {}
         both = {i: self._answered.ends(i, level) for i in self._answered.numbers}
@@ -216,6 +216,7 @@ class Release:
         """
         from hubbub.plots import whiskers
 
+        level = a_level(level)
         chosen, values, low, high = self._drawn(column, level)
         keys = self._keys()
         ordered = len(keys) == 1 and _is_ordered(self.to_arrow().schema.types[keys[0]])
@@ -224,7 +225,7 @@ class Release:
             values,
             low,
             high,
-            kind=kind or ("lines" if ordered and len(self) > 1 else "bars"),
+            kind=str(kind) if kind is not None else ("lines" if ordered and len(self) > 1 else "bars"),
             title=f"{chosen}, {level:.0%} intervals",
             xlabel=", ".join(self.columns[i] for i in keys),
             ylabel=chosen,
@@ -235,7 +236,7 @@ class Release:
         """The column to draw, with what to draw of it; what is NULL is drawn as 0."""
         found = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
         chosen = column if column is not None else next(iter(found), "")
-        if chosen not in found:
+        if not isinstance(chosen, str) or chosen not in found:
             raise ParameterError(f"plot: {chosen!r} is no estimate of this answer. Estimates: {', '.join(found)}.")
         at, low, high = found[chosen]
         values = self._floats(at)

@@ -33,7 +33,8 @@ from hubbub.engines.choose import engine_for
 from hubbub.engines.contract import Exact
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
-from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
+from hubbub.given import a_choice, a_name, a_whole_number, an_amount, names
+from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.store import Entry, StoredRelease
 from hubbub.opening import (
@@ -91,10 +92,16 @@ class Session:
     ) -> None:
         if not isinstance(budget, Budget):
             raise PolicyError(f"budget={budget!r}: expected a budget, as in hb.Budget(epsilon=3).")
+        if not isinstance(ledger, str | Path | None):
+            raise PolicyError(f"ledger={ledger!r:.60}: expected a file's name, a Postgres address, or None.")
         self.budget = budget
-        self.analyst = analyst or user()
+        self.analyst = user() if analyst is None else a_name(analyst, "analyst")
         self._bits = _bits
         self._tables = resolved_paths(named_tables(tables))
+        for name, declared in self._tables.items():
+            a_name(name, "tables")
+            if isinstance(declared, PrivateTable):
+                a_name(declared.space, f"the unit space of {name!r}")
         self._policy_text = _policy.text if _policy else json.dumps(described(self._tables), sort_keys=True)
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
@@ -121,6 +128,8 @@ class Session:
 
         Raises PolicyError for a policy that is missing or wrong, and for a ledger that was not created.
         """
+        if path is not None:
+            a_name(str(path) if isinstance(path, Path) else path, "policy")
         policy = load_policy(path if path is not None else find_policy())
         tables: dict[str, PrivateTable | PublicTable] = {p.name: private_of(p) for p in policy.tables.values()}
         tables |= {p.name: public_of(p) for p in policy.public.values()}
@@ -159,8 +168,6 @@ class Session:
 
         Raises QueryError, PolicyError or ParameterError exactly where `sql` would.
         """
-        if isinstance(assume_rows, bool) or not isinstance(assume_rows, int) or assume_rows < 1:
-            raise PolicyError(f"assume_rows={assume_rows!r}: expected a whole number of at least 1.")
         terms = Terms(limits_given(max_groups, max_rows, max_total, bounding), keys, params, weights)
         wanted = Wanted(epsilon, rho, noise, delta, within, at_most, assume_rows)
         asked = self._ask(sql, terms, wanted)
@@ -245,6 +252,9 @@ class Session:
 
     def _answer(self, asked: Asked, *, fresh: bool = False, request: str | None = None) -> Release:
         """The stored answer, or a new one: charged, run, drawn, stored."""
+        if request is not None:
+            a_name(request, "idempotency_key")
+        a_choice(fresh, "fresh")
         charge, stored = self._requested(asked, request)
         if charge is None and stored is None and not fresh:
             stored = self._stored(asked)
@@ -306,7 +316,7 @@ class Session:
         if self._block is not None:
             raise QueryError("a block is reserved already; end its `with` before you reserve another.")
         self._block = self.ledger.reserve(
-            space=self._space(unit_space), analyst=self.analyst, epsilon=parse_epsilon(epsilon)
+            space=self._space(unit_space), analyst=self.analyst, epsilon=an_amount(epsilon)
         )
         try:
             yield self._block
@@ -323,7 +333,7 @@ class Session:
         """
         if self._block is not None:
             raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
-        asked = [self._ask(sql, Terms(), Wanted(epsilon)) for sql, epsilon in questions]
+        asked = [self._ask(sql, Terms(), Wanted(epsilon)) for sql, epsilon in _pairs(questions)]
         first: dict[str, Asked] = {}
         for one in asked:
             if isinstance(one, PublicQuestion):
@@ -381,6 +391,7 @@ class Session:
         """
         from hubbub.verbs import rows_of
 
+        a_name(name, "table")
         declared = self._tables.get(name)
         private = isinstance(declared, PrivateTable)
         info = self._catalog.get(name)
@@ -402,10 +413,11 @@ class Session:
 
         Raises what `sql` raises.
         """
-        found = self._tables.get(table)
+        found = self._tables.get(a_name(table, "suggest_bounds"))
+        columns = names(columns, "suggest_bounds", "suggest_bounds('visits', 'age', epsilon=0.1)")
         if not isinstance(found, PrivateTable):
             raise QueryError(f"suggest_bounds: {table!r} is no private table of this session.")
-        amount = parse_epsilon(epsilon) / max(1, len(columns))
+        amount = an_amount(epsilon) / max(1, len(columns))
         # Pure noise, whatever the budget: only the threshold's tail matters here.
         noise = None if self.ledger.budget(found.space).pure else "laplace"
 
@@ -465,6 +477,7 @@ class Session:
         self, table: str, *, epsilon: EpsilonLike, assume_rows: int = 10_000, **options: Any
     ) -> SynthesisPlan:
         """What `synthesize` would do, and how good it would be; reads no rows, charges nothing."""
+        assume_rows = a_whole_number(assume_rows, "assume_rows")
         return publishing.synthesis_question(self, table, epsilon=epsilon, **options).plan(assume_rows=assume_rows)
 
     def marginals(
@@ -506,7 +519,7 @@ class Session:
 
         Raises PolicyError for a table that is not private, or is unknown.
         """
-        found = self._tables.get(table)
+        found = self._tables.get(a_name(table, "refresh"))
         if not isinstance(found, PrivateTable):
             raise PolicyError(f"refresh: {table!r} is no private table of this session.")
         return self.ledger.refresh(found.space, table)
@@ -525,7 +538,7 @@ class Session:
 
     def receipt(self, charge_id: str) -> dict[str, Any]:
         """What a charge asked, ran and cost, under which policy, on which data, and where the ledger's chain stood."""
-        return self.ledger.receipt(charge_id)
+        return self.ledger.receipt(a_name(charge_id, "receipt"))
 
     def close(self) -> None:
         """Close engine and ledger; what was charged stays charged."""
@@ -565,7 +578,7 @@ class Session:
         spaces = self._spaces()
         if named is None and len(spaces) == 1:
             return spaces.pop()
-        if named not in spaces:
+        if named is None or a_name(named, "unit_space") not in spaces:
             raise QueryError(f"unit_space={named!r}: name one of {', '.join(sorted(spaces))}.")
         return named
 
@@ -715,6 +728,7 @@ class Session:
 
     def _refined(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
         """The same question asked again with additional budget, both answers combined."""
+        epsilon = an_amount(epsilon)
         if any(plan.private_keys for of in asked.plans for plan in of):
             raise QueryError("refine is for public groups: groups found privately differ from draw to draw.")
         if any(leaf.released for q in range(len(asked.plans)) for leaf in asked.leaves(q)):
@@ -758,6 +772,20 @@ class Session:
 
 def _chosen(released: Mapping[str, Any], numbers: tuple[int, ...]) -> dict[str, Any]:
     return {f"released{n}": released[f"released{n}"] for n in numbers}
+
+
+def _pairs(questions: object) -> list[tuple[str, EpsilonLike]]:
+    """The questions of a plan.
+
+    Raises QueryError for anything but pairs.
+    """
+    listed = list(questions) if isinstance(questions, Iterable) and not isinstance(questions, str | Mapping) else [None]
+    if not all(isinstance(one, tuple | list) and len(one) == 2 for one in listed):
+        raise QueryError(
+            "plan: expected pairs of SQL and epsilon, as in [('SELECT COUNT(*) FROM visits', 0.1)]. Nothing was "
+            "charged."
+        )
+    return [(sql, epsilon) for sql, epsilon in listed]  # type: ignore[misc]
 
 
 def _noise(asked: Asked, budget: Budget) -> str | None:

@@ -1,0 +1,98 @@
+"""Arguments of the public functions, looked at before anything else: what is no name or number is refused in our words.
+
+A type that a question cannot use must not come out as an error of Python's, or of a library below, halfway through.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+
+from hubbub.errors import ParameterError, QueryError
+from hubbub.ledger.budget import EpsilonLike, parse_epsilon
+
+__all__ = ["a_choice", "a_level", "a_name", "a_whole_number", "an_amount", "names"]
+
+_MOST = Fraction(10**50)
+"""No noise is left at such an epsilon; errors that show it as a float could not."""
+
+
+def a_name(value: object, what: str) -> str:
+    """A text that can be stored and written in SQL.
+
+    Raises QueryError for anything else, a lone surrogate (half a character) included.
+
+    >>> a_name("visits", "table")
+    'visits'
+    """
+    if not isinstance(value, str):
+        raise QueryError(f"{what}: expected text, got {type(value).__name__}. Nothing was charged.")
+    if not value.strip():
+        raise QueryError(f"{what}: the text is empty. Nothing was charged.")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise QueryError(
+            f"{what}: {value!r} holds half a character (a lone surrogate); write it in Unicode. Nothing was charged."
+        ) from None
+    return value
+
+
+def names(values: object, what: str, example: str) -> tuple[str, ...]:
+    """Some texts; one text alone is not read as its letters.
+
+    Raises QueryError for anything else.
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise QueryError(f"{what}: expected a list of texts, as in {example}. Nothing was charged.")
+    return tuple(a_name(value, what) for value in values)
+
+
+def a_whole_number(value: object, what: str) -> int:
+    """A whole number from 1 to 2147483647.
+
+    Raises ParameterError for anything else.
+    """
+    try:
+        found = None if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        found = None
+    if found is None or not 1 <= found < 2**31:
+        raise ParameterError(f"{what}={value!r}: expected a whole number from 1 to 2147483647. Nothing was charged.")
+    return found
+
+
+def an_amount(value: EpsilonLike, what: str = "epsilon") -> Fraction:
+    """An epsilon, rho or delta, exactly as it was written.
+
+    Raises ParameterError for anything but a positive number of at most 10^50.
+    """
+    amount = parse_epsilon(value, what)
+    if amount > _MOST:
+        raise ParameterError(f"{what} is above 10^50; at such an amount nothing is private. Nothing was charged.")
+    return amount
+
+
+def a_level(value: object) -> float:
+    """The probability of an interval, between 0 and 1.
+
+    Raises ParameterError for anything else.
+
+    >>> a_level(0.95)
+    0.95
+    """
+    if isinstance(value, bool) or not isinstance(value, float | Fraction | Decimal) or not 0 < float(value) < 1:
+        raise ParameterError(f"level={value!r:.60}: a level lies between 0 and 1, such as 0.95.")
+    return float(value)
+
+
+def a_choice(value: object, what: str) -> bool:
+    """True or False.
+
+    Raises QueryError for anything else.
+    """
+    if not isinstance(value, bool):
+        raise QueryError(f"{what}={value!r}: expected True or False. Nothing was charged.")
+    return value
