@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +19,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     sql = pytest.importorskip("pyspark.sql", reason="Spark needs the extra hubbub[spark]")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not installed")
-    logging.getLogger("SQLQueryContextLogger").disabled = True
     builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "1").config("spark.driver.memory", "2g")
     builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
