@@ -17,6 +17,7 @@ from hubbub.tables.kinds import Kind
 
 __all__ = ["SPARK", "Spark"]
 
+_HALF = f"CAST({10**19} AS DECIMAL(38, 0))"
 _SPACE = "[ \t\n\r\f\v]*"
 
 
@@ -122,8 +123,17 @@ class Spark(Dialect):
         return f"CAST({x} AS DECIMAL(38, 0))"
 
     def divided(self, a: str, b: str) -> str:
+        """Spark's `div` ends at 64 bits, its `/` after as few as 20 digits: what is beyond goes in two halves.
+
+        With E = 10^19, h = a div E and r = h % b, a / b is (h / b) E + (r E + a % E) / b. For b >= 1 and |a| <= 2^126
+        each quotient has at most 19 digits, and |r E + a % E| <= |a|.
+        """
         a, b = self.wide(a), self.wide(b)
-        return f"CAST(({a} - {a} % {b}) / {b} AS DECIMAL(38, 0))"
+        short = f"abs({self.double(a)}) < 9e18D * {self.double(b)}"
+        high, low = _quotient(a, _HALF), f"({a} % {_HALF})"
+        rest = f"(({high} % {b}) * {_HALF} + {low})"
+        long = f"{_quotient(high, b)} * {_HALF} + {_quotient(rest, b)}"
+        return f"(CASE WHEN {short} THEN CAST({a} div {b} AS DECIMAL(38, 0)) ELSE CAST({long} AS DECIMAL(38, 0)) END)"
 
     def quotient(self, a: str, b: int) -> str:
         return f"{a} div {b}"
@@ -158,6 +168,11 @@ class Spark(Dialect):
             return self.cast(a[0], kinds[0], Kind[name.removeprefix("CAST_")])
         rule = _FUNCTIONS.get(name)
         return rule(a) if rule else super().call(name, a, kinds)
+
+
+def _quotient(a: str, b: str) -> str:
+    """a / b of whole decimals, truncated toward zero, where it has at most 20 digits."""
+    return f"CAST(({a} - {a} % {b}) / {b} AS DECIMAL(38, 0))"
 
 
 def _literal(value: str) -> str:
