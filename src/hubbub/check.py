@@ -270,7 +270,9 @@ def _part_details(priced: Priced, *, pure: bool) -> dict[str, Any]:
     elif isinstance(part, Ranks):
         assert isinstance(priced.draws, RankDraws)
         each = [draw.epsilon for draw in (priced.draws.main, *priced.draws.each) if draw is not None]
-        found |= {"counts": "quantiles", "step": str(part.of.step), "shares": [str(s) for s in part.shares]}
+        of_time = part.of.values[0].clock
+        step = str(part.of.step) if of_time is None else of_time.words
+        found |= {"counts": "quantiles", "step": step, "shares": [str(s) for s in part.shares]}
         return found | {"mechanism": "exponential", "epsilons": [str(e) for e in each]}
     else:
         assert isinstance(priced.draws, GroupThreshold)

@@ -26,8 +26,9 @@ import pyarrow as pa
 from hubbub.columns import Column
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.given import a_level
-from hubbub.released import Answered
+from hubbub.released import Answered, as_column, floats
 from hubbub.tables.declare import Scalar
+from hubbub.tables.functions import DAY
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,22 +123,29 @@ class Release:
             arrays.append(table.column(i))
             names.append(name)
             if i in found:
-                arrays += [pa.array(end, mask=np.isnan(end)) for end in found[i]]
+                low, high = found[i]
+                if pa.types.is_date(table.schema.field(i).type):
+                    low, high = np.floor(low), np.ceil(high)
+                arrays += [as_column(end, table.schema.field(i).type) for end in (low, high)]
                 names += [f"{name}_low", f"{name}_high"]
         return pa.table(arrays, names=names)
 
     def half_widths(self, level: float = 0.95) -> dict[str, list[float]]:
-        """The larger distance from each estimate to an end of its interval, by column of the answer; NaN for NULL."""
+        """The larger distance from each estimate to an end of its interval, by column of the answer; NaN for NULL.
+
+        Of dates in days, of times in seconds.
+        """
         found = {}
         for i, (low, high) in self._every_end(level).items():
-            values = self._floats(i)
-            found[self.columns[i]] = np.maximum(values - low, high - values).tolist()
+            values, kind = self._floats(i), self.to_arrow().schema.field(i).type
+            times = 1e-6 if pa.types.is_temporal(kind) and not pa.types.is_date(kind) else 1.0
+            found[self.columns[i]] = (np.maximum(values - low, high - values) * times).tolist()
         return found
 
     def draws(self, n: int = 1000) -> dict[str, Any]:
         """Other answers that the known noise could have given: for each estimate an array of `n` draws by rows.
 
-        The columns of a draw belong together. An exact column is an array of its values.
+        The columns of a draw belong together; dates and times are numpy's. An exact column is an array of its values.
 
         Raises ParameterError unless 1 <= n <= 100,000; QueryError where the SQL above the aggregates is too slow to be
         run so often.
@@ -152,7 +160,9 @@ class Release:
             )
         table = self.to_arrow()
         return {
-            name: drawn[i] if i in drawn else table.column(i).to_numpy(zero_copy_only=False)
+            name: _of_type(drawn[i], table.schema.field(i).type)
+            if i in drawn
+            else table.column(i).to_numpy(zero_copy_only=False)
             for i, name in enumerate(self.columns)
         }
 
@@ -186,8 +196,7 @@ class Release:
         return self._refine(epsilon)
 
     def _floats(self, i: int) -> Any:
-        column = self.to_arrow().column(i).cast(pa.float64())
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+        return floats(self.to_arrow().column(i))
 
     def _every_end(self, level: float) -> dict[int, tuple[Any, Any]]:
         """The intervals of each estimate, by the position of its column."""
@@ -210,7 +219,7 @@ class Release:
         """Draw one column of the answer with whiskers; returns matplotlib axes.
 
         column: the name of an estimate (default: the first one). kind: "bars", "lines" or "points"; by default lines
-        where the only key is a number or a date, else bars. Needs the extra `plot`.
+        where the only key is a number or a date, else bars; points for dates and times. Needs the extra `plot`.
 
         Raises ParameterError for a column that is no estimate, or a kind there is not.
         """
@@ -220,17 +229,26 @@ class Release:
         chosen, values, low, high = self._drawn(column, level)
         keys = self._keys()
         ordered = len(keys) == 1 and _is_ordered(self.to_arrow().schema.types[keys[0]])
-        return whiskers(
+        measured = self.to_arrow().schema.field(chosen).type
+        moments = pa.types.is_date(measured) or pa.types.is_timestamp(measured)
+        if moments and not pa.types.is_date(measured):
+            values, low, high = ([x / DAY for x in each] for each in (values, low, high))
+        drawn = whiskers(
             self.to_arrow().column(keys[0]).to_pylist() if ordered else self._labels(chosen),
             values,
             low,
             high,
-            kind=str(kind) if kind is not None else ("lines" if ordered and len(self) > 1 else "bars"),
+            kind=str(kind)
+            if kind is not None
+            else ("lines" if ordered and len(self) > 1 else "points" if moments else "bars"),
             title=f"{chosen}, {level:.0%} intervals",
             xlabel=", ".join(self.columns[i] for i in keys),
             ylabel=chosen,
             ax=ax,
         )
+        if moments:
+            drawn.yaxis_date()  # which counts days since 1970-01-01 too
+        return drawn
 
     def _drawn(self, column: str | None, level: float) -> tuple[str, list[float], list[float], list[float]]:
         """The column to draw, with what to draw of it; what is NULL is drawn as 0."""
@@ -264,8 +282,10 @@ class Release:
         body = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in cells)
         heads = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         picture = ""
-        if len(self) > 1 and self._every_end(0.95):
-            chosen, values, low, high = self._drawn(None, 0.95)
+        types = self.to_arrow().schema.types
+        numbers = [self.columns[i] for i in self._every_end(0.95) if not pa.types.is_temporal(types[i])]
+        if len(self) > 1 and numbers:
+            chosen, values, low, high = self._drawn(numbers[0], 0.95)
             picture = bars(self._labels(chosen)[:SHOWN], values[:SHOWN], low[:SHOWN], high[:SHOWN], title=chosen)
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
@@ -288,6 +308,17 @@ def _is_ordered(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
 
 
+def _of_type(values: Any, kind: pa.DataType) -> Any:
+    """Floats as numpy's dates, times or lengths of time, NaN as NaT."""
+    if not pa.types.is_temporal(kind):
+        return values
+    name = "datetime64[us]" if pa.types.is_timestamp(kind) else "timedelta64[us]"
+    name = "datetime64[D]" if pa.types.is_date(kind) else name
+    missing = np.isnan(values)
+    whole = np.where(missing, 0, np.rint(values)).astype(np.int64).astype(name)
+    return np.where(missing, np.array("NaT", name), whole)
+
+
 def _label(value: Cell) -> str:
     if value is None:
         return "NULL"
@@ -299,9 +330,22 @@ def _label(value: Cell) -> str:
 def _with_reach(value: Cell, reach: float) -> str:
     if value is None:
         return "NULL"
+    if isinstance(value, dt.date | dt.timedelta):
+        is_day = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+        return f"{_label(value)} ± {'?' if math.isnan(reach) else _days(reach) if is_day else _duration(reach)}"
     if math.isnan(reach):
         return f"{_number(value, 0.0)} ± ?"
     return f"{_number(value, reach)} ± {_number(reach, reach)}"
+
+
+def _days(days: float) -> str:
+    return f"{math.ceil(days):,} day{'s' * (math.ceil(days) != 1)}"
+
+
+def _duration(seconds: float) -> str:
+    """A length of time in the largest unit of which it has two."""
+    per, unit = next(((n, u) for n, u in ((86400, "days"), (3600, "h"), (60, "min")) if seconds >= 2 * n), (1, "s"))
+    return f"{seconds / per:,.3g} {unit}" if seconds < 1000 * per else f"{seconds / per:,.0f} {unit}"
 
 
 def _number(value: Any, reach: float) -> str:

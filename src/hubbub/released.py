@@ -13,6 +13,7 @@ draw, and rows are told apart by their exact columns.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,12 +28,14 @@ from hubbub.engines.duckdb import arrow_type
 from hubbub.errors import QueryError
 from hubbub.sql.lineage import noisy_outputs
 from hubbub.tables.estimates import Estimates
+from hubbub.tables.functions import DAY
+from hubbub.tables.kinds import TEMPORAL
 from hubbub.tables.question import COUNTS, Aggregate, Key, Question, Statement
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
 
-__all__ = ["Answered", "Draws", "OuterPart"]
+__all__ = ["Answered", "Draws", "OuterPart", "as_column", "floats"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -104,19 +107,22 @@ class Answered:
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """The positions of the noisy columns that are numbers."""
-        return tuple(i for i in range(len(self.names)) if self._noisy[i] and _is_number(self.table.column(i).type))
+        """The positions of the noisy columns that are numbers, dates, times, or lengths of time."""
+        types = [self.table.column(i).type for i in range(len(self.names))]
+        return tuple(i for i, kind in enumerate(types) if self._noisy[i] and (_is_number(kind) or _is_time(kind)))
 
     @cached_property
     def _noisy(self) -> list[bool]:
         if self.statement.rowwise is not None:
             return noisy_outputs(self.statement.rowwise)
-        return [_is_number(self.table.column(i).type) and not self._is_key(i) for i in range(len(self.names))]
+        types = [self.table.column(i).type for i in range(len(self.names))]
+        timed = any(a.kind in TEMPORAL for q in self.statement.questions for a in q.aggregates)
+        return [(_is_number(t) or (timed and _is_time(t))) and not self._is_key(i) for i, t in enumerate(types)]
 
     def _is_key(self, i: int) -> bool:
-        """Whether a column of whole numbers holds nothing but values of one key, and no measured ones."""
+        """Whether a column of whole numbers, dates or times holds nothing but values of one key, no measured ones."""
         column = self.table.column(i)
-        if not pa.types.is_integer(column.type):
+        if not (pa.types.is_integer(column.type) or _is_time(column.type)):
             return False
         keys = [k for e in self.estimates for plan in e for k in _whole_keys(plan)]
         values = set(column.to_pylist())
@@ -162,7 +168,7 @@ class Answered:
         table = self._redrawn(number, n, shown)
         found = self.outer.run(self.statement.rowwise, self.statement.public, {name: table})
         order = np.argsort(np.argsort(places))
-        return Draws({i: _floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
+        return Draws({i: floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
 
     def _repeated(self, n: int) -> Draws:
         rows = self.table.num_rows
@@ -183,7 +189,7 @@ class Answered:
                     continue  # this draw has no answer: its rows stay NULL
                 places = [at.get(key, -1) for key in _keys(found, self.keys)]
                 for i in columns:
-                    values = _floats(found.column(i))
+                    values = floats(found.column(i))
                     for place, value in zip(places, values, strict=True):
                         if place >= 0:
                             columns[i][draw, place] = value
@@ -263,7 +269,19 @@ def _array(values: Any, aggregate: Aggregate) -> pa.Array:
             else values
         )
         return pa.array(whole.astype(np.int64))
+    if aggregate.kind in TEMPORAL:
+        return as_column(values, arrow_type(aggregate.kind))
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))
+
+
+def as_column(values: Any, kind: pa.DataType) -> pa.Array:
+    """Floats as a column: NaN as NULL; whole days as dates, microseconds as times and lengths of time."""
+    found = np.asarray(values, np.float64)
+    missing = ~np.isfinite(found)
+    if not _is_time(kind):
+        return pa.array(found, pa.float64(), mask=missing)
+    whole = np.where(missing, 0.0, np.rint(found)).astype(np.int32 if pa.types.is_date32(kind) else np.int64)
+    return pa.array(whole, mask=missing).cast(kind)
 
 
 def _one_draw(engine: Any, draw: int, count: int, sql: str) -> pa.Table:
@@ -276,9 +294,9 @@ def _one_draw(engine: Any, draw: int, count: int, sql: str) -> pa.Table:
 
 
 def _whole_keys(plan: Estimates) -> list[set[Any]]:
-    """The values of each key that are whole numbers."""
+    """The values of each key that are whole numbers, dates or times."""
     found = [{group[j] for group in plan.groups} for j in range(len(plan.plan.keys))]
-    return [v for v in found if any(type(x) is int for x in v)]
+    return [v for v in found if any(type(x) is int or isinstance(x, dt.date) for x in v)]
 
 
 def _keys(table: pa.Table, positions: Sequence[int]) -> list[tuple[Any, ...]]:
@@ -297,8 +315,16 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
+def _is_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date32(kind) or kind in (pa.timestamp("us"), pa.duration("us")))
+
+
 def _usual(column: Any) -> Any:
-    """A column in one of the types that answers have: int64 and float64 for numbers."""
+    """A column in one of the types that answers have: int64 and float64 for numbers, microseconds for times."""
+    if pa.types.is_interval(column.type):
+        return _length(column)
+    if pa.types.is_timestamp(column.type) and column.type.tz is None:
+        return column.cast(pa.timestamp("us"), safe=False)
     if pa.types.is_integer(column.type):
         fits = pc.all(pc.less_equal(column.cast(pa.float64(), safe=False), 2.0**62)).as_py() is not False
         return column.cast(pa.int64() if fits else pa.float64(), safe=False) if column.type != pa.int64() else column
@@ -308,7 +334,25 @@ def _usual(column: Any) -> Any:
     return column
 
 
-def _floats(column: Any) -> Floats:
-    """A column as floats, NaN for NULL and for what is not finite."""
+def _length(column: Any) -> Any:
+    """A column of intervals as one of microseconds, where none has months."""
+    joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    joined = joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+    fields = np.dtype([("months", np.int32), ("days", np.int32), ("nanoseconds", np.int64)])
+    parts = np.frombuffer(joined.buffers()[1] or b"", fields, len(joined), joined.offset * fields.itemsize)
+    missing = np.asarray(joined.is_null())
+    if (parts["months"][~missing] != 0).any():
+        return column
+    lengths = parts["days"].astype(np.int64) * DAY + parts["nanoseconds"] // 1000
+    return pa.array(np.where(missing, 0, lengths), pa.duration("us"), mask=missing)
+
+
+def floats(column: Any) -> Floats:
+    """A column as floats, NaN for NULL and for what is not finite: dates in days, times in microseconds."""
+    column = _usual(column)
+    if _is_time(column.type):
+        column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
+    if pa.types.is_interval(column.type):
+        return np.full(len(column), np.nan)
     found = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     return np.where(np.isfinite(found), found, np.nan)

@@ -98,6 +98,23 @@ GOLDEN["dates"] = [
     "SELECT COUNT(*) FROM orders WHERE CAST(moment AS DATE) = day AND DAYOFYEAR(day) < 100",
     "SELECT COUNT(*) FROM orders WHERE CAST(day AS VARCHAR) LIKE '1995-0%'",
 ]
+# Dates are on a grid of days; times, in a range of two years, on one of 20 minutes.
+GOLDEN["dates as quantiles"] = [
+    "SELECT MIN(day), MAX(day) FROM orders",
+    "SELECT MEDIAN(day) AS m, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY day) AS n FROM orders",
+    "SELECT status, MIN(day) AS first, MAX(ship) AS last FROM orders JOIN lineitem USING (o_id) GROUP BY status",
+    "SELECT MAX(day) - MIN(day) AS days, DATE_TRUNC('month', MAX(day)) AS month, YEAR(MIN(day)) AS y FROM orders",
+    "SELECT MIN(moment) AS first, MAX(moment) AS last, MEDIAN(moment) AS middle FROM orders",
+    "SELECT priority, MAX(moment) - MIN(moment) AS took FROM orders GROUP BY priority",
+    "SELECT MEDIAN(DATE_TRUNC('day', moment)) AS m FROM orders WHERE status = 'F'",
+    "SELECT MIN(CAST(moment AS DATE)) AS first, MAX(CAST(day AS TIMESTAMP)) AS last FROM orders",
+    "SELECT MAX(LEAST(ship, DATE '1996-01-31')) AS m, MIN(COALESCE(ship, DATE '1995-01-20')) AS n FROM lineitem",
+    "SELECT MAX(day) FILTER (WHERE total > 50) AS big, MIN(CASE WHEN clerk < 3 THEN day END) AS few FROM orders",
+    "SELECT MIN(first) AS a, MAX(first) AS b FROM (SELECT c_id, MIN(day) AS first FROM orders GROUP BY c_id)",
+    "SELECT COUNT(DISTINCT day) AS days, COUNT(DISTINCT moment) AS moments FROM orders",
+    "SELECT AVG(DATE_DIFF('day', DATE '1995-01-01', day)) AS age, MAX(EXTRACT(year FROM moment)) AS y FROM orders",
+    "SELECT EXTRACT(year FROM moment) AS y, SUM(total) AS t FROM orders GROUP BY y HAVING COUNT(*) > 0",
+]
 GOLDEN["text"] = [
     "SELECT COUNT(*) FROM customer WHERE name LIKE 'Customer#01%' OR name LIKE '%_5'",
     "SELECT COUNT(*) FROM lineitem WHERE part ILIKE 'p%' AND LOWER(part) = 'pipe'",

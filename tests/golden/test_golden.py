@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -42,6 +43,8 @@ def _cell(value: Any) -> Any:
         return [_cell(v) for v in value]
     if hasattr(value, "hour") or hasattr(value, "year"):
         return str(value).removesuffix(" 00:00:00")
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
     return float(value) if not isinstance(value, str) else value
 
 

@@ -342,6 +342,10 @@ def _date_diff(a: list[str]) -> str:
     if unit in ("DAY", "WEEK"):
         days = f"(CAST({y} AS date) - CAST({x} AS date))"
         return f"CAST({days} / 7 AS bigint)" if unit == "WEEK" else f"CAST({days} AS bigint)"
+    if unit == "MICROSECOND":  # part by part: in old versions the epoch is a double
+        parts = [("hour", 3_600_000_000), ("minute", 60_000_000), ("microseconds", 1)]
+        rest = "".join(f" + ({part(name, y)} - {part(name, x)}) * {times}" for name, times in parts)
+        return f"(CAST(CAST({y} AS date) - CAST({x} AS date) AS bigint) * 86400000000{rest})"
     ends = [f"floor(extract(epoch FROM date_trunc('{unit.lower()}', {t})) / {_SECONDS[unit]})" for t in (y, x)]
     return f"CAST({ends[0]} - {ends[1]} AS bigint)"
 

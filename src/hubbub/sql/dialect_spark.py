@@ -334,6 +334,8 @@ def _date_diff(a: list[str]) -> str:
     if unit in ("DAY", "WEEK"):
         days = f"datediff(CAST({y} AS DATE), CAST({x} AS DATE))"
         return f"CAST({days} div 7 AS BIGINT)" if unit == "WEEK" else f"CAST({days} AS BIGINT)"
+    if unit == "MICROSECOND":
+        return f"timestampdiff(MICROSECOND, CAST({x} AS TIMESTAMP_NTZ), CAST({y} AS TIMESTAMP_NTZ))"
     return f"timestampdiff({unit}, {_trunc(unit, x)}, {_trunc(unit, y)})"
 
 

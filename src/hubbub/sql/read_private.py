@@ -21,7 +21,7 @@ from hubbub.sql.reader import Outer
 from hubbub.sql.scope import find_name
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
-from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.question import Aggregate, Function, Key, Output, Question
 from hubbub.tables.relations import declared_in, names_read, scans, units_of
 
@@ -405,12 +405,21 @@ class _Private:
         raise reader.refuse(f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.", whole)
 
     def _number(self, node: exp.Expr, where: str, rows: ExpressionReader) -> Expression:
-        """A numeric argument; a condition counts as 1 and 0 in SUM and AVG."""
+        """A numeric argument, of quantiles a date or time too; a condition counts as 1 and 0 in SUM and AVG."""
         read = rows.read(node)
         if read.kind is Kind.BOOLEAN and where in ("SUM", "AVG"):
             return Case((read, Not(read)), (Literal(1), Literal(0)), Literal(None))
-        if read.kind not in NUMERIC and read.kind is not Kind.NULL:
-            raise self.rows.reader.refuse(f"{where} needs a number.", node)
+        if read.kind in NUMERIC or read.kind is Kind.NULL:
+            return read
+        ranked = where in ("MIN", "MAX", "a quantile")
+        if read.kind in TEMPORAL and not ranked:
+            raise self.rows.reader.refuse(
+                f"{where} needs a number, and this is a {read.kind.value}. Of dates and times there are MIN, MAX, "
+                f"MEDIAN and QUANTILE_CONT; or make it a number: {where}(DATE_DIFF('day', DATE '2020-01-01', ...)).",
+                node,
+            )
+        if read.kind not in TEMPORAL:
+            raise self.rows.reader.refuse(f"{where} needs a number{', a date or a time' if ranked else ''}.", node)
         return read
 
     def _count(self, node: exp.Count, condition: Expression | None, kept) -> Aggregate:  # type: ignore[no-untyped-def]

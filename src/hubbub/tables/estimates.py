@@ -103,7 +103,7 @@ class Estimates:
         return len(self.groups)
 
     def values(self, aggregate: Aggregate) -> NDArray[Any]:
-        """The estimates: int64 for counts, else float64."""
+        """The estimates: int64 for counts, else float64; dates in days, times in microseconds since 1970-01-01."""
         if aggregate.function in RANKED:
             return self._quantile(aggregate)[0]
         found = computed(aggregate, self._parts(aggregate), self._current(aggregate))
@@ -263,7 +263,7 @@ class Estimates:
         measurement = self._parts(aggregate)[0]
         found = self.ranks[measurement]
         at = found.shares.index(share_of(aggregate))
-        estimate, low, high = found.steps[at] * float(measurement.step)
+        estimate, low, high = measurement.values[0].numbers(found.steps[at])
         return estimate, low, high
 
     def _bracket(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
@@ -271,8 +271,8 @@ class Estimates:
         if level <= BRACKET_LEVEL:
             return low, high
         value = self._parts(aggregate)[0].values[0]
-        step = float(value.grid.step)
-        return np.full_like(low, value.floor * step), np.full_like(high, value.ceiling * step)
+        least, most = value.numbers(np.array([value.floor, value.ceiling], np.float64))
+        return np.full_like(low, least), np.full_like(high, most)
 
 
 def read(price: Price, payload: Mapping[str, Any]) -> tuple[Estimates, ...]:

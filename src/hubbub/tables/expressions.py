@@ -21,9 +21,9 @@ from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
 from hubbub.errors import InternalError
-from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged
-from hubbub.tables.functions import FUNCTIONS, PARTS, Range, union
-from hubbub.tables.kinds import COMPARABLE, NUMERIC, Kind
+from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, plain_moment
+from hubbub.tables.functions import DAY, EPOCH, FUNCTIONS, PARTS, Range, difference, truncated, union
+from hubbub.tables.kinds import COMPARABLE, NUMERIC, TEMPORAL, Kind
 
 __all__ = [
     "Arithmetic",
@@ -282,17 +282,20 @@ def canonical(node: Expression) -> object:
 
 
 def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
-    """The least and largest value of a numeric expression, from the declared bounds of its columns.
+    """The least and largest value of an expression, from the declared bounds of its columns.
 
-    An end is None where nothing bounds it. The whole is None for an expression that is always NULL.
+    Of dates and times in microseconds since 1970-01-01. An end is None where nothing bounds it. The whole is None for
+    an expression that is always NULL.
     """
     match node:
         case Literal(value=None):
             return None
         case Literal(value=int() | Fraction() as value):
             return Fraction(value), Fraction(value)
-        case Column(name=name):
-            return _declared(declared.get(name))
+        case Literal(value=dt.date() as value):
+            return _moment(value), _moment(value)
+        case Column(name=name, kind=kind):
+            return _declared(declared.get(name), kind)
         case Negate(operand=operand):
             inner = span(operand, declared)
             return None if inner is None else (_minus(inner[1]), _minus(inner[0]))
@@ -301,8 +304,19 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
             return None if a is None or b is None else _combine(op, a, b)
         case Case(values=values, default=default):
             return _union([span(v, declared) for v in (*values, default)])
-        case Call(name="EXTRACT", arguments=(Literal(value=str() as part), *_)):
-            return PARTS[part]([])
+        case Call(name="EXTRACT", arguments=(Literal(value=str() as part), argument)):
+            return PARTS[part]([span(argument, declared) or (None, None)])
+        case Call(name="DATE_TRUNC", arguments=(Literal(value=str() as part), argument)):
+            inner = span(argument, declared)
+            return None if inner is None else (None if inner[0] is None else truncated(part, inner[0]), inner[1])
+        case Call(name="DATE_DIFF", arguments=(Literal(value=str() as part), first, second)):
+            a, b = span(first, declared), span(second, declared)
+            return None if a is None or b is None else difference(part, a, b)
+        case Call(name="CAST_DATE" | "CAST_TIMESTAMP" as name, arguments=(argument,)) if argument.kind in TEMPORAL:
+            inner = span(argument, declared)
+            return None if inner is None else FUNCTIONS[name].span([inner])
+        case Call(name=name, arguments=(argument, *_)) if argument.kind in TEMPORAL and node.kind not in TEMPORAL:
+            return None, None
         case Call(name="CAST_INTEGER" | "CAST_NUMBER", arguments=(argument,)) if argument.kind is Kind.BOOLEAN:
             return Fraction(0), Fraction(1)
         case Call(name="LEAST" | "GREATEST" | "COALESCE" as name, arguments=arguments):
@@ -319,17 +333,37 @@ def _minus(end: Fraction | None) -> Fraction | None:
     return None if end is None else -end
 
 
-def _declared(what: Declaration | None) -> Range:
+def _declared(what: Declaration | None, kind: Kind) -> Range:
     match what:
         case Between(low=Fraction() as low, high=Fraction() as high):
             return low, high
+        case Between(low=dt.date() as first, high=dt.date() as last):
+            return _temporal(first, last, kind)
         case Edges(low=low, high=high) | Ranged(low=low, high=high):
             return low, high
+        case OneOf(values=values) if kind in TEMPORAL:
+            moments = [v for v in values if isinstance(v, dt.date)]
+            if moments and len(moments) == len([v for v in values if v is not None]):
+                return _temporal(min(moments, key=_moment), max(moments, key=_moment), kind)
         case OneOf(values=values):
             numbers = [Fraction(str(v)) for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
             if numbers:
                 return min(numbers), max(numbers)
     return None, None
+
+
+def _temporal(first: dt.date, last: dt.date, kind: Kind) -> Range:
+    """The moments from one declared end to the other: a last day is there to its end."""
+    low, high = _moment(first), _moment(last)
+    if kind is Kind.DATE:
+        return truncated("DAY", low), truncated("DAY", high)
+    return low, high if isinstance(last, dt.datetime) else high + DAY - 1
+
+
+def _moment(value: dt.date) -> Fraction:
+    """A date or time in microseconds since 1970-01-01."""
+    time = value if isinstance(value, dt.datetime) else dt.datetime(value.year, value.month, value.day)
+    return Fraction((plain_moment(time) - EPOCH) // dt.timedelta(microseconds=1))
 
 
 def _sum(x: Fraction | None, y: Fraction | None) -> Fraction | None:

@@ -6,25 +6,40 @@ How each is written in an engine's dialect stands in `hubbub.sql.functions`.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 
-__all__ = ["FUNCTIONS", "PARTS", "Function", "Range", "union"]
+__all__ = ["DAY", "EPOCH", "FUNCTIONS", "PARTS", "Function", "Range", "difference", "truncated", "union"]
 
 Range = tuple[Fraction | None, Fraction | None]
 """The least and the largest value; None where there is no end."""
 
 RangeRule = Callable[[list[Range]], Range]
 
+EPOCH: Final = dt.datetime(1970, 1, 1)
+DAY: Final = 24 * 3600 * 10**6
+"""A day in microseconds, in which the range of a date or time is counted from 1970-01-01 on."""
+_SECOND: Final = 10**6
+_UNITS: Final = {
+    "WEEK": 7 * DAY,
+    "DAY": DAY,
+    "HOUR": 3600 * _SECOND,
+    "MINUTE": 60 * _SECOND,
+    "SECOND": _SECOND,
+    "MICROSECOND": 1,
+}
+_MONTHS: Final = {"YEAR": 12, "QUARTER": 3, "MONTH": 1}
+
 ANY: Final = frozenset(Kind)
 NUMBER: Final = NUMERIC | {Kind.NULL}
 TEXT: Final = frozenset({Kind.TEXT, Kind.NULL})
-TEMPORAL: Final = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NULL})
+MOMENT: Final = TEMPORAL | {Kind.NULL}
 UNKNOWN: Final[Range] = (None, None)
 
 
@@ -108,6 +123,46 @@ def _greatest(spans: list[Range]) -> Range:
     return max(lows) if lows else union(spans)[0], high
 
 
+def truncated(unit: str, moment: Fraction) -> Fraction:
+    """The start of the unit of time that a moment lies in, both in microseconds since 1970-01-01."""
+    day = math.floor(moment / DAY)
+    if unit in _MONTHS:
+        date = (EPOCH + dt.timedelta(days=day)).date()
+        first = date.replace(day=1, month=date.month - (date.month - 1) % _MONTHS[unit])
+        return Fraction((first - EPOCH.date()).days * DAY)
+    if unit == "WEEK":
+        return Fraction((day - (day + 3) % 7) * DAY)  # 1970-01-01 was a Thursday; weeks begin on Monday
+    return Fraction(moment // _UNITS[unit] * _UNITS[unit])
+
+
+def difference(unit: str, first: Range, second: Range) -> Range:
+    """The range of DATE_DIFF, how many units begin between two moments, from theirs."""
+
+    def number(moment: Fraction) -> int:
+        if unit in _MONTHS:
+            date = EPOCH + dt.timedelta(days=math.floor(moment / DAY))
+            return (12 * date.year + date.month - 1) // _MONTHS[unit]
+        return math.floor(moment / _UNITS[unit])
+
+    def between(a: Fraction | None, b: Fraction | None, wider: int) -> Fraction | None:
+        return None if a is None or b is None else Fraction(number(b) - number(a) + wider)
+
+    more = int(unit == "WEEK")  # dialects differ in where a week begins
+    return between(first[1], second[0], -more), between(first[0], second[1], more)
+
+
+def _year(spans: list[Range]) -> Range:
+    """The years of a date or time."""
+    low, high = (None if x is None else EPOCH + dt.timedelta(days=math.floor(x / DAY)) for x in spans[0])
+    return None if low is None else Fraction(low.year), None if high is None else Fraction(high.year)
+
+
+def _days(spans: list[Range]) -> Range:
+    """The range of a time as a date."""
+    low, high = spans[0]
+    return None if low is None else truncated("DAY", low), None if high is None else truncated("DAY", high)
+
+
 def _fixed(low: int, high: int) -> RangeRule:
     return lambda _: (Fraction(low), Fraction(high))
 
@@ -118,10 +173,10 @@ def _first(spans: list[Range]) -> Range:
 
 _number = (NUMBER,)
 _text = (TEXT,)
-_time = (TEMPORAL,)
+_time = (MOMENT,)
 
 PARTS: Final[dict[str, RangeRule]] = {
-    "YEAR": lambda _: UNKNOWN,
+    "YEAR": _year,
     "QUARTER": _fixed(1, 4),
     "MONTH": _fixed(1, 12),
     "WEEK": _fixed(1, 53),
@@ -173,9 +228,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "STARTS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "ENDS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "CONTAINS": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
-    "DATE_TRUNC": Function((TEXT, TEMPORAL), None, 2, constants=frozenset({0})),
-    "EXTRACT": Function((TEXT, TEMPORAL), Kind.INTEGER, 2, constants=frozenset({0}), whole=True),
-    "DATE_DIFF": Function((TEXT, TEMPORAL, TEMPORAL), Kind.INTEGER, 3, constants=frozenset({0}), whole=True),
+    "DATE_TRUNC": Function((TEXT, MOMENT), None, 2, constants=frozenset({0})),
+    "EXTRACT": Function((TEXT, MOMENT), Kind.INTEGER, 2, constants=frozenset({0}), whole=True),
+    "DATE_DIFF": Function((TEXT, MOMENT, MOMENT), Kind.INTEGER, 3, constants=frozenset({0}), whole=True),
     "CAST_INTEGER": Function(
         (ANY,),
         Kind.INTEGER,
@@ -189,6 +244,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "CAST_NUMBER": Function((ANY,), Kind.NUMBER, 1, span=_first),
     "CAST_TEXT": Function((ANY,), Kind.TEXT, 1),
     "CAST_BOOLEAN": Function((ANY,), Kind.BOOLEAN, 1),
-    "CAST_DATE": Function((ANY,), Kind.DATE, 1),
-    "CAST_TIMESTAMP": Function((ANY,), Kind.TIMESTAMP, 1),
+    "CAST_DATE": Function((ANY,), Kind.DATE, 1, span=_days),
+    "CAST_TIMESTAMP": Function((ANY,), Kind.TIMESTAMP, 1, span=_first),
 }

@@ -10,7 +10,7 @@ from enum import Enum
 
 from hubbub.errors import PolicyError
 
-__all__ = ["COMPARABLE", "NUMERIC", "Kind", "kind_named"]
+__all__ = ["COMPARABLE", "NUMERIC", "TEMPORAL", "Kind", "kind_named"]
 
 
 class Kind(Enum):
@@ -27,11 +27,11 @@ class Kind(Enum):
 
 
 NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
-_TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP})
+TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP})
 
 COMPARABLE: tuple[frozenset[Kind], ...] = (
     NUMERIC,
-    _TEMPORAL,
+    TEMPORAL,
     frozenset({Kind.TEXT}),
     frozenset({Kind.BOOLEAN}),
 )

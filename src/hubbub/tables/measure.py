@@ -3,7 +3,8 @@
 What one row adds. UNITS, ROWS, VALUES, DISTINCT: 1. SUM: the value's step on its grid, less a centre. PRODUCT: the
 product of two such steps, floor(v1 v2 / 2^shift), less a centre. So a row's integer lies in [low, high]; a row whose
 value is NULL adds nothing. An aggregate is a function of such sums: AVG of a centred sum and a count, VAR of those
-and the centred sum of squares.
+and the centred sum of squares. QUANTILES lists the steps themselves; of a date or time those of a clock
+(`hubbub.tables.times`).
 
 Contribution. A unit counts with at most R rows in a group and in at most C groups, so its part of a vector has at
 most C entries other than 0, each in [R low', R high'], low' = min(0, low), high' = max(0, high) (R = 1 for UNITS).
@@ -28,14 +29,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import assert_never
+from typing import Any, assert_never
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
 from hubbub.tables.declare import Between, Declaration, Edges, Neighbours
-from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not, canonical, columns_in, span, whole
-from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.expressions import (
+    Arithmetic,
+    Call,
+    Case,
+    Column,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    canonical,
+    columns_in,
+    span,
+    whole,
+)
+from hubbub.tables.functions import DAY
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.question import Aggregate, Function
+from hubbub.tables.times import Clock, clock
 
 __all__ = [
     "GRID_BITS",
@@ -90,6 +106,7 @@ class Value:
     """One row's value as an integer: clamp(round(x / grid.step), floor, ceiling) - centre.
 
     nullable: False where a NULL counts as the midpoint, (floor + ceiling) // 2; else a NULL is left out.
+    clock: where the value is a date or time, what a step stands for; the argument is then the number of steps.
     """
 
     argument: Expression
@@ -98,6 +115,7 @@ class Value:
     ceiling: int
     centre: int = 0
     nullable: bool = True
+    clock: Clock | None = None
 
     @property
     def low(self) -> int:
@@ -106,6 +124,10 @@ class Value:
     @property
     def high(self) -> int:
         return self.ceiling - self.centre
+
+    def numbers(self, steps: Any) -> Any:
+        """Steps in the unit of the value: of dates in days, of times in microseconds, since 1970-01-01."""
+        return steps * float(self.grid.step) if self.clock is None else self.clock.numbers(steps)
 
     def canonical(self) -> list[object]:
         argument = canonical(self.argument)
@@ -319,10 +341,22 @@ def _sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measur
 
 def _value_of(argument: Expression, declared: Mapping[str, Declaration], *, bits: int, centred: bool) -> Value:
     low, high = _range_of(argument, declared)
+    if argument.kind in TEMPORAL:
+        return _of_clock(argument, clock(argument.kind, low, high, 2**bits), low, high, _nullable(argument, declared))
     grid = Grid(_exponent(low, high, bits, whole_numbers=whole(argument)))
     floor, ceiling = math.floor(low / grid.step), math.ceil(high / grid.step)
     centre = (floor + ceiling) // 2 if centred else 0
     return Value(argument, grid, floor, ceiling, centre, _nullable(argument, declared))
+
+
+def _of_clock(argument: Expression, clock: Clock, low: Fraction, high: Fraction, nullable: bool) -> Value:
+    """A date or time as a number of steps of its clock."""
+    part, per = ("DAY", clock.step // DAY) if clock.kind is Kind.DATE else ("MICROSECOND", clock.step)
+    since: Expression = Call("DATE_DIFF", (Literal(part), Literal(clock.origin), argument))
+    if per > 1:
+        since = Arithmetic("/", since, Literal(per))
+    floor, ceiling = math.floor(clock.place(low)), math.ceil(clock.place(high))
+    return Value(since, Grid(0), floor, ceiling, nullable=nullable, clock=clock)
 
 
 def _product_ends(x: Value, y: Value) -> tuple[int, int]:
@@ -361,7 +395,7 @@ def _exponent(low: Fraction, high: Fraction, bits: int, *, whole_numbers: bool) 
 
 
 def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tuple[Fraction, Fraction]:
-    if argument.kind not in NUMERIC and argument.kind is not Kind.NULL:
+    if argument.kind not in NUMERIC | TEMPORAL and argument.kind is not Kind.NULL:
         raise QueryError(f"a sum, mean, spread or quantile needs a number; found {argument.kind.value}.")
     found = span(argument, declared)
     if found is None:
@@ -372,10 +406,11 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
     for column in sorted(columns_in(argument), key=lambda c: c.name):
         place, dot, rest = column.name.partition(".")
         name, computed = rest or place, bool(dot) and place[0] in COMPUTED
-        if column.kind in NUMERIC and not computed and None in (span(column, declared) or ()):
+        if column.kind in NUMERIC | TEMPORAL and not computed and None in (span(column, declared) or ()):
+            low_and_high = '"2020-01-01", "2024-12-31"' if column.kind in TEMPORAL else "low, high"
             raise PolicyError(
                 f"the column {name} has no declared bounds, so one person could move the answer by any amount. "
-                f'Declare them: columns={{"{name}": hb.between(low, high)}}; or clamp in the question: '
+                f'Declare them: columns={{"{name}": hb.between({low_and_high})}}; or clamp in the question: '
                 f"LEAST(GREATEST({name}, low), high)."
             )
     raise QueryError(

@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias, assert_never
 from hubbub.errors import InternalError
 from hubbub.tables.measure import Counting, Measurement, Value, alone, uncentred
 from hubbub.tables.plan import Plan
-from hubbub.tables.question import Aggregate, Function
+from hubbub.tables.question import QUANTILES, Aggregate, Function
 
 __all__ = [
     "Choice",
@@ -47,7 +47,7 @@ MOST_COMBINATIONS = 27
 
 VARIANCES = frozenset({Function.VAR_POP, Function.VAR_SAMP, Function.STDDEV_POP, Function.STDDEV_SAMP})
 COVARIANCES = frozenset({Function.COVAR_POP, Function.COVAR_SAMP, Function.CORR})
-RANKED = frozenset({Function.QUANTILE, Function.MIN, Function.MAX})
+RANKED = QUANTILES
 ENDS = {Function.MIN: Fraction(0), Function.MAX: Fraction(1)}
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from hubbub.errors import InternalError
 from hubbub.tables.declare import Scalar
 from hubbub.tables.expressions import Expression, whole
-from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.relations import Relation
 
 __all__ = ["Aggregate", "Function", "Key", "Output", "Question", "Statement"]
@@ -43,6 +43,7 @@ class Function(Enum):
 
 
 COUNTS = frozenset({Function.COUNT_ROWS, Function.COUNT_VALUES, Function.COUNT_UNITS, Function.COUNT_DISTINCT})
+QUANTILES = frozenset({Function.QUANTILE, Function.MIN, Function.MAX})
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ class Aggregate:
 
     @property
     def kind(self) -> Kind:
-        """The kind of its released column."""
+        """The kind of its released column: quantiles of dates and times are dates and times."""
+        if self.function in QUANTILES and self.argument is not None and self.argument.kind in TEMPORAL:
+            return self.argument.kind
         return Kind.INTEGER if self.function in COUNTS else Kind.NUMBER
 
 
