@@ -97,6 +97,7 @@ class DuckDBEngine:
         self._con: Any = None
         self._failed = threading.local()
         self._incidents: dict[str, str] = {}
+        self._running: dict[int, Any] = {}
         self._open()
 
     def _open(self) -> None:
@@ -188,8 +189,9 @@ class DuckDBEngine:
             known = self._known[name]
             if known.held is not None:
                 views[known.relation] = known.held.table
+        self._failed.stopped = False
         found = self._answers(plan, views, safer=False)
-        if found is None and any(self._known[name].safer for name in tables):
+        if found is None and not self._failed.stopped and any(self._known[name].safer for name in tables):
             # Some value of a file made the quick reader fail; that must not show, so it is read in another way.
             places = self._places(plan, safer=True)
             views |= {places[n].relation: load for n in tables if (load := self._known[n].safer) is not None}
@@ -214,16 +216,17 @@ class DuckDBEngine:
             held = self._known[s.table].held
             if held is not None:
                 views[self._known[s.table].relation] = held.table
+        stopped = False
         try:
-            cursor = self._con.cursor()
-            for view, load in views.items():
-                cursor.register(view, load())
-            found = cursor.sql(sql).to_arrow_table()
+            with self._cursor() as cursor:
+                for view, load in views.items():
+                    cursor.register(view, load())
+                found = cursor.sql(sql).to_arrow_table()
         except Exception as error:  # whatever it was, its words may hold rows
             found, self._failed.words = None, str(error)
-        if found is None and known.safer is not None and scan.path is None:
-            with contextlib.suppress(Exception):
-                cursor = self._con.cursor()
+            stopped = isinstance(error, duckdb.InterruptException)
+        if found is None and not stopped and known.safer is not None and scan.path is None:
+            with contextlib.suppress(Exception), self._cursor() as cursor:
                 cursor.register("safer0", known.safer())
                 place = {scan.table: Place("safer0", known.columns, known.unit)}
                 found = cursor.sql(rows_sql(scan, place, columns)).to_arrow_table()
@@ -264,18 +267,29 @@ class DuckDBEngine:
         words are kept for the steward (`words`).
         """
         try:
-            cursor = self._con.cursor()
-            for view, load in views.items():
-                cursor.register(view, load())
-            yield cursor.sql(sql)
-            return
+            with self._cursor() as cursor:
+                for view, load in views.items():
+                    cursor.register(view, load())
+                yield cursor.sql(sql)
+                return
         except (duckdb.FatalException, duckdb.InternalException) as error:
             broken, self._failed.words = True, str(error)
         except Exception as error:  # whatever it was, its words may hold rows
             broken, self._failed.words = False, str(error)
+            self._failed.stopped = isinstance(error, duckdb.InterruptException)
         if broken:
             self._open()  # after an internal error DuckDB refuses everything on the old connection
         raise _Failed
+
+    @contextlib.contextmanager
+    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of one call's own, which `interrupt` stops; to stop the one it is from would not."""
+        cursor = self._con.cursor()
+        self._running[id(cursor)] = cursor
+        try:
+            yield cursor
+        finally:
+            del self._running[id(cursor)]
 
     def _incident(self) -> str:
         """A new id, under which the engine's last words in this thread are kept until somebody asks for them once."""
@@ -290,8 +304,9 @@ class DuckDBEngine:
         return self._incidents.pop(incident, None)
 
     def interrupt(self) -> None:
-        """Stop what is running."""
-        self._con.interrupt()
+        """Stop what is running. A statement that begins a moment later is not met."""
+        for cursor in list(self._running.values()):
+            cursor.interrupt()
 
     def close(self) -> None:
         """Close the engine and remove what it spilled."""
