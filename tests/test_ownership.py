@@ -85,9 +85,9 @@ class World:
             if n not in wanted:
                 continue
             private = any(plan.private_keys for plan in of_question)
-            spend = Spend(rho=Fraction(1), delta=Fraction(1, 9)) if private else Spend(epsilon=Fraction(2))
-            price = make_price(of_question, spend)
-            drawn = draw(price, [self.desk.engine.run(plan, publics[n]) for plan in of_question], SeededBits(n))
+            pure = [plan.for_noise(pure=True) for plan in of_question]
+            price = make_price(pure, Spend(epsilon=Fraction(2), delta=Fraction(int(private), 9)))
+            drawn = draw(price, [self.desk.engine.run(plan, publics[n]) for plan in pure], SeededBits(n))
             alone = Statement((question,), "", (), ())
             made = Answered(alone, (tuple(read(price, drawn)),), self.desk.outer).releases
             found[f"released{n}"] = made["released0"]
