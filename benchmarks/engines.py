@@ -1,16 +1,20 @@
 """Private questions on each engine against the same engine's plain GROUP BY, on the same rows.
 
-python -m benchmarks.engines [--rows MILLIONS] [--postgres ADDRESS] [--spark]
+python -m benchmarks.engines [--rows MILLIONS] [--postgres ADDRESS] [--spark] [--tumult]
 
 Count and sum of a value in each of 100 groups, each unit bounded to 5 groups of 10 rows. Two floors: the plain
 question (one GROUP BY), and the plain work that bounding cannot do without (one row for each unit and group, then the
 sums). `--postgres` names a database in which the table `bench_rows` may be made anew; `--spark` runs a local Spark
-on a Parquet file. DuckDB runs twice: with its own hash, and with the one that the other engines share.
+on a Parquet file. DuckDB runs twice: with its own hash, and with the one that the other engines share. `--tumult` puts
+the same question to Tumult Analytics, on the Spark of its own environment, as wide as ours: a count and a sum, two
+questions in its language, each of half the budget.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +23,7 @@ from typing import Any
 import duckdb
 
 import hubbub as hb
+from benchmarks.peers import MissingPeer, run
 from benchmarks.tables import make
 from benchmarks.timing import best, machine, table
 from hubbub.engines.duckdb import DuckDBEngine, image
@@ -33,6 +38,40 @@ PER_UNIT = (
     "SELECT g, sum(n), sum(s) FROM (SELECT u, g, count(*) AS n, sum(v) AS s FROM {0} GROUP BY u, g) AS p GROUP BY g"
 )
 GROUPS = 100
+
+# Its Python workers would be the first python3 of the path. Its memory is that of our own Spark below.
+TUMULT = """
+import json, os, sys, time
+os.environ["PYSPARK_PYTHON"] = sys.executable
+from pyspark.sql import SparkSession
+path, folder, groups, cores, floors = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5:]
+spark = (
+    SparkSession.builder.master(f"local[{cores}]").config("spark.ui.enabled", "false")
+    .config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "4g")
+    .config("spark.sql.warehouse.dir", folder).getOrCreate())
+spark.sparkContext.setLogLevel("OFF")
+from tmlt.analytics import (
+    AddRowsWithID, KeySet, MaxGroupsPerID, MaxRowsPerGroupPerID, PureDPBudget, QueryBuilder, Session)
+frame = spark.read.parquet(path)
+frame.createOrReplaceTempView("bench_rows")
+keys = KeySet.from_dict({"g": list(range(groups))})
+
+def ask():
+    session = Session.from_dataframe(PureDPBudget(1), "t", frame, protected_change=AddRowsWithID("u"))
+    bounded = QueryBuilder("t").enforce(MaxGroupsPerID("g", 5)).enforce(MaxRowsPerGroupPerID("g", 10)).groupby(keys)
+    for question in (bounded.count(), bounded.sum("v", 0.0, 100.0)):
+        assert len(session.evaluate(question, PureDPBudget(0.5)).collect()) == groups
+
+def best(work):
+    found = []
+    for _ in range(3):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found[1:])
+
+print(json.dumps([best(ask), *(best(lambda: spark.sql(sql.format("bench_rows")).collect()) for sql in floors)]))
+"""
 
 
 def declared(source: object, **more: Any) -> PrivateTable:
@@ -56,7 +95,11 @@ def line(name: str, engine: Any, source: PrivateTable, plain: Callable[[str], ob
     ours = best(lambda: engine.run(plan), repeats=3)
     floors = [best(lambda sql=sql: plain(sql.format(relation)), repeats=3) for sql in (PLAIN, PER_UNIT)]
     engine.close()
-    return [name, *(f"{t:.2f} s" for t in (ours, *floors)), *(f"{ours / floor:.1f}x" for floor in floors)]
+    return shown(name, ours, floors)
+
+
+def shown(name: str, private: float, floors: list[float]) -> list[str]:
+    return [name, *(f"{t:.2f} s" for t in (private, *floors)), *(f"{private / floor:.1f}x" for floor in floors)]
 
 
 def postgres_line(path: Path, address: str) -> list[str]:
@@ -92,7 +135,12 @@ def spark_line(path: Path) -> list[str]:
 
     builder: Any = SparkSession.builder
     spark = (
-        builder.master("local[*]").config("spark.ui.enabled", "false").config("spark.driver.memory", "4g").getOrCreate()
+        builder.master("local[*]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.warehouse.dir", str(path.parent / "warehouse"))
+        .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
     frame = spark.read.parquet(str(path))
@@ -102,11 +150,24 @@ def spark_line(path: Path) -> list[str]:
     return found
 
 
+def tumult_line(path: Path) -> list[str]:
+    """Tumult Analytics on its own Spark, of as many threads and as much memory as ours; dashes where it cannot run."""
+    try:
+        floors = (PLAIN, PER_UNIT)
+        folder = path.parent / "tumult"
+        private, *found = run("tumult", TUMULT, path, folder, GROUPS, os.cpu_count(), *floors, timeout=7200)
+    except (MissingPeer, RuntimeError, subprocess.TimeoutExpired) as why:
+        print(f"Tumult did not run: {why}")
+        return ["Tumult on Spark", *"-----"]
+    return shown("Tumult on Spark", private, found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=1, help="millions of rows")
     parser.add_argument("--postgres", metavar="ADDRESS")
     parser.add_argument("--spark", action="store_true")
+    parser.add_argument("--tumult", action="store_true")
     asked = parser.parse_args()
     count = int(asked.rows * 1e6)
     print(f"{count:,} rows, {count // 10:,} units, {GROUPS} groups; best of 3; {machine()}\n")
@@ -128,6 +189,8 @@ def main() -> None:
             rows.append(postgres_line(path, asked.postgres))
         if asked.spark:
             rows.append(spark_line(path))
+        if asked.tumult:
+            rows.append(tumult_line(path))
     print(table(["engine", "private", "plain", "per unit", "to plain", "to per unit"], rows))
 
 

@@ -19,7 +19,7 @@ PEERS: dict[str, list[str]] = {
     "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn>=1.4,<1.6"],
     "dp-accounting": ["dp-accounting==0.6.0"],
     "prv-accountant": ["prv-accountant==0.2.0"],
-    # Its own Spark is 3.5 up to Python 3.11 and 4 from 3.12 on; either needs Java 17.
+    # Its Spark is 3.5 up to Python 3.11 and 4 from 3.12 on; both run on Java 17.
     "tumult": ["tmlt.analytics==0.21.0"],
 }
 
