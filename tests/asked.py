@@ -347,7 +347,8 @@ def statements(draw: Any, depth: int = 3) -> str:
         also = draw(pick(["", " AND t.a > w.beds", " AND t.a < 9", " AND w.beds > 0"]))
         tables = [f"wards w LEFT JOIN ({relation}) t", f"({relation}) t RIGHT JOIN wards w"]
         key = draw(pick(["w.region", "w.ward", "w.region, w.ward", "w.beds, w.region", "UPPER(w.region)"]))
-        return f"SELECT {shown} FROM {draw(pick(tables))} ON t.b = w.ward{also} GROUP BY {key}"
+        counted = shown.replace("COUNT(*)", "COUNT(t.a)")
+        return f"SELECT {counted} FROM {draw(pick(tables))} ON t.b = w.ward{also} GROUP BY {key}"
     second = draw(relations(depth=depth - 1))
     other = draw(pick(AGGREGATES))
     if form == 10:

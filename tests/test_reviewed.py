@@ -345,3 +345,134 @@ def test_a_synthetic_table_is_not_asked_for_with_arguments_of_another_kind(more:
 def test_marginals_are_sets_of_columns(bad: Any) -> None:
     with small() as opened:
         refused(opened, lambda: opened.marginals("visits", bad, epsilon=1))
+
+
+def regions() -> Any:
+    return hb.public(pa.table({"ward": ["A", "B", "D"], "region": ["x", "x", "y"]}))
+
+
+ON = "FROM wards w LEFT JOIN visits v ON w.ward = v.ward"
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "COUNT(*)",
+        "COUNT(1)",
+        "COUNT(w.region)",
+        "COUNT(*) FILTER (WHERE w.region = 'x')",
+        "COUNT(COALESCE(v.n, 0))",
+        "COUNT_IF(v.n IS NULL)",
+        "COUNT(CASE WHEN v.n > 1 THEN 1 ELSE 0 END)",
+        "AVG(COALESCE(v.n, 0))",
+        "SUM(COALESCE(v.n, 1))",
+    ],
+)
+def test_a_public_row_without_people_is_not_counted_in_silence(shown: str) -> None:
+    with session(visits=visits(), wards=regions()) as opened:
+        for tables in (ON, "FROM visits v RIGHT JOIN wards w ON w.ward = v.ward"):
+            with pytest.raises(hb.QueryError, match=r"public row(.|\n)*v\.id"):
+                opened.sql(f"SELECT w.ward, {shown} AS c {tables} GROUP BY w.ward", epsilon=1)
+        assert not opened.history()
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("COUNT(v.id)", [3, 1, 0]),
+        ("COUNT(DISTINCT v.id)", [3, 1, 0]),
+        ("COUNT(v.n + 1)", [3, 1, 0]),
+        ("COUNT(*) FILTER (WHERE v.n IS NOT NULL AND w.region = 'x')", [3, 1, 0]),
+        ("COUNT_IF(v.n > 1)", [2, 1, 0]),
+        ("SUM(v.n)", [10, 2, 0]),
+        ("SUM(COALESCE(v.n, 0))", [10, 2, 0]),
+        ("SUM(CASE WHEN v.n > 1 THEN 1 ELSE 0 END)", [2, 1, 0]),
+        ("COUNT(DATE_TRUNC('month', v.day))", [3, 1, 0]),
+    ],
+)
+def test_what_leaves_a_public_row_without_people_out_is_answered(shown: str, expected: list[int]) -> None:
+    with session(visits=visits(), wards=regions()) as opened:
+        rows = opened.sql(f"SELECT w.ward, {shown} AS c {ON} GROUP BY w.ward", epsilon=HUGE).rows()
+    assert [round(float(c), 3) for _, c in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        (
+            "SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward ORDER BY ALL",
+            [("A", 3), ("B", 1), ("C", 1), (None, 1)],
+        ),
+        (
+            "SELECT COUNT(*) AS c, ward FROM visits GROUP BY ward ORDER BY ALL DESC NULLS LAST LIMIT 3",
+            [(3, "A"), (1, "C"), (1, "B")],
+        ),
+        ("SELECT COUNT(*) AS c FROM visits ORDER BY ALL", [(6,)]),
+        (
+            "SELECT ward, SUM(COUNT(*)) FILTER (WHERE ward <> 'A') OVER () AS s FROM visits GROUP BY ward LIMIT 1",
+            [("A", 2.0)],
+        ),
+        ("SELECT ward, COUNT(*) AS c, c / SUM(c) OVER () AS share FROM visits GROUP BY ward LIMIT 1", [("A", 3, 0.5)]),
+        ("SELECT ward, MAX(ward) OVER () AS last FROM visits GROUP BY ward HAVING COUNT(*) > 2", [("A", "A")]),
+        ("SELECT SUM(n) AS ward, ward AS w FROM visits GROUP BY ward LIMIT 1", [(10.0, "A")]),
+    ],
+    ids=["all", "all-desc", "all-one", "filter", "names", "key", "column-first"],
+)
+def test_sql_above_the_aggregate_that_was_refused(sql: str, rows: list[tuple[Any, ...]]) -> None:
+    with session() as opened:
+        assert opened.sql(sql, epsilon=HUGE).rows() == rows
+
+
+def test_a_window_over_a_column_of_people_says_what_to_write() -> None:
+    with session() as opened:
+        for sql in (
+            "SELECT ward, SUM(n) OVER () FROM visits GROUP BY ward",
+            "SELECT COUNT(*), LAG(n + 1) IGNORE NULLS OVER (ORDER BY 1) FROM visits",
+        ):
+            with pytest.raises(hb.QueryError, match=r"rows of the answer(.|\n)*\(SUM\(n\)\) OVER"):
+                opened.sql(sql, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY n)",
+        "SELECT COUNT(*) FROM (SELECT id, COUNT(*) AS k FROM visits GROUP BY id ORDER BY k)",
+        "SELECT COUNT(*) FROM visits WHERE id IN (SELECT id FROM visits ORDER BY n)",
+        "SELECT COUNT(*) FROM (SELECT id FROM visits UNION SELECT id FROM visits ORDER BY id)",
+        "WITH t AS (SELECT n FROM visits ORDER BY ALL) SELECT SUM(n) FROM t",
+    ],
+)
+def test_an_order_that_nobody_sees_is_refused(sql: str) -> None:
+    with session() as opened, pytest.raises(hb.QueryError, match="ORDER BY below an aggregate"):
+        opened.sql(sql, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        ("random()", "function RANDOM "),
+        ("string_agg(ward, ',')", "aggregate STRING_AGG "),
+        ("bool_and(ok)", "aggregate BOOL_AND "),
+        ("arg_max((n), age)", "aggregate ARG_MAX "),
+        ("any_value(n)", "aggregate ANY_VALUE "),
+        ("SUM(regexp_matches(ward, 'a'))", "function REGEXP_MATCHES "),
+        ("COUNT_IF(ward ~ 'a')", "operator ~ "),
+        ("SUM(strftime(day, '%Y'))", "function STRFTIME "),
+        ("SUM([n])", r"a list, \[...\], "),
+        ("SUM(log2(n))", "function LOG2 "),
+    ],
+)
+def test_a_refusal_names_a_function_as_it_was_written(call: str, word: str) -> None:
+    with session() as opened, pytest.raises(hb.QueryError, match=rf"{word}is not supported"):
+        opened.sql(f"SELECT {call} FROM visits", epsilon=1)
+
+
+def test_a_refusal_below_the_aggregate_names_a_function_as_it_was_written() -> None:
+    for call in ("string_agg(ward, ',')", "approx_count_distinct(n)", "any_value(n)"):
+        word = call.partition("(")[0].upper()
+        with session() as opened:
+            with pytest.raises(hb.QueryError, match=f"{word} is not supported"):
+                opened.sql(f"SELECT COUNT(*) FROM (SELECT id, {call} AS x FROM visits GROUP BY id)", epsilon=1)
+    with session() as opened, pytest.raises(hb.QueryError, match="RANGE reads from outside"):
+        opened.sql("SELECT COUNT(*) FROM visits, range(3)", epsilon=1)

@@ -86,7 +86,7 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("SELECT COUNT(*) FROM (SELECT * FROM orders LIMIT 10)", "LIMIT below an aggregate", "LIMIT"),
     ("SELECT AVG(total) FROM (SELECT total FROM orders ORDER BY day OFFSET 3)", "OFFSET below an aggregate", "OFFSET"),
     ("SELECT COUNT(*) FROM (SELECT DISTINCT ON (status) * FROM orders)", "DISTINCT ON", None),
-    ("SELECT STRING_AGG(status, ',') FROM orders", "SEPARATOR is not supported", None),
+    ("SELECT STRING_AGG(status, ',') FROM orders", "the aggregate STRING_AGG is not supported", None),
     ("SELECT LIST(total) FROM orders", "is not supported. Allowed", None),
     ("SELECT FIRST(total) FROM orders", "the aggregate", None),
     ("SELECT ARG_MAX(status, total) FROM orders", "the aggregate", None),

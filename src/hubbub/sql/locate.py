@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
 
-__all__ = ["caret", "refuse"]
+__all__ = ["caret", "refuse", "written"]
 
 
 def _span(node: exp.Expr) -> tuple[int, int] | None:
@@ -46,3 +48,57 @@ def refuse(message: str, text: str, node: exp.Expr | None, *, word: str | None =
     if span is None and node is not None:
         span = _span(node)
     return QueryError(message if span is None else f"{message}\n{caret(text, *span)}")
+
+
+def written(node: exp.Expr, text: str) -> str:
+    """The word by which the text calls a function, in capitals: the parser knows several names as one function.
+
+    >>> written(sqlglot.parse_one("SELECT random()", read="duckdb").selects[0], "SELECT random()")
+    'RANDOM'
+    """
+    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
+        meta, node = node.meta, node.this
+        if "start" in meta and "start" not in node.meta:
+            node.meta.update(meta)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper()
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if start is not None and end is not None and _is_word(text[start : end + 1]):
+        return text[start : end + 1].strip('"').upper()
+    span = _span(node)
+    called = next((word for word in _calls_around(text, span[0]) if _is_call_of(word, node)), None) if span else None
+    return called or (node.sql_name() if isinstance(node, exp.Func) else node.key.upper())
+
+
+def _is_word(text: str) -> bool:
+    return text.strip('"').replace("_", "a").isalnum()
+
+
+def _calls_around(text: str, at: int) -> list[str]:
+    """The words before the parentheses that are open at a place of the text, the innermost first."""
+    try:
+        tokens = [t for t in sqlglot.tokenize(text, read="duckdb") if t.start < at]
+    except SqlglotError:
+        return []
+    found, closed = [], 0
+    for before, token in zip([None, *tokens][::-1][1:], tokens[::-1], strict=False):
+        closed += (token.text == ")") - (token.text == "(")
+        if closed < 0:
+            closed = 0
+            if before is not None and _is_word(before.text):
+                found.append(before.text.upper())
+    return found
+
+
+def _is_call_of(word: str, node: exp.Expr) -> bool:
+    """Whether a function of this name is read as a node of this type."""
+    for arguments in ("x", "x, 1", "x, y, 1", ""):
+        try:
+            read = sqlglot.parse_one(f"{word}({arguments})", read="duckdb")
+        except SqlglotError:
+            continue
+        while isinstance(read, exp.IgnoreNulls):
+            read = read.this
+        if type(read) is type(node):
+            return True
+    return False

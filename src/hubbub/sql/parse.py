@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
-from hubbub.sql.locate import caret, refuse
+from hubbub.sql.locate import caret, refuse, written
 from hubbub.sql.reader import Owned, Reader, is_release, printed
 from hubbub.sql.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
 from hubbub.tables.declare import one_of
@@ -270,8 +270,8 @@ def _tables(statement: exp.Expr, text: str, catalog: Catalog) -> list[str]:
     found = []
     for node in statement.find_all(exp.Table):
         if not isinstance(node.this, exp.Identifier):
-            what = node.this.sql_name() if isinstance(node.this, exp.Func) else str(node.this)
-            raise refuse(f"{what.upper()} reads from outside; only declared tables can be asked.", text, node)
+            what = written(node.this, text) if isinstance(node.this, exp.Func) else str(node.this).upper()
+            raise refuse(f"{what} reads from outside; only declared tables can be asked.", text, node)
         if node.args.get("db") or node.args.get("catalog"):
             raise refuse("table names have one part: the name declared in the session.", text, node)
         if node.name.lower() in own:

@@ -19,7 +19,7 @@ from sqlglot import exp
 from hubbub.errors import QueryError
 from hubbub.sql.arguments import unread
 from hubbub.sql.functions import UNITS, cast_name, named
-from hubbub.sql.locate import refuse
+from hubbub.sql.locate import refuse, written
 from hubbub.tables.expressions import (
     Arithmetic,
     ArithmeticOp,
@@ -88,12 +88,22 @@ _NUMBER = re.compile(r"(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
 _LARGEST = Fraction(sys.float_info.max)
 
 
-def function_name(node: exp.Expr) -> str:
+_CALLED: dict[type[exp.Expr], str] = {
+    exp.Array: "a list, [...],",
+    exp.Bracket: "an element, x[...],",
+    exp.Struct: "a structure, {...},",
+    exp.Lambda: "a lambda",
+}
+
+
+def function_name(node: exp.Expr, text: str) -> str:
     """What a reader would call this piece of SQL."""
-    if isinstance(node, exp.Anonymous):
-        return f"the function {str(node.this).upper()}"
+    if type(node) in _CALLED:
+        return _CALLED[type(node)]
+    if isinstance(node, exp.RegexpLike) and "start" not in node.meta:
+        return "the operator ~"
     if isinstance(node, exp.Func):
-        return f"the function {node.sql_name()}"
+        return f"the function {written(node, text)}"
     return f"{node.key.upper().replace('_', ' ')}"
 
 
@@ -164,6 +174,8 @@ class ExpressionReader:
             if found is None:
                 raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
             return found
+        if type(node) in _CALLED or (isinstance(node, exp.Func) and unread(node) and named(node) is None):
+            raise self._unsupported(node)
         self.only_known_arguments(node)
         if type(node) in _ARITHMETIC:
             return self._arithmetic(_ARITHMETIC[type(node)], node)
@@ -204,11 +216,14 @@ class ExpressionReader:
                 called = named(node)
                 if called is not None:
                     return self._call(node, *called)
-                raise self.refuse(
-                    f"{function_name(node)} is not supported. Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, "
-                    "IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",
-                    node,
-                )
+                raise self._unsupported(node)
+
+    def _unsupported(self, node: exp.Expr) -> QueryError:
+        return self.refuse(
+            f"{function_name(node, self.text)} is not supported. Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, "
+            "LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",
+            node,
+        )
 
     def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
         if isinstance(node.expression, exp.Interval):

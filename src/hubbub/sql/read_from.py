@@ -248,7 +248,7 @@ def _correlated_rows(rows: Rows, query: exp.Select) -> tuple[Rows, list[exp.Expr
     if not _reads_owned(rows.reader, query, rows.ctes):
         return None
     for name in ("group", "having", "distinct", "order", "limit", "offset", "qualify"):
-        if query.args.get(name) and name not in ("distinct", "order"):
+        if query.args.get(name) and name != "distinct":
             # SELECT id FROM t GROUP BY id HAVING ...: a relation of its own, met by owner.
             found = rows.reader.resolve(query.copy(), rows.ctes)
             if isinstance(found, Outer):

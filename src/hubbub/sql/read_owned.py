@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.sql.arguments import unread
+from hubbub.sql.locate import written
 from hubbub.sql.read_expression import ExpressionReader
 from hubbub.sql.read_from import Rows, read_from
 from hubbub.sql.read_private import private
@@ -27,7 +28,7 @@ from hubbub.tables.relations import (
     units_of,
 )
 
-__all__ = ["select", "set_operation"]
+__all__ = ["group_term", "has_aggregate", "no_order", "select", "set_operation"]
 
 _REFUSED = {
     "laterals": "LATERAL",
@@ -95,20 +96,20 @@ def _aggregates(node: exp.Select) -> bool:
     """Whether a SELECT groups its rows: GROUP BY, HAVING, or an aggregate that is no window's function."""
     if node.args.get("group") is not None or node.args.get("having") is not None:
         return True
-    return any(_has_aggregate(item) for item in node.expressions)
+    return any(has_aggregate(item) for item in node.expressions)
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
+def has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
         inner = node.this.this if isinstance(node.this, exp.IgnoreNulls | exp.Filter) else node.this
         parts = [*_children(inner), *(node.args.get("partition_by") or [])]
         parts += [node.args["order"]] if node.args.get("order") else []
-        return any(map(_has_aggregate, parts))
+        return any(map(has_aggregate, parts))
     if isinstance(node, exp.AggFunc) and not isinstance(node, exp.Grouping):
         return True
-    return any(map(_has_aggregate, _children(node)))
+    return any(map(has_aggregate, _children(node)))
 
 
 def _children(node: exp.Expr) -> list[exp.Expr]:
@@ -171,6 +172,7 @@ def _outer_table(reader: Reader, node: exp.Table, ctes: dict[str, Cte]) -> None:
 def _projection(rows: Rows, node: exp.Select) -> Owned:
     """Columns of the same rows: expressions, windows over one owner's rows, DISTINCT within the owner."""
     reader = rows.reader
+    no_order(reader, node)
     for name in ("limit", "offset"):
         if node.args.get(name) is not None:
             raise reader.refuse(
@@ -199,10 +201,20 @@ def _projection(rows: Rows, node: exp.Select) -> Owned:
         windows.attach()
         rows.keep(condition)
     windows.attach()
-    relation = rows.relation  # ORDER BY without LIMIT is an order that nobody sees
+    relation = rows.relation
     if node.args.get("distinct") is not None:
         relation, columns = _distinct(reader, relation, columns)
     return Owned(relation, columns)
+
+
+def no_order(reader: Reader, node: exp.Query) -> None:
+    """Refuse an order of rows that nobody sees. Where an order means something it stands in a window's OVER."""
+    if node.args.get("order") is not None and not (node.args.get("limit") or node.args.get("offset")):
+        raise reader.refuse(
+            "ORDER BY below an aggregate orders rows that nobody sees: leave it out, or order the answer, outside.",
+            node.args["order"],
+            word="ORDER BY",
+        )
 
 
 def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str, Expression]]:
@@ -289,7 +301,7 @@ class _Windows:
         if isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
             raise reader.refuse("IGNORE NULLS and FILTER are not supported in windows.", node)
         if type(function) not in _WINDOWED:
-            raise reader.refuse(f"the window function {function.key.upper()} is not supported.", node)
+            raise reader.refuse(f"the window function {written(function, reader.text)} is not supported.", node)
         name, takes = _WINDOWED[type(function)]
         rows = self.rows.expressions()
         arguments: tuple[Expression, ...] = ()
@@ -415,13 +427,14 @@ def _per_unit(rows: Rows, node: exp.Select) -> Owned | None:
     plain = rows.expressions()
     terms = [group_term(rows, term, node) for term in group.expressions]
     if group.args.get("all"):
-        terms = [i.unalias() for i in node.expressions if not _has_aggregate(i)]
+        terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
     owners = units_of(rows.relation)
     if not any(isinstance(t, exp.Column) and _is_owner(rows, t, owners) for t in terms):
         return None
     for name in ("rollup", "cube", "grouping_sets", "totals"):
         if group.args.get(name):
             raise reader.refuse("ROLLUP, CUBE and GROUPING SETS are not for groups by the unit.", group)
+    no_order(reader, node)
     place = reader.place("u")
     keys: list[tuple[str, Expression]] = []
     for term in terms:
@@ -433,7 +446,7 @@ def _per_unit(rows: Rows, node: exp.Select) -> Owned | None:
     inner: list[tuple[str, Inner]] = []
 
     def known(at: exp.Expr) -> Expression | None:
-        if isinstance(at, exp.Literal) or _has_aggregate(at) or list(at.find_all(exp.Query)):
+        if isinstance(at, exp.Literal) or has_aggregate(at) or list(at.find_all(exp.Query)):
             return None
         if not isinstance(at, exp.Column) and all(isinstance(e, Column) for _, e in keys):
             return None
@@ -511,8 +524,8 @@ def _inner(rows: Rows, node: exp.Expr) -> Inner:
         node = node.this
     if type(node) not in _INNER:
         raise reader.refuse(
-            f"{node.key.upper()} is not supported for the rows of one unit; there are COUNT, SUM, AVG, MIN, MAX, "
-            "MEDIAN, BOOL_AND and BOOL_OR.",
+            f"{written(node, reader.text)} is not supported for the rows of one unit; there are COUNT, SUM, AVG, MIN, "
+            "MAX, MEDIAN, BOOL_AND and BOOL_OR.",
             node,
         )
     function = _INNER[type(node)]
@@ -572,6 +585,7 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
         return Outer(copy)
     if not (isinstance(left, Owned) and isinstance(right, Owned)):
         raise reader.refuse(f"{word} of people's rows with public or released ones is not supported.", node, word=word)
+    no_order(reader, node)
     for name, value in node.args.items():
         if value and name not in ("this", "expression", "distinct", "with_"):
             raise reader.refuse(f"{name.strip('_').upper()} is not supported with {word} of people's rows.", node)

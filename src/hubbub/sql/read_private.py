@@ -7,7 +7,7 @@ is around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it w
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -15,15 +15,17 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.sql.arguments import unread
+from hubbub.sql.locate import written
 from hubbub.sql.read_expression import ExpressionReader
 from hubbub.sql.read_from import Rows
 from hubbub.sql.reader import Outer
 from hubbub.sql.scope import find_name
+from hubbub.sql.unmatched import leaves_out
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.question import Aggregate, Function, Key, Output, Question
-from hubbub.tables.relations import declared_in, names_read, scans, units_of
+from hubbub.tables.relations import declared_in, leaves, names_read, scans, units_of
 
 __all__ = ["private"]
 
@@ -71,10 +73,13 @@ class _Private:
     def read(self) -> Outer:
         reader, node = self.rows.reader, self.node
         sets = self._group_by()
-        items, outputs, taken = [], [], set[str]()
+        items, taken = [], set[str]()
+        outputs: list[tuple[str, exp.Expr]] = []
         computed = []
         for item in node.expressions:
-            shown, name, what = self._item(item, taken)
+            # As in DuckDB, a name given earlier in SELECT may be used later, unless it is a column's.
+            known = {n.lower(): e for n, e in outputs if not self.rows.scope.knows(exp.column(n, quoted=True))}
+            shown, name, what = self._item(item, taken, known)
             items.append(exp.alias_(shown, name, quoted=True))
             computed.append(shown)
             outputs.append((name, what))
@@ -86,6 +91,7 @@ class _Private:
             shown_names = {n.lower(): e for n, e in outputs}
             copies = [c.copy() for c in clause] if isinstance(clause, list) else [clause.copy()]
             if name == "order":
+                _all_columns(copies[0], len(outputs))
                 _by_position(copies[0], list(shown_names))
             above = [self._above(c, shown_names) for c in copies]
             changed = above if isinstance(clause, list) else above[0]
@@ -132,7 +138,7 @@ class _Private:
 
     def _group_by(self) -> tuple[tuple[int, ...], ...]:
         """The keys, and the groupings that are answered."""
-        from hubbub.sql.read_owned import _has_aggregate, group_term
+        from hubbub.sql.read_owned import group_term, has_aggregate
 
         reader, group = self.rows.reader, self.node.args.get("group")
         if group is None:
@@ -168,7 +174,7 @@ class _Private:
         expanded: list[list[tuple[int, ...]]] = []
         terms = list(group.expressions)
         if group.args.get("all"):
-            terms = [i.unalias() for i in self.node.expressions if not _has_aggregate(i)]
+            terms = [i.unalias() for i in self.node.expressions if not has_aggregate(i)]
         for name in ("rollup", "cube", "grouping_sets"):
             terms += group.args.get(name) or []
         if group.args.get("totals"):
@@ -222,7 +228,7 @@ class _Private:
 
     # -- above the aggregate ------------------------------------------------------------------------------------
 
-    def _item(self, item: exp.Expr, taken: set[str]) -> tuple[exp.Expr, str, exp.Expr]:
+    def _item(self, item: exp.Expr, taken: set[str], known: Mapping[str, exp.Expr]) -> tuple[exp.Expr, str, exp.Expr]:
         """One column of the answer: its SQL over the release, and its name."""
         reader = self.rows.reader
         inner = item.unalias()
@@ -233,7 +239,7 @@ class _Private:
         star = inner.this if isinstance(inner, exp.Column) else inner
         if isinstance(star, exp.Star):
             raise reader.refuse("'*' would show rows of people; ask for aggregates such as COUNT(*).", inner, word="*")
-        shown = self._above(inner.copy(), {})
+        shown = self._above(inner.copy(), known)
         name = item.alias if isinstance(item, exp.Alias) else self._default_name(shown)
         if name.lower() in taken and isinstance(item, exp.Alias):
             raise reader.refuse(f"two columns of the answer are named {name!r}.", item)
@@ -263,16 +269,7 @@ class _Private:
         if isinstance(node, exp.Subquery | exp.Exists | exp.Query):
             return self._nested(node)
         if isinstance(node, exp.Window):
-            inner = node.this
-            if isinstance(inner, exp.AggFunc | exp.IgnoreNulls | exp.Filter):
-                self._change_children(inner.this if isinstance(inner, exp.IgnoreNulls) else inner, names)
-            elif isinstance(inner, exp.Expr):
-                self._change_children(inner, names)
-            for part in ("partition_by", "order"):
-                value = node.args.get(part)
-                for child in value if isinstance(value, list) else [value] if value is not None else []:
-                    child.replace(self._above(child, names))
-            return node
+            return self._window(node, names)
         if isinstance(node, exp.Grouping):
             return self._grouping(node)
         whole_key = self._key_of(node)
@@ -295,6 +292,38 @@ class _Private:
             self.rows.scope.column(node)  # refuses the unknown name, with a hint
         self._change_children(node, names)
         return node
+
+    def _window(self, node: exp.Window, names: Mapping[str, exp.Expr]) -> exp.Expr:
+        """A window function over the rows of the answer: it stays what it is, and what it looks at is released."""
+        self._check_windowed(node)
+        inner = node.this
+        while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            if isinstance(inner, exp.Filter):
+                inner.expression.replace(self._above(inner.expression, names))
+            inner = inner.this
+        self._change_children(inner, names)
+        for part in ("partition_by", "order"):
+            value = node.args.get(part)
+            for child in value if isinstance(value, list) else [value] if value is not None else []:
+                child.replace(self._above(child, names))
+        return node
+
+    def _check_windowed(self, node: exp.Window) -> None:
+        """Raises QueryError for a window function of a column that only the rows below the aggregate have."""
+        inner = node.this
+        while isinstance(inner, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            inner = inner.this
+        word = written(inner, self.rows.reader.text)
+        for column in inner.find_all(exp.Column):
+            above = [p for p in _up_to(column, inner) if isinstance(p, exp.AggFunc | exp.Query)]
+            keyed = any(self._key_of(p) is not None for p in (column, *_up_to(column, inner)))
+            if not above and not keyed and self.rows.scope.knows(column):
+                raise self.rows.reader.refuse(
+                    f"{word}(...) OVER (...) works on the rows of the answer, which have no column {column.name!r}. "
+                    f"Aggregate it first: {word}(SUM({column.name})) OVER (...); or take the window to a sub-query of "
+                    "the rows, partitioned by the unit.",
+                    column,
+                )
 
     def _change_children(self, node: exp.Expr, names: Mapping[str, exp.Expr]) -> None:
         for value in list(node.args.values()):
@@ -356,9 +385,36 @@ class _Private:
 
     def _aggregate(self, node: exp.Expr) -> exp.Expr:
         found = self._read_aggregate(node)
+        for one in found if isinstance(found, list) else [found]:
+            self._check_unmatched(one, node)
         if isinstance(found, list):
             return exp.Array(expressions=[self._column_of(one) for one in found])
         return self._column_of(found)
+
+    def _check_unmatched(self, aggregate: Aggregate, node: exp.Expr) -> None:
+        """Raises QueryError where SQL would count a public row that meets no row of people."""
+        relation = self.rows.relation
+        public = frozenset(leaf.place for leaf in leaves(relation))
+        if self.rows.kept is None or leaves_out(aggregate, public):
+            return
+        names = [
+            f"{source.alias}.{name}"
+            for source in self.rows.scope.sources
+            for name, e in source.columns.items()
+            if columns_of(e) and not any(c.partition(".")[0] in public for c in columns_of(e))
+        ]
+        if aggregate.function is Function.COUNT_ROWS:
+            raise self.rows.reader.refuse(
+                "COUNT(*) would count the public row too, where no row of people meets it: LEFT JOIN keeps it once. "
+                f"Count a column of the private table: COUNT({names[0]}).",
+                node,
+            )
+        raise self.rows.reader.refuse(
+            "this aggregate would look at the public row too, where no row of people meets it: LEFT JOIN keeps it "
+            f"once, with NULL for people's columns. Let it look at a column of the private table, such as {names[0]}, "
+            "that is NULL there, or write JOIN.",
+            node,
+        )
 
     def _column_of(self, aggregate: Aggregate) -> exp.Column:
         if aggregate not in self.aggregates:
@@ -372,6 +428,8 @@ class _Private:
         if isinstance(node, exp.Filter):
             condition = rows.condition(node.expression.this, "FILTER")
             node = node.this
+        if type(node) not in _KNOWN:
+            raise self._unsupported(node, whole)
         for part in (node, *(c for c in (node.this,) if isinstance(c, exp.Star | exp.Distinct))):
             modifier = unread(part) if not isinstance(part, exp.WithinGroup) and type(part) not in _SHARES else None
             if modifier is not None:
@@ -401,8 +459,12 @@ class _Private:
             return Aggregate(function, (y, x))
         if isinstance(node, exp.Window):
             raise reader.refuse("this window function is not supported here.", node)
-        name = node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
-        raise reader.refuse(f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.", whole)
+        raise self._unsupported(node, whole)
+
+    def _unsupported(self, node: exp.Expr, whole: exp.Expr) -> QueryError:
+        reader = self.rows.reader
+        name = written(node, reader.text)
+        return reader.refuse(f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.", whole)
 
     def _number(self, node: exp.Expr, where: str, rows: ExpressionReader) -> Expression:
         """A numeric argument, of quantiles a date or time too; a condition counts as 1 and 0 in SUM and AVG."""
@@ -482,6 +544,7 @@ class _Private:
 
 
 _SHARES = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
+_KNOWN = frozenset({exp.Count, exp.CountIf, exp.WithinGroup, exp.Window, *_SHARES, *_MOMENTS, *_PAIRS})
 _WORDS = {
     Function.COUNT_ROWS: "count",
     Function.COUNT_VALUES: "count",
@@ -508,6 +571,28 @@ def _by_position(order: exp.Expr, names: list[str]) -> None:
         by = term.this if isinstance(term, exp.Ordered) else term
         if isinstance(by, exp.Column) and not by.table and by.name.lower() in names:
             by.replace(exp.Literal.number(names.index(by.name.lower()) + 1))
+
+
+def _up_to(node: exp.Expr, top: exp.Expr) -> Iterator[exp.Expr]:
+    """What stands between a node and `top`, without both."""
+    above = node.parent
+    while above is not None and above is not top:
+        yield above
+        above = above.parent
+
+
+def _all_columns(order: exp.Expr, count: int) -> None:
+    """ORDER BY ALL, written out: the columns by their positions."""
+    terms = []
+    for term in order.expressions:
+        by = term.this if isinstance(term, exp.Ordered) else term
+        if isinstance(by, exp.Var) and by.name.upper() == "ALL":
+            for at in range(1, count + 1):
+                terms.append(term.copy())
+                terms[-1].set("this", exp.Literal.number(at))
+        else:
+            terms.append(term)
+    order.set("expressions", terms)
 
 
 def _release(number: int) -> exp.Table:

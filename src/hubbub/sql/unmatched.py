@@ -1,0 +1,85 @@
+"""What an aggregate would say of a public row that no row of people meets.
+
+`public LEFT JOIN people ... GROUP BY` a public column answers every public key. SQL keeps a public row without a match
+once, the people's columns NULL: `COUNT(*)` counts it, `COUNT(people.x)` does not. Whether there is such a row depends
+on private rows, so it cannot be counted apart; only aggregates that leave it out are answered.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from hubbub.tables.expressions import (
+    Arithmetic,
+    Call,
+    Case,
+    Column,
+    Compare,
+    Expression,
+    InList,
+    IsNull,
+    Like,
+    Literal,
+    Logic,
+    Negate,
+    Not,
+)
+from hubbub.tables.question import Aggregate, Function
+
+__all__ = ["leaves_out"]
+
+_LENIENT = frozenset({"COALESCE", "LEAST", "GREATEST", "CONCAT"})
+"""Functions that are NULL where all they look at is; any other is where one thing is."""
+
+
+def leaves_out(aggregate: Aggregate, public: frozenset[str]) -> bool:
+    """Whether an aggregate is the same without rows on which all columns are NULL, but those of these places."""
+    if aggregate.function is Function.COUNT_UNITS and not aggregate.arguments:
+        return True
+    if aggregate.function is Function.SUM and _none(aggregate.arguments[0], public, or_zero=True):
+        return True
+    return any(_none(argument, public) for argument in aggregate.arguments)
+
+
+def _none(node: Expression, public: frozenset[str], *, or_zero: bool = False) -> bool:
+    """Whether an expression is surely NULL (or 0) on such a row."""
+
+    def null(one: Expression) -> bool:
+        return _none(one, public, or_zero=or_zero)
+
+    match node:
+        case Column(name=name):
+            return name.partition(".")[0] not in public
+        case Literal(value=value):
+            return value is None or (or_zero and value == 0 and not isinstance(value, bool))
+        case Case(conditions=conditions, values=values, default=default):
+            taken = [v for c, v in zip(conditions, values, strict=True) if not _never(c, public)]
+            return all(map(null, (*taken, default)))
+        case Call(name=name, arguments=arguments) if name in _LENIENT:
+            return all(map(null, arguments))
+        case Call(name="NULLIF", arguments=arguments):
+            return null(arguments[0])
+        case Call(arguments=arguments):
+            return any(_none(one, public) for one in arguments)
+        case Arithmetic(left=left, right=right) | Compare(left=left, right=right):
+            return _none(left, public) or _none(right, public)
+        case Logic(terms=terms):
+            return all(_none(one, public) for one in terms)
+        case Negate(operand=operand) | Not(operand=operand) | InList(operand=operand) | Like(operand=operand):
+            return _none(operand, public)
+        case IsNull():
+            return False
+        case _:
+            assert_never(node)
+
+
+def _never(node: Expression, public: frozenset[str]) -> bool:
+    """Whether a condition is surely not true on such a row."""
+    match node:
+        case Not(operand=IsNull(operand=operand)):
+            return _none(operand, public)
+        case Logic(op="AND", terms=terms):
+            return any(_never(one, public) for one in terms)
+        case Logic(terms=terms):
+            return all(_never(one, public) for one in terms)
+    return _none(node, public)
