@@ -14,6 +14,7 @@ import hubbub as hb
 from hubbub.audit import Question
 from hubbub.mechanisms import GroupThreshold, recording
 from pitfalls.worlds import BASE, COLUMNS, WITH_DELTA, answer, frame, hold, opened, same
+from seeded import SeededBits
 
 FOUND = "SELECT s, COUNT(*) AS c FROM t GROUP BY s"
 
@@ -43,8 +44,8 @@ def test_p08_of_lonely_groups_no_more_are_shown_than_delta_says() -> None:
     """
     n, sql = 100_000, "SELECT s, COUNT(DISTINCT id) AS u FROM t GROUP BY s"
     table = pa.table({"id": list(range(n)), "s": [f"s{i}" for i in range(n)]})
-    budget = hb.Budget(epsilon=10, delta="0.1")
-    with opened(table, budget=budget, columns={}, max_groups=1, max_rows=1) as session, recording() as records:
+    asked: dict[str, Any] = {"budget": hb.Budget(epsilon=10, delta="0.1"), "columns": {}, "bits": SeededBits(8)}
+    with opened(table, max_groups=1, max_rows=1, **asked) as session, recording() as records:
         shown = session.sql(sql, epsilon=1, delta="0.01")
     law = records[0].distribution
     assert 0.001 < law.one_unit <= 0.01
@@ -131,7 +132,7 @@ REBOUND = [
     "SELECT a.g, COUNT(*) AS c, SUM(b.n) AS s FROM t a JOIN t b ON a.id = b.id GROUP BY a.g",
     # renamed, filtered, doubled
     Question(
-        "SELECT h, COUNT(*) AS c FROM (SELECT id, g AS h FROM t WHERE x > 1 UNION ALL SELECT id, 'A' FROM t) GROUP BY h",
+        "SELECT h, COUNT(*) FROM (SELECT id, g AS h FROM t WHERE n > 1 UNION ALL SELECT id, 'A' FROM t) GROUP BY h",
         {"keys": {"h": ["B", "A"]}},
     ),
     # every row in one group after all
@@ -188,3 +189,11 @@ def test_p16_no_bound_category_or_limit_is_taken_from_the_rows(sql: str, changes
 def test_p16_a_declared_range_is_finite_and_the_right_way_round(wrong: tuple[Any, Any]) -> None:
     with pytest.raises(hb.HubbubError):
         opened(frame(BASE), columns={**COLUMNS, "x": hb.between(*wrong)})
+
+
+@pytest.mark.parametrize("budget", [hb.Budget(3), hb.Budget(3, "1e-6")], ids=["pure", "with delta"])
+def test_p13_a_constant_has_no_sensitivity_under_either_norm(budget: hb.Budget) -> None:
+    """Found by the grammar: the norm of what never moves was the root of -1."""
+    with opened(frame(BASE), budget=budget, bounding="norm") as session:
+        release = session.sql("SELECT g, AVG(1) AS one, SUM(0) AS none, COUNT(*) AS c FROM t GROUP BY g", epsilon=1)
+        assert [row[1:3] for row in release.rows()] == [(1.0, pytest.approx(0, abs=0.1))] * 3
