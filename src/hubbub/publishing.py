@@ -20,6 +20,7 @@ from hubbub.accounting import ZCDP, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.given import a_choice, a_level, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
+from hubbub.progress import at_work
 from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable
 
 if TYPE_CHECKING:
@@ -342,6 +343,7 @@ def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
     return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, found["residuals"], strict=True)}
 
 
+@at_work("making the release")
 def _released(
     session: Session,
     table: str,

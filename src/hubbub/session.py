@@ -32,6 +32,7 @@ from hubbub.check import Check, details, mechanism, notes, predicted, sides
 from hubbub.engines.choose import engine_for
 from hubbub.engines.contract import Exact
 from hubbub.engines.outer import OuterSide
+from hubbub.engines.stopping import stoppable
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
 from hubbub.given import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
@@ -49,6 +50,7 @@ from hubbub.opening import (
     resolved_paths,
     user,
 )
+from hubbub.progress import at_work
 from hubbub.release import Release
 from hubbub.released import Answered
 from hubbub.sql.parse import PublicQuestion, TableInfo
@@ -250,6 +252,7 @@ class Session:
             return self._public(asked)
         return self._answer(asked, fresh=fresh, request=idempotency_key)
 
+    @at_work("asking")
     def _answer(self, asked: Asked, *, fresh: bool = False, request: str | None = None) -> Release:
         """The stored answer, or a new one: charged, run, drawn, stored."""
         if request is not None:
@@ -658,7 +661,7 @@ class Session:
         Raises EngineError, with an incident id alone, if the engine fails.
         """
         found = Reader("", self._catalog, None).scan(table, None)
-        return self._engine.rows(found, columns)
+        return stoppable(lambda: self._engine.rows(found, columns), self._engine.interrupt)
 
     def _drawn(self, asked: Asked, charge: str) -> dict[str, Any]:
         """Every question run and drawn once, in their order: a later one may read what an earlier one released."""
@@ -687,13 +690,10 @@ class Session:
 
     def _run(self, plan: Plan, public: Mapping[str, Any], charge: str) -> Exact:
         try:
-            return self._engine.run(plan, public)
+            return stoppable(lambda: self._engine.run(plan, public), self._engine.interrupt)
         except EngineError as error:
             self.ledger.advance(charge, "failed", incident=error.incident)
             self._keep_words(error.incident)
-            raise
-        except KeyboardInterrupt:
-            self._engine.interrupt()
             raise
 
     def _release(self, asked: Asked, stored: StoredRelease, *, charged: bool) -> Release:

@@ -19,6 +19,7 @@ from hubbub.cli.console import INTERRUPTED, note, on_terminal, printable
 from hubbub.cli.options import epsilon_option, open_session, policy_option
 from hubbub.errors import EngineError, PolicyError
 from hubbub.ledger.budget import decimal_text, parse_epsilon
+from hubbub.progress import at_work
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy, TablePolicy
@@ -205,6 +206,7 @@ def _charge(session: Session, policy: Policy, table: TablePolicy, question: Synt
     )
 
 
+@at_work("making the table")
 def _answer(session: Session, table: TablePolicy, question: SynthesisQuestion, charge: str) -> tuple[Any, Any]:
     """Read, bound, draw, store; a failure from here on is charged, and said with an id only."""
     from hubbub.synthesis.session_door import bounded, packed
