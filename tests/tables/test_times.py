@@ -227,4 +227,7 @@ def test_a_date_in_a_receipt_is_on_a_grid_of_days_and_check_is_in_ranks() -> Non
 def test_verbs_take_quantiles_of_dates() -> None:
     with session(epsilon=10**4 * HUGE, people=_table()) as s:
         answer = s.table("people").agg(hb.max("day").alias("last"), hb.median("day").alias("middle")).run(epsilon=HUGE)
+        about = s.table("people").describe("day").run(epsilon=HUGE)
     assert answer.rows() == [(DAYS[-1], DAYS[50])]
+    assert about.columns == tuple(f"day_{word}" for word in ("count", "min", "q25", "median", "q75", "max"))
+    assert about.to_dict()["day_min"] == DAYS[:1]

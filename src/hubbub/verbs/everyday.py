@@ -42,6 +42,8 @@ def hist(rows: Rows, column: str, edges: Sequence[object]) -> Answer:
 def describe(rows: Rows, columns: Sequence[str]) -> Answer:
     """Count, mean, standard deviation and the five quartiles of columns; by default, all with declared bounds.
 
+    Dates and times have no mean and no standard deviation.
+
     Raises QueryError where no column has any.
     """
     ranged = [n for n, d in rows.facts.declared.items() if isinstance(d, Between | Edges)]
@@ -50,6 +52,9 @@ def describe(rows: Rows, columns: Sequence[str]) -> Answer:
         raise QueryError("describe: no column has declared bounds. Name one, or declare it: hb.between(low, high).")
     found = []
     for n in chosen:
-        found += [f.count(n).alias(f"{n}_count"), f.mean(n).alias(f"{n}_mean"), f.std(n).alias(f"{n}_std")]
+        found.append(f.count(n).alias(f"{n}_count"))
+        what = rows.facts.declared.get(n)
+        if not isinstance(what, Between) or what.numeric:
+            found += [f.mean(n).alias(f"{n}_mean"), f.std(n).alias(f"{n}_std")]
         found += [f.quantile(n, q).alias(f"{n}_{word}") for word, q in QUARTILES]
     return rows.agg(*found)
