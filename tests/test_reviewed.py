@@ -6,6 +6,7 @@ import datetime as dt
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -476,3 +477,83 @@ def test_a_refusal_below_the_aggregate_names_a_function_as_it_was_written() -> N
                 opened.sql(f"SELECT COUNT(*) FROM (SELECT id, {call} AS x FROM visits GROUP BY id)", epsilon=1)
     with session() as opened, pytest.raises(hb.QueryError, match="RANGE reads from outside"):
         opened.sql("SELECT COUNT(*) FROM visits, range(3)", epsilon=1)
+
+
+SIGNED = "WHERE CAST(k AS VARCHAR) LIKE '-%'"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(SELECT x AS k FROM t)",
+        "(SELECT DISTINCT x AS k FROM t)",
+        "(SELECT DISTINCT x * n AS k FROM t)",
+        "(SELECT id, x AS k FROM t GROUP BY id, x)",
+        "(SELECT id, x * n AS k FROM t GROUP BY id, x * n)",
+        "(SELECT id, MIN(x) AS k FROM t GROUP BY id)",
+        "(SELECT id, MAX(x * n) AS k FROM t GROUP BY id)",
+        "(SELECT x AS k FROM t UNION SELECT x FROM t)",
+        "(SELECT FIRST_VALUE(x * n) OVER (PARTITION BY id ORDER BY x * n) AS k FROM t)",
+        "(SELECT CAST(s AS DOUBLE) AS k FROM t)",
+        "(SELECT typed AS k FROM t)",
+    ],
+)
+def test_the_sign_of_zero_shows_nowhere(rows: str) -> None:
+    """Of -0.0 and 0.0, which are equal, the one that the engine meets first would stand for both."""
+    found = set()
+    for x in ([0.0, -0.0], [-0.0, 0.0], [0.0, 0.0]):
+        frame = pa.table({"id": [1, 1], "x": x, "n": [1, -1], "s": ["-0", "0"], "typed": ["-0.0", "0"]})
+        table = one_person(source=frame, types={"typed": "number"}, columns={})
+        with session(t=table) as opened:
+            ((values, _),) = exact(opened, f"SELECT COUNT(*) FROM {rows} {SIGNED}")
+        found.add(values)
+    assert found == {(0,)}
+
+
+def test_zero_is_one_group_one_value_and_one_key() -> None:
+    frame = pa.table({"id": [1, 1], "x": [0.0, -0.0], "n": [1, 2]})
+    with session(t=one_person(source=frame, columns={})) as opened:
+        for sql in (
+            "SELECT COUNT(DISTINCT x) FROM t",
+            "SELECT COUNT(*) FROM (SELECT DISTINCT x FROM t)",
+            "SELECT COUNT(*) FROM t JOIN (SELECT CAST('-0' AS DOUBLE) AS k) p ON t.x = p.k WHERE n = 1",
+            "SELECT COUNT(*) FROM t a JOIN t b ON a.id = b.id AND a.x = b.x AND a.n = 1 AND b.n = 2",
+        ):
+            assert exact(opened, sql)[0][0] == (1,), sql
+
+
+def test_a_group_found_privately_is_shown_without_the_sign_of_zero() -> None:
+    for x in (0.0, -0.0):
+        frame = pa.table({"id": list(range(5000)), "x": [x] * 5000, "n": [-1] * 5000})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            opened = hb.Session(
+                {"t": hb.table(frame, unit="id", max_groups=1, max_rows=1)}, budget=hb.Budget(3, 1e-6), ledger=None
+            )
+        with opened:
+            ((key, _),) = opened.sql("SELECT x * n AS k, COUNT(*) FROM t GROUP BY x * n", epsilon=1).rows()
+        assert str(key) == "0.0"
+
+
+def test_an_infinite_number_keeps_its_text() -> None:
+    frame = pa.table({"id": [1], "x": [float("inf")]})
+    with session(t=one_person(source=frame, columns={})) as opened:
+        ((values, _),) = exact(opened, "SELECT COUNT(*) FROM t WHERE CAST(x AS VARCHAR) = 'inf'")
+    assert values == (1,)
+
+
+def test_what_is_left_is_shown_in_digits_that_people_read() -> None:
+    sql = "SELECT COUNT(*) FROM visits"
+    with small() as opened:
+        assert "left: 3; " in str(opened.check(sql, epsilon=1))
+        assert opened.remaining == 3
+        opened.sql(sql, epsilon="0.7")
+        checked = opened.check("SELECT SUM(n) FROM visits", epsilon="0.1")
+        shown = str(checked).partition("left: ")[2].partition(";")[0]
+        assert len(shown) <= 8
+        assert 0 < opened.remaining - Fraction(shown) < Fraction(1, 1000)
+        assert opened.check("SELECT SUM(n) FROM visits", epsilon=shown).affordable
+        assert opened.check("SELECT SUM(n) FROM visits", epsilon=opened.remaining).affordable
+    with small() as opened:
+        opened.sql(sql, epsilon=3)
+        assert opened.remaining < Fraction(1, 10**6)

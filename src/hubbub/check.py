@@ -42,6 +42,8 @@ __all__ = [
 
 LEVEL = 0.95
 _DIGITS = 3
+_SHOWN = 6
+_SHORT = 12
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Check:
 
         lines = [text_table(("column", "95 % of answers within", ""), [_row(c) for c in self.columns]), ""]
         cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)
-        left = decimal_text(self.left)
+        left = short_text(self.left)
         many = "" if self.how_many is None else f"; {self.how_many:,} such questions fit"
         lines.append(f"cost: epsilon {cost}; left: {left}{many}{'' if self.affordable else ', NOT ENOUGH'}")
         lines += [self.mechanism, *self.notes]
@@ -112,6 +114,30 @@ class Check:
             rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
             lines += ["", text_table(("noise", "cost", *names, "fit"), rows)]
         return "\n".join(line.rstrip() for line in lines)
+
+
+def short_text(left: Fraction) -> str:
+    """What is left, for people: exact where that is short, else rounded down to six digits.
+
+    >>> short_text(Fraction(1, 4)), short_text(Fraction(2_999_999_999_999, 10**12))
+    ('0.25', '2.99999')
+    """
+    text = decimal_text(left)
+    if left <= 0 or len(text) <= _SHORT:
+        return text
+    unit = Fraction(10) ** (math.floor(math.log10(left)) - _SHOWN + 1)
+    return decimal_text(left // unit * unit)
+
+
+def settled(left: Fraction, fits: Callable[[Fraction], bool]) -> Fraction:
+    """What is left of a budget with delta, which a square root rounds down; the number of six digits just above it
+    where a question at that fits, as it does while nothing was spent.
+    """
+    if left <= 0:
+        return left
+    unit = Fraction(10) ** (math.floor(math.log10(left)) - _SHOWN + 1)
+    above = math.ceil(left / unit) * unit
+    return above if above - left < unit / 10**6 and fits(above) else left
 
 
 def _fits(count: int | None) -> str:

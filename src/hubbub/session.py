@@ -26,9 +26,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hubbub import publishing
-from hubbub.accounting import cost as cost_of, to_json
+from hubbub.accounting import cost as cost_of, rho_of_epsilon, to_json
 from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
-from hubbub.check import Check, details, mechanism, notes, predicted, sides
+from hubbub.check import Check, details, mechanism, notes, predicted, settled, sides
 from hubbub.engines.choose import engine_for
 from hubbub.engines.contract import Exact
 from hubbub.engines.outer import OuterSide
@@ -37,6 +37,7 @@ from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, 
 from hubbub.given import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
+from hubbub.ledger.remainder import Remainder
 from hubbub.ledger.store import Entry, StoredRelease
 from hubbub.opening import (
     agree_on_limits,
@@ -197,7 +198,7 @@ class Session:
         )
         return Check(
             epsilon=asked.epsilon,
-            left=left.epsilon if asked.amount.spend.pure else left.question,
+            left=left.epsilon if asked.amount.spend.pure else self._question(budget, left),
             columns=predicted(price, outputs, places, assume_rows),
             mechanism=mechanism(price),
             notes=notes(price),
@@ -527,13 +528,21 @@ class Session:
             raise PolicyError(f"refresh: {table!r} is no private table of this session.")
         return self.ledger.refresh(found.space, table)
 
+    @staticmethod
+    def _question(budget: Budget, left: Remainder) -> Fraction:
+        """The largest epsilon of one more question."""
+        if budget.pure:
+            return left.question
+        return settled(left.question, lambda epsilon: rho_of_epsilon(epsilon, budget.delta_conversion) <= left.rho)
+
     @property
     def remaining(self) -> Fraction:
         """What is left of the joint budget, exactly; with several unit spaces, of the one that has least left.
 
         Under a budget with delta: the largest epsilon of one more question.
         """
-        return min((self.ledger.left(s).question for s in self._spaces()), default=self.budget.epsilon)
+        found = [self._question(self.ledger.budget(s), self.ledger.left(s)) for s in self._spaces()]
+        return min(found, default=self.budget.epsilon)
 
     def history(self) -> list[Entry]:
         """Every charge in the ledger, oldest first."""

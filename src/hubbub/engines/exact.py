@@ -54,5 +54,8 @@ def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequ
 
 
 def _private_group(plan: Plan, key: tuple[Any, ...]) -> tuple[Scalar, ...]:
-    """A group's keys: found ones as they are, declared ones from their position."""
-    return tuple(value if domain is None else domain[value] for value, domain in zip(key, plan.domains, strict=True))
+    """A group's keys: found ones as they are, declared ones from their position. Of -0.0 and 0.0 it is 0.0."""
+    return tuple(
+        (value + 0.0 if isinstance(value, float) else value) if domain is None else domain[value]
+        for value, domain in zip(key, plan.domains, strict=True)
+    )

@@ -2,8 +2,8 @@
 
 Physical types are named as DuckDB names them; an engine that has other names says which of these they are.
 
-An expression is total: NaN is NULL, wide types are cast safely, times are in the years 1 to 9999. A *unit* is never
-cast in a way that could make two of them one: it is grouped by as it is stored, or by its exact text.
+An expression is total: NaN is NULL, -0.0 is 0.0, wide types are cast safely, times are in the years 1 to 9999. A *unit*
+is never cast in a way that could make two of them one: it is grouped by as it is stored, or by its exact text.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ class Fields:
         if kind is Kind.NULL:
             return wanted, self.dialect.null(wanted)
         if kind is Kind.TEXT:
-            return wanted, _in_range(self.dialect.cast(sql, kind, wanted), wanted, self.dialect)
+            cast = self.dialect.cast(sql, kind, wanted)
+            # As in a column of doubles: a text '-0' is 0.
+            total = self.dialect.unit_double(cast) if wanted is Kind.NUMBER else _in_range(cast, wanted, self.dialect)
+            return wanted, total
         if kind is not Kind.OTHER and (
             (kind, wanted) in ((Kind.INTEGER, Kind.NUMBER), (Kind.DATE, Kind.TIMESTAMP)) or wanted is Kind.TEXT
         ):
@@ -151,10 +154,8 @@ def _kind_declared(what: Declaration | None) -> Kind | None:
 
 
 def _in_range(sql: str, kind: Kind, dialect: Dialect) -> str:
-    """A value, or NULL where it is NaN, or a time outside the years 1 to 9999 (infinite ones included)."""
+    """A value, or NULL where it is a time outside the years 1 to 9999 (infinite ones included)."""
     match kind:
-        case Kind.NUMBER:
-            return dialect.not_nan(sql)
         case Kind.DATE:
             return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
         case Kind.TIMESTAMP:
@@ -176,7 +177,8 @@ def normalised(physical: str, sql: str, dialect: Dialect = DUCKDB) -> tuple[Kind
     if base in ("UBIGINT", "HUGEINT"):
         return Kind.INTEGER, f"CAST({sql} AS HUGEINT)"
     if base in ("DOUBLE", "FLOAT"):
-        return Kind.NUMBER, _in_range(dialect.double(sql), Kind.NUMBER, dialect)
+        # 0.0 and -0.0 are equal, and yet two texts: whichever row came first would show.
+        return Kind.NUMBER, dialect.unit_double(sql)
     if base in ("DECIMAL", "UHUGEINT"):
         return Kind.NUMBER, dialect.decimal(sql)
     if base in ("VARCHAR", "ENUM", "UUID"):

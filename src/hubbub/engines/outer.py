@@ -234,7 +234,7 @@ class OuterSide:
 def _usual(value: str, kind: Kind) -> str:
     match kind:
         case Kind.NUMBER:
-            return f"(CASE WHEN isfinite({value}) THEN {value} END)"
+            return f"(CASE WHEN isfinite({value}) THEN {value} + 0.0 END)"
         case Kind.DATE:
             return f"(CASE WHEN {value} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {value} END)"
         case Kind.TIMESTAMP:

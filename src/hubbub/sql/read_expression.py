@@ -296,7 +296,13 @@ class ExpressionReader:
                 "BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP, without widths.",
                 node,
             )
-        return operand if target == _SAME.get(operand.kind) else Call(target, (operand,))
+        if target == _SAME.get(operand.kind):
+            return operand
+        if target == "CAST_TEXT" and operand.kind is Kind.NUMBER:
+            # -0.0 is equal to 0.0, and its text must be too. What is infinite has no sum, but a text.
+            zero = Call(target, (Arithmetic("+", operand, Literal(0)),))
+            return Call("COALESCE", (zero, Call(target, (operand,))))
+        return Call(target, (operand,))
 
     def _if(self, node: exp.Expr) -> Expression:
         default = node.args.get("false")

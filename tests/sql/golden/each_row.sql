@@ -1,5 +1,5 @@
 WITH r1 AS (
-  SELECT CAST("ward" AS VARCHAR) AS c2, (CASE WHEN isnan(CAST("age" AS DOUBLE)) THEN NULL ELSE CAST("age" AS DOUBLE) END) AS c0, CAST("n" AS BIGINT) AS c1
+  SELECT CAST("ward" AS VARCHAR) AS c2, (CASE WHEN isnan("age") THEN NULL ELSE CAST("age" AS DOUBLE) + 0.0 END) AS c0, CAST("n" AS BIGINT) AS c1
   FROM source0
 ),
 filtered AS (
