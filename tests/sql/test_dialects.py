@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import sqlglot
 
-from hubbub.sql.compile import Place, aggregate_sql
+import hubbub as hb
+from hubbub.sql.compile import Place, aggregate_sql, listed_sql
 from hubbub.sql.dialect_postgres import POSTGRES
 from hubbub.sql.dialect_spark import SPARK
 from hubbub.sql.dialects import DUCKDB, DUCKDB_PORTABLE, Dialect
@@ -57,3 +58,20 @@ def test_a_text_can_be_written_for_warehouses_and_read_back(question: str, targe
     assert found is not None
     assert source is not None
     assert [c.alias for c in found.ctes] == [c.alias for c in source.ctes]
+
+
+@pytest.mark.parametrize("name", ["duckdb", "postgres", "spark", "bigquery", "snowflake"])
+@pytest.mark.parametrize("asked", ["MAX(day)", "MEDIAN(CAST(day AS TIMESTAMP))"])
+def test_dates_and_times_are_steps_in_each_dialect(asked: str, name: str) -> None:
+    """Days since the first one, or microseconds by the step of the clock."""
+    dialect = dict(OURS).get(name, DUCKDB)
+    declared = visits(columns={"day": hb.between("1970-01-01", "1971-12-31")}, max_total=10)
+    with engine("visits", declared) as (_, plan):
+        found = plan(f"SELECT {asked} FROM visits")
+    place = Place("visits", {"day": dialect.quote("day")}, dialect.quote("id"))
+    text = listed_sql(found, {"visits": place}, 0, dialect)
+    (translated,) = [text] if name in dict(OURS) else sqlglot.transpile(text, read="duckdb", write=name)
+    (statement,) = sqlglot.parse(translated, read=name)
+    assert isinstance(statement, sqlglot.exp.Select)
+    (value,) = found.measurements[0].values
+    assert (value.floor, value.ceiling) == ((0, 729) if asked == "MAX(day)" else (0, 729 * 24 * 3))
