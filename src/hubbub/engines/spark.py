@@ -125,9 +125,13 @@ class SparkEngine:
         self._local.seal()
 
     def recheck(self, name: str) -> None:
-        """Raises PolicyError where the columns of a table of the catalogue have changed."""
+        """Raises PolicyError where the cluster is gone, or the columns of a table of the catalogue have changed."""
         known = self._known.get(name)
-        if known is None or known.name is None or self._spark is None:
+        if known is None or self._spark is None:
+            return
+        if not _is_up(self._spark):
+            raise PolicyError(f"table {name!r}: its Spark has stopped; open a new session. Nothing was charged.")
+        if known.name is None:
             return
         if _physical(_named_table(self._spark, name, known.name, trusted=known.trusted)) != known.physical:
             raise PolicyError(
@@ -171,10 +175,10 @@ class SparkEngine:
     def _answers(self, texts: Sequence[str], public: Mapping[str, Any]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each text; None if Spark failed, for whatever reason."""
         assert self._spark is not None
-        views, context = {}, self._spark.sparkContext
-        before = [(key, context.getLocalProperty(key)) for key in _JOB_GROUP]
+        views, before, context = {}, [], self._spark.sparkContext
         tag = f"hubbub-{uuid.uuid4().hex[:12]}"
         try:
+            before = [(key, context.getLocalProperty(key)) for key in _JOB_GROUP]
             for place, table in public.items():
                 views[place] = f"hubbub_{self._own}_{uuid.uuid4().hex[:12]}"
                 self._public(table).createOrReplaceTempView(views[place])
@@ -233,6 +237,14 @@ class SparkEngine:
                 if self._spark is not None:
                     self._spark.catalog.dropTempView(known.view)
         self._local.close()
+
+
+def _is_up(spark: SparkSession) -> bool:
+    """Whether the session's Java still answers, and has not been told to stop."""
+    with contextlib.suppress(Exception):
+        java: Any = spark.sparkContext._jsc
+        return not java.sc().isStopped()
+    return False
 
 
 def _physical(frame: DataFrame) -> dict[str, str]:
