@@ -7,6 +7,7 @@ questions over random tables of the worst sort (`asked`), which are held to the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from hubbub.engines.duckdb import image
 from hubbub.errors import HubbubError
 from hubbub.sql.parse import PublicQuestion, parse
 from hubbub.tables.declare import Limits
+from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Counting
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import leaves
@@ -143,22 +145,32 @@ def _answers(worlds: tuple[Embedded, Any], plan: Plan, rows: dict[str, pa.Table]
     return [answer(world.engine, plan, public) for world in worlds]
 
 
-def hold(worlds: tuple[Embedded, Any], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]) -> None:
-    """Both engines give the same integers before and after somebody comes, and these are near each other.
+def _alike(worlds: tuple[Embedded, Any], plan: Plan, rows: dict[str, pa.Table], why: str) -> tuple[Any, ...]:
+    """The answer of the second engine, which is the first one's, or differs as is documented.
 
-    In Postgres, a difference has to be the one that is documented: of magnitudes beyond 2^300, and gone without them.
+    Where groups are found privately by a number with a fraction, each engine writes its text for the hash in its own
+    way: there they are compared with all of a unit's groups kept. Beyond 2^300 Postgres does not calculate: there they
+    are compared on smaller numbers.
     """
+    here, there = _answers(worlds, plan, rows)
+    if here == there:
+        return there
+    if any(d is None and k.kind is Kind.NUMBER for k, d in zip(plan.keys, plan.domains, strict=True)):
+        everything = replace(plan, bounds=replace(plan.bounds, groups=1000))
+        one, two = _answers(worlds, everything, rows)
+        if one == two:
+            return there
+        plan = everything
+    assert isinstance(worlds[1], Postgres), why
+    one, two = _answers(worlds, plan, _tamed(rows))
+    assert one == two, why
+    return there
+
+
+def hold(worlds: tuple[Embedded, Any], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]) -> None:
+    """Both engines give the same integers before and after somebody comes, and these are near each other."""
     for plan in _plans(worlds[0], sql, limits):
-        found = []
-        for people in (units, {**units, 9: newcomer}):
-            rows = frames(people)
-            here, there = _answers(worlds, plan, rows)
-            if here != there and isinstance(worlds[1], Postgres):
-                again = _answers(worlds, plan, _tamed(rows))
-                assert again[0] == again[1], sql
-            else:
-                assert here == there, sql
-            found.append(there)
+        found = [_alike(worlds, plan, frames(people), sql) for people in (units, {**units, 9: newcomer})]
         near(plan, found[0], found[1], sql)
 
 
