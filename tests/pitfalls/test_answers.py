@@ -62,7 +62,7 @@ def test_p15_a_row_that_would_raise_is_no_error_and_each_question_is_charged() -
 
 
 def test_p15_an_engine_that_fails_says_an_incident_alone_and_keeps_the_charge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DuckDBEngine, "_rows", lambda *_: None)
+    monkeypatch.setattr(DuckDBEngine, "_answers", lambda *_, **__: None)
     told = []
     for units in (BASE, {99: [{"s": "secret"}]}):
         with opened(frame(units), budget=hb.Budget(2)) as session:
