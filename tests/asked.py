@@ -228,7 +228,7 @@ def relations(draw: Any, depth: int = 3, releases: bool = False) -> str:
     if form == 17:
         negated, having = (
             draw(pick(["", "NOT "])),
-            draw(pick([" HAVING COUNT(*) > 1", " HAVING AVG(LENGTH(LEFT(b, 3))) < 2"])),
+            draw(pick([" HAVING COUNT(*) > 1", " HAVING AVG(LEAST(LENGTH(b), 3)) < 2"])),
         )
         return f"SELECT * FROM ({one}) r WHERE b {negated}IN (SELECT {SORT} FROM ({two}) q GROUP BY 1{having})"
     if form == 18:
@@ -346,8 +346,12 @@ def statements(draw: Any, depth: int = 3) -> str:
     if form < 10:
         also = draw(pick(["", " AND t.a > w.beds", " AND t.a < 9", " AND w.beds > 0"]))
         tables = [f"wards w LEFT JOIN ({relation}) t", f"({relation}) t RIGHT JOIN wards w"]
+        plain = [(i, text) for i, text in enumerate(aggregates) if "FILTER" not in text] or [(0, "COUNT(b)")]
         key = draw(pick(["w.region", "w.ward", "w.region, w.ward", "w.beds, w.region", "UPPER(w.region)"]))
-        counted = shown.replace("COUNT(*)", "COUNT(t.a)")
+        # Each aggregate has to leave out the public rows that nobody's row meets.
+        counted = ", ".join(
+            f"{text.replace('(*)', '(t.a)')} FILTER (WHERE id IS NOT NULL) AS c{i}" for i, text in plain
+        )
         return f"SELECT {counted} FROM {draw(pick(tables))} ON t.b = w.ward{also} GROUP BY {key}"
     second = draw(relations(depth=depth - 1))
     other = draw(pick(AGGREGATES))

@@ -28,7 +28,7 @@ from answers import Desk
 from asked import Rows, a_unit, a_visit, everybody, frames, questions, statements, tables
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import image
-from hubbub.errors import HubbubError
+from hubbub.errors import HubbubError, InternalError
 from hubbub.released import Answered
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits
@@ -191,7 +191,7 @@ def check(
         if not any(plan.private_keys for plan in every) and norm != "l2":
             price = make_price(every, Spend(epsilon=Fraction(1)))
     except HubbubError as error:
-        assert str(error)
+        assert not isinstance(error, InternalError), sql
         return False
     other = {**units, (0 if neighbours == "replace" and units else 9): newcomer}
     found = []
