@@ -557,3 +557,43 @@ def test_what_is_left_is_shown_in_digits_that_people_read() -> None:
     with small() as opened:
         opened.sql(sql, epsilon=3)
         assert opened.remaining < Fraction(1, 10**6)
+
+
+def nested(form: str, times: int, start: str = "n") -> str:
+    for _ in range(times):
+        start = form.format(start)
+    return start
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT COUNT(*) FROM visits WHERE {nested('(1 / {0})', 30)} > 1",
+        f"SELECT COUNT(*) FROM visits WHERE {nested('({0} % (n + 1))', 30)} > 1",
+        f"SELECT COUNT(*) FROM visits WHERE {nested('NULLIF({0}, 1)', 30)} > 1",
+        f"SELECT COUNT(*) FROM visits WHERE {nested('CAST(CAST({0} AS VARCHAR) AS DOUBLE)', 20)} > 1",
+        f"SELECT COUNT(*) FROM visits WHERE {nested('({0} IS DISTINCT FROM ok)', 30, 'ok')}",
+        f"SELECT COUNT(*) FROM visits WHERE {nested('({0} BETWEEN ok AND ok)', 30, 'ok')}",
+        f"SELECT COUNT(*) FROM visits WHERE {nested('CASE {0} WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END', 30)} > 1",
+        f"SELECT COUNT(*) FROM {nested('(SELECT a + a AS a, id FROM {0}) t', 40, '(SELECT n AS a, id FROM visits) t')}"
+        " WHERE a > 1",
+        f"SELECT MEDIAN({nested('(1 / {0})', 30)}) FROM visits",
+    ],
+    ids=["div", "mod", "nullif", "cast", "distinct", "between", "case", "sub-queries", "median"],
+)
+def test_what_doubles_when_it_is_written_is_refused_before_the_charge(sql: str) -> None:
+    with session() as opened:
+        for ask in (opened.check, opened.sql):
+            refused(opened, lambda ask=ask: ask(sql, epsilon=1))
+
+
+def test_what_is_long_but_does_not_double_is_answered() -> None:
+    with session() as opened:
+        for condition in (
+            " AND ".join(f"n <> {i}" for i in range(100, 2000)),
+            f"n IN ({', '.join(map(str, range(5000)))})",
+            nested("ROUND({0})", 12) + " < 100",
+            nested("({0} + 1)", 12) + " < 100",
+        ):
+            assert opened.sql(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=HUGE).rows() == [(6,)]
+        assert opened.sql("SELECT MEDIAN(n) AS m FROM visits", epsilon=HUGE).charged

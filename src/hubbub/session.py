@@ -298,7 +298,11 @@ class Session:
             ) from None
 
     def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> Asked | PublicQuestion:
-        return ask(sql, self._catalog, self._outer.pinned(), terms, wanted, self.ledger.budget)
+        asked = ask(sql, self._catalog, self._outer.pinned(), terms, wanted, self.ledger.budget)
+        if isinstance(asked, Asked):
+            for plan in (plan for of in asked.plans for plan in of):
+                self._engine.compile(plan)  # what grows too long when it is written is refused before the charge
+        return asked
 
     @property
     def _block(self) -> str | None:

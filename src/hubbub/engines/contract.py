@@ -74,6 +74,13 @@ class Engine(Protocol):
         """
         ...
 
+    def compile(self, plan: Plan) -> str:
+        """The text that `run` runs (beside one for each list of values, if quantiles are asked); reads nothing.
+
+        Raises QueryError where it would grow beyond all use.
+        """
+        ...
+
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question. public: the Arrow table of each public relation, by its place.
 

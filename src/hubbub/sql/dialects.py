@@ -268,6 +268,8 @@ class Dialect:
 
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         """A function of `hubbub.tables.functions`; `kinds` are those of its arguments."""
+        if name == "CAST_TEXT" and kinds[0] is Kind.NUMBER:
+            arguments = [f"({arguments[0]} + 0.0)"]  # -0.0 is equal to 0.0, and its text must be too
         return WRITE[name](arguments)
 
 

@@ -64,6 +64,7 @@ _WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kin
 
 
 MAX_DEPTH = 100
+MAX_SIZE = 30_000
 MAX_GROWTH = 64
 _SAME = {
     Kind.INTEGER: "CAST_INTEGER",
@@ -123,6 +124,7 @@ class ExpressionReader:
     known: Callable[[exp.Expr], Expression | None] = lambda _: None
     subquery: Callable[[exp.Expr], Expression | None] = lambda _: None
     depth: list[None] = field(default_factory=list)
+    sizes: dict[int, tuple[Expression, int]] = field(default_factory=dict)
 
     def refuse(self, message: str, node: exp.Expr) -> QueryError:
         return refuse(message, self.text, node)
@@ -162,9 +164,25 @@ class ExpressionReader:
             if not isinstance(node, exp.Expr):
                 raise QueryError("an argument is missing: a function is written without what it looks at.")
             stands_for = self.known(node)
-            return self._read(node) if stands_for is None else stands_for
+            found = self._read(node) if stands_for is None else stands_for
+            if self._size(found) > MAX_SIZE:
+                raise self.refuse(
+                    "written out, this expression is too large: its parts stand in it many times over (by CASE with a "
+                    "subject, BETWEEN, IS DISTINCT FROM, or sub-queries that use a column several times).",
+                    node,
+                )
+            return found
         finally:
             self.depth.pop()
+
+    def _size(self, node: Expression) -> int:
+        """How many parts an expression has, constants left out; one that stands in it twice counts twice."""
+        if isinstance(node, Literal):
+            return 0
+        known = self.sizes.get(id(node))
+        if known is None:
+            known = self.sizes[id(node)] = (node, 1 + sum(map(self._size, children(node))))
+        return known[1]
 
     def _read(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
@@ -298,10 +316,6 @@ class ExpressionReader:
             )
         if target == _SAME.get(operand.kind):
             return operand
-        if target == "CAST_TEXT" and operand.kind is Kind.NUMBER:
-            # -0.0 is equal to 0.0, and its text must be too. What is infinite has no sum, but a text.
-            zero = Call(target, (Arithmetic("+", operand, Literal(0)),))
-            return Call("COALESCE", (zero, Call(target, (operand,))))
         return Call(target, (operand,))
 
     def _if(self, node: exp.Expr) -> Expression:
@@ -457,13 +471,14 @@ class ExpressionReader:
 
     def _case(self, node: exp.Expr) -> Expression:
         subject = node.args.get("this")
+        operand = None if subject is None else self.read(subject)
         conditions, values = [], []
         for branch in node.args["ifs"]:
             self.only_known_arguments(branch)
-            if subject is None:
+            if operand is None:
                 conditions.append(self.condition(branch.this, "WHEN"))
             else:
-                left, right = self.aligned(self.read(subject), self.read(branch.this), branch.this)
+                left, right = self.aligned(operand, self.read(branch.this), branch.this)
                 conditions.append(Compare("=", left, right))
             values.append(self.read(branch.args["true"]))
         default = node.args.get("default")
