@@ -146,7 +146,8 @@ def test_spark_runs_no_python_and_hands_over_one_row_per_group(spark: Any) -> No
 def test_a_job_of_spark_that_is_cancelled_keeps_its_charge(spark: Any, tmp_path: Path) -> None:
     slow = frame_of(spark).crossJoin(spark.range(400_000_000).withColumnRenamed("id", "k"))
     table = replace(visits(), source=remote(slow))
-    with open_session(table, tmp_path / "b.db", epsilon=2) as session:
+    few = replace(visits(), source=remote(frame_of(spark)))
+    with hb.Session({"visits": table, "few": few}, budget=hb.Budget(2), ledger=tmp_path / "b.db") as session:
         caught: list[BaseException] = []
 
         def ask() -> None:
@@ -166,3 +167,5 @@ def test_a_job_of_spark_that_is_cancelled_keeps_its_charge(spark: Any, tmp_path:
         assert not thread.is_alive()
         assert [type(error) for error in caught] == [hb.EngineError]
         assert session.remaining == 1
+        assert rows(session.sql("SELECT COUNT(DISTINCT id) AS u FROM few", epsilon="0.5"))  # the next is answered
+        assert session.remaining == 0.5
