@@ -108,6 +108,17 @@ def _repeated(rows: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list
 a_unit: st.SearchStrategy[Rows] = st.fixed_dictionaries(
     {"visits": _repeated(a_visit, 5), "people": _repeated(a_person, 2), "items": _repeated(an_item, 3)}
 )
+GREEDY: Rows = {
+    "visits": [
+        (i % 3, b, x, n, True, DAYS[1])
+        for i, b in enumerate(["A", "B", "m", None] * 3)
+        for x, n in [(50.0, 7), (1.0, 1)]
+    ],
+    "people": [("m", 50), ("f", 0)] * 2,
+    "items": [(i, x, kind) for i in range(3) for x in (0.0, 20.0) for kind in ("A", "x")],
+}
+"""A unit that is in every group of every key, with more rows than any limit."""
+a_newcomer: st.SearchStrategy[Rows] = st.one_of(a_unit, st.just(GREEDY))
 everybody = st.lists(a_unit, max_size=4).map(lambda units: dict(enumerate(units)))
 
 

@@ -25,7 +25,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from answers import Desk
-from asked import Rows, a_unit, a_visit, everybody, frames, questions, statements, tables
+from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
 from hubbub.engines.contract import Exact
 from hubbub.engines.duckdb import image
 from hubbub.errors import HubbubError, InternalError
@@ -221,7 +221,7 @@ NOBODY: Rows = {
 CASE: dict[str, Any] = {
     "sql": statements(),
     "units": everybody,
-    "newcomer": a_unit,
+    "newcomer": a_newcomer,
     "neighbours": st.sampled_from(BOTH),
     "limits": st.tuples(st.integers(1, 3), st.integers(1, 3)),
     "norm": st.sampled_from([None, None, "l1", "l2"]),
@@ -241,6 +241,28 @@ def test_one_unit_adds_its_own_rows_and_moves_integers_by_no_more_than_claimed(
     norm: Norm | None,
 ) -> None:
     check(worlds, sql, units, newcomer, neighbours, limits, norm)
+
+
+ROWS = "(SELECT id, n AS a, ward AS b FROM visits) t"
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("limits", [(1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT COUNT(*), COUNT(DISTINCT id), SUM(LEAST(GREATEST(a, -5), 20)) FROM {ROWS} GROUP BY {SORT}",
+        f"SELECT COUNT(*), AVG(LEAST(GREATEST(a, -5), 20)) FROM {ROWS} GROUP BY CUBE ({SORT}, (a > 3))",
+        f"SELECT COUNT(t.a), COUNT(DISTINCT b) FROM wards w LEFT JOIN {ROWS} ON t.b = w.ward GROUP BY w.region",
+        f"SELECT (SELECT COUNT(*) FROM {ROWS}) AS c, (SELECT MEDIAN(LEAST(GREATEST(a, 0), 9)) FROM {ROWS}) AS d",
+        f"SELECT COUNT(*) FROM {ROWS} WHERE a > (SELECT COUNT(*) / 2 FROM {ROWS}) - 50 GROUP BY {SORT}",
+    ],
+)
+def test_a_unit_in_every_group_moves_as_much_as_it_may(
+    worlds: dict[str, World], sql: str, limits: tuple[int, int], neighbours: str
+) -> None:
+    """What random cases seldom reach: a bound that is too low by one group, or one row, is broken here."""
+    assert check(worlds, sql, {0: NOBODY, 1: GREEDY}, GREEDY, neighbours, limits)
 
 
 @pytest.mark.soak
