@@ -106,8 +106,10 @@ class World:
             known = self.desk.engine._known[scan.table]
             assert known.held is not None
             views[known.relation] = known.held.table
-        found = self.desk.engine._rows(f"{stages}\nSELECT * FROM {last}", views)
-        assert found is not None, "the engine failed on a row"
+        with self.desk.engine._con.cursor() as cursor:
+            for view, load in views.items():
+                cursor.register(view, load())
+            found = cursor.sql(f"{stages}\nSELECT * FROM {last}").fetchall()
         return Counter(tuple(map(_text, row)) for row in found)
 
 

@@ -77,9 +77,9 @@ def test_p17_the_text_that_the_engine_runs_holds_nothing_of_the_rows(monkeypatch
     texts: list[str] = []
     run = DuckDBEngine._reading
 
-    def listened(engine: Any, sql: str, views: Any) -> Any:
+    def listened(engine: Any, sql: str, *rest: Any, **more: Any) -> Any:
         texts.append(sql)
-        return run(engine, sql, views)
+        return run(engine, sql, *rest, **more)
 
     monkeypatch.setattr(DuckDBEngine, "_reading", listened)
     found = []
