@@ -257,3 +257,23 @@ def test_no_mutated_statement_does_either(case: tuple[str, str, str | None], at:
         parse(text, CATALOG, public=PUBLIC)
     except HubbubError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize("end", [";", ";;", "; -- a note", ";\n/* a; note */ ;", " -- a note; and more", ""])
+def test_what_is_behind_the_last_word_of_a_statement_does_not_count(end: str) -> None:
+    assert read(f"SELECT COUNT(*) FROM visits{end}") == read("SELECT COUNT(*) FROM visits")
+
+
+@pytest.mark.parametrize("meet", ["USING (ward)", "ON v.ward = w.ward"])
+def test_a_group_of_a_public_table_keeps_its_name(meet: str) -> None:
+    found = statement(f"SELECT w.ward, COUNT(*) AS n FROM visits v JOIN wards w {meet} GROUP BY w.ward")
+    assert [o.name for o in found.outputs] == ["ward", "n"]
+    assert found.questions[0].names == ("ward",)
+
+
+def test_two_groups_of_one_name_are_told_apart() -> None:
+    found = statement(
+        "SELECT v.ward, w.ward, COUNT(*) FROM visits v JOIN wards w ON v.n = w.beds GROUP BY v.ward, w.ward"
+    )
+    assert [o.name for o in found.outputs] == ["ward", "ward_2", "count"]
+    assert len(set(found.questions[0].names)) == 2

@@ -233,7 +233,7 @@ def _one_statement(text: str) -> exp.Query:
     try:
         tokens = sqlglot.tokenize(text, read="duckdb")
         while tokens and tokens[-1].token_type.name == "SEMICOLON":
-            tokens.pop()
+            tokens.pop()  # with the comments behind it
         if not tokens:
             raise QueryError("the statement is empty. Ask something like: SELECT COUNT(*) FROM table")
         first = tokens[0]
@@ -243,7 +243,7 @@ def _one_statement(text: str) -> exp.Query:
         end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
         if end is not None:
             raise QueryError(f"one statement at a time: this text holds several.\n{caret(text, end.start, end.end)}")
-        statement = sqlglot.parse_one(text, read="duckdb")
+        statement = sqlglot.parse_one(text[: tokens[-1].end + 1], read="duckdb")
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
     if not isinstance(statement, exp.Query):

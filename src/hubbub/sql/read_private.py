@@ -157,6 +157,8 @@ class _Private:
             if read.kind is Kind.OTHER or read.kind is Kind.NULL:
                 raise reader.refuse("GROUP BY needs a column of a known type.", term)
             names = [n for n, e in self.rows.scope.every().items() if e == read]
+            if isinstance(written, exp.Column) and written.name.lower() not in map(str.lower, (*names, *self.names)):
+                names = [written.name]  # of two columns called so, the one that the analyst named by its table
             names = names or [i.alias for i in self.node.expressions if isinstance(i, exp.Alias) and i.this == written]
             self.written.append(read)
             self.names.append(names[0] if names else "")
@@ -240,7 +242,7 @@ class _Private:
         if isinstance(star, exp.Star):
             raise reader.refuse("'*' would show rows of people; ask for aggregates such as COUNT(*).", inner, word="*")
         shown = self._above(inner.copy(), known)
-        name = item.alias if isinstance(item, exp.Alias) else self._default_name(shown)
+        name = item.alias if isinstance(item, exp.Alias) else self._default_name(shown, inner)
         if name.lower() in taken and isinstance(item, exp.Alias):
             raise reader.refuse(f"two columns of the answer are named {name!r}.", item)
         unique, i = name, 2
@@ -249,12 +251,13 @@ class _Private:
         taken.add(unique.lower())
         return shown, unique, shown
 
-    def _default_name(self, shown: exp.Expr) -> str:
+    def _default_name(self, shown: exp.Expr, asked: exp.Expr) -> str:
         if not (isinstance(shown, exp.Column) and shown.table == "r"):
             return "value"
         at = int(shown.name[1:])
         if shown.name[0] == "k":
-            return self.names[at] or "key"
+            plain = asked.name if isinstance(asked, exp.Column) else ""
+            return self.names[at] if self.names[at].lower() == plain.lower() else plain or self.names[at] or "key"
         aggregate = self.aggregates[at]
         word = _WORDS[aggregate.function]
         named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
