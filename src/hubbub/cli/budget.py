@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +11,7 @@ import click
 from hubbub.cli.console import note, show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
 from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, show, write
+from hubbub.cli.standing import left_text
 from hubbub.ledger.budget import decimal_text
 
 if TYPE_CHECKING:
@@ -32,12 +31,13 @@ _ACCOUNTS = ("unit space", "account", "limit", "until", "spent", "left")
 @click.option("--accounts", is_flag=True, help="Every analyst and table with a limit or a charge, and open blocks.")
 def command(policy: Path | None, ledger: str | None, form: str | None, accounts: bool) -> None:
     """What has been spent, and what is left."""
+    exact = chosen_format(form) in ("csv", "json")
     with open_ledger(policy, ledger) as book:
         if accounts:
-            show(_ACCOUNTS, _accounts(book), form, right=(False, False, True, False, True, True))
+            show(_ACCOUNTS, _accounts(book, exact), form, right=(False, False, True, False, True, True))
             return
         rows = [
-            (space, decimal_text(book.ceiling(space)), _spent(book, space), _left(book, space),
+            (space, decimal_text(book.ceiling(space)), _spent(book, space), left_text(book, space, exact=exact),
              str(len(book.history(space))))
             for space in book.spaces()
         ]  # fmt: skip
@@ -63,14 +63,6 @@ def _spent(book: Ledger, space: str, account: str = "everyone") -> str:
     return decimal_text(total.epsilon) if budget.pure else f"{loss(budget, total):.6g}"
 
 
-def _left(book: Ledger, space: str, **account: str) -> str:
-    """The largest epsilon of one more question: exact under a pure budget, rounded down under one with delta."""
-    left = book.left(space, **account)
-    if book.budget(space).pure:
-        return decimal_text(left.epsilon)
-    return decimal_text(Fraction(math.floor(max(left.question, left.epsilon) * 10**6), 10**6))
-
-
 def _under_delta(book: Ledger) -> Iterator[str]:
     """What is left of budgets with delta in their own amounts, and as a number of questions."""
     for space in book.spaces():
@@ -84,7 +76,7 @@ def _under_delta(book: Ledger) -> Iterator[str]:
             )
 
 
-def _accounts(book: Ledger) -> list[tuple[str, ...]]:
+def _accounts(book: Ledger, exact: bool) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for space in book.spaces():
         said = {allowance.account: allowance for allowance in book.allowances(space)}
@@ -97,9 +89,9 @@ def _accounts(book: Ledger) -> list[tuple[str, ...]]:
             left = ""
             if kind in ("analyst", "table") and name != "*":
                 narrowed = {"analyst": name} if kind == "analyst" else {"dataset": name}
-                left = _left(book, space, **narrowed)
+                left = left_text(book, space, exact=exact, **narrowed)
             elif account == "everyone":
-                left = _left(book, space)
+                left = left_text(book, space, exact=exact)
             spent = "" if account in ("ceiling", "analyst:*") else _spent(book, space, account)
             rows.append((space, account, amount, ends, spent, left))
     held = [(b.space, f"block:{b.id}", decimal_text(b.epsilon), "", "", "") for b in book.open_blocks()]

@@ -29,8 +29,9 @@ from hubbub.cli.options import (
     terms_options,
     write,
 )
+from hubbub.cli.standing import left_after
 from hubbub.errors import PolicyError
-from hubbub.ledger.budget import decimal_text
+from hubbub.ledger.budget import decimal_text, short_text
 
 if TYPE_CHECKING:
     from hubbub.release import Release
@@ -72,7 +73,7 @@ def command(
     with open_session(policy) as session:
         agree(session, asked, yes=yes, fresh=fresh, **given)
         release = session.sql(asked, fresh=fresh, **given)
-        left = decimal_text(session.remaining)
+        left = left_after(session, release)
     try:
         show_release(release, chosen, level, output)
     except OSError as error:
@@ -84,9 +85,11 @@ def command(
     say_cost(release, left)
 
 
-def say_cost(release: Release, left: str) -> None:
-    """What an answer cost, and what is left."""
-    if release.charged:
+def say_cost(release: Release, left: str | None) -> None:
+    """What an answer cost, and what is left for others like it (`left_after`)."""
+    if left is None:
+        note("Public tables only: free.")
+    elif release.charged:
         note(f"Charged epsilon {decimal_text(release.cost)}; {left} is left. Asked again, it is free.")
     else:
         note(f"A stored answer: nothing charged; epsilon {left} is left.")
@@ -110,10 +113,10 @@ def agree(session: Session, sql: str, *, yes: bool, fresh: bool, **given: Any) -
         return
     if not on_terminal("stdin"):
         raise click.UsageError(
-            f"this question costs epsilon {decimal_text(check.epsilon)} of the {decimal_text(check.left)} left, "
+            f"this question costs epsilon {decimal_text(check.epsilon)} of the {short_text(check.left)} left, "
             "and nobody is there to agree: add --yes."
         )
-    asked = f"This costs epsilon {decimal_text(check.epsilon)} of the {decimal_text(check.left)} left. Ask?"
+    asked = f"This costs epsilon {decimal_text(check.epsilon)} of the {short_text(check.left)} left. Ask?"
     if not click.confirm(asked, err=True):
         note("Not asked; nothing was charged.")
         raise click.exceptions.Exit(INTERRUPTED)

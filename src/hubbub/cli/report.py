@@ -10,6 +10,7 @@ import click
 from hubbub.cli.console import note, printable, show_table
 from hubbub.cli.formats import as_csv
 from hubbub.cli.options import ledger_option, open_ledger, policy_option, write
+from hubbub.cli.standing import left_text
 from hubbub.ledger.budget import decimal_text
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
     else:
         note("Nothing was asked in this time.")
     for space in book.spaces():
-        left = decimal_text(book.remaining(space))
+        left = left_text(book, space)
         click.echo(printable(f"\n{space}: {book.budget(space)!r}, {left} left; spent over time:"))
         click.echo(printable(text(courses(book, space))))
 

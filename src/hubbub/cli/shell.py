@@ -20,8 +20,9 @@ import click
 from hubbub.cli.console import note, on_terminal, printable, show_error
 from hubbub.cli.options import chosen_format, epsilon_option, format_option, open_session, policy_option
 from hubbub.cli.query import agree, say_cost, show_release
+from hubbub.cli.standing import left_after, left_text
 from hubbub.errors import HubbubError, QueryError
-from hubbub.ledger.budget import decimal_text, parse_epsilon
+from hubbub.ledger.budget import parse_epsilon
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy
@@ -141,7 +142,7 @@ class _Shell:
         agree(self.session, sql, epsilon=self.epsilon, yes=self.yes, fresh=False)
         release = self.session.sql(sql, epsilon=self.epsilon)
         show_release(release, self.form, 0.95, None)
-        say_cost(release, decimal_text(self.session.remaining))
+        say_cost(release, left_after(self.session, release))
 
     def _check(self, sql: str) -> None:
         if not sql:
@@ -149,7 +150,11 @@ class _Shell:
         click.echo(printable(str(self.session.check(sql, epsilon=self.epsilon))))
 
     def _budget(self, _rest: str) -> None:
-        click.echo(f"epsilon {decimal_text(self.session.remaining)} is left; each question may cost {self.epsilon}")
+        spaces = sorted(self.session._spaces())
+        for space in spaces:
+            left = left_text(self.session.ledger, space, analyst=self.session.analyst)
+            whose = f"{space}: " if len(spaces) > 1 else ""
+            click.echo(printable(f"{whose}epsilon {left} is left; each question may cost {self.epsilon}"))
 
     def _tables(self, _rest: str) -> None:
         for name, private in self.policy.tables.items():
@@ -178,7 +183,7 @@ class _Shell:
             "SELECT ...;           ask a question\n"
             ".check SELECT ...;    what it would cost and how exact it would be\n"
             ".epsilon [NUMBER]     what each question may cost\n"
-            ".budget               what is left\n"
+            ".budget               what is left, for each unit space\n"
             ".tables               what may be asked\n"
             f".format NAME          {', '.join(FORMATS)}\n"
             ".quit                 leave"

@@ -17,8 +17,9 @@ import click
 
 from hubbub.cli.console import INTERRUPTED, note, on_terminal, printable
 from hubbub.cli.options import epsilon_option, open_session, policy_option
+from hubbub.cli.standing import left_text
 from hubbub.errors import EngineError, PolicyError
-from hubbub.ledger.budget import decimal_text, parse_epsilon
+from hubbub.ledger.budget import parse_epsilon
 from hubbub.progress import at_work
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def command(
 ) -> None:
     """A synthetic table in place of the private FILE, at the cost of --epsilon."""
     from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.opening import private_of
 
     _check_output(output)
     read = load_policy(policy or find_policy())
@@ -71,7 +73,7 @@ def command(
         _agree(epsilon, yes=yes)
         charge = _charge(session, read, table, question, epsilon)
         data, report = _answer(session, table, question, charge)
-        left = decimal_text(session.remaining)
+        left = left_text(session.ledger, private_of(table).space, dataset=table.name, analyst=session.analyst)
     try:
         _write(data, output)
     except OSError as error:

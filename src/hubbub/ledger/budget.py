@@ -22,7 +22,13 @@ from typing import SupportsIndex, TypeAlias
 
 from hubbub.errors import ParameterError
 
-__all__ = ["Budget", "EpsilonLike", "decimal_text", "parse_epsilon"]
+__all__ = [
+    "Budget",
+    "EpsilonLike",
+    "decimal_text",
+    "parse_epsilon",
+    "short_text",
+]
 
 EpsilonLike: TypeAlias = int | float | str | Fraction | Decimal | SupportsIndex
 
@@ -30,6 +36,8 @@ EpsilonLike: TypeAlias = int | float | str | Fraction | Decimal | SupportsIndex
 _DECIMAL = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _RATIO = re.compile(r"\+?\d+/\d+")
 _LONGEST = 400
+_SHOWN = 6
+_SHORT = 12
 _NEXT = "Write a positive number such as 0.5, or a ratio in quotes such as '1/3'."
 
 
@@ -75,6 +83,19 @@ def _from_text(x: str | float | Decimal, what: str) -> Fraction:
     if not written or len(text) > _LONGEST or re.search(r"/0+$", text):
         raise ParameterError(f"{what} = {text[:40]!r} is not a number. {_NEXT}")
     return Fraction(text)
+
+
+def short_text(left: Fraction) -> str:
+    """What is left, for people: exact where that is short, else rounded down to six digits.
+
+    >>> short_text(Fraction(1, 4)), short_text(Fraction(2_999_999_999_999, 10**12))
+    ('0.25', '2.99999')
+    """
+    text = decimal_text(left)
+    if left <= 0 or len(text) <= _SHORT:
+        return text
+    unit = Fraction(10) ** (math.floor(math.log10(left)) - _SHOWN + 1)
+    return decimal_text(left // unit * unit)
 
 
 def decimal_text(amount: Fraction) -> str:

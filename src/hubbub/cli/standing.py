@@ -1,0 +1,57 @@
+"""What is left, as every command says it: for a question, for one account, for each unit space."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from hubbub.ledger.accounts import TOGETHER
+from hubbub.ledger.budget import decimal_text, short_text
+
+if TYPE_CHECKING:
+    from hubbub.ledger.budget import Budget
+    from hubbub.ledger.remainder import Remainder
+    from hubbub.ledger.store import Ledger
+    from hubbub.release import Release
+    from hubbub.session import Session
+
+__all__ = ["left_after", "left_of", "left_text"]
+
+
+def left_of(book: Ledger, space: str, **account: str) -> Fraction:
+    """The largest epsilon of one more question to a unit space.
+
+    account: `dataset` or `analyst`, to look at their limits too.
+    """
+    budget, left = book.budget(space), book.left(space, **account)
+    return left.epsilon if budget.pure else max(_gaussian(budget, left), left.epsilon)
+
+
+def left_text(book: Ledger, space: str, *, exact: bool = False, **account: str) -> str:
+    """`left_of` for people: six digits, rounded down, where it is long. exact: for programs, where the budget is pure;
+    under one with delta a square root rounds anyway.
+    """
+    left = left_of(book, space, **account)
+    return decimal_text(left) if exact and book.budget(space).pure else short_text(left)
+
+
+def left_after(session: Session, release: Release) -> str | None:
+    """What is left of the unit space that an answer was charged to, for the analyst, its tables and its kind of noise,
+    as `check` would say it of the same question; None for public tables alone, which charge nothing.
+    """
+    receipt = release.receipt
+    if "unit_space" not in receipt:
+        return None
+    space, book = receipt["unit_space"], session.ledger
+    budget, left = (
+        book.budget(space),
+        book.left(space, dataset=TOGETHER.join(receipt["tables"]), analyst=session.analyst),
+    )
+    return short_text(left.epsilon if budget.pure or receipt["rho"] is None else _gaussian(budget, left))
+
+
+def _gaussian(budget: Budget, left: Remainder) -> Fraction:
+    from hubbub.accounting import rho_of_epsilon
+    from hubbub.check import settled
+
+    return settled(left.question, lambda epsilon: rho_of_epsilon(epsilon, budget.delta_conversion) <= left.rho)
