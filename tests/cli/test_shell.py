@@ -143,5 +143,16 @@ def test_the_name_of_the_file_says_its_format(cli, people):
     assert (people / "out.csv").read_text().splitlines()[0].split(",") == names
     assert list(json.loads((people / "out.json").read_text())["rows"][0]) == names
     assert (people / "out.md").read_text().startswith("| ward | people |")
+    assert cli("query", WARDS, "--epsilon", "0.5", "-o", "out")[0] == 0
+    assert (people / "out").read_text() == (people / "out.csv").read_text()
     piped = shell("query", WARDS, "--epsilon", "0.5", "--format", "json", cwd=people)
     assert json.loads(piped.stdout)["rows"] == json.loads((people / "out.json").read_text())["rows"]
+
+
+def test_an_ending_that_is_no_format_is_refused_before_the_charge(cli, people):
+    code, _, err = cli("query", COUNT, "--epsilon", "0.5", "--yes", "-o", "out.xlsx")
+    assert code == 2
+    assert "-o out.xlsx: .xlsx is no ending of a format. Known: .csv, .json, .md, .arrow, .parquet" in err
+    assert not (people / "out.xlsx").exists()
+    assert cli("history", "--format", "json")[1] == "[]\n"
+    assert cli("query", COUNT, "--epsilon", "0.5", "--yes", "-o", "out.xlsx", "--format", "csv")[0] == 0

@@ -169,13 +169,24 @@ def format_option(*more: str) -> Callable[[_Function], _Function]:
     return click.option("--format", "form", type=choice, help="Default: table on a terminal, else csv.")
 
 
+_ENDINGS: Final = {".csv": "csv", ".json": "json", ".md": "md", ".arrow": "arrow", ".parquet": "parquet"}
+
+
 def chosen_format(form: str | None, output: Path | None = None) -> str:
-    """The format that was named; else what the file's name ends in; else a table for a person, CSV for a pipe."""
-    if form is None and output is not None:
-        return {".parquet": "parquet", ".json": "json", ".arrow": "arrow", ".md": "md"}.get(
-            output.suffix.lower(), "csv"
-        )
-    return form or ("table" if on_terminal("stdout") else "csv")
+    """The format that was named; else what the file's name ends in (no ending: CSV); else a table for a person, CSV for
+    a pipe.
+
+    Raises UsageError for an ending that stands for no format.
+    """
+    if form is None and output is not None and output.suffix:
+        ending = output.suffix.lower()
+        if ending not in _ENDINGS:
+            raise click.UsageError(
+                f"-o {output}: {output.suffix} is no ending of a format. Known: {', '.join(_ENDINGS)}; or name the "
+                "format with --format. Nothing was charged."
+            )
+        return _ENDINGS[ending]
+    return form or ("table" if output is None and on_terminal("stdout") else "csv")
 
 
 def open_session(policy: Path | None) -> Session:
