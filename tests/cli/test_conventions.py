@@ -53,6 +53,12 @@ def test_a_group_alone_shows_its_help(arguments, capsys):
     assert "Commands:" in shown
 
 
+def test_python_runs_the_package_as_the_command():
+    done = subprocess.run([sys.executable, "-m", "hubbub", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("hubbub ")
+    assert subprocess.run([sys.executable, "-m", "hubbub", "nothing"], capture_output=True, check=False).returncode == 2
+
+
 def test_the_version_is_said(capsys):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"hubbub {hubbub.__version__}\n"
