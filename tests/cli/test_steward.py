@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.metadata
 import io
 import json
 import shutil
@@ -10,6 +11,7 @@ import shutil
 import pytest
 
 from cli.helpers import COUNT, WARDS
+from hubbub.cli.main import run
 
 
 @pytest.fixture
@@ -143,6 +145,29 @@ def test_the_doctor_finds_what_is_wrong(cli, asked, people):
     code, out, _ = cli("doctor")
     assert code == 3
     assert "FAIL the source of 'people'" in out
+
+
+@pytest.mark.parametrize(
+    ("says", "line"),
+    [
+        ("", "no Java was found; pyspark 4.0.1 needs Java 17 or newer"),
+        ("exit 1", "java does not run; pyspark"),
+        ("echo 'openjdk version \"1.8.0_402\"' >&2", "java is Java 8; pyspark 4.0.1 needs Java 17 or newer"),
+        ("echo hello >&2", "java is of an unknown version; pyspark"),
+        ("echo 'openjdk version \"21.0.2\" 2024' >&2", "ok   Java 21, for pyspark: "),
+    ],
+)
+def test_the_doctor_looks_for_the_java_of_spark(tmp_path, monkeypatch, capsys, says, line):
+    version = importlib.metadata.version
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "4.0.1" if name == "pyspark" else version(name))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/nowhere")
+    if says:
+        (tmp_path / "java").write_text(f"#!/bin/sh\n{says}\n")
+        (tmp_path / "java").chmod(0o755)
+    assert run(["doctor"]) == 0  # all but Spark works without it
+    assert line in capsys.readouterr().out
 
 
 def test_explain_puts_an_epsilon_into_words(cli):

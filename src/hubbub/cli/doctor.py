@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
+import re
+import shutil
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +52,27 @@ def _installed() -> Iterator[tuple[bool | None, str]]:
             yield True, f"{name} {importlib.metadata.version(name)}"
         except importlib.metadata.PackageNotFoundError:
             yield None, f"{name} is not installed; if you need it: pip install 'hubbub[{extra}]'"
+            continue
+        if name == "pyspark":
+            yield _java(importlib.metadata.version(name))
+
+
+def _java(spark: str) -> tuple[bool | None, str]:
+    """Whether the Java that Spark starts is there, and new enough. All but Spark works without it: it is no failure."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    least = 17 if int(spark.partition(".")[0]) >= 4 else 8  # Spark 4's release notes; Spark 3's documentation
+    lack = f"pyspark {spark} needs Java {least} or newer: install one, or set JAVA_HOME"
+    if java is None:
+        return None, f"no Java was found; {lack}"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=20).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None, f"{java} does not run; {lack}"
+    found = re.search(r'version "(?:1\.)?(\d+)', said)  # 8 calls itself 1.8
+    if found is None or int(found[1]) < least:
+        return None, f"{java} is {f'Java {found[1]}' if found else 'of an unknown version'}; {lack}"
+    return True, f"Java {found[1]}, for pyspark: {java}"
 
 
 def _engine() -> tuple[bool, str]:
