@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import itertools
+
 import pytest
 
 from hubbub import plots
@@ -41,3 +44,29 @@ def test_the_thesis_figure_passes_through_its_corner_values():
     assert high.get_ydata()[100] == pytest.approx(0.75)
     assert len(meaning.plot_many([1, 5]).lines) == 4
     assert meaning.plot_tradeoff(1).lines[0].get_ydata()[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("days", "step"), [(3, 1), (12, 30), (90, 1), (365, 1)])
+def test_dates_under_an_axis_do_not_lie_over_each_other(days, step):
+    x = [dt.date(2025, 1, 1) + dt.timedelta(days=i * step) for i in range(days)]
+    ax = plots.whiskers(x, [1] * days, [0] * days, [2] * days, kind="lines", title="", xlabel="", ylabel="")
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    labels = [
+        label.get_window_extent()
+        for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+        if low <= place <= high and label.get_text()
+    ]
+    assert len(labels) >= 3
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(labels))
+
+
+def test_the_course_of_everyone_shows_beside_an_equal_one():
+    from hubbub.ledger.course import Course, draw
+
+    times, spent = ("2025-01-01T00:00:00+00:00", "2025-01-02T00:00:00+00:00"), (0.5, 1.0)
+    ax = draw([Course(name, times, spent, 3.0) for name in ("everyone", "analyst:ada")])
+    lines = {line.get_label(): line for line in ax.lines}
+    everyone, ada = lines["everyone"], lines["analyst:ada"]
+    assert everyone.get_linewidth() > 2 * ada.get_linewidth()
+    assert everyone.get_zorder() < ada.get_zorder()

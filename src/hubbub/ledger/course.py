@@ -105,7 +105,10 @@ def draw(found: Sequence[Course], ax: Any = None) -> Any:
         if not course.times:
             continue
         times = [datetime.fromisoformat(time) for time in course.times]
-        (line,) = ax.step(times, course.epsilons, where="post", label=course.account)
+        # Everyone's lies below the analysts', wide and pale: a single analyst's is the same line.
+        everyone = {"linewidth": 6, "alpha": 0.35, "zorder": 1.5, "solid_capstyle": "butt"}
+        look = everyone if course.account == EVERYONE else {"linewidth": 1.5}
+        (line,) = ax.step(times, course.epsilons, where="post", label=course.account, **look)
         ax.axhline(course.limit, linestyle=":", linewidth=1, color=line.get_color())
     ax.set_ylabel("epsilon spent")
     ax.set_ylim(bottom=0)

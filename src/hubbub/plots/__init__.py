@@ -8,6 +8,7 @@ Without an `ax` a figure is made that belongs to no window system, so drawing wo
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,6 +115,8 @@ def whiskers(
             below = [e - a for e, a in zip(middle, low, strict=True)]
             above = [b - e for e, b in zip(middle, high, strict=True)]
             ax.errorbar(x, middle, yerr=[below, above], color=COLOURS[0], ecolor=COLOURS[5], capsize=4, lw=2)
+            if x and isinstance(x[0], dt.date):
+                _dated(ax)
             return _dressed(ax, title, xlabel, ylabel)
     raise ParameterError(f"kind={kind!r}: allowed are 'bars', 'lines' and 'points'.")
 
@@ -165,6 +168,16 @@ def band(
         ax.plot(list(x), list(middle), color=COLOURS[6], lw=1.2, label="nothing learned")
     ax.legend(frameon=False, loc="upper left")
     return _dressed(ax, title, xlabel, ylabel)
+
+
+def _dated(ax: Any) -> None:
+    """As many dates under the axis as stand beside each other, each without what it shares with all."""
+    import matplotlib.dates
+
+    dates: Any = matplotlib.dates  # its classes have no types
+    places = dates.AutoDateLocator(maxticks=8)
+    ax.xaxis.set_major_locator(places)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(places))
 
 
 def _dressed(ax: Any, title: str, xlabel: str, ylabel: str) -> Any:
