@@ -84,7 +84,22 @@ def test_a_picture_is_drawn(folder):
         (
             ["linkage", "people.csv", "--columns", "a", "--secret", "ill", "--epsilon", "1"],
             2,
-            "columns ['a'] were asked",
+            "columns ['a'] were asked, which the table has not. Known: 'age', ",
+        ),
+        (
+            ["linkage", "people.csv", "--columns", "age,stret", "--secret", "ill", "--epsilon", "1"],
+            2,
+            "columns ['stret'] were asked, which the table has not. Did you mean 'street'?",
+        ),
+        (
+            ["linkage", "people.csv", "--columns", "age", "--secret", "il", "--epsilon", "1"],
+            2,
+            "columns ['il'] were asked, which the table has not. Did you mean 'ill'?",
+        ),
+        (
+            ["averaging", "people.csv", "--column", "stret", "--epsilon", "1"],
+            2,
+            "column 'stret' was asked, which the table has not. Did you mean 'street'?",
         ),
         (["linkage", "people.csv", "--columns", "age", "--secret", "ill"], 2, "Missing option '--epsilon'"),
         (["linkage", "people.csv", "--columns", "age", "--secret", "ill", "--epsilon", "-1"], 2, "epsilon"),

@@ -90,7 +90,13 @@ def test_csv_is_written_too_and_columns_can_be_picked(ask):
     [
         (["others.csv", "--epsilon", "1"], 3, "never read from private rows"),
         (["people", "--epsilon", "0"], 2, "greater than zero"),
-        (["people", "--epsilon", "1", "--columns", "height"], 3, "'height' is not declared"),
+        (
+            ["people", "--epsilon", "1", "--columns", "height"],
+            3,
+            "'height' is not declared. Known: 'age', 'married', 'ward'.",
+        ),
+        (["people", "--epsilon", "1", "--columns", "age,wrad"], 3, "'wrad' is not declared. Did you mean 'ward'?"),
+        (["people", "--epsilon", "1", "--edges", "agee=0,9"], 3, "'agee' is not declared. Did you mean 'age'?"),
         (["people", "--epsilon", "1", "--method", "magic"], 2, "'tree'"),
         (["people", "--epsilon", "1", "--constraint", "age < 18"], 2, "implies"),
         (["people", "--epsilon", "1", "--edges", "age=a,b"], 2, "with numbers"),

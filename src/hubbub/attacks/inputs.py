@@ -102,8 +102,13 @@ def columns_of(table: Mapping[str, Any], names: Sequence[str]) -> list[Integers]
     Raises ParameterError for a column that is not there, for columns of different lengths, and for an empty table.
     """
     unknown = [name for name in names if name not in table]
-    if unknown or not names:
-        raise ParameterError(f"columns {unknown or 'none'} were asked; the table has {sorted(map(str, table))}.")
+    if unknown:
+        from hubbub.sql.scope import did_you_mean
+
+        near = did_you_mean(str(unknown[0]), map(str, table))
+        raise ParameterError(f"columns {unknown} were asked, which the table has not. {near}")
+    if not names:
+        raise ParameterError(f"no columns were asked; the table has {sorted(map(str, table))}.")
     found = {name: codes(table[name]) for name in names}
     if same_length(**{str(k): v for k, v in found.items()}) == 0:
         raise ParameterError("the table has no rows; an attack needs somebody to attack.")

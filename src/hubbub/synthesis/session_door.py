@@ -55,10 +55,12 @@ def declared(
     names = list(columns) if wanted is None else list(wanted)
     kinds, cuts = types or {}, edges or {}
     missing = [n for n in [*names, *cuts] if n not in columns]
-    if missing or not names:
-        raise PolicyError(
-            f"the domain of {missing[0]!r} is not declared." if missing else "no column's domain is declared."
-        ) from None
+    if missing:
+        from hubbub.sql.scope import did_you_mean
+
+        raise PolicyError(f"the domain of {missing[0]!r} is not declared. {did_you_mean(missing[0], columns)}")
+    if not names:
+        raise PolicyError("no column's domain is declared.")
     found: dict[str, Categories | Edges] = {}
     for name in names:
         what = columns[name]
