@@ -153,7 +153,8 @@ def _row(column: ColumnError) -> tuple[str, str, str]:
 def predicted(
     price: Price, outputs: Sequence[Output], plans_of: Sequence[Sequence[int]], assume_rows: int
 ) -> tuple[ColumnError, ...]:
-    """The half-width of each estimate's 95 % interval, from scales alone; the largest over a question's groupings.
+    """The half-width of each estimate's 95 % interval, from scales alone; the largest over a question's groupings,
+    and over the aggregates whose values a column hands on. Keys and what follows from them alone are left out.
 
     outputs: the columns of the answer. plans_of: for each question of the statement, the places of its plans in
     `price.plans`.
@@ -161,12 +162,15 @@ def predicted(
     found = []
     scales = expected(price)
     for output in outputs:
-        if output.what is None:
-            found.append(ColumnError(output.name, None, "follows from the other columns; the release has its interval"))
-        elif isinstance(output.what, Aggregate):
-            places = plans_of[output.question]
-            errors = [_error(price, scales[at], at, output.name, output.what, assume_rows) for at in places]
+        errors = [
+            _error(price, scales[at], at, output.name, what, assume_rows)
+            for question, what in output.cells
+            for at in plans_of[question]
+        ]
+        if errors:
             found.append(max(errors, key=lambda e: (e.ranks or 0.0, e.plus_minus or 0.0)))
+        elif output.what is None and not output.exact:
+            found.append(ColumnError(output.name, None, "follows from the other columns; the release has its interval"))
     return tuple(found)
 
 

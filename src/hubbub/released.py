@@ -14,6 +14,7 @@ draw, and rows are told apart by their exact columns.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +27,6 @@ from numpy.typing import NDArray
 
 from hubbub.engines.duckdb import arrow_type
 from hubbub.errors import QueryError
-from hubbub.sql.lineage import noisy_outputs
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL
@@ -43,7 +43,11 @@ CELLS = 2_000_000
 """At most so many cells are simulated at once."""
 
 REPEATED = 200
-"""How often an outer part that is not row by row is run again."""
+"""How often an outer part that is not row by row is run again, at least."""
+
+MOST_REPEATED = 1_000
+PATIENCE = 1.0
+"""And so often at most, while it has not taken so many seconds."""
 
 FEWEST = 50
 """Fewer draws than so many, because an outer part is slow, give no intervals."""
@@ -89,7 +93,11 @@ class Answered:
     @property
     def releases(self) -> dict[str, pa.Table]:
         """The tables `released0`, ... of the questions that were drawn."""
-        return {f"released{i}": self._released(i) for i in range(len(self.estimates))}
+        return {f"released{i}": table for i, table in enumerate(self._tables)}
+
+    @cached_property
+    def _tables(self) -> list[pa.Table]:
+        return [self._released(i) for i in range(len(self.estimates))]
 
     @property
     def table(self) -> pa.Table:
@@ -113,11 +121,16 @@ class Answered:
 
     @cached_property
     def _noisy(self) -> list[bool]:
+        outputs = self.statement.outputs
         if self.statement.rowwise is not None:
-            return noisy_outputs(self.statement.rowwise)
+            return [not o.exact for o in outputs]
         types = [self.table.column(i).type for i in range(len(self.names))]
         timed = any(a.kind in TEMPORAL for q in self.statement.questions for a in q.aggregates)
-        return [(_is_number(t) or (timed and _is_time(t))) and not self._is_key(i) for i, t in enumerate(types)]
+        measured = [_is_number(t) or (timed and _is_time(t)) for t in types]
+        return [
+            m and not o.exact and (bool(o.cells) or not self._is_key(i))
+            for i, (m, o) in enumerate(zip(measured, outputs, strict=True))
+        ]
 
     def _is_key(self, i: int) -> bool:
         """Whether a column of whole numbers, dates or times holds nothing but values of one key, no measured ones."""
@@ -137,7 +150,35 @@ class Answered:
             both = [plan.intervals(output.what, level) for plan in self.estimates[output.question]]
             low, high = (np.concatenate([b[k] for b in both])[places] for k in (0, 1))
             return low, high
-        return quantiles(self.draws().columns[i], level)
+        own = self._handed_on(i, level) if output.cells else None
+        return quantiles(self.draws().columns[i], level) if own is None else own
+
+    def _handed_on(self, i: int, level: float) -> tuple[Floats, Floats] | None:
+        """The intervals of a column that hands on released values: of each value, those of the estimates that it may
+        be, taken together. None where a value is no such estimate.
+
+        Which row of the release a row of the answer is need not be known: equal counts and equal sums have equal
+        intervals, and of other aggregates that are equal the union holds the truth of each.
+        """
+        known, ends = [], []
+        for number, aggregate in self.statement.outputs[i].cells:
+            plans, place = self.estimates[number], self.statement.questions[number].aggregates.index(aggregate)
+            known.append(floats(self._tables[number].column(f"a{place}")))
+            ends += [np.stack(plan.intervals(aggregate, level)) for plan in plans]
+        estimates, (low, high) = np.concatenate(known), np.concatenate(ends, axis=1)
+        there = ~np.isnan(estimates)
+        values, at = np.unique(estimates[there], return_inverse=True)
+        least, most = np.full(len(values), np.inf), np.full(len(values), -np.inf)
+        np.minimum.at(least, at, low[there])
+        np.maximum.at(most, at, high[there])
+        shown = floats(self.table.column(i))
+        found = np.flatnonzero(~np.isnan(shown))
+        places = np.searchsorted(values, shown[found])
+        if (places == len(values)).any() or (values[places] != shown[found]).any():
+            return None
+        both = np.full((2, len(shown)), np.nan)
+        both[:, found] = least[places], most[places]
+        return both[0], both[1]
 
     def draws(self, n: int | None = None) -> Draws:
         """`n` other draws of the whole answer, its columns drawn together.
@@ -154,7 +195,7 @@ class Answered:
         if self.statement.rowwise is not None:
             return self._rowwise(max(200, min(20_000, CELLS // rows)))
         size = max(1, sum(plan.size for every in self.estimates for plan in every))
-        return self._repeated(max(50, min(REPEATED, CELLS // size)))
+        return self._repeated(max(50, min(MOST_REPEATED, CELLS // size)), enough=REPEATED)
 
     def _rowwise(self, n: int) -> Draws:
         places = self._answer[1]
@@ -170,7 +211,8 @@ class Answered:
         order = np.argsort(np.argsort(places))
         return Draws({i: floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
 
-    def _repeated(self, n: int) -> Draws:
+    def _repeated(self, n: int, *, enough: int | None = None) -> Draws:
+        """`n` draws; no more than `enough`, if that is given, once the time is up."""
         rows = self.table.num_rows
         columns = {i: np.full((n, rows), np.nan) for i in self.numbers}
         at = {key: row for row, key in enumerate(_keys(self.table, self.keys))}
@@ -179,12 +221,16 @@ class Answered:
             for i, plans in enumerate(self.estimates)
         }
         with self.outer.open(self.statement.public, tables) as engine:
-            drawn = 0
+            drawn, started = n, time.monotonic()
             for draw in range(n):
+                if enough is not None and draw >= enough and time.monotonic() - started > PATIENCE:
+                    drawn = draw
+                    break
                 try:
                     found = _one_draw(engine, draw, len(tables), self.statement.sql)
                 except QueryError:
                     if engine.over:
+                        drawn = draw
                         break
                     continue  # this draw has no answer: its rows stay NULL
                 places = [at.get(key, -1) for key in _keys(found, self.keys)]
@@ -193,10 +239,9 @@ class Answered:
                     for place, value in zip(places, values, strict=True):
                         if place >= 0:
                             columns[i][draw, place] = value
-                drawn = draw + 1
         if engine.over and drawn < FEWEST:
             return Draws({i: np.full((1, rows), np.nan) for i in columns})
-        return Draws({i: values[:drawn] for i, values in columns.items()} if engine.over else columns)
+        return Draws({i: values[:drawn] for i, values in columns.items()})
 
     def _released(self, number: int) -> pa.Table:
         question, plans = self.statement.questions[number], self.estimates[number]
@@ -354,5 +399,5 @@ def floats(column: Any) -> Floats:
         column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     if pa.types.is_interval(column.type):
         return np.full(len(column), np.nan)
-    found = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    found = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     return np.where(np.isfinite(found), found, np.nan)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -19,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
+from hubbub.sql.lineage import noisy_outputs, traced
 from hubbub.sql.locate import caret, refuse, written
 from hubbub.sql.reader import Owned, Reader, is_release, printed
 from hubbub.sql.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
@@ -110,6 +111,12 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         described = reader.public.describe(sql, outer_tables, reader.schemas(), answer=True)
     if outputs is None:
         outputs = tuple(Output(name) for name in described or [s.alias_or_name for s in tree.selects])
+    if rowwise is not None:
+        noisy = noisy_outputs(printed(rowwise))
+        outputs = tuple(replace(o, exact=not n) for o, n in zip(outputs, noisy, strict=True))
+    else:
+        columns = {name: reader.catalog[name].columns for name in outer_tables}
+        outputs = traced(sql, outputs, reader.questions, {**columns, **reader.schemas()})
     if len({o.name.lower() for o in outputs}) < len(outputs):
         twice = next(o.name for i, o in enumerate(outputs) if o.name.lower() in {p.name.lower() for p in outputs[:i]})
         raise QueryError(f"two columns of the answer are named {twice!r}.")
@@ -156,7 +163,14 @@ def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object
         listed = listed.to_list() if hasattr(listed, "to_list") else listed
         if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
             raise QueryError(f"keys: {name!r} needs a list of values.")
-        found[name] = tuple(one_of(*dict.fromkeys(listed)).values)
+        try:
+            distinct = dict.fromkeys(listed)
+        except TypeError:  # what has no hash: a list, a signaling NaN
+            raise QueryError(
+                f"keys: {name!r} holds something that is no value of a column. Allowed: texts, numbers, booleans, "
+                "dates and None. Nothing was charged."
+            ) from None
+        found[name] = tuple(one_of(*distinct).values)
     return found
 
 

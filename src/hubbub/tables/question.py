@@ -107,11 +107,22 @@ class Question:
 
 @dataclass(frozen=True)
 class Output:
-    """One column of the answer: `what` of question number `question`, or (None) computed from released columns."""
+    """One column of the answer: `what` of question number `question`, or (None) computed from released columns.
+
+    others: further aggregates, each with its question, whose values the column hands on (UNION ALL). exact: it follows
+    from keys, constants and public tables alone.
+    """
 
     name: str
     question: int = 0
     what: Key | Aggregate | None = None
+    others: tuple[tuple[int, Aggregate], ...] = ()
+    exact: bool = False
+
+    @property
+    def cells(self) -> tuple[tuple[int, Aggregate], ...]:
+        """The aggregates whose values the column hands on as they are, each with its question."""
+        return ((self.question, self.what), *self.others) if isinstance(self.what, Aggregate) else ()
 
 
 @dataclass(frozen=True)
