@@ -417,9 +417,9 @@ class Session:
 
         Without columns: "max_total", a number of rows that most units do not exceed. Bounds are powers of two, found
         by noisy counts on a grid that no data chose (`hubbub.suggest`), with one value for each unit. `epsilon` is
-        divided among the columns, and charged as for any other question.
+        divided among the columns, and charged as for any other question: for all of them, or for none.
 
-        Raises what `sql` raises.
+        Raises what `sql` raises, for any column, before the first is charged; QueryError for a column named twice.
         """
         found = self._tables.get(a_name(table, "suggest_bounds"))
         columns = names(columns, "suggest_bounds", "suggest_bounds('visits', 'age', epsilon=0.1)")
@@ -441,7 +441,36 @@ class Session:
                 )
             most = places(rows_sql(table, str(found.unit)), MOST_ROWS + 1)
             return {"max_total": 2 ** most[-1] if most else None}
-        return {c: bounds_at(places(places_sql(table, c), 2 * FARTHEST + 1)) for c in columns}
+        questions = {c: places_sql(table, c) for c in columns}
+        if len({c.lower() for c in columns}) < len(columns):
+            raise QueryError("suggest_bounds: a column stands twice; name each once. Nothing was charged.")
+        limits = limits_given(1, 1, None)
+        wanted = Wanted(amount, noise=noise)
+        self._check_together([self._ask(sql, Terms(limits), wanted) for sql in questions.values()])
+        return {c: bounds_at(places(sql, 2 * FARTHEST + 1)) for c, sql in questions.items()}
+
+    def _check_together(self, asked: Sequence[Asked | PublicQuestion]) -> None:
+        """Raises BudgetError where questions about one table, asked one after the other, would not all be charged."""
+        due = [one for one in asked if isinstance(one, Asked) and self._stored(one) is None]
+        if not due:
+            return
+        costs, first = [cost_of(one.price.event) for one in due], due[0]
+        if not self.ledger.admits(
+            sum(costs[1:], costs[0]),
+            space=first.space,
+            dataset=first.dataset,
+            analyst=self.analyst,
+            block=self._block,
+        ):
+            amount = decimal_text(sum((one.epsilon for one in due), Fraction(0)))
+            left = decimal_text(
+                self.ledger.left(first.space, dataset=first.dataset, analyst=self.analyst, block=self._block).epsilon
+            )
+            raise BudgetError(
+                f"the columns together ask for epsilon {amount}, and {left} is left. Nothing was charged.",
+                asked=amount,
+                left=left,
+            )
 
     def synthesize(
         self,
