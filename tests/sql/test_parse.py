@@ -277,3 +277,10 @@ def test_two_groups_of_one_name_are_told_apart() -> None:
     )
     assert [o.name for o in found.outputs] == ["ward", "ward_2", "count"]
     assert len(set(found.questions[0].names)) == 2
+
+
+def test_a_computed_group_has_a_name_too() -> None:
+    assert [o.name for o in statement("SELECT UPPER(ward), COUNT(*) FROM visits GROUP BY 1").outputs] == [
+        "key",
+        "count",
+    ]

@@ -256,8 +256,8 @@ class _Private:
             return "value"
         at = int(shown.name[1:])
         if shown.name[0] == "k":
-            plain = asked.name if isinstance(asked, exp.Column) else ""
-            return self.names[at] if self.names[at].lower() == plain.lower() else plain or self.names[at] or "key"
+            plain, known = asked.name if isinstance(asked, exp.Column) else "", self.names[at]
+            return (known if not plain or known.lower() == plain.lower() else plain) or "key"
         aggregate = self.aggregates[at]
         word = _WORDS[aggregate.function]
         named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
