@@ -5,6 +5,7 @@ A type that a question cannot use must not come out as an error of Python's, or 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -13,7 +14,7 @@ from fractions import Fraction
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import EpsilonLike, parse_epsilon
 
-__all__ = ["a_choice", "a_level", "a_name", "a_whole_number", "an_amount", "names"]
+__all__ = ["a_choice", "a_fraction", "a_level", "a_name", "a_whole_number", "an_amount", "is_number", "names"]
 
 _MOST = Fraction(10**50)
 """No noise is left at such an epsilon; errors that show it as a float could not."""
@@ -83,9 +84,40 @@ def a_level(value: object) -> float:
     >>> a_level(0.95)
     0.95
     """
-    if isinstance(value, bool) or not isinstance(value, float | Fraction | Decimal) or not 0 < float(value) < 1:
+    if not (
+        isinstance(value, float | Fraction | Decimal) and is_number(value) and 0 < value < 1 and 0 < float(value) < 1
+    ):
         raise ParameterError(f"level={value!r:.60}: a level lies between 0 and 1, such as 0.95.")
     return float(value)
+
+
+def a_fraction(value: object, what: str) -> float | int | Fraction | Decimal:
+    """A number from 0 to 1, both included.
+
+    Raises ParameterError for anything else.
+
+    >>> a_fraction(0.9, "quantile: fraction")
+    0.9
+    """
+    item = getattr(value, "item", None)
+    if callable(item) and type(value).__module__ == "numpy" and not getattr(value, "shape", None):
+        value = item()
+    fine = isinstance(value, float | int | Fraction | Decimal) and not isinstance(value, bool) and is_number(value)
+    if not fine or not 0 <= value <= 1:  # type: ignore[operator]
+        shown = repr(value)[:60] if type(value) in (float, str, Decimal, type(None)) else type(value).__name__
+        raise ParameterError(f"{what}={shown}; allowed is a number from 0 to 1, such as 0.9. Nothing was charged.")
+    return value  # type: ignore[return-value]
+
+
+def is_number(value: float | Fraction | Decimal) -> bool:
+    """Whether a number is neither infinite nor a NaN; a signaling one cannot even be made a float.
+
+    >>> is_number(Decimal("sNaN")), is_number(Fraction(1, 3))
+    (False, True)
+    """
+    if isinstance(value, Decimal):
+        return value.is_finite()
+    return isinstance(value, int | Fraction) or math.isfinite(value)
 
 
 def a_choice(value: object, what: str) -> bool:

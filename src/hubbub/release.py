@@ -219,13 +219,18 @@ class Release:
         """Draw one column of the answer with whiskers; returns matplotlib axes.
 
         column: the name of an estimate (default: the first one). kind: "bars", "lines" or "points"; by default lines
-        where the only key is a number or a date, else bars; points for dates and times. Needs the extra `plot`.
+        where the only key is a number or a date, else bars; points for dates and times. ax: the Axes of matplotlib to
+        draw on; by default new ones. Needs the extra `plot`.
 
-        Raises ParameterError for a column that is no estimate, or a kind there is not.
+        Raises ParameterError for a column that is no estimate, a kind there is not, or an `ax` that is no Axes.
         """
         from hubbub.plots import whiskers
 
         level = a_level(level)
+        if ax is not None and not all(callable(getattr(ax, needed, None)) for needed in ("errorbar", "set_xticks")):
+            raise ParameterError(
+                f"plot: ax is a {type(ax).__name__}; expected Axes of matplotlib, as in fig, ax = plt.subplots()."
+            )
         chosen, values, low, high = self._drawn(column, level)
         keys = self._keys()
         ordered = len(keys) == 1 and _is_ordered(self.to_arrow().schema.types[keys[0]])

@@ -36,6 +36,7 @@ EpsilonLike: TypeAlias = int | float | str | Fraction | Decimal | SupportsIndex
 _DECIMAL = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
 _RATIO = re.compile(r"\+?\d+/\d+")
 _LONGEST = 400
+_MOST_SHOWN = 10**100
 _SHOWN = 6
 _SHORT = 12
 _NEXT = "Write a positive number such as 0.5, or a ratio in quotes such as '1/3'."
@@ -56,7 +57,8 @@ def parse_epsilon(x: EpsilonLike, what: str = "epsilon") -> Fraction:
     """
     amount = _rational(x, what)
     if amount <= 0:
-        raise ParameterError(f"{what} = {x} is not allowed: it must be greater than zero. {_NEXT}")
+        shown = f" = {x}" if abs(amount.numerator) < _MOST_SHOWN else ""
+        raise ParameterError(f"{what}{shown} is not allowed: it must be greater than zero. {_NEXT}")
     return amount
 
 
@@ -75,7 +77,8 @@ def _rational(x: EpsilonLike, what: str) -> Fraction:
 
 def _from_text(x: str | float | Decimal, what: str) -> Fraction:
     text = str(x).strip()
-    if not isinstance(x, str) and not math.isfinite(x):
+    # A Decimal is asked itself: a signaling NaN cannot be made a float.
+    if not isinstance(x, str) and not (x.is_finite() if isinstance(x, Decimal) else math.isfinite(x)):
         raise ParameterError(f"{what} = {text} is not allowed: it must be a finite number. {_NEXT}")
     if text.startswith("-") and (_DECIMAL.fullmatch(text[1:]) or _RATIO.fullmatch(text[1:])):
         raise ParameterError(f"{what} = {text} is not allowed: it must be greater than zero. {_NEXT}")

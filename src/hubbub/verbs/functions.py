@@ -13,7 +13,8 @@ from typing import Final
 from sqlglot import exp
 
 from hubbub.errors import ParameterError
-from hubbub.verbs.terms import Term, call, column, constant_or_term, quoted
+from hubbub.given import a_fraction
+from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, quoted
 
 __all__ = [
     "THE_UNIT",
@@ -195,9 +196,8 @@ def quantile(of: object, fraction: float) -> Term:
 
     Raises ParameterError for a fraction outside [0, 1].
     """
-    if isinstance(fraction, bool) or not 0 <= fraction <= 1:
-        raise ParameterError(f"quantile: fraction={fraction!r}; allowed is a number from 0 to 1, such as 0.9.")
-    return _named("quantile", call("QUANTILE_CONT", column(of), column(fraction)), of)
+    share = constant(a_fraction(fraction, "quantile: fraction"))
+    return _named("quantile", call("QUANTILE_CONT", column(of), share), of)
 
 
 def min(of: object) -> Term:

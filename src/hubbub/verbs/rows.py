@@ -12,7 +12,7 @@ is becomes a sub-query.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -178,14 +178,14 @@ class Rows(_Question):
         if (on is None) != (how == "cross"):
             raise QueryError("join: every join but a cross join needs `on`: a column's name, names, or a condition.")
         here = self if self._plain() else self._settled()
-        there: Rows = self._session().table(other) if isinstance(other, str) else other._as_rows()
+        there: Rows = self._session().table(other) if isinstance(other, str) else _rows_given(other, "join")
         there = there if there._plain() and not there.joins else there._settled()
         joined = exp.Join(this=here._under_new_name(there.origin))
         joined.set("side" if how == "left" else "kind", _JOINS[how] or None)
         if isinstance(on, Term):
             joined.set("on", on.node)
         elif on is not None:
-            joined.set("using", [quoted(n) for n in ([on] if isinstance(on, str) else on)])  # type: ignore[attr-defined]
+            joined.set("using", [quoted(n) for n in _several([on] if isinstance(on, str) else on, "join: on")])
         facts = here.facts if how in ("semi", "anti") else replace(here.facts, columns=None)
         return replace(here, joins=(*here.joins, joined), facts=facts)
 
@@ -231,9 +231,9 @@ class Rows(_Question):
 
     def grouping_sets(self, *sets: Sequence[object]) -> Groups:
         """Groups by each of several lists of keys."""
-        every = {n: node for s in sets for n, node in named_terms(s, {}, "grouping_sets")}
-        names = [tuple(n for n, _ in named_terms(s, {}, "grouping_sets")) for s in sets]
-        return self._groups(list(every.items()), names)
+        lists = [named_terms(_several(s, "grouping_sets"), {}, "grouping_sets") for s in sets]
+        every = dict(term for terms in lists for term in terms)
+        return self._groups(list(every.items()), [tuple(n for n, _ in terms) for terms in lists])
 
     def agg(self, *aggregates: object, **named: object) -> Answer:
         """Aggregates over all rows."""
@@ -307,7 +307,8 @@ class Rows(_Question):
         return Rows(self.session, source(self.tree(), name), facts=facts)
 
     def _combined(self, kind: type[exp.SetOperation], other: Rows | Answer, distinct: bool) -> Rows:
-        both = kind(this=_operand(self), expression=_operand(other._as_rows()), distinct=distinct)
+        what = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "minus"}[kind]
+        both = kind(this=_operand(self), expression=_operand(_rows_given(other, what)), distinct=distinct)
         return Rows(self.session, source(both, self.origin.alias_or_name or "rows"), facts=self._settled().facts)
 
 
@@ -475,6 +476,25 @@ def _operand(of: Rows) -> exp.Expr:
     """A side of UNION: in parentheses where it has an end of its own."""
     tree = of.tree()
     return exp.Subquery(this=tree) if of.tail else tree
+
+
+def _rows_given(other: object, what: str) -> Rows:
+    if not isinstance(other, Rows | Answer):
+        raise QueryError(
+            f"{what} takes another question, such as session.table('visits'); found {type(other).__name__}. Nothing "
+            "was charged."
+        )
+    return other._as_rows()
+
+
+def _several(values: object, what: str) -> list[Any]:
+    """The members of a list, of which a text is none."""
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise QueryError(
+            f"{what} takes lists of columns, such as ['ward', 'sex']; found {type(values).__name__}. Nothing was "
+            "charged."
+        )
+    return list(values)
 
 
 def _condition(term: object) -> exp.Expr:

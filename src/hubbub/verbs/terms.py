@@ -8,7 +8,6 @@ so that Python's precedence, and not SQL's, holds.
 from __future__ import annotations
 
 import datetime as dt
-import math
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -17,6 +16,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from hubbub.errors import ParameterError, QueryError
+from hubbub.given import is_number
 
 __all__ = ["COMPOUND", "KINDS", "PARTS", "Term", "call", "column", "constant", "operand", "quoted"]
 
@@ -88,7 +88,7 @@ def constant(value: object) -> exp.Expr:
 
 
 def _number(value: float | Decimal | Fraction) -> exp.Expr:
-    if not isinstance(value, Fraction) and not math.isfinite(value):
+    if not is_number(value):
         raise ParameterError(f"{value!r} cannot stand in a question: a constant is a finite number.")
     if isinstance(value, Fraction):
         over: exp.Expr = exp.Div(
