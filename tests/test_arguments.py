@@ -33,10 +33,10 @@ def refused(opened: Session, ask: Callable[[], object], words: str = "") -> None
 def test_what_is_no_amount_is_refused(bad: Any) -> None:
     with session(10) as opened:
         for ask in (opened.sql, opened.check):
-            refused(opened, lambda ask=ask: ask(SQL, epsilon=bad), "epsilon")  # type: ignore[misc]
-            refused(opened, lambda ask=ask: ask(SQL, rho=bad), "rho")  # type: ignore[misc]
-            refused(opened, lambda ask=ask: ask(SQL, epsilon=1, delta=bad), "delta")  # type: ignore[misc]
-            refused(opened, lambda ask=ask: ask(SQL, within=3, at_most=bad), "at_most")  # type: ignore[misc]
+            refused(opened, lambda ask=ask: ask(SQL, epsilon=bad), "epsilon")
+            refused(opened, lambda ask=ask: ask(SQL, rho=bad), "rho")
+            refused(opened, lambda ask=ask: ask(SQL, epsilon=1, delta=bad), "delta")
+            refused(opened, lambda ask=ask: ask(SQL, within=3, at_most=bad), "at_most")
         refused(opened, lambda: opened.suggest_bounds("visits", "n", epsilon=bad), "epsilon")
         answer = opened.sql(SQL, epsilon=1)
         refused(opened, lambda: answer.refine(bad), "epsilon")
@@ -56,8 +56,8 @@ def test_what_is_no_level_is_refused(bad: Any) -> None:
     with session(10) as opened:
         answer = opened.sql(SQL, epsilon=1)
         for ask in (answer.intervals, answer.half_widths, answer.text_rows, answer["visits"].interval):
-            refused(opened, lambda ask=ask: ask(bad), "level")  # type: ignore[misc]
-        assert answer.intervals(Decimal("0.9")).equals(answer.intervals(0.9))  # type: ignore[arg-type]
+            refused(opened, lambda ask=ask: ask(bad), "level")
+        assert answer.intervals(Decimal("0.9")).equals(answer.intervals(0.9))
 
 
 @pytest.mark.parametrize("bad", [[[1]], [SIGNALING], [{}], ["A", np.array([1, 2])]])
@@ -94,7 +94,7 @@ def test_rows_meet_nothing_but_questions(bad: Any) -> None:
     with session(10) as opened:
         rows = opened.table("visits")
         for verb in ("union", "intersect", "minus"):
-            refused(opened, lambda verb=verb: getattr(rows, verb)(bad), f"{verb} takes another question")  # type: ignore[misc]
+            refused(opened, lambda verb=verb: getattr(rows, verb)(bad), f"{verb} takes another question")
         refused(opened, lambda: rows.agg(hb.count()).union(bad), "union takes another question")
         if not isinstance(bad, str):
             refused(opened, lambda: rows.join(bad, on="id"), "join takes another question")
@@ -109,7 +109,7 @@ def test_a_picture_is_drawn_on_axes_alone() -> None:
     with session(10) as opened:
         answer = opened.sql(SQL, epsilon=1)
         for bad in ("x", 0, [], plt.Figure()):
-            refused(opened, lambda bad=bad: answer.plot(ax=bad), "expected Axes of matplotlib")  # type: ignore[misc]
+            refused(opened, lambda bad=bad: answer.plot(ax=bad), "expected Axes of matplotlib")
         axes = plt.Figure().add_subplot()
         assert answer.plot(ax=axes) is axes
 

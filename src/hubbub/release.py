@@ -40,6 +40,12 @@ Cell = Scalar
 SHOWN = 40
 """A picture in a notebook shows at most so many rows."""
 
+FIRST_MOMENT, LAST_MOMENT = (
+    (moment - dt.datetime(1970, 1, 1)) / dt.timedelta(1)
+    for moment in (dt.datetime.min, dt.datetime.max.replace(microsecond=0))
+)
+"""In days since 1970-01-01: to the last whole second, as a float of days holds no microsecond there."""
+
 
 @dataclass(frozen=True, eq=False)
 class Release:
@@ -235,7 +241,7 @@ class Release:
         keys = self._keys()
         ordered = len(keys) == 1 and _is_ordered(self.to_arrow().schema.types[keys[0]])
         measured = self.to_arrow().schema.field(chosen).type
-        moments = pa.types.is_date(measured) or pa.types.is_timestamp(measured)
+        moments = _is_moment(measured)
         if moments and not pa.types.is_date(measured):
             values, low, high = ([x / DAY for x in each] for each in (values, low, high))
         drawn = whiskers(
@@ -253,6 +259,9 @@ class Release:
         )
         if moments:
             drawn.yaxis_date()  # which counts days since 1970-01-01 too
+            drawn.set_ylim(_years_there_are(*drawn.get_ylim()))
+        if ordered and _is_moment(self.to_arrow().schema.types[keys[0]]):
+            drawn.set_xlim(_years_there_are(*drawn.get_xlim()))
         return drawn
 
     def _drawn(self, column: str | None, level: float) -> tuple[str, list[float], list[float], list[float]]:
@@ -311,6 +320,15 @@ class Release:
 
 def _is_ordered(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+
+
+def _is_moment(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _years_there_are(low: float, high: float) -> tuple[float, float]:
+    """The ends of an axis in days since 1970-01-01, without a margin beyond the years 1 to 9999, which has no name."""
+    return max(low, FIRST_MOMENT), min(high, LAST_MOMENT)
 
 
 def _of_type(values: Any, kind: pa.DataType) -> Any:

@@ -51,8 +51,36 @@ def test_a_clock_starts_at_the_range_and_has_few_enough_steps(
     assert kind is Kind.TIMESTAMP or (found.step % DAY == 0 and found.origin == low)
     steps = np.array([0, 3])
     unit = DAY if kind is Kind.DATE else 1
-    exact = [(_us(found.origin) + n * found.step) // unit for n in (0, 3)]
+    exact = [min(max((_us(found.origin) + n * found.step), _us(low)), _us(high)) // unit for n in (0, 3)]
     assert np.abs(found.numbers(steps) - exact).max() <= 32
+
+
+@given(st.sampled_from([Kind.DATE, Kind.TIMESTAMP]), st.datetimes(), st.datetimes())
+def test_every_step_of_a_clock_stands_for_a_moment_within_the_range(
+    kind: Kind, one: dt.datetime, other: dt.datetime
+) -> None:
+    low, high = sorted((one, other))
+    if kind is Kind.DATE:
+        low, high = (dt.datetime(x.year, x.month, x.day) for x in (low, high))
+    if high - low < dt.timedelta(microseconds=64):
+        return  # floats lie 32 apart in the year 9999
+    unit = DAY if kind is Kind.DATE else 1
+    found = clock(kind, Fraction(_us(low)), Fraction(_us(high)), 2**16)
+    steps = np.array([-1, 0, 1, 2**15, 2**16, 2**16 + 1])
+    numbers = [int(x) for x in found.numbers(steps)]
+    assert all(_us(low) <= x * unit <= _us(high) for x in numbers)
+    assert all(isinstance(EPOCH + dt.timedelta(microseconds=x * unit), dt.datetime) for x in numbers)
+    assert numbers == sorted(numbers)
+
+
+def test_the_end_of_the_year_9999_is_no_year_10000() -> None:
+    last = Fraction(_us(dt.datetime.max))
+    assert float(last) > last
+    for low in (last - 100, last - DAY, Fraction(_us(dt.datetime.min))):
+        found = clock(Kind.TIMESTAMP, low, last, 2**16)
+        end = int(found.numbers(2**16 + 1))
+        assert last - 32 < end <= last
+        assert (EPOCH + dt.timedelta(microseconds=end)).year == 9999
 
 
 @settings(deadline=None, max_examples=50)
@@ -231,3 +259,63 @@ def test_verbs_take_quantiles_of_dates() -> None:
     assert answer.rows() == [(DAYS[-1], DAYS[50])]
     assert about.columns == tuple(f"day_{word}" for word in ("count", "min", "q25", "median", "q75", "max"))
     assert about.to_dict()["day_min"] == DAYS[:1]
+
+
+END = dt.datetime(9999, 12, 31, 23, 59, 59)
+FAR = [
+    (("1900-01-01", "9999-12-31"), END),
+    (("9990-01-01", "9999-12-31"), END),
+    (("0001-01-01", "9999-12-31"), END),
+    (("9999-12-30", "9999-12-31"), END),
+    (("2000-01-01", "2300-12-31"), dt.datetime(2290, 12, 30)),
+    (("1600-01-01", "1700-12-31"), dt.datetime(1601, 1, 1)),
+    (("0001-01-01", "0001-12-31"), dt.datetime(1, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("ends", "moment"), FAR, ids=lambda x: str(x)[:24])
+@pytest.mark.parametrize("epsilon", [HUGE, 0.01])
+def test_times_and_dates_far_away_are_answered_shown_and_drawn(
+    ends: tuple[str, str], moment: dt.datetime, epsilon: float
+) -> None:
+    frame = pa.table(
+        {
+            "u": list(range(40)),
+            "m": pa.array([moment] * 40, pa.timestamp("us")),
+            "d": pa.array([moment.date()] * 40, pa.date32()),
+        }
+    )
+    declared = {c: hb.between(*ends) for c in "md"}
+    with session(10 * HUGE, p=hb.table(frame, unit="u", max_groups=1, max_rows=1, columns=declared)) as s:
+        r = s.sql("SELECT MAX(m) AS m, MAX(d) AS d, MIN(m) - TIMESTAMP '2000-01-01' AS x FROM p", epsilon=epsilon)
+    low, high = (dt.date.fromisoformat(end) for end in ends)
+    for level in (0.95, 0.99):
+        (row,) = r.intervals(level).to_pylist()
+        assert low <= row["m_low"].date() <= row["m"].date() <= row["m_high"].date() <= high
+        assert low <= row["d_low"] <= row["d"] <= row["d_high"] <= high
+    if epsilon == HUGE:  # the bracket of the greatest value may reach one step below it
+        (row,) = r.intervals().to_pylist()
+        step = (high - low) / 2**15 + dt.timedelta(days=1)
+        assert max(row["m_low"] - moment, moment - row["m_high"], abs(row["m"] - moment)) <= step
+        assert abs(row["d"] - moment.date()) <= step
+    drawn = r.draws(50)
+    assert not any(np.isnat(drawn[c]).any() for c in "mdx")
+    assert all(low <= day <= high for day in drawn["d"].ravel().tolist())
+    assert all(np.isfinite(widths).all() for widths in r.half_widths().values())
+    assert f"{row['d'].isoformat()} ±" in str(r)
+    assert row["d"].isoformat() in r._repr_html_()
+    assert r.to_pandas().shape == (1, 3)
+    pytest.importorskip("matplotlib")
+    for name in "md":
+        r.plot(name).figure.canvas.draw()
+
+
+def test_a_picture_by_the_last_day_of_all_is_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    days = [dt.date(1, 1, 1), dt.date(9999, 12, 31)]
+    frame = pa.table({"u": [1, 2, 3], "d": pa.array([*days, days[1]], pa.date32())})
+    people = hb.table(frame, unit="u", max_groups=1, max_rows=1, columns={"d": hb.one_of(*days)})
+    with session(10 * HUGE, p=people) as s:
+        r = s.sql("SELECT d, COUNT(*) AS n FROM p GROUP BY d", epsilon=HUGE)
+    for kind in ("lines", "bars", "points"):
+        r.plot(kind=kind).figure.canvas.draw()

@@ -41,24 +41,28 @@ _STEPS_WITHIN_A_DAY: Final = (
 class Clock:
     """The grid of a date or time: step n is the moment `origin` + n `step`.
 
-    kind: DATE or TIMESTAMP. step: in microseconds; whole days for a DATE.
+    kind: DATE or TIMESTAMP. step: in microseconds; whole days for a DATE. low, high: the moments between which its
+    values lie, which the first and the last step may pass.
     """
 
     kind: Kind
     origin: dt.datetime
     step: int
+    low: Fraction
+    high: Fraction
 
     def place(self, moment: Fraction) -> Fraction:
         """A moment in steps since the origin."""
         return (moment - _moment(self.origin)) / self.step
 
     def numbers(self, steps: Any) -> Any:
-        """Steps as days (of dates) or microseconds (of times) since 1970-01-01, in floats.
+        """Steps as days (of dates) or microseconds (of times) since 1970-01-01, in floats, from `low` to `high`.
 
         A float holds microseconds exactly up to the year 2255, and to 32 of them in the year 9999.
         """
         unit = DAY if self.kind is Kind.DATE else 1
-        return _moment(self.origin) // unit + np.asarray(steps, np.float64) * (self.step // unit)
+        found = _moment(self.origin) // unit + np.asarray(steps, np.float64) * (self.step // unit)
+        return np.minimum(np.maximum(found, _float_from(self.low / unit)), _float_up_to(self.high / unit))
 
     @property
     def words(self) -> str:
@@ -76,7 +80,8 @@ def clock(kind: Kind, low: Fraction, high: Fraction, steps: int) -> Clock:
     """
     step = next(s for s in _steps(kind) if high - low <= s * steps)
     since_midnight = math.floor(low) % DAY
-    return Clock(kind, EPOCH + dt.timedelta(microseconds=math.floor(low) - since_midnight % min(step, DAY)), step)
+    origin = EPOCH + dt.timedelta(microseconds=math.floor(low) - since_midnight % min(step, DAY))
+    return Clock(kind, origin, step, low, high)
 
 
 def _steps(kind: Kind) -> Iterator[int]:
@@ -85,6 +90,18 @@ def _steps(kind: Kind) -> Iterator[int]:
     elif kind is not Kind.DATE:
         raise InternalError(f"a clock of {kind.value}")
     yield from (DAY << k for k in itertools.count())
+
+
+def _float_from(low: Fraction) -> float:
+    """The least whole number from `low` on that a float holds."""
+    whole = math.ceil(low)
+    found = float(whole)
+    return found if found >= whole else math.nextafter(found, math.inf)
+
+
+def _float_up_to(high: Fraction) -> float:
+    """The largest whole number up to `high` that a float holds: the end of the year 9999 would round to one beyond."""
+    return -_float_from(-high)
 
 
 def _moment(value: dt.datetime) -> int:
