@@ -154,7 +154,11 @@ def test_the_ledger_s_address_may_be_in_the_environment(
     declare("env:HUBBUB_PG")
     policy = Path("hubbub.toml")
     policy.write_text(policy.read_text().replace('file = "budget.db"', 'url = "env:HUBBUB_LEDGER"'))
+    code, _, err = call("policy", "check")
+    assert (code, "is sound. Its ledger is not there yet: hubbub ledger create" in err) == (0, True), err
     assert call("ledger", "create")[0] == 0
+    code, _, err = call("policy", "check")
+    assert (code, "is sound, and its ledger agrees" in err) == (0, True), err
     code, out, _ = call("query", COUNT, "--epsilon", str(HUGE), "--yes", "--format", "json")
     assert (code, answered(out)) == (0, true_counts())
     code, out, err = call("doctor")

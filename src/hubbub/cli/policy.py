@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hubbub.addresses import read_address
 from hubbub.cli.console import note, printable
 from hubbub.cli.formats import as_json
 from hubbub.cli.options import ledger_option, open_ledger, output_option, policy_option, write
@@ -32,7 +34,7 @@ def check(policy: Path | None) -> None:
     from hubbub.session import Session
 
     found = load_policy(policy or find_policy())
-    if not isinstance(found.ledger, Path) or found.ledger.exists():
+    if _is_made(found.ledger):
         Session.from_policy(found.path).close()
         note(f"{found.path} is sound, and its ledger agrees.")
         return
@@ -42,6 +44,18 @@ def check(policy: Path | None) -> None:
     for table in found.remote():
         reach(table)
     note(f"{found.path} is sound. Its ledger is not there yet: hubbub ledger create")
+
+
+def _is_made(ledger: Path | str) -> bool:
+    """False only where it is certain that no ledger was made there; else opening it says what is wrong."""
+    if isinstance(ledger, Path):
+        return ledger.exists()
+    with suppress(Exception):  # whose text may hold the address; opening the ledger fails in our words
+        import psycopg
+
+        with psycopg.connect(read_address(ledger), connect_timeout=30, application_name="hubbub") as connection:
+            return bool(connection.execute("SELECT to_regclass('hubbub.version')").fetchone() != (None,))
+    return True
 
 
 @command.command("diff")
