@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
+from hubbub.cli.words import at_the_command_line
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def coloured() -> bool | None:
 
 
 def show_error(error: HubbubError) -> None:
-    """One red line with the class of the error, then the rest of its text, such as a caret."""
+    """One red line with the class of the error, in the words of this place, then the rest of it, such as a caret."""
     first, _, rest = printable(str(error)).partition("\n")
+    first = at_the_command_line(first)
     click.secho(f"{type(error).__name__}: {first}", fg="red", bold=True, err=True, color=coloured())
     if rest:
         click.echo(rest, err=True)

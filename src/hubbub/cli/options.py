@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -94,8 +95,32 @@ _TERMS: Final = (
     click.option("--max-groups", type=int, metavar="N", help="In how many groups one unit counts."),
     click.option("--max-rows", type=int, metavar="N", help="With how many rows one unit counts in a group."),
     click.option("--max-total", type=int, metavar="N", help="With how many rows one unit counts without groups."),
+    click.option(
+        "--keys",
+        multiple=True,
+        metavar="NAME=VALUE,...",
+        callback=lambda _context, _option, given: _keys(given),
+        help="The groups of a column, in place of declared ones; values as for -p. May be repeated.",
+    ),
     click.option("--bounding", type=click.Choice(["groups", "norm"]), help="How a unit beyond these is cut down."),
 )
+
+
+def _keys(given: Sequence[str]) -> dict[str, list[object]] | None:
+    """Groups by column. A value with a comma stands in double quotes, as in CSV.
+
+    Raises UsageError where there is no column, or no value.
+
+    >>> _keys(["ward=A,B", "n=1,2,null", 'who="Doe, J",null'])
+    {'ward': ['A', 'B'], 'n': [1, 2, None], 'who': ['Doe, J', None]}
+    """
+    found: dict[str, list[object]] = {}
+    for text in given:
+        name, _, values = text.partition("=")
+        if not name or not values or name in found:
+            raise click.UsageError(f"--keys {text}: write NAME=VALUE,VALUE, once for each column.")
+        found[name] = [parameter(value) for value in next(csv.reader([values]))]
+    return found or None
 
 
 def terms_options(command: _Function) -> _Function:
