@@ -8,6 +8,7 @@ read or charged.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
+from hubbub.sql.hints import instead_of_rows
 from hubbub.sql.lineage import noisy_outputs, traced
 from hubbub.sql.locate import caret, refuse, written
 from hubbub.sql.reader import Owned, Reader, is_release, printed
@@ -26,6 +28,7 @@ from hubbub.sql.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_
 from hubbub.tables.declare import one_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Output, Statement
+from hubbub.tables.relations import scans
 
 __all__ = ["Catalog", "PublicQuestion", "TableInfo", "did_you_mean", "find_name", "parse"]
 
@@ -78,12 +81,13 @@ def parse(
 
 
 def _statement(node: exp.Query, reader: Reader) -> Statement:
-    found = reader.resolve(node, {})
+    try:
+        found = reader.resolve(node, {})
+    except QueryError:
+        _no_rows(_unordered(node), replace(reader, questions=[], common=[], places=0, seen=0))
+        raise
     if isinstance(found, Owned):
-        raise reader.refuse(
-            "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
-            node.selects[0] if node.selects else node,
-        )
+        raise _rows(found, node, reader)
     if not reader.questions:
         raise reader.refuse("the question names no table: add FROM.", node)
     unused = set(reader.keys) - {n for q in reader.questions for n in q.names}
@@ -129,6 +133,36 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     )
 
 
+def _rows(found: Owned, node: exp.Query, reader: Reader) -> QueryError:
+    scan = scans(found.relation)[0]
+    return reader.refuse(
+        "rows of people are never shown: every answer is an aggregate, such as COUNT(*) or AVG(x). "
+        f"{instead_of_rows(scan.table, scan.declared)}",
+        node.selects[0] if node.selects else node,
+        word="*" if node.is_star else None,
+    )
+
+
+def _unordered(node: exp.Query) -> exp.Query | None:
+    """A statement that has LIMIT or ORDER BY, without them."""
+    if not any(node.args.get(name) for name in _ORDERED):
+        return None
+    copy = node.copy()
+    for name in _ORDERED:
+        copy.set(name, None)
+    return copy
+
+
+def _no_rows(node: exp.Query | None, reader: Reader) -> None:
+    """Raises QueryError for a statement that shows rows: that goes before what its LIMIT would do wrong."""
+    found = None
+    with contextlib.suppress(QueryError):
+        found = None if node is None else reader.resolve(node, {})
+    if node is not None and isinstance(found, Owned):
+        raise _rows(found, node, reader) from None
+
+
+_ORDERED = ("limit", "offset", "order")
 _OF_THE_ENGINE = frozenset(
     "CURRENT_SETTING GETENV GETVARIABLE WRITE_LOG VERSION CURRENTVERSION CURRENT_DATABASE CURRENTDATABASE "
     "CURRENT_SCHEMA CURRENTSCHEMA CURRENT_SCHEMAS CURRENT_CATALOG CURRENTCATALOG CURRENT_USER CURRENTUSER SESSION_USER "

@@ -19,6 +19,7 @@ from sqlglot import exp
 from hubbub.errors import QueryError
 from hubbub.sql.arguments import unread
 from hubbub.sql.functions import UNITS, cast_name, named
+from hubbub.sql.hints import instead
 from hubbub.sql.locate import refuse, written
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -89,6 +90,7 @@ _NUMBER = re.compile(r"(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
 _LARGEST = Fraction(sys.float_info.max)
 
 
+_COMMON = ("COUNT", "SUM", "AVG", "MEDIAN", "MIN", "MAX", "STDDEV", "VARIANCE", "QUANTILE_CONT")
 _CALLED: dict[type[exp.Expr], str] = {
     exp.Array: "a list, [...],",
     exp.Bracket: "an element, x[...],",
@@ -237,9 +239,10 @@ class ExpressionReader:
                 raise self._unsupported(node)
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
+        hint = instead(written(node, self.text), (*FUNCTIONS, *_COMMON)) if isinstance(node, exp.Func) else ""
         return self.refuse(
-            f"{function_name(node, self.text)} is not supported. Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, "
-            "LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",
+            f"{function_name(node, self.text)} is not supported. {hint}Allowed: comparisons, AND, OR, NOT, IN, "
+            "BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",
             node,
         )
 

@@ -467,7 +467,12 @@ class _Private:
     def _unsupported(self, node: exp.Expr, whole: exp.Expr) -> QueryError:
         reader = self.rows.reader
         name = written(node, reader.text)
-        return reader.refuse(f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.", whole)
+        called = f"{name}(".lower()
+        return reader.refuse(
+            f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.",
+            whole,
+            word=called if called in reader.text.lower() else None,
+        )
 
     def _number(self, node: exp.Expr, where: str, rows: ExpressionReader) -> Expression:
         """A numeric argument, of quantiles a date or time too; a condition counts as 1 and 0 in SUM and AVG."""

@@ -173,8 +173,9 @@ class Reader:
         a, b = scans(left)[0], scans(right)[0]
         if a.space != b.space:
             raise self.refuse(
-                f"{a.table!r} is of the unit space {a.space!r}, {b.table!r} of {b.space!r}: tables about the same "
-                "people say so with one unit_space.",
+                f"{a.table!r} and {b.table!r} protect different people ({a.table!r} is of the unit space {a.space!r}, "
+                f"{b.table!r} of {b.space!r}) and cannot be joined: a row would belong to two. Ask each on its own. "
+                "Tables about the same people are declared with one unit_space.",
                 node,
             )
         if a.neighbours != b.neighbours:

@@ -183,4 +183,6 @@ class Scope:
 
     def _unknown(self, node: exp.Column, known: Iterable[str], table: str) -> Exception:
         where = f" in table {table!r}" if table else ""
-        return refuse(f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}", self.text, node)
+        text = not node.table and node.this.args.get("quoted")
+        hint = f" Double quotes are for names; text stands in single ones: '{node.name}'." if text else ""
+        return refuse(f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}", self.text, node)

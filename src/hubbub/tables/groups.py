@@ -13,6 +13,7 @@ import contextlib
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
@@ -150,12 +151,39 @@ def _undeclared(expression: Expression, missing: list[str], declared: Mapping[st
     what = declared.get(full)
     name = full.partition(".")[2] or full or "this expression"
     known = what is not None and not isinstance(what, Ranged)
+    if isinstance(expression, Column) and isinstance(what, Between):
+        return _too_many(name, what, expression.kind)
     found = f"it is declared as {what!r}" if known else "it has no declared values"
     subject = name if isinstance(expression, Column) else f"an expression of {name}"
     return PolicyError(
         f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; declare them: "
         f'columns={{"{name}": hb.one_of(...)}}, or give them with the question: keys={{"{name}": [...]}}. Under a '
         "budget with delta, groups can be found privately."
+    )
+
+
+def _too_many(name: str, what: Between, kind: Kind) -> PolicyError:
+    """Why the values of a range are not listed, and what to group by instead."""
+    low, high = what.low, what.high
+    if not isinstance(low, Fraction) or not isinstance(high, Fraction):
+        why, size = "moments cannot be listed", None
+        if kind is Kind.DATE and isinstance(low, dt.date) and isinstance(high, dt.date):
+            size = (high - low).days + 1
+        ways = f"GROUP BY EXTRACT(year FROM {name})"
+    else:
+        why, size = "fractions cannot be listed", None
+        if kind is Kind.INTEGER:
+            size = math.floor(high) - math.ceil(low) + 1
+        # A power of ten that cuts the range into 10 to 100 groups.
+        power = math.floor(math.log10(high - low)) - 1 if high > low else 0
+        step = f"{10**power}" if power >= 0 else f"{Decimal(10) ** power:f}"
+        ends = ", ".join(f"{float(low + (high - low) * i / 4):g}" for i in range(5))
+        ways = f"GROUP BY FLOOR({name} / {step}), or declare intervals: hb.edges({ends})"
+    if size is not None:
+        why = f"that is {size:,} values, and at most {MOST_IN_A_RANGE:,} are listed"
+    return PolicyError(
+        f"GROUP BY {name}: it is declared as {what!r}, and every group is answered, but {why}. {ways}; or name the "
+        f'groups with the question: keys={{"{name}": [...]}}. Under a budget with delta, groups can be found privately.'
     )
 
 

@@ -1,0 +1,57 @@
+"""What a refusal adds where the reader can guess what was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Final
+
+from hubbub.tables.declare import Between, Declaration, OneOf
+
+__all__ = ["instead", "instead_of_rows"]
+
+_TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
+_RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
+_PATTERNS: Final = "Write LIKE, CONTAINS(x, 'text') or STARTS_WITH(x, 'text')."
+_INSTEAD: Final = {
+    **dict.fromkeys(("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
+    **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
+    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE", "RLIKE", "REGEXP_FULL_MATCH"), _PATTERNS),
+    **dict.fromkeys(("MEAN", "AVERAGE"), "Did you mean AVG?"),
+    **dict.fromkeys(("ISNULL", "IFNULL", "NVL"), "Write COALESCE(x, 0), or x IS NULL."),
+}
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """What to write for a function that is not supported, and a space: a way to do the same, or the nearest name.
+
+    >>> instead("LENGHT", ["LENGTH", "LOWER"])
+    'Did you mean LENGTH? '
+    """
+    if name.upper() in _INSTEAD:
+        return f"{_INSTEAD[name.upper()]} "
+    near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.75)
+    return f"Did you mean {near[0]}? " if near and near[0] != name.upper() else ""
+
+
+def instead_of_rows(table: str, declared: Mapping[str, Declaration]) -> str:
+    """Questions that a table answers, for somebody who wanted to see its rows."""
+    table = _name(table)
+    found = [f"SELECT COUNT(*) FROM {table}"]
+    groups = next((_name(name) for name, what in declared.items() if isinstance(what, OneOf)), None)
+    number = next((_name(name) for name, what in declared.items() if _is_number(what)), None)
+    if groups is not None:
+        mean = f", AVG({number})" if number is not None else ""
+        found.append(f"SELECT {groups}, COUNT(*){mean} FROM {table} GROUP BY {groups}")
+    elif number is not None:
+        found.append(f"SELECT AVG({number}) FROM {table}")
+    return f"Ask: {'; or '.join(found)}."
+
+
+def _name(name: str) -> str:
+    return name if name.isidentifier() else f'"{name}"'
+
+
+def _is_number(what: Declaration) -> bool:
+    return isinstance(what, Between) and isinstance(what.low, Fraction)
