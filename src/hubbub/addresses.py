@@ -1,52 +1,104 @@
 """Where a database is: a connection string, or the variable of the environment that holds it, and how to show either.
 
-An address may hold a password, so whatever is shown of one is made here. What does not look like an address is not
-shown at all: a password with a slash or a question mark in it must not pass for a host.
+An address may hold a password, so whatever is shown or remembered of one is made here. What does not look like an
+address is not shown at all: a password with a slash or a question mark in it must not pass for a host.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, NoReturn, Self
+from urllib.parse import unquote
 
-from hubbub.errors import PolicyError
+from hubbub.errors import HubbubError, PolicyError
 
-__all__ = ["Address", "is_address", "masked", "read_address", "shown_address"]
+__all__ = [
+    "UNREADABLE",
+    "Address",
+    "is_address",
+    "kept_address",
+    "looks_like_connection",
+    "masked",
+    "raise_alone",
+    "read_address",
+    "shown_address",
+]
 
 ENVIRONMENT: Final = "env:"
+UNREADABLE: Final = "postgresql://..."
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PART: Final = r"[^\s/@:?#\"'\\]*"
 _ADDRESS: Final = re.compile(
     rf"postgres(?:ql)?://(?:(?P<user>{_PART})(?::{_PART})?@)?"
-    rf"(?P<host>(?:\[[0-9A-Fa-f:.]*\]|{_PART})(?::[0-9]*)?(?:,{_PART}(?::[0-9]*)?)*)(?P<base>/{_PART})?(?:\?[^@]*)?"
+    rf"(?P<host>(?:\[[0-9A-Fa-f:.]*\]|{_PART})(?::[0-9]*)?(?:,{_PART}(?::[0-9]*)?)*)(?P<base>/{_PART})?"
+    r"(?:\?(?P<query>[^@]*))?"
 )
+# The parameters of libpq that say which database it is, and as whom it is read. A name that is none of them may be a
+# password's, mistyped.
+_PLACES: Final = ("host", "hostaddr", "port", "dbname", "user", "service", "options", "target_session_attrs")
+_VALUE: Final = re.compile(r"[^\s@:?#\"'\\]*")
 
 
-@dataclass(frozen=True)
 class Address:
     """A place that is no file, as a policy names it: `postgresql://...`, `env:NAME` or `spark:NAME`.
 
-    shown: what it is equal by, and all that is ever printed. written: what a connection is made from.
+    No dataclass: `dataclasses.asdict` and `vars` would open one, and what was written may hold a password. Nothing of
+    it changes, so copies are the address itself.
 
     >>> Address.of("postgresql://ada:secret@db.example/clinic")
     postgresql://ada@db.example/clinic
     """
 
-    shown: str
-    written: str = field(repr=False, compare=False)
+    __slots__ = ("_written",)
+
+    def __init__(self, written: str) -> None:
+        self._written = written
 
     @classmethod
-    def of(cls, written: str) -> Address:
-        """The address, with what may be shown of it."""
-        return cls(shown_address(written), written)
+    def of(cls, written: str) -> Self:
+        """The address that was written so."""
+        return cls(written)
+
+    @property
+    def written(self) -> str:
+        """What a connection is made from; shown to nobody."""
+        return self._written
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return shown_address(self._written)
+
+    @property
+    def kept(self) -> str:
+        """What a record says of it, and what it is compared by: `kept_address`."""
+        return kept_address(self._written)
+
+    @property
+    def readable(self) -> bool:
+        """Whether what is kept of it tells it from others."""
+        return self.kept != UNREADABLE
 
     def __str__(self) -> str:
         return self.shown
 
     __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self) or not isinstance(other, Address) or self.kept != other.kept:
+            return False
+        return self.readable or self._written == other._written
+
+    def __hash__(self) -> int:
+        return hash(self.kept)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
     def __reduce__(self) -> str:
         raise TypeError("the address of a database may hold a password and cannot be pickled")
@@ -65,13 +117,32 @@ def shown_address(address: str) -> str:
     >>> shown_address("postgresql://ada:se/cret@db.example/budgets")
     'postgresql://...'
     """
+    return kept_address(address).partition("?")[0]
+
+
+def kept_address(address: str) -> str:
+    """An address as a record keeps it: as it is shown, with those parameters that say which database it is.
+
+    >>> kept_address("postgresql://ada:secret@/budgets?host=/run/pg&password=x&connect_timeout=3")
+    'postgresql://ada@/budgets?host=/run/pg'
+    """
     if not address.startswith(_SCHEMES):
         return address
     found = _ADDRESS.fullmatch(address)
     if found is None:
-        return "postgresql://..."
+        return UNREADABLE
     user = "" if found["user"] is None else f"{found['user']}@"
-    return f"postgresql://{user}{found['host']}{found['base'] or ''}"
+    places = [kept for part in (found["query"] or "").split("&") if (kept := _kept_parameter(part))]
+    return f"postgresql://{user}{found['host']}{found['base'] or ''}{'?' if places else ''}{'&'.join(places)}"
+
+
+def _kept_parameter(part: str) -> str | None:
+    """A parameter of an address, where its name says that it holds a place; its value only if that is plain."""
+    name, _, value = part.partition("=")
+    if name not in _PLACES:
+        return None
+    plain = unquote(value)
+    return f"{name}={value if _VALUE.fullmatch(value) and masked(plain) == plain else '...'}"
 
 
 def read_address(address: str) -> str:
@@ -81,7 +152,7 @@ def read_address(address: str) -> str:
         PolicyError: there is no such variable, or it holds no Postgres address.
     """
     if not address.startswith(ENVIRONMENT):
-        return address
+        return _text(address, "the address of the database")
     name = address.removeprefix(ENVIRONMENT)
     if not _NAME.fullmatch(name):
         raise PolicyError(
@@ -99,17 +170,71 @@ def read_address(address: str) -> str:
             f"the variable {name} of the environment holds no Postgres address: one begins with postgresql://. "
             "Nothing was charged."
         )
-    return value
+    return _text(value, f"the address in the variable {name} of the environment")
 
 
-_LOGIN: Final = re.compile(r"(\w+:/+)[^\n]*@")
-_PASSWORD: Final = re.compile(r"(?i)(passw(?:or)?d\s*=\s*)[^&;\s]+")
+def _text(address: str, what: str) -> str:
+    """The address, or a PolicyError where it is no text: the environment may hold any bytes."""
+    if any("\ud800" <= character <= "\udfff" for character in address):
+        raise PolicyError(
+            f"{what} is not valid UTF-8. Write other characters of a password in percent-encoding, such as %C3%A9. "
+            "Nothing was charged."
+        )
+    return address
+
+
+_OTHER_SCHEME: Final = re.compile(
+    r"(?i)\s*(?:[a-z][a-z0-9+.\-]+:/|(?:jdbc|odbc|env|spark|mysql|mariadb|postgres(?:ql)?(?:\+\w+)?):)"
+)
+_SETTING: Final = re.compile(r"(?i)(?:^|\s)(?:host|hostaddr|port|dbname|user|service|sslmode|options)\s*=")
+_SECRET_SETTING: Final = re.compile(r"(?i)(?:^|\s)\w*passw(?:or)?d\s*=")
+
+
+def looks_like_connection(text: str) -> bool:
+    """Whether a text that is no address we read was meant as one: a URL, or settings such as `host=h password=...`.
+
+    >>> [looks_like_connection(t) for t in ("host=h user=ada", "mysql://ada@db/x", "C:/rows/visits.csv", "a=b.csv")]
+    [True, True, False, False]
+    """
+    if _OTHER_SCHEME.match(text) or _SECRET_SETTING.search(text):
+        return True
+    return len(_SETTING.findall(text)) > 1
+
+
+# A login is what stands before an @ and has a colon with something behind it, whatever else is in it.
+_LOGIN: Final = re.compile(r"(?<![^\s@:'\"=])[^\s@:'\"=]+:/*(?=\S)")
+# A value in quotes is hidden to the end of its line, where quotes and backslashes may stand in it.
+_PASSWORD: Final = re.compile(
+    r"(?i)(?P<name>passw(?:or)?d|passphrase|\bpwd|\bpw)(?P<end>\\*['\"]?\s*[=:]\s*|\s+(?=\\*['\"]))"
+    r"(?:\\*['\"][^\n]*|(?:\\+.|[^\s\\])+)"
+)
 
 
 def masked(text: str) -> str:
     """Any text without what may be a login in an address, or a password beside `password=`.
 
-    >>> masked("found 'postgres:/ada:secret@db/x?password=y'; allowed: a file")
-    "found 'postgres:/...@db/x?password=...; allowed: a file"
+    >>> masked("found 'postgres:/ada:secret@db/x?password=y'; see the reference")
+    "found 'postgres:/...@db/x?password=... see the reference"
+    >>> masked("host=db password = 'two words' dbname=x")
+    'host=db password = ...'
     """
-    return _PASSWORD.sub(r"\1...", _LOGIN.sub(r"\1...@", text))
+    logins = "\n".join(_without_login(line) for line in text.split("\n"))
+    return _PASSWORD.sub(lambda found: f"{found['name']}{found['end']}...", logins)
+
+
+def _without_login(line: str) -> str:
+    head, at, tail = line.rpartition("@")
+    found = _LOGIN.search(head) if at else None
+    if found is None:
+        return line
+    # The last @ may stand in a password beside `password=`, which then goes on behind it.
+    ends = [found.end() for found in _PASSWORD.finditer(line) if found.start() < len(head) < found.end()]
+    return f"{head[: found.end()]}...@{f'...{line[ends[0] :]}' if ends else tail}"
+
+
+def raise_alone(failure: HubbubError) -> NoReturn:
+    """Raise a refusal with nothing behind it: what it was made from may quote an address, password and all."""
+    try:
+        raise failure from None
+    finally:
+        failure.__context__ = None

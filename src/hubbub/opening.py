@@ -148,9 +148,11 @@ def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any
     found: dict[str, Any] = {}
     for name, declared in tables.items():
         parts = {k: v for k, v in vars(declared).items() if k != "source"}
-        where = (
-            str(declared.source) if isinstance(declared.source, str | Path | PostgresAddress | SparkName) else "a frame"
-        )
+        where = "a frame"
+        if isinstance(declared.source, PostgresAddress):
+            where = declared.source.kept
+        elif isinstance(declared.source, str | Path | SparkName):
+            where = str(declared.source)
         found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import pickle
 import re
 import tomllib
@@ -11,11 +13,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hubbub as hb
-from hubbub.addresses import Address, masked, read_address, shown_address
+from hubbub.addresses import Address, kept_address, looks_like_connection, masked, read_address, shown_address
 from hubbub.errors import PolicyError
 from hubbub.ledger.difference import differences
 from hubbub.ledger.policy import Policy, load_policy, read_policy
 from hubbub.ledger.redact import without_passwords
+from hubbub.ledger.store import Ledger
 from people import visits
 
 SECRET = "tell-nobody-5"
@@ -76,6 +79,16 @@ def test_a_policy_names_tables_that_are_no_files(monkeypatch: pytest.MonkeyPatch
         ('"wards.csv"', '"spark:wards"', 14, "a public table is a file"),
         ('file = "budget.db"', f'url = "mysql://ada:{SECRET}@db/x"', 2, "begins with postgresql://, or env:NAME"),
         ('file = "budget.db"', 'url = "env:"', 2, "allowed: env:NAME"),
+        ('file = "budget.db"', f'file = "host=db password={SECRET}"', 2, "allowed: a file"),
+        ('file = "budget.db"', f'file = "b.db"\nkey_file = "mysql://ada:{SECRET}@db/x"', 3, "allowed: a file"),
+        ("env:HUBBUB_PG", f"host=db password='my {SECRET}' dbname=x", 6, "allowed: a file that ends in"),
+        (
+            "env:HUBBUB_PG",
+            f"postgresql:ada:{SECRET}@db/x.csv",
+            6,
+            r"found 'postgresql:\.\.\.@db/x.csv'; allowed: a file",
+        ),
+        ("trusted_view = true", f'"postgresql://ada:{SECRET}@db/x" = 1', 9, r"unknown key 'postgresql://\.\.\.@db/x'"),
         ("[public.wards]", f"[public]\nwards = 'postgresql://ada:{SECRET}@db/x'\n[public.more]", 14, r"://\.\.\.@db/x"),
     ],
 )
@@ -124,12 +137,21 @@ WRITTEN = [
     ('"""\npostgresql://db/x?password={}"""', "postgresql://db/x"),
     ('"env:X"  # was "postgresql://ada:{}@db/x"', "env:X"),
     ('"env:X"  # password = {}', "env:X"),
+    ("\"env:X\"  # host=db password='my {}' dbname=x", "env:X"),
+    ('"env:X"  # PGPASSWORD="a {}" hubbub', "env:X"),
+    ('"env:X"  # POSTGRES_PASSWORD: {}', "env:X"),
+    ('"env:X"  # password=my\\ {} dbname=x', "env:X"),
+    ('"env:X"  # ada:{}@db/x', "env:X"),
+    ('"env:X"  # POSTGRESQL:ada:{}@db/x', "env:X"),
+    ('"postgresql:ada:{}@db/x"', "postgresql://..."),
+    ('"postgresql://ada:{}@db/x?host=/run&password={}&sslmode=require"', "postgresql://ada@db/x?host=/run"),
+    ('"postgresql://db/x?passwrd={}&options=-cmy.password%3D{}"', "postgresql://db/x?options=..."),
 ]
 
 
 @pytest.mark.parametrize(("written", "value"), WRITTEN)
 def test_however_an_address_is_written_it_is_remembered_without_its_password(written: str, value: str) -> None:
-    text = f"# its own\nx = {written.format(SECRET)}\ny = 'it''s' # z\n".replace("'it''s'", '"it\'s # \\" no"')
+    text = f"# its own\nx = {written.replace('{}', SECRET)}\ny = 'it''s' # z\n".replace("'it''s'", '"it\'s # \\" no"')
     found = without_passwords(text)
     assert SECRET not in found
     assert tomllib.loads(found) == {"x": value, "y": "it's # \" no"}
@@ -169,3 +191,145 @@ def test_public_rows_are_in_files() -> None:
     tables = {"v": visits(), "w": hb.public("postgresql://db/x", table="w")}
     with pytest.raises(PolicyError, match="table 'w': postgresql://db/x holds private tables alone"):
         hb.Session(tables, budget=hb.Budget(1), ledger=None)
+
+
+SAID = [
+    ("postgresql:ada:{}@h/db", "postgresql:...@h/db"),
+    ("ada:{}@h", "ada:...@h"),
+    ("url=ada:{}@h", "url=ada:...@h"),
+    ("postgresql://h/db?user=a:b@c&password=x@{}", "postgresql://...@..."),
+    ("password='a:b@ {}'", "password=..."),
+    ("{{'password': '{}'}}", "{'password': ..."),
+    (r"password=\\'a\\' {}\\'", "password=..."),
+    ("--password={} -h db", "--password=... -h db"),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), SAID)
+def test_a_login_needs_no_slash_and_a_password_may_stand_in_quotes(text: str, said: str) -> None:
+    assert masked(text.format(SECRET)) == said
+
+
+def test_what_holds_no_login_is_said_as_it_is() -> None:
+    for text in ("see: mail ada@db.example", "the password is in ~/.pgpass", "found 'a@b'; allowed: a file", "12:30"):
+        assert masked(text) == text
+
+
+MEANT = [
+    f"host=h user=ada password={SECRET} dbname=db",
+    f"host=h password = 'x {SECRET}'",
+    f"POSTGRESQL://ada:{SECRET}@h/db",
+    f" postgresql://ada:{SECRET}@h/db",
+    f"postgresql+psycopg://ada:{SECRET}@h/db",
+    f"jdbc:postgresql://h/db?password={SECRET}",
+    f"postgresql:/ada:{SECRET}@h/db",
+    f"postgresql:ada:{SECRET}@h/db",
+    f"mysql://ada:{SECRET}@h/db",
+    f"ENV:{SECRET}",
+]
+
+
+@pytest.mark.parametrize("written", MEANT)
+def test_what_looks_like_a_connection_is_refused_and_not_shown(written: str) -> None:
+    frame = visits()
+    for tables, ledger in (
+        ({"t": hb.table(written, unit="id")}, None),
+        ({"t": frame, "p": hb.public(written)}, None),
+        ({"t": frame}, written),
+    ):
+        with pytest.raises(PolicyError, match="postgresql://user@host/database") as caught:
+            hb.Session(tables, budget=hb.Budget(1), ledger=ledger)
+        assert SECRET not in everything(caught.value)
+
+
+def test_a_missing_file_is_still_named() -> None:
+    for name in ("visits.csv", "C:/rows/visits.csv", "host=3/visits.parquet"):
+        assert not looks_like_connection(name)
+        with pytest.raises(PolicyError, match=f"there is no file '{re.escape(name)}'"):
+            hb.Session({"t": hb.table(name, unit="id")}, budget=hb.Budget(1), ledger=None)
+
+
+def everything(error: BaseException) -> str:
+    """All that hangs on an error: its words, what it was raised from, and what was being handled then."""
+    chain = [error.__cause__, error.__context__]
+    return f"{error!r} {error} {vars(error)}" + "".join(everything(part) for part in chain if part is not None)
+
+
+FAILING = [
+    f"postgresql://ada:p@{SECRET}@127.0.0.1:1/db",
+    f"postgresql://ada:100%zz{SECRET}@127.0.0.1:1/db",
+    f"postgresql://ada:{SECRET}@127.0.0.1:1/db",
+    f"postgresql://ada:{SECRET}@a..b/db",
+    f"postgresql://ada:{SECRET}@{'a' * 70}/db",
+    f"postgresql://ada:p\udcff{SECRET}@127.0.0.1:1/db",
+]
+
+
+@pytest.mark.parametrize("way", ["written", "in the environment"])
+@pytest.mark.parametrize("url", FAILING)
+def test_nothing_behind_a_refusal_holds_a_password(url: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg", reason="needs the extra hubbub[postgres]")
+    monkeypatch.setenv("HUBBUB_PG", url)
+    place = url if way == "written" else "env:HUBBUB_PG"
+
+    def table() -> object:
+        return hb.Session({"t": hb.table(place, unit="u", table="x")}, budget=hb.Budget(1), ledger=None)
+
+    for attempt in (table, lambda: Ledger.open(place, budgets={"u": hb.Budget(1)}, create=True, patience=2)):
+        with pytest.raises(PolicyError) as caught:
+            attempt()
+        assert SECRET not in everything(caught.value)
+        assert caught.value.__context__ is None
+        assert caught.value.__cause__ is None
+
+
+def test_no_way_to_open_a_declaration_finds_the_password() -> None:
+    declared = hb.table(f"postgresql://ada:{SECRET}@db/x", unit="u", table="t")
+    for opened in (dataclasses.asdict(declared), dataclasses.astuple(declared), vars(declared)):
+        assert SECRET not in f"{opened} {opened!r}"
+    assert declared.source.written.count(SECRET) == 1
+    assert copy.deepcopy(declared.source) is copy.copy(declared.source) is declared.source
+    assert not hasattr(declared.source, "__dict__")
+
+
+def located(source: str, ledger: str, table: str = "visits") -> Policy:
+    text = f'[ledger]\nurl = "{ledger}"\n[budget]\nepsilon = 3\n[tables.v]\nsource = "{source}"\n'
+    return policy(f'{text}table = "{table}"\nunit = "id"\n')
+
+
+def test_a_moved_ledger_or_table_is_told_by_all_that_says_where_it_is() -> None:
+    old = located(f"postgresql://ada:{SECRET}@h/db?host=/a", f"postgresql://ada@/l?host=/a&password={SECRET}")
+    new = located(f"postgresql://ada:{SECRET}@h/db?host=/b&options=-cx%3Dy", "postgresql://ada@/l?host=/b")
+    for before in (old, policy(old.text)):
+        ledger, table = differences(before, new)
+        assert ledger.startswith(
+            "The ledger moves from postgresql://ada@/l?host=/a to postgresql://ada@/l?host=/b. What was spent stays"
+        )
+        assert table == (
+            "v: its source moved from postgresql://ada@h/db?host=/a to postgresql://ada@h/db?host=/b&options=-cx%3Dy."
+        )
+    changed_password = located("postgresql://ada:other@h/db?host=/a", "postgresql://ada@/l?host=/a&password=other")
+    assert differences(old, changed_password) == []
+    (said,) = differences(old, located("postgresql://ada@h/db?host=/a", "postgresql://ada@/l?host=/a", "beds"))
+    assert said == "v: moved: read from the table beds of postgresql://ada@h/db, not from its table visits."
+
+
+def test_an_address_that_cannot_be_taken_apart_may_have_moved() -> None:
+    old, new = (located(f"postgresql://ada:p/{SECRET}@{h}/db", f"postgresql://ada:p/{SECRET}@{h}/l") for h in "ab")
+    assert kept_address(f"postgresql://ada:p/{SECRET}@a/db") == "postgresql://..."
+    assert differences(old, old) == []
+    for before in (old, policy(old.text)):
+        ledger, table = differences(before, new)
+        assert ledger.startswith("The ledger may have moved")
+        assert table.startswith("v: its source may have moved")
+        assert SECRET not in ledger + table
+
+
+def test_a_key_of_a_broken_policy_is_no_way_round() -> None:
+    key = f'"postgresql://ada:{SECRET}@db/x"'
+    with pytest.raises(PolicyError, match="not valid TOML") as caught:
+        policy(f"[{key}]\n[{key}]\n")
+    assert SECRET not in everything(caught.value)
+    with pytest.raises(PolicyError) as caught:
+        policy(changed("trusted_view = true", f"columns = {{ {key} = 1 }}"))
+    assert SECRET not in everything(caught.value)

@@ -24,6 +24,7 @@ from typing import Any
 import psycopg
 import psycopg.rows
 
+from hubbub.addresses import raise_alone
 from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
@@ -251,19 +252,26 @@ class PostgresEngine:
     @contextlib.contextmanager
     def _reading(self, address: PostgresAddress, name: str) -> Iterator[psycopg.Connection[Any]]:
         """A connection to look at the catalogue with."""
-        con = None
+        con = state = None
         try:
             con = _connect(address)
             yield con
         except psycopg.Error as error:
             state = error.sqlstate or "no answer"
-            raise PolicyError(
-                f"table {name!r}: {address} cannot be read ({state}). Is the server up, may this role connect and "
-                "SELECT, and is a password in PGPASSWORD, a service file or ~/.pgpass? Nothing was charged."
-            ) from None
+        except ValueError:
+            if con is not None:
+                raise
+            state = "the host's name in it is not one"  # Python's own words here hold the whole address
         finally:
             if con is not None:
                 con.close()
+        if state is not None:
+            raise_alone(
+                PolicyError(
+                    f"table {name!r}: {address} cannot be read ({state}). Is the server up, may this role connect and "
+                    "SELECT, and is a password in PGPASSWORD, a service file or ~/.pgpass? Nothing was charged."
+                )
+            )
 
     def _look(self, con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) -> _Found:
         """A table by its name in the database, from the catalogue.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import datetime as dt
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from hubbub.addresses import looks_like_connection, masked
 from hubbub.errors import PolicyError
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
@@ -82,8 +84,14 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     if not isinstance(table.source, str):
         return Frame(table.source)
     path = Path(table.source)
-    if not path.exists():
-        raise PolicyError(f"table {name!r}: there is no file {str(path)!r}.")
+    if not os.path.exists(path):  # False, too, for a name that no file can have
+        if looks_like_connection(table.source):
+            raise PolicyError(
+                f"table {name!r}: its source looks like an address or settings of a connection that hubbub does not "
+                "read, and is not shown. Write postgresql://user@host/database, env:NAME, spark:TABLE, or a file. "
+                "Nothing was charged."
+            )
+        raise PolicyError(f"table {name!r}: there is no file {masked(str(path))!r}.")
     if path.is_dir():
         raise PolicyError(f"table {name!r}: {str(path)!r} is a folder; name one .parquet, .csv or .duckdb file.")
     match path.suffix.lower():

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
-from hubbub.addresses import shown_address
+from hubbub.addresses import Address
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 
@@ -35,16 +36,29 @@ def differences(old: Policy, new: Policy) -> list[str]:
 
 
 def _ledger(old: Policy, new: Policy) -> Iterator[str]:
-    before, after = (shown_address(str(policy.ledger)) for policy in (old, new))
+    before, after = (p.ledger if isinstance(p.ledger, Path) else Address(p.ledger) for p in (old, new))
     if before != after:
         yield (
-            f"The ledger moves from {before} to {after}. What was spent stays in the old one: unless the new "
+            f"The ledger {_moved(before, after, 'moves')}. What was spent stays in the old one: unless the new "
             "one is a copy of it, the same people's privacy is spent twice."
         )
     if old.key_file != new.key_file:
         yield "The key file of the ledger's chain is another one. A ledger keeps the key it was created with."
     if old.max_failures != new.max_failures:
         yield f"An analyst waits for a steward after {new.max_failures} engine failures, not {old.max_failures}."
+
+
+def _moved(old: Path | Address, new: Path | Address, verb: str) -> str:
+    """How a place differs from another one: from where to where, or that this cannot be told without a password."""
+    unreadable = [p for p in (old, new) if isinstance(p, Address) and not p.readable]
+    if len(unreadable) == 2:
+        return (
+            "may have moved: its address, or a password in it, is another one, or only a ledger's copy without the "
+            "password is at hand, and the address cannot be taken apart. Compare the two by eye, and put the password "
+            "into PGPASSWORD or ~/.pgpass"
+        )
+    before, after = (place.kept if isinstance(place, Address) else str(place) for place in (old, new))
+    return f"{verb} from {before} to {after}"
 
 
 def _budget(old: Policy, new: Policy) -> Iterator[str]:
@@ -81,8 +95,11 @@ def _tables(old: Mapping[str, TablePolicy], new: Mapping[str, TablePolicy]) -> I
 
 
 def _table(name: str, old: TablePolicy, new: TablePolicy) -> Iterator[str]:
-    if (old.source, old.table) != (new.source, new.table):
-        yield f"{name}: read from {new.source}{f', table {new.table}' if new.table else ''}, not from {old.source}."
+    if old.source != new.source:
+        inner = "" if old.table == new.table else f", and its table there is {new.table or 'none'}, not {old.table}"
+        yield f"{name}: its source {_moved(old.source, new.source, 'moved')}{inner}."
+    elif old.table != new.table:
+        yield f"{name}: moved: read from the table {new.table} of {new.source}, not from its table {old.table}."
     if old.trusted_view != new.trusted_view:
         yield f"{name}: trusted_view is {str(new.trusted_view).lower()} now: " + (
             "a view is accepted, and that each of its rows is one unit's own is the steward's word alone."

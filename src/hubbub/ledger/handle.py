@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from hubbub.addresses import is_address, read_address
+from hubbub.addresses import is_address, looks_like_connection, read_address
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.books import Books, known_budget
 from hubbub.ledger.budget import Budget
@@ -61,6 +61,11 @@ def open_store(
         return PostgresStore(
             read_address(str(place)), patience=patience, read_only=read_only, fill=fill if create else None
         ), None
+    if isinstance(place, str) and looks_like_connection(place) and not os.path.exists(place):
+        raise PolicyError(
+            "the place of the ledger looks like an address or settings of a connection, and is not shown. Name a file, "
+            "postgresql://user@host/database, or env:NAME, the variable that holds the address."
+        )
     # By every path, symbolic links included, one file is one ledger, with one write-ahead log beside it.
     file = Path(os.path.realpath(place))
     if create and not file.is_file():

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from hubbub.addresses import Address, is_address, masked
+from hubbub.addresses import Address, is_address, looks_like_connection, masked, raise_alone
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.lines import Lines
@@ -178,10 +178,13 @@ def read_policy(text: str, file: Path) -> Policy:
     Raises:
         PolicyError: as `load_policy`.
     """
+    content, failure = {}, None
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise PolicyError(f"{file}: not valid TOML: {error}.") from error
+    except tomllib.TOMLDecodeError as error:  # its words may quote a key, which may be a login
+        failure = PolicyError(f"{file}: not valid TOML: {masked(str(error))}.")
+    if failure is not None:
+        raise_alone(failure)
     return _Reader(file, Lines(text)).policy(content, text)
 
 
@@ -393,8 +396,10 @@ class _Reader:
             raise self.wrong(at, f"found {value!r}; allowed: {', '.join(allowed)}{_near(value, allowed)}")
         return value
 
-    def place(self, at: tuple[str, ...], value: object) -> Path:
+    def place(self, at: tuple[str, ...], value: object, allowed: str = "a file") -> Path:
         text = self.text(at, value) or ""
+        if looks_like_connection(text):
+            raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
         return Path(os.path.normpath(self.file.parent / Path(text).expanduser()))
 
     def source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path | Address:
@@ -427,12 +432,11 @@ class _Reader:
     def file_source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
         if at[0] == "public" and isinstance(value, str) and (is_address(value) or value.startswith("spark:")):
             raise self.wrong(at, "a public table is a file; write its rows to one")
-        path = self.place(at, value)
+        allowed = f"a file that ends in {', '.join(_SUFFIXES)}{_ELSEWHERE[at[0]]}"
+        path = self.place(at, value, allowed)
         kind = _SAME.get(path.suffix.lower(), path.suffix.lower())
         if kind not in _SUFFIXES:
-            raise self.wrong(
-                at, f"found {value!r}; allowed: a file that ends in {', '.join(_SUFFIXES)}{_ELSEWHERE[at[0]]}"
-            )
+            raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
         if (kind == ".duckdb") != ("table" in found):
             need = 'needs table = "NAME"' if kind == ".duckdb" else "holds one table: leave `table` out"
             raise self.wrong(at, f"a {kind} file {need}")
@@ -469,7 +473,9 @@ class _Reader:
 
     def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
         line = self.lines.of(at)
-        said = masked(message)  # what was found may be an address, mistyped
+        # What was found may be an address, mistyped; what is allowed are words of ours, and of _dotted.
+        found, allowed, rest = message.rpartition("; allowed: ")
+        said = f"{masked(found)}{allowed}{rest}" if allowed else masked(message)
         return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {said}{'' if said[-1] in '.?' else '.'}")
 
 
@@ -477,7 +483,7 @@ _ENDS: Final = (int, float, str, datetime.date, datetime.time)
 
 
 def _dotted(at: tuple[str, ...]) -> str:
-    return ".".join(at) or POLICY_NAME
+    return masked(".".join(at)) or POLICY_NAME
 
 
 def _near(found: object, allowed: tuple[str, ...]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 import psycopg
 
-from hubbub.addresses import shown_address
+from hubbub.addresses import raise_alone, shown_address
 from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.journal import Connection, Rows, Value
 from hubbub.ledger.migrate import from_version_2
@@ -156,13 +156,20 @@ class PostgresStore:
             self._connection, self._pid = None, os.getpid()
         if self._connection is None or self._connection.closed:
             wait = max(1, round(self._patience * 1000))
-            self._connection = psycopg.connect(
-                self._address,
-                autocommit=True,
-                connect_timeout=max(2, round(self._patience)),
-                options=f"-c search_path=hubbub -c lock_timeout={wait} -c synchronous_commit=on",
-                application_name="hubbub",
-            )
+            try:
+                self._connection = psycopg.connect(
+                    self._address,
+                    autocommit=True,
+                    connect_timeout=max(2, round(self._patience)),
+                    options=f"-c search_path=hubbub -c lock_timeout={wait} -c synchronous_commit=on",
+                    application_name="hubbub",
+                )
+            except ValueError:  # of a host's name that cannot be encoded, with the whole address in it
+                self._connection = None
+            if self._connection is None:
+                raise PolicyError(
+                    f"cannot read the address of the ledger {self.where}. {_AFTER} See to the host's name in it."
+                )
         return self._connection
 
     def _create(self, fill: Callable[[Connection], None]) -> None:
@@ -204,28 +211,31 @@ class PostgresStore:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        failure = None
         try:
             yield
         except psycopg.Error as error:
             self.close()  # after a failure, what this connection believes is not to be trusted
-            raise _in_words(error, self.where) from error
+            failure = _in_words(error, self.where)
+        if failure is not None:
+            raise_alone(failure)  # psycopg quotes parts of the address, and its errors hold the connection
 
 
 _INHERITED: list[object] = []
+_AFTER = "This step was not recorded, so no answer is given."
 
 
 def _in_words(error: psycopg.Error, where: str) -> HubbubError:
     """A failure of Postgres as a refusal. Its own text names tables and addresses, never rows of the data."""
-    after = "This step was not recorded, so no answer is given."
     match error:
         case psycopg.errors.LockNotAvailable() | psycopg.errors.QueryCanceled():
-            return PolicyError(f"the ledger {where} is held by another process for too long. {after} Try again later.")
+            return PolicyError(f"the ledger {where} is held by another process for too long. {_AFTER} Try again later.")
         case psycopg.errors.InsufficientPrivilege() | psycopg.errors.ReadOnlySqlTransaction():
-            return PolicyError(f"cannot write to the ledger {where}. {after} Ask its owner for the right to.")
+            return PolicyError(f"cannot write to the ledger {where}. {_AFTER} Ask its owner for the right to.")
         case psycopg.errors.DiskFull():
-            return PolicyError(f"no room for the ledger {where}: the disk is full. {after} Free some space.")
+            return PolicyError(f"no room for the ledger {where}: the disk is full. {_AFTER} Free some space.")
         case psycopg.OperationalError() if error.sqlstate is None:
-            return PolicyError(f"cannot reach the ledger {where}. {after} See to the server and the address.")
+            return PolicyError(f"cannot reach the ledger {where}. {_AFTER} See to the server and the address.")
         case _:
             said = error.diag.message_primary or type(error).__name__
-            return PolicyError(f"the ledger {where} could not be used: {said}. {after} See to the server.")
+            return PolicyError(f"the ledger {where} could not be used: {said}. {_AFTER} See to the server.")

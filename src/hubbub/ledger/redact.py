@@ -1,6 +1,6 @@
 """The text of a policy as the ledger may keep it: the same declarations, no password.
 
-Every address in a string, and everything after one in a comment, is written as it may be shown
+Every address in a string is written as a record keeps it, and everything after one in a comment is left out
 (`hubbub.addresses`). The rest stays letter by letter, so that what a steward reviewed can be found again.
 """
 
@@ -11,7 +11,7 @@ import re
 import tomllib
 from typing import Final
 
-from hubbub.addresses import masked, shown_address
+from hubbub.addresses import UNREADABLE, is_address, kept_address, masked
 
 __all__ = ["without_passwords"]
 
@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(
     r"|#[^\n]*",
     re.DOTALL,
 )
-_SCHEME: Final = re.compile(r"postgres(?:ql)?:/.*", re.DOTALL)
+_SCHEME: Final = re.compile(r"postgres(?:ql)?(?:\+\w+)?:(?:/|(?=\S)[^\n]*@).*", re.DOTALL | re.IGNORECASE)
 
 
 def without_passwords(text: str) -> str:
@@ -37,10 +37,10 @@ def without_passwords(text: str) -> str:
 
 def _shown(token: str) -> str:
     if token.startswith("#"):
-        return masked(_SCHEME.sub("postgresql://...", token))
+        return masked(_SCHEME.sub(UNREADABLE, token))
     try:
         value = tomllib.loads(f"x = {token}")["x"]
     except tomllib.TOMLDecodeError:  # quotes that are no string of TOML: they stand in a longer text
         return token
-    shown = _SCHEME.sub(lambda found: shown_address(found[0]) if found.start() == 0 else "postgresql://...", value)
+    shown = kept_address(value) if is_address(value) else _SCHEME.sub(UNREADABLE, value)
     return token if shown == value else json.dumps(shown, ensure_ascii=False)

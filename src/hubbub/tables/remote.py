@@ -1,6 +1,6 @@
 """Sources that are not files or frames: a table in Postgres, a table or a data frame of Spark.
 
-An address may hold a password. It is kept for the connection alone: it is in no text, no comparison, no pickle.
+An address may hold a password. It is kept for the connection alone: it is in no text, no pickle, no `asdict`.
 """
 
 from __future__ import annotations
@@ -8,24 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from hubbub.addresses import is_address, read_address, shown_address
+from hubbub.addresses import Address, is_address, read_address
 from hubbub.errors import PolicyError
 
 __all__ = ["PostgresAddress", "SparkFrame", "SparkName", "remote"]
 
 
-@dataclass(frozen=True)
-class PostgresAddress:
+class PostgresAddress(Address):
     """A database: `postgresql://user@host/name`. `shown` is the address without what may be a password."""
 
-    shown: str
-    url: str = field(repr=False, compare=False)
+    __slots__ = ()
 
-    def __str__(self) -> str:
-        return self.shown
-
-    def __reduce__(self) -> str:
-        raise TypeError("the address of a database may hold a password and cannot be pickled")
+    @property
+    def url(self) -> str:
+        """What a connection is made from; shown to nobody."""
+        return self.written
 
 
 @dataclass(frozen=True)
@@ -57,8 +54,7 @@ def remote(source: object) -> PostgresAddress | SparkName | SparkFrame | None:
     'postgresql://ada@host/db'
     """
     if isinstance(source, str) and is_address(source):
-        address = read_address(source)
-        return PostgresAddress(shown_address(address), address)
+        return PostgresAddress(read_address(source))
     if isinstance(source, str) and source.startswith("spark:"):
         name = source.removeprefix("spark:")
         if not name.strip():
