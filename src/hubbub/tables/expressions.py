@@ -319,6 +319,10 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
             return None, None
         case Call(name="CAST_INTEGER" | "CAST_NUMBER", arguments=(argument,)) if argument.kind is Kind.BOOLEAN:
             return Fraction(0), Fraction(1)
+        case Call(name="LENGTH", arguments=(Call(name="LEFT" | "RIGHT" | "SUBSTR", arguments=(_, *rest)) as cut,)):
+            # In characters, in every dialect; a negative number counts from the other end.
+            most = rest[-1].value if isinstance(rest[-1], Literal) and (cut.name != "SUBSTR" or len(rest) > 1) else None
+            return Fraction(0), Fraction(most) if isinstance(most, int) and most >= 0 else None
         case Call(name="LEAST" | "GREATEST" | "COALESCE" as name, arguments=arguments):
             spans = [s for s in (span(a, declared) for a in arguments) if s is not None]
             return FUNCTIONS[name].span(spans) if spans else None
