@@ -30,13 +30,14 @@ from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.sources import not_trusted
-from hubbub.errors import EngineError, PolicyError
+from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
 from hubbub.sql.dialect_postgres import Postgres
 from hubbub.sql.scope import did_you_mean
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
+from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import Scan, scans
+from hubbub.tables.relations import Scan, leaves, scans
 from hubbub.tables.remote import PostgresAddress
 
 __all__ = ["PostgresEngine"]
@@ -71,19 +72,27 @@ _PHYSICAL = {
 }
 """Postgres's types under the names that `hubbub.engines.fields` knows; any other cannot be named by a question."""
 
-_TABLE = """SELECT c.oid, n.nspname, c.relname, c.relkind, c.relfilenode, row_security_active(c.oid),
-  EXISTS (WITH RECURSIVE below AS (
-      SELECT c.oid AS part UNION ALL SELECT i.inhrelid FROM pg_inherits AS i JOIN below ON i.inhparent = below.part)
-    SELECT 1 FROM below JOIN pg_class AS p ON p.oid = below.part WHERE p.relkind = 'f'),
+_BELOW = """EXISTS (WITH RECURSIVE below AS (
+      SELECT c.oid AS part UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN below ON i.inhparent = below.part)
+    SELECT 1 FROM below JOIN {})"""
+"""Whether a table or one of its children and partitions, of any depth, has something: SELECT reads them all."""
+_TABLE = f"""SELECT c.oid, n.nspname, c.relname, c.relkind, c.relfilenode, row_security_active(c.oid),
+  {_BELOW.format("pg_class AS p ON p.oid = below.part WHERE p.relkind = 'f'")},
+  {_BELOW.format("pg_attribute AS a ON a.attrelid = below.part WHERE a.attgenerated <> '' AND NOT a.attisdropped")},
   CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(CASE WHEN %(schema)s = '' THEN format('%%I', %(name)s::text)
                                ELSE format('%%I.%%I', %(schema)s::text, %(name)s::text) END)"""
 _COLUMNS = """SELECT a.attname, CASE WHEN t.typtype = 'e' THEN 'text'
-    ELSE format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL) END, a.attgenerated <> ''
+    ELSE format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL) END
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 _NAMES = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = to_regnamespace(%s)"
+_TOO_MUCH = "54"
+"""The class of what the server says of a text with too many columns, or nested too deeply."""
+_NOT_BOUND = ("0A", "42")
+"""The classes of what it says of a text that it cannot bind."""
+_BYTEWISE = ' COLLATE "C"'
 _KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
 
 
@@ -193,6 +202,41 @@ class PostgresEngine:
         names = {scan.table for scan in scans(plan.question.relation)}
         return {n: Place(k.relation, k.columns, k.unit) for n, k in self._known.items() if n in names}
 
+    def prepare(self, plan: Plan) -> None:
+        """Whether the server takes every text of a plan: it reads and binds them, and plans and runs none.
+
+        It may not: a text has more columns than a row can hold, or is nested deeper than its stack. A server that
+        cannot be asked is for `run` to find.
+
+        Raises QueryError where a text would grow beyond all use, or the server does not take it.
+        """
+        _, texts = self.texts(plan)
+        stubs = {leaf.place: leaf.columns for leaf in leaves(plan.question.relation)}
+        con = None
+        try:
+            con = _connect(self._known[plan.tables[0]].address)
+            with self._lock:
+                self._running.add(con)
+            con.execute("BEGIN READ ONLY")
+            con.execute(SETTINGS)
+            for i, text in enumerate(texts):
+                con.execute(f"PREPARE asked{i} AS {_with_stubs(text, stubs, self._written())}".encode())
+        except psycopg.Error as error:
+            # Data exceptions and lost connections have other classes; here no row was read.
+            state = error.sqlstate or ""
+            if state.startswith(_TOO_MUCH):
+                raise QueryError(
+                    "this question is larger than the server takes (at most 1,664 columns in each step, and a limited "
+                    f"depth; {state}). Ask for fewer aggregates at a time. Nothing was charged."
+                ) from None
+            if state.startswith(_NOT_BOUND):
+                raise QueryError(
+                    f"the server does not take this form of question ({state}); ask in another way. Nothing was "
+                    "charged."
+                ) from None
+        finally:
+            self._let_go(con)
+
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
 
@@ -220,10 +264,13 @@ class PostgresEngine:
         except Exception:  # its words may hold rows: nothing of it goes further
             return None
         finally:
-            if con is not None:
-                with self._lock:
-                    self._running.discard(con)
-                con.close()
+            self._let_go(con)
+
+    def _let_go(self, con: psycopg.Connection[Any] | None) -> None:
+        if con is not None:
+            with self._lock:
+                self._running.discard(con)
+            con.close()
 
     def words(self, incident: str) -> str | None:
         """What the database said of an incident is in its own log."""
@@ -283,7 +330,7 @@ class PostgresEngine:
         if row is None:
             names = [r[0] for r in con.execute(_NAMES, [schema or "public"]).fetchall()]
             raise PolicyError(f"table {name!r}: the database has no table {inner!r}. {did_you_mean(bare, names)}")
-        oid, space, relname, relkind, filenode, secured, foreign, defined = row
+        oid, space, relname, relkind, filenode, secured, foreign, generated, defined = row
         columns = con.execute(_COLUMNS, [oid]).fetchall()
         if relkind not in _KINDS and relkind not in ("r", "p"):
             raise PolicyError(f"table {name!r}: {inner!r} is no table.")
@@ -295,12 +342,12 @@ class PostgresEngine:
         problem = _KINDS.get(relkind)
         if foreign and problem is None:
             problem = "has parts that are foreign tables"
-        if any(generated for _, _, generated in columns) and problem is None:
-            problem = "has generated columns"
+        if generated and problem is None:
+            problem = "has generated columns (or a part of it has)"
         if problem is not None and not trusted:
             raise not_trusted(name, inner, problem)
         dialect = self._written()
-        physical = {column: _PHYSICAL.get(kind, kind) for column, kind, _ in columns}
+        physical = {column: _PHYSICAL.get(kind, kind) for column, kind in columns}
         mark = f"{oid} {filenode}" if defined is None else f"{oid} {filenode} {defined}"
         return _Found(f"{dialect.quote(space)}.{dialect.quote(relname)}", physical, mark)
 
@@ -351,6 +398,18 @@ def _with_public(text: str, public: Mapping[str, Any], dialect: Postgres) -> tup
         )
         stages.append(f"{place} AS (\n  SELECT {shown}\n  FROM unnest({', '.join(arrays)}) AS u({names})\n),\n")
     return f"WITH {''.join(stages)}{text.removeprefix('WITH ')}", values
+
+
+def _with_stubs(text: str, stubs: Mapping[str, Mapping[str, Kind]], dialect: Postgres) -> str:
+    """A statement with each public relation as a stage without rows."""
+    stages = []
+    for place, columns in stubs.items():
+        shown = ", ".join(
+            f"{dialect.null(kind)}{_BYTEWISE if kind is Kind.TEXT else ''} AS {dialect.quote(name)}"
+            for name, kind in columns.items()
+        )
+        stages.append(f"{place} AS (\n  SELECT {shown}\n),\n")
+    return f"WITH {''.join(stages)}{text.removeprefix('WITH ')}"
 
 
 def _sendable(value: Any) -> Any:

@@ -83,6 +83,9 @@ class _Expressions:
                 return d.quote(name)
             case Literal(value=value):
                 return d.constant(value)
+            case Negate() if node.kind is Kind.INTEGER:
+                # -(-2^63) is no whole number of 64 bits: as a double it would make a later cast raise.
+                return d.cast(self._raw(node), Kind.NUMBER, Kind.INTEGER)
             case Arithmetic() | Negate():
                 return d.finite(self._raw(node))
             case Compare(op=op, left=left, right=right):
@@ -122,13 +125,15 @@ class _Expressions:
                 a, b = self._operands(node)
                 if op in ("+", "-", "*"):
                     return f"({a} {op} {b})"
-                b = b if isinstance(right, Literal) and right.value else d.divisor(b)
+                b = b if isinstance(right, Literal) and self._value(right) else d.divisor(b)
                 if op == "/":
                     return f"({a} / {b})"
                 return d.floor(f"({a} / {b})") if op == "//" else f"({a} - {b} * {d.floor(f'({a} / {b})')})"
             case Call(name="SIGN" | "EXP" as name, arguments=(first, *_)):
                 # Of what is not finite they have a finite value.
                 return d.call(name, [d.finite(self._operand(first))], [Kind.NUMBER])
+            case Call(name="ROUND", arguments=(first, *rest)) if d.checked and not _fits(_reach(first), room=ROUNDED):
+                return d.call("ROUND", [self._within(first), *map(self.sql, rest)], [Kind.NUMBER] * (1 + len(rest)))
             case Call(name=name, arguments=(first, *rest)) if name in _FLOAT_FUNCTIONS:
                 return d.call(name, [self._operand(first), *map(self.sql, rest)], [Kind.NUMBER] * (1 + len(rest)))
             case _:
@@ -147,11 +152,21 @@ class _Expressions:
         return self._within(node)
 
     def _within(self, node: Expression) -> str:
-        x = self._raw(node)
+        """A number that is 0 where it is below 2^-SAFE in magnitude, and NULL where it is above 2^SAFE."""
         if isinstance(node, Literal):
-            return x
+            value = self._value(node)
+            kept = value is not None and value == _number(node)
+            return self._raw(node) if kept else self.dialect.double(self.dialect.constant(value))
+        x = self._raw(node)
         low, high = self.dialect.real(2.0**-SAFE), self.dialect.real(2.0**SAFE)
         return f"(CASE WHEN abs({x}) < {low} THEN 0 WHEN abs({x}) <= {high} THEN {x} END)"
+
+    def _value(self, node: Literal) -> int | Fraction | None:
+        """A constant as the engine's arithmetic sees it."""
+        value = _number(node)
+        if value is None or not self.dialect.checked:
+            return value if value is None or float(value) else 0
+        return _safe(value)
 
     def _call(self, node: Call) -> str:
         """A function whose arguments are values or NULL; where it may give any of them, they have one type."""
@@ -231,55 +246,84 @@ def renamed(node: Expression, names: Mapping[str, str]) -> Expression:
 
 SAFE = 300
 """Where an engine raises on overflow and underflow, operands have magnitudes from 2^-SAFE to 2^SAFE, or are 0."""
+ROUNDED = 52
+"""ROUND multiplies and divides by up to 10^15, below 2^50."""
 
 _Reach = tuple[int, int]
-"""Exponents (low, high): a value is NULL, 0, or of a magnitude from 2^low to 2^high."""
+"""Exponents (low, high), low <= high: a value is NULL, 0, or of a magnitude from 2^low to 2^high."""
+
+
+def _number(node: Literal) -> int | Fraction | None:
+    """A constant's number; None for any other constant."""
+    return node.value if isinstance(node.value, int | Fraction) and not isinstance(node.value, bool) else None
+
+
+def _safe(value: int | Fraction) -> int | Fraction | None:
+    """A constant that takes part in arithmetic where an engine is checked: as a row's value would."""
+    size = abs(Fraction(value))
+    if size > 2**SAFE:
+        return None
+    return 0 if size < Fraction(1, 2**SAFE) else value
 
 
 def _bounded_by_form(node: Expression) -> bool:
     """Whether `_reach` knows a number's magnitude from its form; else it is kept in the range of SAFE."""
     match node:
         case Literal():
+            return False
+        case Arithmetic():
             return True
-        case Arithmetic() | Negate():
-            return True
+        case Negate(operand=operand):
+            return _bounded_by_form(operand)
         case Call(name=name) if name in _FLOAT_FUNCTIONS:
             return True
     return node.kind is not Kind.NUMBER or (whole(node) and isinstance(node, Column))
 
 
 def _reach(node: Expression) -> _Reach:
+    """Of a number as an operand (`_operand`)."""
     match node:
-        case Literal(value=int() | Fraction() as value) if value:
-            exponent = math.frexp(float(value))[1]
-            return exponent - 1, exponent
         case Literal():
-            return 0, 0
+            value = _safe(_number(node) or 0)
+            exponent = math.frexp(float(value))[1] if value else 0
+            return exponent - 1, exponent
         case Negate(operand=operand):
             return _reach(operand)
         case Arithmetic(op=op, left=left, right=right):
             found = _reach_of(op, _reach(left), _reach(right))
             found = found if _fits(found) else _reach_of(op, (-SAFE, SAFE), (-SAFE, SAFE))
-            return (0, found[1]) if whole(node) else found
+            return (0, max(found[1], 0)) if whole(node) else found
         case Call(name=name, arguments=(first, *_)) if name in _FLOAT_FUNCTIONS:
-            low, high = _reach(first)
-            match name:
-                case "ABS" | "SQRT":
-                    return low, high
-                case "FLOOR" | "CEIL":
-                    return 0, max(high, 1)
-                case "SIGN":
-                    return 0, 0
-                case "EXP":
-                    return -1000, 1024
-                case "LN" | "LOG10":
-                    return -60, 11
-            return min(low, -60), max(high, 1) + 1
+            return _reach_of_function(name, _reach(first))
     return (0, 64) if node.kind is not Kind.NUMBER else (-SAFE, SAFE)
 
 
+def _reach_of_function(name: str, of: _Reach) -> _Reach:
+    """Of one of `_FLOAT_FUNCTIONS`, from that of its argument."""
+    low, high = of
+    match name:
+        case "ABS":
+            return low, high
+        case "SQRT":
+            return min(low, low // 2), max(high, high // 2 + 1)
+        case "FLOOR" | "CEIL":
+            return 0, max(high, 1)
+        case "SIGN":
+            return 0, 0
+        case "EXP":
+            return -1000, 1024
+        case "LN" | "LOG10":
+            return -60, 11
+    low, high = of if _fits(of, room=ROUNDED) else (-SAFE, SAFE)
+    return min(low, -60), max(high, ROUNDED) + 1
+
+
 def _reach_of(op: str, a: _Reach, b: _Reach) -> _Reach:
-    """Of a result, from those of its operands. The difference of two doubles is no smaller than their last place."""
+    """Of a result and of what is computed on the way, from the operands.
+
+    The difference of two doubles is 0 or no smaller than the last place of one. A quotient of any size may be rounded
+    down to 0 or -1, and a remainder is a - b floor(a / b).
+    """
     match op:
         case "+" | "-":
             return min(a[0], b[0]) - 53, max(a[1], b[1]) + 1
@@ -288,9 +332,10 @@ def _reach_of(op: str, a: _Reach, b: _Reach) -> _Reach:
         case "/":
             return a[0] - b[1] - 1, a[1] - b[0] + 1
         case "//":
-            return min(0, a[0] - b[1] - 1), a[1] - b[0] + 1
-    return min(a[0] - b[1], a[0] - 53, b[0] - 53) - 1, max(a[1], a[1] - b[0] + b[1]) + 2
+            return min(0, a[0] - b[1] - 1), max(0, a[1] - b[0]) + 1
+    quotient = max(0, a[1] - b[0]) + 1
+    return min(a[0] - b[1], a[0] - 53, b[0] - 53) - 1, max(a[1], quotient, b[1] + quotient) + 2
 
 
-def _fits(reach: _Reach) -> bool:
-    return reach[0] >= -1000 and reach[1] <= 1000
+def _fits(reach: _Reach, room: int = 0) -> bool:
+    return reach[0] >= -1000 + room and reach[1] <= 1000 - room
