@@ -597,3 +597,16 @@ def test_what_is_long_but_does_not_double_is_answered() -> None:
         ):
             assert opened.sql(f"SELECT COUNT(*) FROM visits WHERE {condition}", epsilon=HUGE).rows() == [(6,)]
         assert opened.sql("SELECT MEDIAN(n) AS m FROM visits", epsilon=HUGE).charged
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
+@pytest.mark.parametrize("far", ["infinity", "-infinity", "290000-01-01", "10000-01-01", "0001-01-01 (BC)"])
+def test_a_time_that_python_has_not_takes_no_groups_place(kind: str, far: str) -> None:
+    last = "9999-12-31" if kind == "DATE" else "9999-12-31 23:59:59.999999"
+    for rows in ([far, *[last] * 2_000], [*[last] * 2_000, *[far] * 2_000]):
+        table = hb.table(pa.table({"u": range(len(rows)), "t": rows}), unit="u", max_groups=1, max_rows=1)
+        with hb.Session({"p": table}, budget=hb.Budget(10**6, "1e-5"), ledger=None) as session:
+            found = session.sql(f"SELECT CAST(t AS {kind}) AS k, COUNT(*) AS n FROM p GROUP BY k", epsilon=1000).rows()
+        of_last = [n for k, n in found if k is not None and k.year == 9999]
+        assert len(of_last) == 1
+        assert abs(of_last[0] - 2_000) < 100

@@ -16,7 +16,7 @@ from typing import Any
 
 from hubbub.accounting import Cost, PureFilter, ZCDPFilter, rho_of_epsilon
 from hubbub.errors import QueryError
-from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
 from hubbub.tables.estimates import Estimates, expected
@@ -43,7 +43,6 @@ __all__ = [
 LEVEL = 0.95
 _DIGITS = 3
 _SHOWN = 6
-_SHORT = 12
 
 
 @dataclass(frozen=True)
@@ -114,19 +113,6 @@ class Check:
             rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
             lines += ["", text_table(("noise", "cost", *names, "fit"), rows)]
         return "\n".join(line.rstrip() for line in lines)
-
-
-def short_text(left: Fraction) -> str:
-    """What is left, for people: exact where that is short, else rounded down to six digits.
-
-    >>> short_text(Fraction(1, 4)), short_text(Fraction(2_999_999_999_999, 10**12))
-    ('0.25', '2.99999')
-    """
-    text = decimal_text(left)
-    if left <= 0 or len(text) <= _SHORT:
-        return text
-    unit = Fraction(10) ** (math.floor(math.log10(left)) - _SHOWN + 1)
-    return decimal_text(left // unit * unit)
 
 
 def settled(left: Fraction, fits: Callable[[Fraction], bool]) -> Fraction:

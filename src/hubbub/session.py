@@ -301,7 +301,7 @@ class Session:
         asked = ask(sql, self._catalog, self._outer.pinned(), terms, wanted, self.ledger.budget)
         if isinstance(asked, Asked):
             for plan in (plan for of in asked.plans for plan in of):
-                self._engine.compile(plan)  # what grows too long when it is written is refused before the charge
+                self._engine.prepare(plan)  # what the engine does not take is refused before the charge
         return asked
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines import duckdb as engine_module, ranking
 from hubbub.engines.duckdb import DuckDBEngine, image
-from hubbub.errors import HubbubError
+from hubbub.errors import EngineError, HubbubError
 from hubbub.sql.compile import ranks_groups
 from hubbub.sql.dialects import DUCKDB
 from hubbub.sql.parse import PublicQuestion, parse
@@ -195,6 +196,34 @@ def test_rows_that_do_not_fit_are_left_to_the_engine(sums: Plan, monkeypatch: py
     assert ranking.bounded_sums(rows, sums, 10) is None
     assert ranking.bounded_sums(rows, sums, 10**6) == [(0, 12, 3)]
     assert ranking.bounded_sums([], sums, 10**6) == []
+
+
+def test_a_unit_with_very_many_rows_is_left_to_the_engine(sums: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranking, "FEW_ROWS", 10)
+    units, room = list(range(50)) * 20, 100_000
+    assert ranking.bounded_sums(_rows(units, [1] * 1000), sums, room) is not None
+    assert (
+        ranking.bounded_sums(_rows([7] * 1000, [1] * 1000), sums, room) is None
+    )  # sorting it takes several times that
+
+
+def test_a_question_that_is_to_end_ends(sums: Plan) -> None:
+    asked = itertools.chain([False], itertools.repeat(True))
+    for stopped in (lambda: True, lambda: next(asked)):
+        with pytest.raises(ranking.Stopped):
+            ranking.bounded_sums(_rows([1, 2], [3, 4]), sums, 10**6, stopped)
+
+
+def test_an_engine_that_refuses_everything_is_opened_again() -> None:
+    frame = pa.table({"u": [1, 2, 2], "g": ["a", "b", "a"]})
+    table = hb.table(frame, unit="u", max_groups=1, max_rows=1, columns={"g": hb.one_of("a", "b")})
+    with hb.Session({"t": table}, budget=hb.Budget(10**12), ledger=None) as session:
+        engine = session._engine
+        engine._con.close()  # as after an error inside DuckDB, which rows that come in batches do not name
+        with pytest.raises(EngineError):
+            session.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g", epsilon=10**8)
+        assert session.sql("SELECT COUNT(DISTINCT u) AS n FROM t", epsilon=10**8).to_dict() == {"n": [2]}
+        assert not engine._running
 
 
 def test_sums_that_might_not_fit_are_left_to_the_engine(sums: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

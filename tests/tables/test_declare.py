@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.errors import PolicyError
 from hubbub.tables.declare import Between, OneOf
 
 
@@ -90,3 +92,20 @@ def test_declarations_print_as_they_are_written() -> None:
     assert repr(OneOf(("A", None))) == "one_of('A', None)"
     assert repr(hb.EACH_ROW) == "EACH_ROW"
     assert "people" not in repr(hb.table("people.parquet", unit="id"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": 5},
+        {"columns": "x"},
+        {"types": 5},
+        {"through": 5},
+        {"through": [[]]},
+        {"bounding": [1]},
+        {"neighbours": ["add_remove"]},
+    ],
+)
+def test_what_is_no_mapping_is_refused_in_our_words(changes: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError, match=f"^{next(iter(changes))}"):
+        hb.table("people.parquet", unit="id", **changes)

@@ -81,6 +81,13 @@ class Engine(Protocol):
         """
         ...
 
+    def prepare(self, plan: Plan) -> None:
+        """Before a charge: whether the engine takes the texts of a plan, as far as that can be told without a row.
+
+        Raises QueryError where they would grow beyond all use, or bind to nothing.
+        """
+        ...
+
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question. public: the Arrow table of each public relation, by its place.
 

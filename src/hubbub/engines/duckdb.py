@@ -14,7 +14,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.ranking import bounded_sums
 from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, safe_table, source_of
-from hubbub.errors import EngineError, PolicyError
+from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.sql.compile import (
     Place,
     aggregate_sql,
@@ -45,7 +45,7 @@ from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import Scan, scans
+from hubbub.tables.relations import Scan, leaves, scans
 
 __all__ = ["DuckDBEngine", "arrow_type", "describe", "image", "load_public", "locked_memory"]
 
@@ -59,6 +59,16 @@ _SHUT: dict[str, str | bool | int | float | list[str]] = {
 
 BATCH = 1 << 18
 """How many rows come from the engine at a time, where they are ranked in this process."""
+
+_NO_SUCH_FORM = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.NotImplementedException,
+    duckdb.ParserException,
+    duckdb.SyntaxException,
+    duckdb.TypeMismatchException,
+)
+"""What DuckDB says of a text, not of what it reads."""
 
 Rows = list[tuple[Any, ...]]
 Views = Mapping[str, Callable[[], Any]]
@@ -82,6 +92,15 @@ class _Failed(Exception):
     """The engine failed. How is never said."""
 
 
+@dataclass
+class _Call:
+    """One question at work: whether it is to stop, the connection it has, and what the engine last said."""
+
+    stopped: threading.Event = field(default_factory=threading.Event)
+    cursor: Any = None
+    words: str | None = None
+
+
 class DuckDBEngine:
     """The embedded engine of one session. Safe to use from several threads."""
 
@@ -95,9 +114,8 @@ class DuckDBEngine:
         self._files: dict[str, str] = {}
         self._sealed = False
         self._con: Any = None
-        self._failed = threading.local()
         self._incidents: dict[str, str] = {}
-        self._running: dict[int, Any] = {}
+        self._running: dict[int, _Call] = {}
         self._open()
 
     def _open(self) -> None:
@@ -170,6 +188,32 @@ class DuckDBEngine:
         """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
         return aggregate_sql(plan, self._places(plan), self._dialect)
 
+    def prepare(self, plan: Plan) -> None:
+        """Whether DuckDB binds every text of a plan over tables without rows; it looks at no row and no file's end.
+
+        Raises QueryError where a text would grow beyond all use, or DuckDB does not take it.
+        """
+        places, numbers = self._places(plan), range(len(plan.measurements))
+        texts = [listed_sql(plan, places, i, self._dialect) for i in numbers if not summed(plan.measurements[i])]
+        texts.append(aggregate_sql(plan, places, self._dialect))
+        empty = {scan.table: self._known[scan.table] for scan in scans(plan.question.relation)}
+        try:
+            with self._cursor(_Call()) as cursor:
+                for known in empty.values():
+                    if known.held is not None:
+                        cursor.register(known.relation, known.held.empty())
+                for leaf in leaves(plan.question.relation):
+                    columns = [(name, arrow_type(kind)) for name, kind in leaf.columns.items()]
+                    cursor.register(leaf.place, pa.schema(columns).empty_table())
+                for text in texts:
+                    cursor.execute(f"DESCRIBE {text}").fetchall()
+        except _NO_SUCH_FORM:
+            raise QueryError(
+                "the engine does not take this form of question; ask in another way. Nothing was charged."
+            ) from None
+        except duckdb.Error:
+            return  # a file or the engine itself is broken, which is for `run` to find
+
     def _places(self, plan: Plan, *, safer: bool = False) -> dict[str, Place]:
         found = {}
         for scan in scans(plan.question.relation):
@@ -189,15 +233,15 @@ class DuckDBEngine:
             known = self._known[name]
             if known.held is not None:
                 views[known.relation] = known.held.table
-        self._failed.stopped = False
-        found = self._answers(plan, views, safer=False)
-        if found is None and not self._failed.stopped and any(self._known[name].safer for name in tables):
-            # Some value of a file made the quick reader fail; that must not show, so it is read in another way.
-            places = self._places(plan, safer=True)
-            views |= {places[n].relation: load for n in tables if (load := self._known[n].safer) is not None}
-            found = self._answers(plan, views, safer=True)
+        with self._call() as call:
+            found = self._answers(plan, views, call)
+            if found is None and not call.stopped.is_set() and any(self._known[name].safer for name in tables):
+                # Some value of a file made the quick reader fail; that must not show, so it is read in another way.
+                places = self._places(plan, safer=True)
+                views |= {places[n].relation: load for n in tables if (load := self._known[n].safer) is not None}
+                found = self._answers(plan, views, call, safer=True)
         if found is None:
-            raise EngineError(self._incident())
+            raise EngineError(self._incident(call))
         return found
 
     def rows(self, scan: Scan, columns: Sequence[str]) -> pa.Table:
@@ -210,93 +254,107 @@ class DuckDBEngine:
             s.table: Place(self._known[s.table].relation, self._known[s.table].columns, self._known[s.table].unit)
             for s in scans(scan)
         }
-        sql = rows_sql(scan, places, columns)
         views: dict[str, Callable[[], Any]] = {}
         for s in scans(scan):
             held = self._known[s.table].held
             if held is not None:
                 views[self._known[s.table].relation] = held.table
-        stopped = False
-        try:
-            with self._cursor() as cursor:
-                for view, load in views.items():
-                    cursor.register(view, load())
-                found = cursor.sql(sql).to_arrow_table()
-        except Exception as error:  # whatever it was, its words may hold rows
-            found, self._failed.words = None, str(error)
-            stopped = isinstance(error, duckdb.InterruptException)
-        if found is None and not stopped and known.safer is not None and scan.path is None:
-            with contextlib.suppress(Exception), self._cursor() as cursor:
-                cursor.register("safer0", known.safer())
+        with self._call() as call:
+            found = self._table(rows_sql(scan, places, columns), views, call)
+            if found is None and not call.stopped.is_set() and known.safer is not None and scan.path is None:
                 place = {scan.table: Place("safer0", known.columns, known.unit)}
-                found = cursor.sql(rows_sql(scan, place, columns)).to_arrow_table()
+                found = self._table(rows_sql(scan, place, columns), {"safer0": known.safer}, call)
         if found is None:
-            raise EngineError(self._incident())
+            raise EngineError(self._incident(call))
         return found.rename_columns([*columns, *([""] if len(found.column_names) > len(columns) else [])])
 
-    def _answers(self, plan: Plan, views: Views, *, safer: bool) -> Exact | None:
+    def _table(self, sql: str, views: Views, call: _Call) -> pa.Table | None:
+        try:
+            with self._reading(sql, views, call) as rows:
+                return rows.to_arrow_table()
+        except _Failed:
+            return None
+
+    def _answers(self, plan: Plan, views: Views, call: _Call, *, safer: bool = False) -> Exact | None:
         """The exact integers of a plan; None if the engine failed."""
         places = self._places(plan, safer=safer)
         listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
         try:
-            lists = {i: self._rows(listed_sql(plan, places, i, self._dialect), views) for i in listed}
+            lists = {i: self._rows(listed_sql(plan, places, i, self._dialect), views, call) for i in listed}
             adds = len(listed) < len(plan.measurements) or plan.private_keys
-            return exact(plan, self._sums(plan, places, views) if adds else [], lists)
+            return exact(plan, self._sums(plan, places, views, call) if adds else [], lists)
         except _Failed:
             return None
 
-    def _sums(self, plan: Plan, places: Mapping[str, Place], views: Views) -> Rows:
+    def _sums(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Rows:
         """The rows of the text that `compile` gives; ranked in this process where that is the quicker way."""
         if ranks_groups(plan) and not self._dialect.portable:
-            with self._reading(placed_sql(plan, places, self._dialect), views) as rows:
+            found = None
+            with self._reading(placed_sql(plan, places, self._dialect), views, call) as rows:
                 # Whole numbers name units as they are; whatever else does is compared by the engine.
-                found = bounded_sums(rows.to_arrow_reader(BATCH), plan, self._room) if _whole(rows.types[0]) else None
+                if _whole(rows.types[0]):
+                    found = bounded_sums(rows.to_arrow_reader(BATCH), plan, self._room, call.stopped.is_set)
             if found is not None:
                 return found
-        return self._rows(aggregate_sql(plan, places, self._dialect), views)
+        return self._rows(aggregate_sql(plan, places, self._dialect), views, call)
 
-    def _rows(self, sql: str, views: Views) -> Rows:
-        with self._reading(sql, views) as rows:
+    def _rows(self, sql: str, views: Views, call: _Call) -> Rows:
+        with self._reading(sql, views, call) as rows:
             return rows.fetchall()
 
     @contextlib.contextmanager
-    def _reading(self, sql: str, views: Views) -> Iterator[duckdb.DuckDBPyRelation]:
+    def _reading(self, sql: str, views: Views, call: _Call) -> Iterator[duckdb.DuckDBPyRelation]:
         """The rows of a statement, on a connection of this call's own. Raises _Failed if the engine fails.
 
         How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context. Its
         words are kept for the steward (`words`).
         """
+        if call.stopped.is_set():
+            raise _Failed
         try:
-            with self._cursor() as cursor:
+            with self._cursor(call) as cursor:
                 for view, load in views.items():
                     cursor.register(view, load())
                 yield cursor.sql(sql)
                 return
-        except (duckdb.FatalException, duckdb.InternalException) as error:
-            broken, self._failed.words = True, str(error)
         except Exception as error:  # whatever it was, its words may hold rows
-            broken, self._failed.words = False, str(error)
-            self._failed.stopped = isinstance(error, duckdb.InterruptException)
-        if broken:
-            self._open()  # after an internal error DuckDB refuses everything on the old connection
+            call.words = str(error)
+        self._mend()
         raise _Failed
 
-    @contextlib.contextmanager
-    def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection of one call's own, which `interrupt` stops; to stop the one it is from would not."""
-        cursor = self._con.cursor()
-        self._running[id(cursor)] = cursor
-        try:
-            yield cursor
-        finally:
-            del self._running[id(cursor)]
+    def _mend(self) -> None:
+        """A new connection where DuckDB refuses everything on the old one, as it does after an internal error.
 
-    def _incident(self) -> str:
-        """A new id, under which the engine's last words in this thread are kept until somebody asks for them once."""
+        The error itself does not tell: of rows that come in batches, all errors are Arrow's.
+        """
+        try:
+            self._con.cursor().execute("SELECT 1").fetchall()
+        except duckdb.Error:
+            self._open()
+
+    @contextlib.contextmanager
+    def _call(self) -> Iterator[_Call]:
+        call = _Call()
+        self._running[id(call)] = call
+        try:
+            yield call
+        finally:
+            del self._running[id(call)]
+
+    @contextlib.contextmanager
+    def _cursor(self, call: _Call) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of its own, which `interrupt` stops; to stop the one it is from would not."""
+        call.cursor = self._con.cursor()
+        try:
+            yield call.cursor
+        finally:
+            call.cursor = None
+
+    def _incident(self, call: _Call) -> str:
+        """A new id, under which the engine's last words in a call are kept until somebody asks for them once."""
         incident = uuid.uuid4().hex[:12]
-        words = getattr(self._failed, "words", None)
-        if words is not None:
-            self._incidents[incident] = words
+        if call.words is not None:
+            self._incidents[incident] = call.words
         return incident
 
     def words(self, incident: str) -> str | None:
@@ -304,9 +362,12 @@ class DuckDBEngine:
         return self._incidents.pop(incident, None)
 
     def interrupt(self) -> None:
-        """Stop what is running. A statement that begins a moment later is not met."""
-        for cursor in list(self._running.values()):
-            cursor.interrupt()
+        """Stop what is running, and what it would run next."""
+        for call in list(self._running.values()):
+            call.stopped.set()
+            cursor = call.cursor
+            if cursor is not None:
+                cursor.interrupt()
 
     def close(self) -> None:
         """Close the engine and remove what it spilled."""
@@ -445,10 +506,9 @@ def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) 
 def arrow_type(kind: Kind) -> pa.DataType:
     """The Arrow type that holds values of a kind."""
     return {
-        Kind.INTEGER: pa.int64(),
         Kind.NUMBER: pa.float64(),
         Kind.TEXT: pa.string(),
         Kind.BOOLEAN: pa.bool_(),
         Kind.DATE: pa.date32(),
         Kind.TIMESTAMP: pa.timestamp("us"),
-    }[kind]
+    }.get(kind, pa.int64())

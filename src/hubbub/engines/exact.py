@@ -15,7 +15,11 @@ __all__ = ["exact"]
 
 
 def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequence[tuple[Any, ...]]]) -> Exact:
-    """The answer of the engine as vectors over all groups, 0 (or nothing) where it has no row."""
+    """The answer of the engine as vectors over all groups, 0 (or nothing) where it has no row.
+
+    Groups that the engine tells apart are different values in Python too: the text sees to that. If two ever were not,
+    they would be added up, for a row must never take the place of another's.
+    """
     places, sizes = len(plan.domains), [len(d) if d is not None else 0 for d in plan.domains]
     groups: tuple[tuple[Scalar, ...], ...] | None = None
     if plan.private_keys:
@@ -39,11 +43,11 @@ def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequ
     for row in rows:
         place = at(row[:places])
         for i, value in zip(sums, row[places:], strict=False):
-            vectors[i][place] = int(value)
+            vectors[i][place] += int(value)
     for i, values in listed.items():
         if plan.measurements[i].counting is Counting.DISTINCT:
             for row in values:
-                vectors[i][at(row[:places])] = int(row[places])
+                vectors[i][at(row[:places])] += int(row[places])
             continue
         pairs: dict[int, list[tuple[int, int]]] = {}
         for *key, x, n in values:

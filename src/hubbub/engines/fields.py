@@ -8,7 +8,6 @@ is never cast in a way that could make two of them one: it is grouped by as it i
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -156,11 +155,8 @@ def _kind_declared(what: Declaration | None) -> Kind | None:
 def _in_range(sql: str, kind: Kind, dialect: Dialect) -> str:
     """A value, or NULL where it is a time outside the years 1 to 9999 (infinite ones included)."""
     match kind:
-        case Kind.DATE:
-            return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
-        case Kind.TIMESTAMP:
-            first, last = map(dialect.moment, (dt.datetime.min, dt.datetime.max))
-            return f"(CASE WHEN {sql} BETWEEN {first} AND {last} THEN {sql} END)"
+        case Kind.DATE | Kind.TIMESTAMP:
+            return dialect.in_years(sql, kind)
     return sql
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ from hubbub.sql.compile import may_be_missing, summed
 from hubbub.tables.measure import Counting, Measurement
 from hubbub.tables.plan import Plan
 
-__all__ = ["bounded_sums"]
+__all__ = ["Stopped", "bounded_sums"]
 
 Integers = npt.NDArray[Any]
 
@@ -40,30 +40,55 @@ PARTS = 64
 FEW_ROWS = 1_000_000
 """Up to here one part is enough."""
 
+BESIDE = 7
+"""How many times its own size a part takes at most while it is sorted, as measured for one unit with all rows."""
+
 LIMB = 22
 """Sums over units are kept in limbs of so many bits, each added up without rounding by `bincount`: below 2^31 pairs."""
 
 
-def bounded_sums(batches: Iterable[pa.RecordBatch], plan: Plan, room: int) -> list[tuple[int, ...]] | None:
+def bounded_sums(
+    batches: Iterable[pa.RecordBatch], plan: Plan, room: int, stopped: Callable[[], bool] = lambda: False
+) -> list[tuple[int, ...]] | None:
     """What `aggregate_sql` answers, from the rows of `placed_sql`: one row for each group that is not empty.
 
-    room: how many bytes of rows may be held. None where the rows do not fit, or a sum might not fit in 64 bits.
+    room: how many bytes this may take. stopped: whether the question is to end. None where that room might not do (a
+    unit with very many rows needs more of it than others), or a sum might not fit in 64 bits.
+
+    Raises Stopped where the question was to end.
     """
     measured = [m for m in plan.measurements if summed(m)]
-    count = plan.group_count or 0
-    totals = _Totals(count, len(measured))
-    parts = _parts(batches, room)
-    if parts is None:
+    totals = _Totals(plan.group_count or 0, len(measured))
+    at_once = os.cpu_count() or 1
+    parts = _parts(batches, room, stopped)
+    if parts is None or _need(parts, at_once) > room:
         return None
-    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
-        for found in threads.map(lambda part: _part(part, plan, measured), parts):
-            if found is None:
-                return None
-            totals.add(*found)
+
+    def work(part: _Rows) -> tuple[Integers, list[Integers]] | None:
+        return None if stopped() else _part(part, plan, measured)
+
+    with ThreadPoolExecutor(at_once) as threads:
+        try:
+            for found in threads.map(work, parts):
+                _unless(stopped)
+                if found is None:
+                    return None
+                totals.add(*found)
+        finally:
+            threads.shutdown(cancel_futures=True)
     sizes = [len(d) for d in plan.domains if d is not None]
     at = np.flatnonzero(totals.pairs)
     keys = [k.tolist() for k in np.unravel_index(at, sizes)]
     return list(zip(*keys, *(totals.whole(i, at) for i in range(len(measured))), strict=True))
+
+
+class Stopped(Exception):
+    """The question was to end."""
+
+
+def _unless(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise Stopped
 
 
 class _Totals:
@@ -111,6 +136,10 @@ class _Rows:
     pieces: list[Columns]
     split: int = 0
 
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for columns in self.pieces for column in columns)
+
     def taken(self) -> Columns:
         """The rows in one piece; the pieces are let go."""
         columns = list(zip(*self.pieces, strict=True))
@@ -122,11 +151,12 @@ def _mixed(unit: Integers) -> npt.NDArray[np.uint64]:
     return unit.astype(np.int64 if unit.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64) * ODD
 
 
-def _parts(batches: Iterable[pa.RecordBatch], room: int) -> list[_Rows] | None:
+def _parts(batches: Iterable[pa.RecordBatch], room: int, stopped: Callable[[], bool]) -> list[_Rows] | None:
     """The rows of a few units each, all rows of a unit in one part; None where they take more than `room` bytes."""
     stream = (tuple(c.to_numpy(zero_copy_only=False) for c in batch.columns) for batch in batches)
-    first, rows = [], 0
+    first, rows, held = [], 0, 0
     for columns in stream:
+        _unless(stopped)
         first.append(columns)
         rows += len(columns[0])
         if rows > FEW_ROWS:
@@ -134,8 +164,8 @@ def _parts(batches: Iterable[pa.RecordBatch], room: int) -> list[_Rows] | None:
     if rows <= FEW_ROWS:
         return [_Rows(first)] if rows else []
     parts = [_Rows([], PARTS.bit_length() - 1) for _ in range(PARTS)]
-    held = 0
     for columns in itertools.chain(first, stream):
+        _unless(stopped)
         held += sum(c.nbytes for c in columns)
         if held > room:
             return None
@@ -143,6 +173,12 @@ def _parts(batches: Iterable[pa.RecordBatch], room: int) -> list[_Rows] | None:
             if len(piece[0]):
                 part.pieces.append(piece)
     return parts
+
+
+def _need(parts: Sequence[_Rows], at_once: int) -> int:
+    """The bytes that parts take while they are worked on: what they hold, and the largest ones' numbers beside."""
+    sizes = sorted((part.nbytes for part in parts), reverse=True)
+    return sum(sizes) + BESIDE * sum(sizes[:at_once])
 
 
 def _cut(columns: Columns) -> Iterator[Columns]:
@@ -167,21 +203,33 @@ def _order(unit: Integers, group: Integers, hashed: Integers, split: int) -> Int
     key |= np.arange(n, dtype=np.uint64)
     key.sort()
     order = (key & np.uint64((1 << place_bits) - 1)).astype(np.int64)
-    # Where two units share their bits, or two groups of a unit do, places decided: those runs are sorted again.
+    # Where two units share their bits, all their rows are sorted again; where two groups of one unit do, theirs.
     at_unit = key >> low
-    same_unit = at_unit[1:] == at_unit[:-1]
     key >>= np.uint64(place_bits)
-    same_hash = key[1:] == key[:-1]
     u, g = unit[order], group[order]
-    mixed_up = same_unit & ((u[1:] != u[:-1]) | (same_hash & (g[1:] != g[:-1])))
-    if mixed_up.any():
-        run = np.concatenate([[0], np.cumsum(~same_unit)])
-        again = np.zeros(run[-1] + 1, bool)
-        again[run[1:][mixed_up]] = True
-        at = np.flatnonzero(again[run])
+    same_unit, same_bits = at_unit[1:] == at_unit[:-1], key[1:] == key[:-1]
+    two_units = same_unit & (u[1:] != u[:-1])
+    two_groups = same_bits & (g[1:] != g[:-1])
+    if two_units.any() or two_groups.any():
+        of_unit, of_bits = _runs(same_unit), _runs(same_bits)
+        units_again = _marked(of_unit, two_units)
+        at = np.flatnonzero(units_again | _marked(of_bits, two_groups))
         inside = order[at]
-        order[at] = inside[np.lexsort((group[inside], hashed[inside], unit[inside], run[at]))]
+        block = np.where(units_again[at], of_bits[np.searchsorted(of_unit, of_unit[at])], of_bits[at])
+        order[at] = inside[np.lexsort((group[inside], hashed[inside], unit[inside], block))]
     return order
+
+
+def _runs(same: Integers) -> Integers:
+    """The number of each row's run. same: whether a row, from the second on, is in the run of the one before."""
+    return np.concatenate([[0], np.cumsum(~same)])
+
+
+def _marked(run: Integers, mixed: Integers) -> Integers:
+    """The rows of the runs in which two neighbours are mixed."""
+    found = np.zeros(run[-1] + 1, bool)
+    found[run[1:][mixed]] = True
+    return found[run]
 
 
 def _part(rows: _Rows, plan: Plan, measured: Sequence[Measurement]) -> tuple[Integers, list[Integers]] | None:

@@ -159,6 +159,10 @@ class SparkEngine:
         names = {scan.table for scan in scans(plan.question.relation)}
         return {n: Place(k.view, k.columns, k.unit) for n, k in self._known.items() if n in names}
 
+    def prepare(self, plan: Plan) -> None:
+        """Raises QueryError where a text of the plan would grow beyond all use; the server is not asked."""
+        self.compile(plan)
+
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
 

@@ -32,7 +32,7 @@ from hubbub.sql.write_clipping import clipped_sql, clipping_stages
 from hubbub.sql.write_expression import expression_sql, quote, renamed
 from hubbub.sql.write_relation import Stage, relation_stages
 from hubbub.tables.expressions import Column, Expression, columns_of
-from hubbub.tables.kinds import Kind
+from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.measure import Counting, Measurement, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.question import Key
@@ -193,10 +193,11 @@ def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
         return
     joins, groups = "", []
     for i, domain in enumerate(plan.domains):
-        if domain is None:
-            groups.append(f"owned.k{i} AS g{i}")
-            continue
         kind = plan.keys[i].kind
+        if domain is None:
+            found = f"owned.k{i}"
+            groups.append(f"{dialect.in_years(found, kind) if kind in TEMPORAL else found} AS g{i}")
+            continue
         rows = ", ".join(f"({dialect.constant(value)}, {position})" for position, value in enumerate(domain))
         key = "CAST(key AS " + dialect.types[kind] + ")"
         yield (

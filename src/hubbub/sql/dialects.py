@@ -135,6 +135,13 @@ class Dialect:
         """A double, NULL where it is NaN."""
         return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {sql} END)"
 
+    def in_years(self, sql: str, kind: Kind) -> str:
+        """A date or timestamp; NULL where it is infinite or outside the years 1 to 9999, as Python has no such."""
+        if kind is Kind.DATE:
+            return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
+        first, last = map(self.moment, (dt.datetime.min, dt.datetime.max))
+        return f"(CASE WHEN {sql} BETWEEN {first} AND {last} THEN {sql} END)"
+
     def unit_double(self, sql: str) -> str:
         """A double that names a unit: 0.0 and -0.0 are one unit, NaN is none."""
         return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {self.double(sql)} + 0.0 END)"

@@ -246,6 +246,8 @@ class _Writer:
 
     def _as_total(self, argument: Expression, total: str, kind: Kind, declared: Mapping[str, object]) -> str:
         """Such a sum as a value of a kind."""
+        if kind is Kind.NULL:
+            return self.dialect.null(kind)
         if _kind(argument) is Kind.INTEGER and kind is Kind.INTEGER:
             return self.dialect.total_as(total, kind)
         real = self._real(argument, total, declared)

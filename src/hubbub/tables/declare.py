@@ -14,7 +14,7 @@ import datetime as dt
 import itertools
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -242,7 +242,7 @@ def one_of(*values: Scalar, other: str | None = None) -> OneOf:
     >>> one_of("A", "B", None)
     one_of('A', 'B', None)
     """
-    if len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset | range):
+    if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes):
         raise PolicyError(f"one_of takes the values themselves: one_of(*{type(values[0]).__name__}), not one_of(...).")
     if not values:
         raise PolicyError("one_of() needs at least one value: the groups an answer may name.")
@@ -387,6 +387,7 @@ def _source(source: object) -> object:
 
 
 def _types(types: Mapping[str, str] | None) -> dict[str, Kind]:
+    _mapping("types", types)
     return {name: kind_named(word) for name, word in (types or {}).items()}
 
 
@@ -435,9 +436,10 @@ def table(
         raise PolicyError(f"trusted_view={trusted_view!r}: expected True or False.")
     if not (isinstance(unit, str) and unit) and unit is not EACH_ROW:
         raise PolicyError(f"unit={unit!r}: name the column that says who is protected, or use hb.EACH_ROW.")
-    if neighbours not in get_args(Neighbours):
+    _mapping("columns", columns)
+    if not (isinstance(neighbours, str) and neighbours in get_args(Neighbours)):
         raise PolicyError(f"neighbours={neighbours!r}: expected 'add_remove' or 'replace'.")
-    if bounding not in get_args(Bounding):
+    if not (isinstance(bounding, str) and bounding in get_args(Bounding)):
         raise PolicyError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     declared = dict(columns or {})
     for name, what in declared.items():
@@ -463,9 +465,18 @@ def table(
     )
 
 
+def _mapping(what: str, given: object) -> None:
+    if given is not None and not isinstance(given, Mapping):
+        raise PolicyError(
+            f"{what}: expected names and what is declared of each, as a dict; got {type(given).__name__}."
+        )
+
+
 def _through(unit: str | EachRow, through: str | Mapping[str, str] | None) -> dict[str, str]:
     if through is None:
         return {}
+    if not isinstance(through, str):
+        _mapping("through", through)
     pairs = {through: through} if isinstance(through, str) else dict(through)
     named = isinstance(unit, str) and all(unit.rpartition("."))
     if not named or len(pairs) != 1 or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair):
