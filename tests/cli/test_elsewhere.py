@@ -142,6 +142,41 @@ def test_a_server_that_is_not_there_is_said_without_the_password(call: Call, mon
         assert SECRET not in out + err
 
 
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        f'file = "host=h password={SECRET} dbname=db"',
+        f'''file = "host=h password='my {SECRET}' dbname=db"''',
+        f'file = "budget.db"\nkey_file = "mysql://ada:{SECRET}@db/x"',
+        f'file = "budget.db"\n"postgresql://ada:{SECRET}@db/x" = 1',
+        'url = "env:HUBBUB_LEDGER"',
+    ],
+)
+def test_no_command_shows_a_password_that_stands_where_none_belongs(
+    call: Call, monkeypatch: pytest.MonkeyPatch, ledger: str
+) -> None:
+    monkeypatch.setenv("HUBBUB_LEDGER", f"postgresql://ada:p@{SECRET}@127.0.0.1:1/none")
+    monkeypatch.setenv("HUBBUB_PG", f"postgresql://ada:{SECRET}@a..b/none")
+    declare("env:HUBBUB_PG")
+    policy = Path("hubbub.toml")
+    policy.write_text(policy.read_text().replace('file = "budget.db"', ledger))
+    for words in (("doctor",), ("policy", "check"), ("ledger", "create"), ("check", COUNT, "--epsilon", "1")):
+        code, out, err = call(*words)
+        assert code == 3, (words, out, err)
+        assert SECRET not in out + err
+        assert "Traceback" not in out + err
+
+
+def test_policy_diff_tells_a_table_that_moved_behind_its_address(call: Call) -> None:
+    declare(f"postgresql://ada:{SECRET}@/db?host=/a", 'table = "visits"')
+    Path("hubbub.toml").rename("old.toml")
+    declare(f"postgresql://ada:{SECRET}@/db?host=/b", 'table = "visits"')
+    code, out, err = call("policy", "diff", "old.toml")
+    assert code == 0
+    assert "source moved from postgresql://ada@/db?host=/a to postgresql://ada@/db?host=/b." in out.replace("\n", " ")
+    assert SECRET not in out + err
+
+
 def test_the_ledger_s_address_may_be_in_the_environment(
     place: Postgres, postgres_server: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
