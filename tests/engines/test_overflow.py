@@ -190,7 +190,11 @@ def test_spark_raises_at_no_arithmetic(spark: Any, ansi: str) -> None:
             f"SELECT a.v AS x, b.v AS y, c.v AS i FROM (VALUES {number}) AS a(v) CROSS JOIN (VALUES {number}) AS b(v) "
             f"CROSS JOIN (VALUES {whole}) AS c(v)"
         ).createOrReplaceTempView("edges")
-        found = [t for t in texts(SPARK, 40, 7) if len(t) < 1500]
+        x, i = Column("x", Kind.NUMBER), Column("i", Kind.INTEGER)
+        tiny = Arithmetic("/", x, Literal(Fraction(1, 10**400)))  # 0 as a double
+        whole_numbers = [Call("CAST_INTEGER", (Call("GREATEST", (i, Negate(i))),)), Call("CAST_INTEGER", (Negate(i),))]
+        found = [expression_sql(node, SPARK) for node in (tiny, *whole_numbers)]
+        found += [t for t in texts(SPARK, 40, 7) if len(t) < 1500]
         for at in range(0, len(found), 20):
             counts = ", ".join(f"count({t})" for t in found[at : at + 20])
             assert len(spark.sql(f"SELECT {counts} FROM edges").collect()) == 1

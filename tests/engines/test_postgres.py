@@ -68,6 +68,21 @@ def test_a_question_reads_only_and_makes_nothing(place: Postgres) -> None:
         ("CREATE MATERIALIZED VIEW kept AS SELECT * FROM visits", "kept", "is a materialised view"),
         ("CREATE TABLE made (id int, n int GENERATED ALWAYS AS (id + 1) STORED)", "made", "generated columns"),
         (
+            "CREATE TABLE elder (id int, n int); "
+            "CREATE TABLE younger (n int GENERATED ALWAYS AS (id * 50) STORED) INHERITS (elder)",
+            "elder",
+            "generated columns",
+        ),
+        (
+            "CREATE TABLE parted (id int, n int) PARTITION BY RANGE (id); "
+            "CREATE TABLE half (id int, n int) PARTITION BY RANGE (id); "
+            "CREATE TABLE part (id int, n int GENERATED ALWAYS AS (id * 7) STORED); "
+            "ALTER TABLE half ATTACH PARTITION part FOR VALUES FROM (0) TO (50); "
+            "ALTER TABLE parted ATTACH PARTITION half FOR VALUES FROM (0) TO (100)",
+            "parted",
+            "generated columns",
+        ),
+        (
             "CREATE TABLE secured (id int); ALTER TABLE secured ENABLE ROW LEVEL SECURITY; "
             "CREATE POLICY p ON secured USING (true)",
             "secured",
@@ -83,6 +98,17 @@ def test_what_is_no_base_table_is_refused(place: Postgres, make: str, inner: str
     engine = PostgresEngine()
     with pytest.raises(hb.PolicyError, match=says):
         engine.add("t", declare(place, inner))
+    engine.close()
+
+
+def test_a_part_with_generated_columns_that_comes_later_is_noticed_before_a_charge(place: Postgres) -> None:
+    place.con.execute("CREATE TABLE growing (id int, n int); GRANT SELECT ON growing TO reader")
+    engine = PostgresEngine()
+    engine.add("t", declare(place, "growing"))
+    assert engine.mark("t")
+    place.con.execute("CREATE TABLE grown (n int GENERATED ALWAYS AS (id * 50) STORED) INHERITS (growing)")
+    with pytest.raises(hb.PolicyError, match="generated columns"):
+        engine.mark("t")
     engine.close()
 
 

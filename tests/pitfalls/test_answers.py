@@ -50,6 +50,8 @@ TRAPS = [
     "SELECT COUNT(*) AS c FROM t WHERE CAST(s AS INT) > 0 OR CAST(s AS DATE) > at",
     "SELECT SUM(LEAST(GREATEST(x / (n - 7), 0), 5)) AS c FROM t WHERE LN(n - 7) IS NULL",
     "SELECT COUNT(*) AS c FROM t WHERE x > (SELECT MAX(b.x) FROM t b WHERE b.id = t.id AND b.n = 7) / 0",
+    "SELECT COUNT(*) AS c FROM t WHERE CASE WHEN n = 7 THEN x ELSE 0 END * 1e308 * 1e308 > 0",
+    "SELECT COUNT(*) AS c FROM t WHERE x / 1e-400 > 0 OR -(-n - 9223372036854775807) > 1e308 * 10",
 ]
 
 
@@ -251,7 +253,7 @@ def test_p25_a_release_is_drawn_once_however_it_is_read() -> None:
         "DROP TABLE t",
         "ATTACH 'x.db'",
         "COPY t TO 'x.csv'",
-        'SELECT COUNT(*) FROM "t"; --',
+        'SELECT COUNT(*) FROM "t"; --\nDROP TABLE t',
         "SELECT COUNT(*) FROM 't; DROP TABLE t'",
         "SELECT COUNT(*) FROM \u0442",  # a Cyrillic look-alike
         "SELECT COUNT(*) FROM t WHERE \u03c7 > 1",
