@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hubbub.engines.duckdb import arrow_type
+from hubbub.engines.shown import shown
 from hubbub.errors import QueryError
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
@@ -171,12 +172,12 @@ class Answered:
         least, most = np.full(len(values), np.inf), np.full(len(values), -np.inf)
         np.minimum.at(least, at, low[there])
         np.maximum.at(most, at, high[there])
-        shown = floats(self.table.column(i))
-        found = np.flatnonzero(~np.isnan(shown))
-        places = np.searchsorted(values, shown[found])
-        if (places == len(values)).any() or (values[places] != shown[found]).any():
+        answer = floats(self.table.column(i))
+        found = np.flatnonzero(~np.isnan(answer))
+        places = np.searchsorted(values, answer[found])
+        if (places == len(values)).any() or (values[places] != answer[found]).any():
             return None
-        both = np.full((2, len(shown)), np.nan)
+        both = np.full((2, len(answer)), np.nan)
         both[:, found] = least[places], most[places]
         return both[0], both[1]
 
@@ -204,9 +205,9 @@ class Answered:
         if not len(places):
             return Draws({i: np.zeros((n, 0)) for i in self.numbers})
         number = self.statement.outputs[0].question
-        shown = np.sort(places)
+        seen = np.sort(places)
         name = f"released{number}"
-        table = self._redrawn(number, n, shown)
+        table = self._redrawn(number, n, seen)
         found = self.outer.run(self.statement.rowwise, self.statement.public, {name: table})
         order = np.argsort(np.argsort(places))
         return Draws({i: floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
@@ -227,7 +228,7 @@ class Answered:
                     drawn = draw
                     break
                 try:
-                    found = _one_draw(engine, draw, len(tables), self.statement.sql)
+                    found = shown(_one_draw(engine, draw, len(tables), self.statement.sql))
                 except QueryError:
                     if engine.over:
                         drawn = draw
@@ -346,7 +347,7 @@ def _whole_keys(plan: Estimates) -> list[set[Any]]:
 
 def _keys(table: pa.Table, positions: Sequence[int]) -> list[tuple[Any, ...]]:
     """What tells each row apart: its exact columns, and which of the rows with the same ones it is."""
-    columns = [[v if v.__hash__ else repr(v) for v in table.column(i).to_pylist()] for i in positions]
+    columns = [[v if v.__hash__ else repr(v) for v in _usual(table.column(i)).to_pylist()] for i in positions]
     seen: dict[tuple[Any, ...], int] = {}
     found = []
     for row in range(table.num_rows):

@@ -136,6 +136,16 @@ def test_a_weight_is_for_what_is_handed_on_too(opened: hb.Session) -> None:
     assert (heavy.columns[0].plus_minus or 0) < (even.columns[0].plus_minus or 0)
 
 
+@pytest.mark.parametrize(
+    "number", ["0.1", "beds / 3", "CAST(beds AS DECIMAL(9, 3)) + 0.001", "beds::HUGEINT", "'NaN'::DOUBLE"]
+)
+def test_exact_numbers_of_every_type_tell_rows_apart(opened: hb.Session, number: str) -> None:
+    sql = WITH + f"SELECT {number} AS k, ward, c + 1 AS more, RANK() OVER (ORDER BY c) FROM g JOIN wards USING (ward)"
+    table = intervals(opened, sql)
+    assert len(table["more_low"]) == 3
+    assert all(low < high for low, high in zip(table["more_low"], table["more_high"], strict=True))
+
+
 def test_rows_of_numbers_from_public_tables_are_told_apart_by_them(opened: hb.Session) -> None:
     """A number of a public table is exact, so a computed column beside it has draws row by row."""
     table = intervals(opened, WITH + "SELECT beds, c * 2 AS twice FROM wards JOIN g USING (ward) ORDER BY c")
