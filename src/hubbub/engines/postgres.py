@@ -84,7 +84,7 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.oid = to_regclass(CASE WHEN %(schema)s = '' THEN format('%%I', %(name)s::text)
                                ELSE format('%%I.%%I', %(schema)s::text, %(name)s::text) END)"""
 _COLUMNS = """SELECT a.attname, CASE WHEN t.typtype = 'e' THEN 'text'
-    ELSE format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL) END
+    ELSE format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL) END, a.attgenerated <> ''
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 _NAMES = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = to_regnamespace(%s)"
@@ -343,11 +343,12 @@ class PostgresEngine:
         if foreign and problem is None:
             problem = "has parts that are foreign tables"
         if generated and problem is None:
-            problem = "has generated columns (or a part of it has)"
+            own = any(generated_here for _, _, generated_here in columns)
+            problem = "has generated columns" if own else "has parts with generated columns"
         if problem is not None and not trusted:
             raise not_trusted(name, inner, problem)
         dialect = self._written()
-        physical = {column: _PHYSICAL.get(kind, kind) for column, kind in columns}
+        physical = {column: _PHYSICAL.get(kind, kind) for column, kind, _ in columns}
         mark = f"{oid} {filenode}" if defined is None else f"{oid} {filenode} {defined}"
         return _Found(f"{dialect.quote(space)}.{dialect.quote(relname)}", physical, mark)
 
