@@ -89,7 +89,10 @@ def test_a_connection_lost_in_mid_query_keeps_its_charge_and_no_lock(
             holder.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
             thread = threading.Thread(target=ask)
             thread.start()
-            waiting = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'hubbub' AND wait_event_type = 'Lock'"
+            waiting = (
+                "SELECT 1 FROM pg_stat_activity WHERE application_name = 'hubbub' AND wait_event_type = 'Lock' "
+                "AND query NOT LIKE '%PREPARE%'"
+            )
             deadline = time.monotonic() + 20
             while not place.con.execute(waiting).fetchone() and time.monotonic() < deadline:
                 time.sleep(0.01)

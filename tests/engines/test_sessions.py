@@ -72,7 +72,10 @@ def test_a_backend_lost_in_mid_query_keeps_its_charge(place: Postgres, tmp_path:
             holder.execute("LOCK TABLE visits IN ACCESS EXCLUSIVE MODE")
             thread = threading.Thread(target=ask)
             thread.start()
-            waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = 'hubbub' AND wait_event_type = 'Lock'"
+            waiting = (
+                "SELECT pid FROM pg_stat_activity WHERE application_name = 'hubbub' AND wait_event_type = 'Lock' "
+                "AND query NOT LIKE '%PREPARE%'"
+            )
             deadline = time.monotonic() + 20
             while not (row := place.con.execute(waiting).fetchone()) and time.monotonic() < deadline:
                 time.sleep(0.01)

@@ -218,7 +218,7 @@ class PostgresEngine:
             with self._lock:
                 self._running.add(con)
             con.execute("BEGIN READ ONLY")
-            con.execute(SETTINGS)
+            con.execute(f"{SETTINGS}; SET LOCAL lock_timeout = '1s'")  # a table that is locked is for `run` to wait for
             for i, text in enumerate(texts):
                 con.execute(f"PREPARE asked{i} AS {_with_stubs(text, stubs, self._written())}".encode())
         except psycopg.Error as error:
