@@ -14,7 +14,6 @@ draw, and rows are told apart by their exact columns.
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,12 +42,8 @@ Floats: TypeAlias = NDArray[np.float64]
 CELLS = 2_000_000
 """At most so many cells are simulated at once."""
 
-REPEATED = 200
-"""How often an outer part that is not row by row is run again, at least."""
-
-MOST_REPEATED = 1_000
-PATIENCE = 1.0
-"""And so often at most, while it has not taken so many seconds."""
+REPEATED = 300
+"""How often an outer part that is not row by row is run again. Not for a time: no two runs take the same."""
 
 FEWEST = 50
 """Fewer draws than so many, because an outer part is slow, give no intervals."""
@@ -196,7 +191,7 @@ class Answered:
         if self.statement.rowwise is not None:
             return self._rowwise(max(200, min(20_000, CELLS // rows)))
         size = max(1, sum(plan.size for every in self.estimates for plan in every))
-        return self._repeated(max(50, min(MOST_REPEATED, CELLS // size)), enough=REPEATED)
+        return self._repeated(max(FEWEST, min(REPEATED, CELLS // size)))
 
     def _rowwise(self, n: int) -> Draws:
         places = self._answer[1]
@@ -212,8 +207,7 @@ class Answered:
         order = np.argsort(np.argsort(places))
         return Draws({i: floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
 
-    def _repeated(self, n: int, *, enough: int | None = None) -> Draws:
-        """`n` draws; no more than `enough`, if that is given, once the time is up."""
+    def _repeated(self, n: int) -> Draws:
         rows = self.table.num_rows
         columns = {i: np.full((n, rows), np.nan) for i in self.numbers}
         at = {key: row for row, key in enumerate(_keys(self.table, self.keys))}
@@ -222,11 +216,8 @@ class Answered:
             for i, plans in enumerate(self.estimates)
         }
         with self.outer.open(self.statement.public, tables) as engine:
-            drawn, started = n, time.monotonic()
+            drawn = n
             for draw in range(n):
-                if enough is not None and draw >= enough and time.monotonic() - started > PATIENCE:
-                    drawn = draw
-                    break
                 try:
                     found = shown(_one_draw(engine, draw, len(tables), self.statement.sql))
                 except QueryError:

@@ -105,7 +105,7 @@ def nan_passing(patch: Patch) -> None:
 
     def wrap(real: Any) -> Any:
         def passing(x: str, value: Any, dialect: Any) -> str:
-            return f"CASE WHEN {x} IS NULL THEN {2**40} ELSE {real(x, value, dialect)} END"
+            return f"CASE WHEN {x} IS NULL THEN {2**30} ELSE {real(x, value, dialect)} END"
 
         return passing
 
@@ -147,9 +147,10 @@ def groups_chosen_by_all_rows(patch: Patch) -> None:
     """sql: which groups of a unit are kept is decided by everybody's rows."""
 
     def wrap(real: Any) -> Any:
-        return lambda plan, dialect: "CASE WHEN (SELECT count(*) FROM r1) % 2 = 0 THEN g0 ELSE -g0 END"
+        order = "CASE WHEN (SELECT count(*) FROM r1) % 2 = 0 THEN g0 ELSE 1000 - g0 END"
+        return lambda plan, dialect: f"CAST({order} AS UBIGINT)"
 
-    replace(patch, "hubbub.sql.compile", "_order_of_groups", wrap)
+    replace(patch, "hubbub.sql.compile", "_rank_of_group", wrap)
 
 
 def group_kept_without_threshold(patch: Patch) -> None:

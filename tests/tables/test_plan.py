@@ -104,7 +104,7 @@ def test_the_order_of_select_does_not_make_another_question() -> None:
 @pytest.mark.parametrize(
     ("keys", "declared", "says"),
     [
-        ((AGE,), LIMITS, r"hb\.one_of"),
+        ((AGE,), LIMITS, r"hb\.edges"),
         ((WARD,), Limits(rows=1), "max_groups"),
         ((WARD,), Limits(groups=1), "max_rows"),
         ((), Limits(groups=1), "max_total"),
