@@ -75,7 +75,7 @@ class Engine(Protocol):
         ...
 
     def compile(self, plan: Plan) -> str:
-        """The text that `run` runs (beside one for each list of values, if quantiles are asked); reads nothing.
+        """The text whose answer `run` gives, beside one for each list of values, if quantiles are asked; reads nothing.
 
         Raises QueryError where it would grow beyond all use.
         """

@@ -185,17 +185,22 @@ class DuckDBEngine:
         return f"{found.st_size} {found.st_mtime_ns}"
 
     def compile(self, plan: Plan) -> str:
-        """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
+        """The SQL text of what `run` adds up, beside one for each list of values, if quantiles are asked.
+
+        Where a unit's groups are ranked, `run` may have the same integers by other means (`hubbub.engines.ranking`).
+        """
         return aggregate_sql(plan, self._places(plan), self._dialect)
 
     def prepare(self, plan: Plan) -> None:
-        """Whether DuckDB binds every text of a plan over tables without rows; it looks at no row and no file's end.
+        """Whether DuckDB binds every text of a plan. Frames stand there without rows; of files it reads the schema.
 
         Raises QueryError where a text would grow beyond all use, or DuckDB does not take it.
         """
         places, numbers = self._places(plan), range(len(plan.measurements))
         texts = [listed_sql(plan, places, i, self._dialect) for i in numbers if not summed(plan.measurements[i])]
-        texts.append(aggregate_sql(plan, places, self._dialect))
+        texts.append(self.compile(plan))
+        if ranks_groups(plan):
+            texts.append(placed_sql(plan, places, self._dialect))
         empty = {scan.table: self._known[scan.table] for scan in scans(plan.question.relation)}
         try:
             with self._cursor(_Call()) as cursor:
