@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from hubbub.errors import ParameterError
 
-__all__ = ["Number", "amount", "count", "probability", "scale"]
+__all__ = ["Number", "amount", "count", "number", "probability", "scale"]
 
 Number = int | float | str | Fraction
 # "1e999999999" is a short text and an enormous rational; nothing real needs more digits than this.
@@ -28,6 +28,14 @@ def amount(value: Number, name: str) -> Fraction:
     Raises ParameterError if `value` is not a finite number >= 0.
     """
     return _at_least_zero(_parse(value, name, as_written=True), name)
+
+
+def number(value: Number, name: str) -> Fraction:
+    """A number of either sign, as written; texts of at most some 400 digits and exponents of three.
+
+    Raises ParameterError if `value` is not a finite number.
+    """
+    return _parse(value, name, as_written=True)
 
 
 def scale(value: Number, name: str, *, zero: bool = False) -> Fraction:

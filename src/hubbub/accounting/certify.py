@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -41,6 +42,11 @@ _ROUNDS = 8
 _MOST_FIXED = 400
 # The smallest delta that floats are asked about.
 LEAST = Fraction(1, 10**290)
+# The smallest delta at a given epsilon that is told from 0, and the tails tried for it, as logarithms.
+LEAST_DELTA = 1e-270
+_TAILS = (-120.0, -300.0, -640.0)
+# Tilts, as multiples of the first choice, for losses of which refinement changes nothing.
+_TILTS = (1.5, 2.0, 3.0, 0.7)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ class Goal:
 
     delta: Fraction | None = None
     epsilon: Fraction | None = None
+    # For an epsilon: ln of the tails that may be cut off, which says down to which deltas the answer is of use.
+    log_tail: float = -120.0
 
     @property
     def log_delta(self) -> float:
@@ -68,7 +76,26 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
         return min(cap, epsilon_bounds(event, LEAST, width)[0]), cap
     found = [_epsilon_of(flat, delta, width, cap) for flat in flatten(event)]
     low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
-    return min(low, high), high
+    return _remembered(event, delta, min(low, high), high)
+
+
+# The narrowest interval that was certified, per event and delta: all of them are true, so their intersection is.
+_certified: dict[tuple[ev.Event, Fraction], tuple[float, float]] = {}
+_MOST_REMEMBERED = 512
+
+
+def _remembered(event: ev.Event, delta: Fraction, low: float, high: float) -> tuple[float, float]:
+    before = _certified.pop((event, delta), (0.0, math.inf))
+    low, high = max(low, before[0]), min(high, before[1])
+    while len(_certified) >= _MOST_REMEMBERED:
+        _certified.pop(next(iter(_certified), (event, delta)), None)
+    _certified[event, delta] = low, high
+    return low, high
+
+
+def certified_before(event: ev.Event, delta: Fraction) -> tuple[float, float]:
+    """The narrowest interval that `epsilon_bounds` has found for these in this process; (0, inf) before the first."""
+    return _certified.get((event, delta), (0.0, math.inf))
 
 
 @lru_cache(maxsize=256)
@@ -113,12 +140,13 @@ def lattice_step(event: ev.Event, delta: Fraction) -> float | None:
 
 @lru_cache(maxsize=256)
 def delta_bounds(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[float, float]:
-    """(lower, upper) on the smallest delta at epsilon, within `relative` of each other where that can be
-    had.
+    """(lower, upper) on the smallest delta at epsilon, within `relative` of each other where that can be had.
+
+    Never raises for want of width: a delta below 1e-270 is beyond floats, and the interval then says [0, that].
     """
-    cap = known_delta(event, epsilon)
-    if cap == 0.0:
+    if (largest := pure_bounds(event)[1]) < math.inf and epsilon >= Fraction(largest):
         return 0.0, 0.0
+    cap = known_delta(event, epsilon)
     found = [_delta_of(flat, epsilon, relative) for flat in flatten(event)]
     low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
     return min(low, high), high
@@ -154,7 +182,8 @@ def _epsilon_of(flat: Flat, delta: Fraction, width: float | None, cap: float) ->
         low = max(invert(down.below, down, d, up=False) for down, _ in both)
         return low, max(invert(top.above, top, d, up=True) for _, top in both)
 
-    return _refined(flat, goal, ask, lambda high: width if width is not None else max(1e-3 * high, 1e-12), cap)
+    wanted = (lambda high: max(1e-3 * high, 1e-12)) if width is None else (lambda high: width)
+    return _refined(flat, goal, ask, wanted, cap, strict=width is not None)
 
 
 def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, float]:
@@ -187,7 +216,22 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
     def ask(both: Sequence[tuple[Convolved, Convolved]]) -> tuple[float, float]:
         return max(down.below(e) for down, _ in both), max(top.above(e) for _, top in both)
 
-    return _refined(flat, goal, ask, lambda high: max(relative * high, 1e-300), 1.0)
+    low, high = 0.0, 1.0
+    for log_tail in _TAILS:
+        # What is cut off counts as infinite loss above: near it deeper tails narrow delta, finer steps do not.
+        floor = max(LEAST_DELTA, 64 * math.exp(log_tail))
+        found = _refined(
+            flat,
+            Goal(None, epsilon, log_tail),
+            ask,
+            lambda x, floor=floor: max(relative * x, floor),  # type: ignore[misc]
+            1.0,
+            strict=False,
+        )
+        low, high = max(low, found[0]), min(high, found[1])
+        if relative * high >= floor:
+            break
+    return low, high
 
 
 Ask = Callable[[Sequence[tuple[Convolved, Convolved]]], tuple[float, float]]
@@ -211,11 +255,13 @@ def far(flat: Flat) -> bool:
     return _eased(flat) is not None
 
 
-def _refined(flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float], cap: float) -> tuple[float, float]:
-    """Refines the lattice until `ask` is as narrow as wanted; raises when memory ends first. `cap` is an upper
-    bound known before.
+def _refined(
+    flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float], cap: float, *, strict: bool
+) -> tuple[float, float]:
+    """Refines the lattice until `ask` is as narrow as wanted. When memory ends first, raises if `strict`, else returns
+    what was found. `cap` is an upper bound known before.
     """
-    low, high = _halved(Plan(flat, goal), ask, wanted, cap)
+    low, high = _halved(Plan(flat, goal), ask, wanted, cap, strict=strict)
     if any(isinstance(e, ev.SampledWithoutReplacement) for e, _ in flat.leaves):
         # The dominating pair is not known to be met by any two data sets; from below two actual ones count.
         actual = _halved(Plan(flat, goal, attained=True), ask, wanted, cap, strict=False)
@@ -223,35 +269,42 @@ def _refined(flat: Flat, goal: Goal, ask: Ask, wanted: Callable[[float], float],
     return low, high
 
 
-def _halved(
-    plan: Plan, ask: Ask, wanted: Callable[[float], float], cap: float, *, strict: bool = True
-) -> tuple[float, float]:
-    flat = plan.flat
+def _halved(plan: Plan, ask: Ask, wanted: Callable[[float], float], cap: float, *, strict: bool) -> tuple[float, float]:
     low, high, h = 0.0, cap, plan.first_step()
-    start = cap
     for attempt in range(_ROUNDS):
         try:
             found = ask(plan.composed(h))
         except ParameterError:
-            if high < start or attempt == _ROUNDS - 1:
-                if not strict:
-                    return low, high
-                if math.isinf(high):
-                    raise
-                raise _too_narrow(low, high, wanted(high)) from None
+            if high < cap or attempt == _ROUNDS - 1:
+                break
             h = plan.coarser(h)
             continue
         before = high - low
         low, high = max(low, found[0]), min(high, found[1])
-        target = wanted(high)
-        if attempt > 3 and high - low > 0.995 * before and high - low > target:
-            break
-        if high - low <= target or plan.exact(h) or flat.rho:
+        if high - low <= wanted(high) or plan.flat.rho:
             return low, high
-        h = plan.next_step(h, (high - low) / target)
-    if math.isinf(high) or not strict:
+        if plan.exact(h):
+            # Round-off alone keeps them apart: another tilt brings other losses to the fore.
+            low, high = _tilted(plan, h, ask, wanted, low, high)
+            break
+        if attempt > 3 and high - low > 0.995 * before:
+            break
+        h = plan.next_step(h, (high - low) / wanted(high))
+    if not strict or high - low <= wanted(high):
         return low, high
     raise _too_narrow(low, high, wanted(high))
+
+
+def _tilted(
+    plan: Plan, h: Fraction | float, ask: Ask, wanted: Callable[[float], float], low: float, high: float
+) -> tuple[float, float]:
+    for tilt in _TILTS:
+        if high - low <= wanted(high):
+            break
+        with suppress(ParameterError):
+            found = ask(plan.composed(h, tilt=tilt))
+            low, high = max(low, found[0]), min(high, found[1])
+    return low, high
 
 
 def _too_narrow(low: float, high: float, target: float) -> ParameterError:
@@ -270,7 +323,7 @@ class Plan:
         self.times = max(1, sum(n for _, n in flat.leaves) + (1 if flat.mu_squared else 0))
         self.log_tail = min(-46.0, goal.log_delta - 19.0) - math.log(self.times)
         if goal.epsilon is not None:
-            self.log_tail = min(self.log_tail, -120.0)
+            self.log_tail = min(self.log_tail, goal.log_tail)
         self.directions = directions(flat, self.log_tail, attained=attained)
         self.native = self._native()
 
@@ -351,9 +404,11 @@ class Plan:
         variance += sum(n * float(e.epsilon) ** 2 / 4 for e, n in self.flat.ranges) + 2 * float(self.flat.rho)
         return math.sqrt(max(variance, 1e-30))
 
-    def composed(self, h: Fraction | float, *, only_above: bool = False) -> list[tuple[Convolved, Convolved]]:
+    def composed(
+        self, h: Fraction | float, *, only_above: bool = False, tilt: float = 1.0
+    ) -> list[tuple[Convolved, Convolved]]:
         """For each direction the composition from below and from above (twice from above if only that is
-        asked).
+        asked), at `tilt` times the usual tilt.
         """
         extra = self._extra(float(h))
         result = []
@@ -368,7 +423,7 @@ class Plan:
             downs: list[Part] = [(lower(c), n) for c, n in cut] + [(down, 1) for down, _ in extra]
             epsilon = None if self.goal.epsilon is None else float(self.goal.epsilon)
             # The tilted mean, times thousands, needs every cell; the rougher criterion for a delta does not.
-            theta = saddle(_coarser(tops) if epsilon is None else tops, self.goal.log_delta, epsilon)
+            theta = tilt * saddle(_coarser(tops) if epsilon is None else tops, self.goal.log_delta, epsilon)
             result.append((convolve(downs, theta), convolve(tops, theta)))
         return result
 
@@ -589,8 +644,9 @@ def composed(event: ev.Event, delta: Fraction) -> list[Convolved]:
 def bounds(event: ev.Event, delta: Number, *, width: float | None = None) -> tuple[float, float]:
     """Certified (lower, upper) on the smallest epsilon at which the event is (epsilon, delta)-DP.
 
-    `width=None` asks for 1e-3 of epsilon. Raises ParameterError for a delta outside [0, 1), a width that is
-    not positive, and for what would not fit into 500 MB.
+    `width=None` asks for 1e-3 of epsilon, and returns a true but wider interval where that would not fit into
+    500 MB. Raises ParameterError for a delta outside [0, 1), a width that is not positive, and a width that was asked
+    and would not fit.
     """
     if width is not None and not (0 < width < math.inf):
         raise ParameterError(f"width = {width} was asked; it must be a positive number. Leave it out for 1e-3 epsilon.")

@@ -31,6 +31,9 @@ __all__ = ["Term", "delta_estimate", "epsilon_estimate", "terms"]
 Array = NDArray[np.float64]
 # Nodes of the contour and of the quadrature over x: their product is one complex matrix.
 MOST_NODES = 4000
+# Relative errors that an estimate may have by its steps, and how far the terms may exceed their sum, as logarithms.
+_ALIASED = -24.0
+_CANCELLED = 7.0
 Complex = NDArray[np.complex128]
 
 
@@ -70,16 +73,24 @@ class _Inversion:
     def __init__(self, parts: Sequence[Term], *, adding: bool) -> None:
         self.parts, self.adding = parts, adding
 
-    def nodes(self, term: Term, theta: float) -> tuple[Array, Array]:
-        """ln m(x) and ln of the weights at the trapezoid's nodes, wide and fine enough for this theta."""
+    def nodes(self, term: Term, theta: float, *, top: float = 0.0) -> tuple[Array, Array]:
+        """ln m(x) and ln of the weights at the trapezoid's nodes, wide and fine enough for s = theta + i t, t <= top.
+
+        m^(it) grows like e^(t y r / sigma^2) at height y in the complex plane, r the largest share of the sample's
+        part in m where there is weight; the sum over steps h converges once 2 pi / h exceeds t r / sigma^2 + 8 / sigma.
+        """
         sigma = term.sigma
         low, high = -10.5 * sigma, 10.5 * sigma + 1.0
         low, high = (low - theta, high) if self.adding else (low, high + theta + 0.5)
         step = min(sigma / 3.0, sigma * sigma / 1.5)
-        x = np.linspace(low, high, min(max(129, int(min((high - low) / step, 1e6)) + 2), 4001))
-        y = (2 * x - 1) / (2 * sigma * sigma)
-        m = np.where(y < 600, np.log1p(term.rate * np.expm1(np.minimum(y, 600.0))), y + math.log(term.rate))
-        return m, -x * x / (2 * sigma * sigma) - math.log(sigma * math.sqrt(2 * math.pi) / (x[1] - x[0]))
+        m, w = _at(term, low, high, step)
+        if 2 * math.pi < step * (top / sigma**2 + 8.0 / sigma):
+            weight = w + (-theta if self.adding else 1 + theta) * m
+            seen = m[weight > weight.max() - 34.0]
+            share = 1.0 + (term.rate - 1.0) * math.exp(-float(seen.max()))
+            step = min(step, 2 * math.pi / (top * share / sigma**2 + 8.0 / sigma))
+            m, w = _at(term, low, high, step)
+        return m, w
 
     def real(self, theta: Array) -> tuple[Array, Array, Array]:
         """K and its first two derivatives at real points."""
@@ -114,7 +125,9 @@ class _Inversion:
                 total += s * (s + 1) * v - here
                 at += here
                 continue
-            m, w = self.nodes(term, theta)
+            m, w = self.nodes(term, theta, top=float(t[-1]))
+            if m.size * t.size > MOST_NODES * 256:
+                raise ParameterError("the contour would need too many nodes. Ask for `bounds`.")
             power = -theta if self.adding else 1 + theta
             e = w + power * m
             top = float(e.max())
@@ -127,74 +140,185 @@ class _Inversion:
         return np.exp(total), at
 
 
-def _saddle(line: _Inversion, log_delta: float | None, epsilon: float | None) -> tuple[float, float, float]:
+def _at(term: Term, low: float, high: float, step: float) -> tuple[Array, Array]:
+    if not (high - low) / step < MOST_NODES:
+        raise ParameterError("the contour's quadrature would need too many nodes. Ask for `bounds`.")
+    sigma = term.sigma
+    x = np.linspace(low, high, max(129, int((high - low) / step) + 2))
+    y = (2 * x - 1) / (2 * sigma * sigma)
+    m = np.where(y < 600, np.log1p(term.rate * np.expm1(np.minimum(y, 600.0))), y + math.log(term.rate))
+    return m, -x * x / (2 * sigma * sigma) - math.log(sigma * math.sqrt(2 * math.pi) / (x[1] - x[0]))
+
+
+@dataclass(frozen=True)
+class _Saddle:
+    """A tilt, the tilted loss's mean and deviation, and K at some points above, for Chernoff bounds."""
+
+    theta: float
+    mean: float
+    spread: float
+    above: Array
+    k: Array
+
+
+def _saddle(line: _Inversion, log_delta: float | None, epsilon: float | None) -> _Saddle:
+    """The tilt whose mean is epsilon, or at which delta is about e^log_delta."""
     theta = np.geomspace(1e-2, 30.0, 48)
-    for _ in range(3):
+    for _ in range(4):
         k, k1, k2 = line.real(theta)
-        if epsilon is not None:
-            off = np.abs(k1 - epsilon)
-        else:
-            size = np.log(theta * (1 + theta)) + 0.5 * np.log(2 * np.pi * k2 + 1.0)
-            off = np.abs(k - theta * k1 - size - (log_delta or 0.0))
-        i = int(np.argmin(off))
+        off = _off(theta, k, k1, k2, log_delta, epsilon)
+        i = int(np.argmin(np.abs(off)))
         if 0 < i < theta.size - 1:
             break
         theta = theta / 20 if i == 0 else theta * 20
-    return float(theta[i]), float(k1[i]), math.sqrt(float(k2[i]))
+    above, k_above = theta[i + 1 :], k[i + 1 :]
+    # Where few, rare, large losses take over, the mean leaps between two points of the grid: look closer there.
+    for _ in range(12):
+        calm = i + 1 >= theta.size or k1[i + 1] - k1[i] < 3 * math.sqrt(float(k2[i]) + float(k2[i + 1]))
+        if calm and (epsilon is None or abs(k1[i] - epsilon) < 1.5 * math.sqrt(float(k2[i]))):
+            break
+        first, last = max(i - 1, 0), min(i + 1, theta.size - 1)
+        theta = np.linspace(theta[first], theta[last], 9)
+        k, k1, k2 = line.real(theta)
+        off = _off(theta, k, k1, k2, log_delta, epsilon)
+        i = int(np.argmin(np.abs(off)))
+        above, k_above = np.concatenate((theta[i + 1 :], above)), np.concatenate((k[i + 1 :], k_above))
+    return _Saddle(float(theta[i]), float(k1[i]), math.sqrt(float(k2[i])), above, k_above)
 
 
-def _inverse(line: _Inversion, theta: float, spread: float) -> tuple[Complex, Array, float, float]:
-    # The steps alias delta at distances 2 pi / dt; 12 spreads and 12 / theta leave 1e-16 or so.
-    dt = 2 * math.pi / (12 * spread + 36 / theta)
-    nodes = 8.6 / spread / dt
-    if not nodes < MOST_NODES:
-        raise ParameterError(
-            f"the contour would need {nodes:.2g} nodes: the loss is too narrow for this delta. Ask for `bounds`."
-        )
-    t: Array = np.arange(int(nodes) + 2, dtype=np.float64) * dt
-    f, at = line.spectrum(theta, t)
-    f = f / ((theta + 1j * t) * (theta + 1 + 1j * t))
-    if abs(f[-1]) > 1e-12 * abs(f[0]):
-        raise ParameterError("the contour's integrand does not end: too few compositions. Ask for `bounds`.")
+def _off(theta: Array, k: Array, k1: Array, k2: Array, log_delta: float | None, epsilon: float | None) -> Array:
+    if epsilon is not None:
+        return k1 - epsilon
+    size = np.log(theta * (1 + theta)) + 0.5 * np.log(2 * np.pi * k2 + 1.0)
+    return k - theta * k1 - size - (log_delta or 0.0)
+
+
+@dataclass(frozen=True)
+class _Inverse:
+    """The integrand at a tilt, ready for every epsilon: f at t, ln of its size, the step over pi, and their sum."""
+
+    f: Complex
+    t: Array
+    at: float
+    step: float
+    saddle: _Saddle
+    size: float
+
+    def value(self, epsilon: float) -> tuple[float, float]:
+        """delta and its derivative in epsilon."""
+        theta = self.saddle.theta
+        turned = self.f * np.exp(-1j * self.t * epsilon)
+        outer = self.step * math.exp(self.at - theta * epsilon)
+        value = float(turned.real.sum())
+        return value * outer, -(theta * value - float((turned.imag * self.t).sum())) * outer
+
+    def alias(self, epsilon: float, log_delta: float) -> float:
+        """ln of the relative error of the value at epsilon by its steps, where delta is e^log_delta.
+
+        The trapezoid sum of step dt is the sum of e^(theta k P) delta(epsilon + k P) over all whole k, P = 2 pi / dt:
+        its own term and its neighbours'. Those left have delta <= 1, those right delta <= e^(K(s) - s epsilon).
+        """
+        s, period = self.saddle, 2.0 / self.step
+        left = -s.theta * period - log_delta
+        right = float(np.min(s.k - s.above * (epsilon + period), initial=math.inf)) + s.theta * (epsilon + period)
+        return max(left, right - s.theta * epsilon - log_delta)
+
+    def cancelled(self, epsilon: float, log_delta: float) -> float:
+        """ln of how many times larger the terms are than their sum, of which round-off is a part."""
+        return math.log(self.size * self.step) + self.at - self.saddle.theta * epsilon - log_delta
+
+
+def _inverse(line: _Inversion, saddle: _Saddle, log_delta: float, widen: float = 1.0) -> _Inverse:
+    theta, spread = saddle.theta, saddle.spread
+    # The steps alias delta at distances 2 pi / dt: 12 spreads, and far enough for what lies left to be small.
+    period = widen * (12 * spread + max(36.0, 30.0 - log_delta - 12 * spread * theta) / theta)
+    dt = 2 * math.pi / period
+    end = 8.6 / spread
+    while True:
+        if not end / dt < MOST_NODES:
+            raise ParameterError(
+                f"the contour would need {end / dt:.2g} nodes: the loss is too narrow for this delta. Ask for `bounds`."
+            )
+        t: Array = np.arange(int(end / dt) + 2, dtype=np.float64) * dt
+        f, at = line.spectrum(theta, t)
+        f = f / ((theta + 1j * t) * (theta + 1 + 1j * t))
+        if abs(f[-1]) <= 1e-13 * abs(f[0]) and abs(f[-3]) <= 1e-12 * abs(f[0]):
+            break
+        end *= 1.5
     f[0] *= 0.5
-    return f, t, at, dt / math.pi
-
-
-def _value(inverse: tuple[Complex, Array, float, float], theta: float, epsilon: float) -> tuple[float, float]:
-    """delta and its derivative in epsilon."""
-    f, t, at, step = inverse
-    turned = f * np.exp(-1j * t * epsilon)
-    outer = step * math.exp(at - theta * epsilon)
-    return float(turned.real.sum()) * outer, -float((turned * (theta + 1j * t)).real.sum()) * outer
+    return _Inverse(f, t, at, dt / math.pi, saddle, float(np.abs(f).sum()))
 
 
 def epsilon_estimate(parts: Sequence[Term], delta: float) -> float:
-    """The larger, over both directions, of the epsilons at delta."""
+    """The larger, over both directions, of the epsilons at delta. Raises ParameterError where it is not sure."""
     sampled = any(p.rate < 1 for p in parts)
     return max(_epsilon(_Inversion(parts, adding=a), delta) for a in ((False, True) if sampled else (False,)))
 
 
 def _epsilon(line: _Inversion, delta: float) -> float:
-    theta, mean, spread = _saddle(line, math.log(delta), None)
-    inverse = _inverse(line, theta, spread)
-    low, high = mean - 8 * spread, mean + 8 * spread
-    epsilon = mean
-    for _ in range(60):
-        value, slope = _value(inverse, theta, epsilon)
+    log_delta = math.log(delta)
+    saddle, widen = _saddle(line, log_delta, None), 1.0
+    for _ in range(6):
+        inverse = _inverse(line, saddle, log_delta, widen)
+        found = _root(inverse, delta)
+        if found is None or inverse.cancelled(found, log_delta) > _CANCELLED:
+            # Far from the tilted mean the sum cancels: tilt again, to where the answer is thought to be.
+            saddle = _saddle(line, None, found if found is not None else _chernoff(saddle, log_delta))
+        elif inverse.alias(found, log_delta) > _ALIASED:
+            widen *= 2.0
+        else:
+            return max(0.0, found)
+    raise ParameterError("the contour found no epsilon that it is sure of. Ask for `bounds`.")
+
+
+def _chernoff(saddle: _Saddle, log_delta: float) -> float:
+    """An epsilon above the one at delta."""
+    return float(np.min((saddle.k - log_delta) / saddle.above))
+
+
+def _root(inverse: _Inverse, delta: float) -> float | None:
+    """Where the value falls through delta, or None where it was not seen to."""
+    spread, epsilon = inverse.saddle.spread, inverse.saddle.mean
+    low, high = -math.inf, math.inf
+    for _ in range(80):
+        value, slope = inverse.value(epsilon)
         low, high = (epsilon, high) if value > delta else (low, epsilon)
         step = math.log(value / delta) * value / -slope if value > 0 and slope < 0 else math.inf
         if abs(step) < 1e-14 * max(1.0, abs(epsilon)):
-            break
-        epsilon = epsilon + step if low < epsilon + step < high else (low + high) / 2
-    return max(0.0, epsilon)
+            return epsilon
+        if low < epsilon + step < high and abs(step) <= 8 * spread:
+            epsilon += step
+        elif math.isinf(low) or math.isinf(high):
+            epsilon += 2 * spread if math.isinf(high) else -2 * spread
+        else:
+            epsilon = (low + high) / 2
+            if epsilon in (low, high):
+                break
+    return None
 
 
 def delta_estimate(parts: Sequence[Term], epsilon: float) -> float:
-    """The larger, over both directions, of the deltas at epsilon."""
+    """The larger, over both directions, of the deltas at epsilon. Raises ParameterError where it is not sure."""
     sampled = any(p.rate < 1 for p in parts)
     best = 0.0
     for adding in (False, True) if sampled else (False,):
         line = _Inversion(parts, adding=adding)
-        theta, _, spread = _saddle(line, None, epsilon)
-        best = max(best, _value(_inverse(line, theta, spread), theta, epsilon)[0])
+        best = max(best, _delta(line, epsilon))
     return min(1.0, best)
+
+
+def _delta(line: _Inversion, epsilon: float) -> float:
+    saddle, widen = _saddle(line, None, epsilon), 1.0
+    log_delta = float(np.min(saddle.k - saddle.above * epsilon, initial=0.0)) - 5.0
+    for _ in range(4):
+        inverse = _inverse(line, saddle, log_delta, widen)
+        value = inverse.value(epsilon)[0]
+        if not value > 0:
+            break
+        log_delta = math.log(value)
+        if inverse.cancelled(epsilon, log_delta) > _CANCELLED:
+            break
+        if inverse.alias(epsilon, log_delta) < _ALIASED:
+            return value
+        widen *= 2.0
+    raise ParameterError("the contour found no delta that it is sure of. Ask for `bounds`.")

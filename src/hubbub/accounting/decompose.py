@@ -32,7 +32,7 @@ from hubbub.accounting.pairs import (
 from hubbub.accounting.rounding import root_up
 from hubbub.errors import ParameterError
 
-__all__ = ["Flat", "directions", "extreme", "flatten"]
+__all__ = ["Flat", "base_atoms", "directions", "extreme", "flatten", "one_inside"]
 
 _MOST_CHOICES = 256
 _TINY = Fraction(1, 10**200)
@@ -187,7 +187,7 @@ def extreme(event: ev.Event) -> bool:
     """Whether a leaf's losses are beyond what floats and lattices hold: larger than 400, or below 1e-200."""
     match event:
         case ev.PoissonSampled() | ev.SampledWithoutReplacement():
-            return extreme(_one(event.event)) if event.rate else False
+            return extreme(one_inside(event.event)) if event.rate else False
         case ev.Gaussian() | ev.DiscreteGaussian():
             mu = Fraction(event.sensitivity) / event.sigma
             return mu != 0 and not _TINY < mu < 20
@@ -243,10 +243,10 @@ def _rates(rate: Fraction) -> tuple[float, float]:
 def _both(event: ev.Event, log_tail: float, attained: bool) -> tuple[Pair, Pair]:
     match event:
         case ev.PoissonSampled():
-            base = _base(_one(event.event), log_tail)
+            base = _base(one_inside(event.event), log_tail)
             return (base, base) if event.rate == 1 else _mixtures(base, event.rate)
         case ev.SampledWithoutReplacement():
-            base = _base(_one(event.event), log_tail)
+            base = _base(one_inside(event.event), log_tail)
             if attained:
                 return _mixtures(base, event.rate)
             rate, rest = _rates(event.rate)
@@ -261,7 +261,7 @@ def _both(event: ev.Event, log_tail: float, attained: bool) -> tuple[Pair, Pair]
             return base, base
 
 
-def _one(event: ev.Event) -> ev.Event:
+def one_inside(event: ev.Event) -> ev.Event:
     """The inner event of a sampling as a single leaf; composed Gaussians are one Gaussian."""
     flats = flatten(event)
     if len(flats) == 1:
@@ -276,6 +276,15 @@ def _one(event: ev.Event) -> ev.Event:
         "Sample once per mechanism, or replace the inside by one guarantee, such as PureDP(its total "
         "epsilon)."
     )
+
+
+def base_atoms(event: ev.Event) -> Atoms | None:
+    """The outcomes of a finite mechanism, or None where there are infinitely many."""
+    match event:
+        case ev.PureDP() | ev.ApproxDP() | ev.RandomizedResponse() | ev.DiscreteLaplace():
+            return _base(event, 0.0).atoms
+        case _:
+            return None
 
 
 def _base(event: ev.Event, log_tail: float) -> Base:
