@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,20 +132,114 @@ def test_a_key_serves_one_gibibyte(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = []
     for _ in range(6):
         source.fill(buffer)
-        keys.append(source._local.stream.encryptor)
+        keys.append(source._release().stream)
     assert len({id(k) for k in keys}) == 3
     source.fill(np.empty(350_000, np.uint8))  # more than one key in one call
-    assert source._local.stream.left >= 0
+    assert source._release().stream.left >= 0
 
 
 def test_a_new_key_on_demand_reaches_every_thread() -> None:
     source = SystemBits()
     source.word()
-    before = source._local.stream
+    before = source._release()
     source.rekey()
     pooled = source.word()
-    assert source._local.stream is not before
+    assert source._release() is not before
     assert pooled != next(before.words)
+
+
+class _FakeSystem:
+    """An operating system whose bytes are told apart: each call gives another block, and all are kept."""
+
+    def __init__(self) -> None:
+        self.given: list[bytes] = []
+
+    def urandom(self, n: int) -> bytes:
+        self.given.append(hashlib.shake_256(len(self.given).to_bytes(8, "big")).digest(n))
+        return self.given[-1]
+
+
+def _releases() -> list[Callable[[], Any]]:
+    """Draws of every family and size, as small as one and large enough for a table."""
+    scales = np.linspace(1, 9, 50)
+    sizes: list[int | None] = [None, 3, 600, 200_000]
+    both = [noise.laplace, noise.geometric, noise.gaussian]
+    many = [partial(draw, 10**6, size) for draw in both for size in sizes]
+    hardened = [partial(draw, 10, size, mode="hardened") for draw in both for size in (None, 50)]
+    cells = [partial(draw, scales) for draw in both]
+    others = [
+        partial(noise.bernoulli, Fraction(1, 3), 40),
+        partial(noise.bernoulli_exp, Fraction(1, 3), 40),
+        partial(noise.uniform_below, 10**6, 40),
+        partial(noise.choice, [1, 2, 3], 40),
+    ]
+    return [*many, *hardened, *cells, *others]
+
+
+def test_noise_is_a_function_of_what_the_system_gave_within_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of an earlier release is left to draw from: with the same system bytes the noise is the same, whatever
+    was drawn before.
+    """
+    for release in _releases():
+        answers = []
+        for history in (0, 1, 5, 3000):
+            monkeypatch.undo()
+            for _ in range(min(history, 5)):
+                noise.laplace(10, history)
+            monkeypatch.setattr(os, "urandom", _FakeSystem().urandom)
+            answers.append(np.asarray(release()))
+        assert all(np.array_equal(answers[0], other) for other in answers[1:]), release
+
+
+def test_two_releases_never_share_a_key_or_a_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = _FakeSystem()
+    monkeypatch.setattr(os, "urandom", system.urandom)
+    keys: list[tuple[int, bytes]] = []
+    original = bits_module._Stream.__init__
+    number = 0
+
+    def counted(self: Any) -> None:
+        before = len(system.given)
+        original(self)
+        keys.append((number, b"".join(system.given[before:])))
+
+    monkeypatch.setattr(bits_module._Stream, "__init__", counted)
+    for number, release in enumerate([*_releases(), *_releases()]):  # noqa: B007
+        before = len(system.given)
+        release()
+        assert len(system.given) > before, release
+    assert len({key for _, key in keys}) == len(keys) > 10
+    assert all(len(key) == 48 for _, key in keys)
+
+
+@FORK
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_machine_that_was_copied_before_a_release_draws_other_noise_in_each_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The copies share all memory, and nothing tells them: neither a fork that was counted nor a new process id."""
+    mine, forks = os.getpid(), bits_module._forks
+    monkeypatch.setattr(os, "getpid", lambda: mine)
+
+    def copy(work: Callable[[], Any]) -> Callable[[], bytes]:
+        def run() -> bytes:
+            bits_module._forks = forks
+            return np.asarray(work()).tobytes()[:400]
+
+        return run
+
+    for work in (
+        lambda: [noise.laplace(2**50) for _ in range(4)],
+        lambda: [noise.gaussian(2**50) for _ in range(4)],
+        lambda: noise.laplace(2**50, 40),
+        lambda: noise.gaussian(2**50, 200_000),
+        lambda: noise.uniform_below(2**60, 4),
+    ):
+        noise.laplace(10, 3000)  # a key and words are there when the copies are made
+        noise.laplace(10)
+        answers = [_in_child(copy(work)) for _ in range(3)] + [copy(work)()]
+        # Draws of at least 50 bits each: a chance repeat of four has probability below 1e-55.
+        assert len(set(answers)) == 4
 
 
 def test_the_stream_is_not_constant_and_covers_every_byte() -> None:
@@ -164,7 +262,7 @@ sys.modules["cryptography.hazmat.primitives.ciphers"] = None
 from hubbub import noise
 x = noise.laplace(10, 200_000)
 assert 8 < abs(x).mean() < 12 and isinstance(noise.gaussian(3), int)
-assert not hasattr(noise.system_bits()._local, "stream")
+assert noise.system_bits()._release().stream is None
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 

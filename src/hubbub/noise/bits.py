@@ -1,10 +1,13 @@
 """Where randomness comes from.
 
-Production bits are the AES-256 key stream in counter mode under a key and counter from the operating system
-(`os.urandom`), renewed every GiB, in every new process and on demand. NIST SP 800-38A, section 6.5, gives
-the mode; 2^26 blocks under one key keep the distance from uniform below 2^-76. Each thread has a stream of
-its own, so there is no lock to wait for or to leave held across a fork. Without `cryptography` every byte
-comes from `os.urandom` itself: the same distribution, about ten times slower.
+Production bits belong to a *release*: one call of a draw, from the moment it asks for `system_bits()`. The first
+four kilobytes of a release are the operating system's own (`os.urandom`); beyond them comes the AES-256 key stream in
+counter mode under a key and counter from the operating system, made for this release. So no bit of a release was there
+before it began: a machine whose memory was copied, and that goes on twice, draws other noise in either. NIST SP
+800-38A, section 6.5, gives the mode; a key serves one GiB, and 2^26 blocks under it keep the distance from uniform
+below 2^-76. Each thread has its own, so there is no lock to wait for or to leave held across a fork; a new process,
+also within a release, begins anew. Without `cryptography` every byte comes from `os.urandom` itself: the same
+distribution, about ten times slower.
 
 Nothing here takes a seed. A test passes its own `Bits`.
 """
@@ -16,6 +19,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import count
+from struct import unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +30,10 @@ __all__ = ["Bits", "SystemBits", "system_bits"]
 _CHUNK = 1 << 20
 _ZEROS = memoryview(bytes(_CHUNK))
 _BYTES_PER_KEY = 1 << 30
-_POOL_BYTES = 4096
+# A release of few draws never makes a key, which costs as much as this many bytes of the operating system.
+_BYTES_BEFORE_A_KEY = 4096
+# Words come in pools, each twice as large as the one before: most releases need a few.
+_FIRST_POOL, _LARGEST_POOL = 64, 4096
 
 _forks = 0
 
@@ -78,23 +85,70 @@ class Bits(ABC):
 
 
 class _Stream:
-    """One thread's key stream under one key. `mark` says for which process, fork and epoch it was made."""
+    """A key stream under one key."""
 
-    __slots__ = ("encryptor", "left", "mark", "words")
+    __slots__ = ("encryptor", "left")
 
-    def __init__(self, mark: tuple[int, int, int]) -> None:
+    def __init__(self) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         self.encryptor = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
         self.left = _BYTES_PER_KEY
-        self.mark = mark
-        self.words: Iterator[int] = iter(())
 
     def fill(self, buffer: memoryview) -> None:
         self.left -= len(buffer)
         for start in range(0, len(buffer), _CHUNK):
             part = buffer[start : start + _CHUNK]
             self.encryptor.update_into(_ZEROS[: len(part)], part)
+
+
+class _Release:
+    """What one thread holds of one release. `mark` says for which process, fork and epoch it was begun."""
+
+    __slots__ = ("direct", "mark", "pool", "stream", "words")
+
+    def __init__(self, mark: tuple[int, int, int]) -> None:
+        self.mark = mark
+        self.stream: _Stream | None = None
+        self.direct = _BYTES_BEFORE_A_KEY
+        self.pool = _FIRST_POOL
+        self.words: Iterator[int] = iter(())
+
+    def fill(self, buffer: memoryview) -> None:
+        need = len(buffer)
+        if need <= self.direct:
+            self.direct -= need
+            buffer[:] = os.urandom(need)
+            return
+        self.direct = 0
+        stream = self.stream
+        if stream is None or stream.left < need:
+            try:
+                stream = _Stream()
+            except ImportError:
+                buffer[:] = os.urandom(need)
+                return
+            self.stream = stream
+        stream.fill(buffer)
+
+    def word(self) -> int:
+        # `next` is one indivisible step, so a signal handler that draws cannot be handed the same word.
+        word = next(self.words, None)
+        if word is not None:
+            return word
+        size = self.pool
+        self.pool = min(2 * size, _LARGEST_POOL)
+        if size <= self.direct:
+            self.direct -= size
+            pool = os.urandom(size)
+        else:
+            room = bytearray(size)
+            self.fill(memoryview(room))
+            pool = bytes(room)
+        fresh: Iterator[int] = iter(unpack(f"={size // 8}Q", pool))
+        word = next(fresh)
+        self.words = fresh
+        return word
 
 
 class SystemBits(Bits):
@@ -105,8 +159,14 @@ class SystemBits(Bits):
         self._epochs = count(1)
         self._epoch = 0
 
+    def begin(self) -> None:
+        """Begin a release in this thread: what is left of the one before, pool and key, is dropped."""
+        self._local.release = None
+
     def rekey(self) -> None:
-        """Make every thread take a new key before its next byte (say, after a virtual machine was cloned)."""
+        """Make every thread begin anew before its next byte, in the midst of a release too (say, after a virtual
+        machine was cloned).
+        """
         # Never a number used before, even if two threads ask at once.
         self._epoch = next(self._epochs)
 
@@ -120,55 +180,31 @@ class SystemBits(Bits):
     def word(self) -> int:
         while True:
             before = _forks
-            word = self._word()
+            word = self._release().word()
             if before == _forks:
                 return word
 
-    def _word(self) -> int:
-        stream = self._stream(0)
-        if stream is None:
-            return int.from_bytes(os.urandom(8), "little")
-        # `next` is one indivisible step, so a signal handler that draws cannot be handed the same word.
-        word = next(stream.words, None)
-        if word is None:
-            pool = bytearray(_POOL_BYTES)
-            self._fill(memoryview(pool))
-            fresh = iter(memoryview(pool).cast("Q").tolist())
-            word = next(fresh)
-            stream.words = fresh
-        return word
-
     def _fill(self, view: memoryview) -> None:
-        # A signal handler may fork after the stream was looked up: the child then fills again, under its own key.
+        # A signal handler may fork after the release was looked up: the child then fills again, in its own.
         while True:
             before = _forks
-            stream = self._stream(len(view))
-            if stream is None:
-                view[:] = os.urandom(len(view))
-            else:
-                stream.fill(view)
+            self._release().fill(view)
             if before == _forks:
                 return
 
-    def _stream(self, need: int) -> _Stream | None:
-        """This thread's stream with `need` bytes left under its key, or None where there is no AES."""
+    def _release(self) -> _Release:
+        """This thread's release, begun anew in a new process or epoch."""
         mark = (os.getpid(), _forks, self._epoch)
-        stream: _Stream | None = getattr(self._local, "stream", None)
-        if stream is None or stream.mark != mark or stream.left < need:
-            if getattr(self._local, "no_cipher", False):
-                return None
-            try:
-                stream = _Stream(mark)
-            except ImportError:
-                self._local.no_cipher = True
-                return None
-            self._local.stream = stream
-        return stream
+        release: _Release | None = getattr(self._local, "release", None)
+        if release is None or release.mark != mark:
+            release = self._local.release = _Release(mark)
+        return release
 
 
 _SYSTEM = SystemBits()
 
 
 def system_bits() -> SystemBits:
-    """The source that draws use unless a test passes another."""
+    """The source that draws use unless a test passes another; asking for it begins a release in this thread."""
+    _SYSTEM.begin()
     return _SYSTEM

@@ -35,6 +35,7 @@ from hubbub.noise.parameters import (
 )
 from hubbub.noise.tables import gaussian_table, laplace_table
 from hubbub.noise.workers import in_parts
+from hubbub.plain import quick
 
 __all__ = ["Mode", "gaussian", "geometric", "laplace", "mode", "set_mode"]
 
@@ -119,7 +120,7 @@ def _draws(law: _Law, parameter: Fraction, size: Size, bits: Bits | None, mode: 
             return int(_in_chunks(law.many, one_cell(parameter), (1,), source, True)[0])
         return law.one(approximation(parameter), lambda: parameter, source)
     shape = shape_of(size)
-    table = None if hardened else _table(law, parameter, math.prod(shape))
+    table = None if hardened or not quick("noise tables") else _table(law, parameter, math.prod(shape))
     if table is None:
         return _in_chunks(law.many, one_cell(parameter), shape, source, hardened)
     out: Integers = np.empty(math.prod(shape), np.int64)

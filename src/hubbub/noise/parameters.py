@@ -69,16 +69,17 @@ def exact(value: Any, name: str) -> Fraction:
 def positive(value: Any, name: str) -> Fraction:
     """`exact`, and greater than zero."""
     number = exact(value, name)
-    if number <= 0:
+    # By numerators, here and below: comparing fractions would take longer than a draw.
+    if number.numerator <= 0:
         raise ParameterError(f"{name} is {value!r}; it must be greater than zero")
-    if number > _GREATEST:
+    if number.numerator > _GREATEST * number.denominator:
         raise ParameterError(f"{name} is above 2^500, where floats end; use a coarser grid")
     return number
 
 
 def drawable(scale: Fraction, name: str) -> Fraction:
     """The scale, if its draws fit in int64."""
-    if scale > MAX_SCALE:
+    if scale.numerator > MAX_SCALE * scale.denominator:
         raise ParameterError(
             f"{name} is about 2^{math.ceil(scale).bit_length() - 1}; draws are int64, so it may be at most "
             "2^53. Use a coarser grid"
@@ -88,7 +89,7 @@ def drawable(scale: Fraction, name: str) -> Fraction:
 
 def approximation(value: Fraction) -> float:
     """A float within one unit in the last place of the value, kept away from zero."""
-    return max(float(value), _LEAST_APPROXIMATION) if value > _LEAST_APPROXIMATION else _LEAST_APPROXIMATION
+    return max(float(value), _LEAST_APPROXIMATION)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 from hubbub.noise.bits import forks
+from hubbub.plain import quick
 
 __all__ = ["in_parts"]
 
@@ -31,6 +32,7 @@ def in_parts(work: Callable[[int, int], None], n: int, part: int, *, threads: bo
     a part: a process forked in the midst of it, in a signal handler, does all of it again by itself.
     """
     # Once the interpreter is ending, new threads never come to run.
+    threads = threads and quick("noise threads")
     most = min(_idle(), _MOST_WORKERS, n) if threads and n and not sys.is_finalizing() else 1
     part = min(part, max(1, -(-n // most)))
     starts = range(0, n, part)

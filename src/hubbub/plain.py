@@ -1,0 +1,97 @@
+"""Quick paths: the places where two ways lead to the same integers, and the switch that takes none of them.
+
+With HUBBUB_PLAIN=1 in the environment every question goes the plain way: slower, and for the tests, which hold that the
+two ways agree. It is read once, when this module is imported. The page "Quick paths" of the documentation is this
+register in words; a test holds that they agree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["QUICK_PATHS", "QuickPath", "only", "quick"]
+
+
+@dataclass(frozen=True)
+class QuickPath:
+    """One place. module: where it is chosen. held_by: the test that holds both ways to the same integers."""
+
+    module: str
+    when: str
+    why: str
+    held_by: str
+
+
+QUICK_PATHS: Final = {
+    "ranking": QuickPath(
+        "hubbub.engines.duckdb",
+        "a unit has more groups than count, groups are public, and units are whole numbers",
+        "an order of rows is a function of unit, hash and group alone; sums are of integers",
+        "tests/engines/test_ranking.py",
+    ),
+    "parquet": QuickPath(
+        "hubbub.engines.duckdb",
+        "no value of the columns asked for makes DuckDB's reader fail",
+        "the other reading has every column in the same type, from the same bytes",
+        "tests/engines/test_parquet.py",
+    ),
+    "csv": QuickPath(
+        "hubbub.engines.sources",
+        "a line of a CSV has no quote",
+        "without quotes a field is what stands between two commas",
+        "tests/engines/test_plain.py",
+    ),
+    "utf8": QuickPath(
+        "hubbub.engines.sources",
+        "every text of a column is UTF-8",
+        "a text that is UTF-8 is its own bytes",
+        "tests/engines/test_plain.py",
+    ),
+    "pandas": QuickPath(
+        "hubbub.engines.sources",
+        "pyarrow takes a whole column of pandas",
+        "each object becomes what it is in the column, or NULL",
+        "tests/engines/test_plain.py",
+    ),
+    "noise tables": QuickPath(
+        "hubbub.noise.draw",
+        "many draws of one law are asked for",
+        "both ways draw from the law exactly",
+        "tests/noise/test_tables.py",
+    ),
+    "noise threads": QuickPath(
+        "hubbub.noise.workers",
+        "a large draw, and processors that are idle",
+        "each part is drawn once, from bits of its own",
+        "tests/noise/test_workers.py",
+    ),
+}
+"""By name, in the order of the page."""
+
+_plain = os.environ.get("HUBBUB_PLAIN") == "1"
+
+
+def quick(path: str) -> bool:
+    """Whether a quick path may be taken.
+
+    >>> quick("ranking") or _plain
+    True
+    """
+    if path not in QUICK_PATHS:
+        raise KeyError(f"{path!r} is no quick path of the register")
+    return not _plain
+
+
+@contextlib.contextmanager
+def only(*, plain: bool) -> Iterator[None]:
+    """Within the block the plain ways alone, or the quick ones where they serve; for tests."""
+    global _plain
+    before, _plain = _plain, plain
+    try:
+        yield
+    finally:
+        _plain = before
