@@ -1,13 +1,16 @@
-"""The auditor (target K2): broken mechanisms flagged, correct ones quiet; and Laplace noise of three libraries by its
-bits.
+"""The auditor: how near it comes to the best possible bound (target V3), what it flags (K2), and noise by its bits.
 
-python -m benchmarks.audit [broken] [correct] [floats]
+python -m benchmarks.audit [--cpu] [ideal] [quiet] [broken] [correct] [floats] [PART OF A MECHANISM'S NAME ...]
+
+Without names of parts: ideal and quiet, which take a quarter of an hour at most. --cpu: seconds are those of the
+processor, for a machine that others use as well.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +24,11 @@ from hubbub.audit import float_support, lower_bound
 from hubbub.noise import laplace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+from audit.laws import GRADED, ideal as ideal_of
 from audit.zoo import BROKEN, CORRECT
 
 SEEDS = 200
+CONFIDENCE, SECONDS = 0.99, 30
 SAMPLES = 50_000
 
 # Draws on demand: a line "value count" in, `count` float64 out.
@@ -74,11 +79,57 @@ def rival(name: str, code: str) -> Iterator[Callable[[Any, int], Any]]:
         child.wait(timeout=30)
 
 
-def broken() -> None:
+Asked = Callable[[str], bool]
+Clock = Callable[[], float]
+
+
+def ideal(asked: Asked, clock: Clock) -> None:
+    """What is found on mechanisms whose law is known, beside the best possible.
+
+    ideal: the Clopper-Pearson bound that the Neyman-Pearson event shows with all outputs drawn, half of them a side,
+    those that were drawn to learn from included. sharp: the same by the test of the ratio of two Poisson means.
+    """
+    rows = []
+    for name, graded in GRADED.items():
+        if not asked(name):
+            continue
+        case, began = graded.case, (time.monotonic(), time.process_time())
+        found = lower_bound(
+            case.run(1), case.d, case.d_prime, delta=case.delta, confidence=CONFIDENCE, seconds=SECONDS, clock=clock
+        )
+        wall, cpu = time.monotonic() - began[0], time.process_time() - began[1]
+        law, n = graded.law(), found.samples // 2
+        best, sharp = (ideal_of(law, n, confidence=CONFIDENCE, delta=case.delta, ratio=r) for r in (False, True))
+        rows.append([
+            name, graded.kind, "yes" if graded.known else "no", f"{best:.4f}", f"{found.epsilon:.4f}",
+            f"{found.epsilon / best:.3f}", f"{sharp:.4f}", f"{found.epsilon / sharp:.3f}", f"{wall:.1f}", f"{cpu:.1f}",
+            f"{found.samples:,}",
+        ])  # fmt: skip
+        print(".", end="", file=sys.stderr, flush=True)
+    head = "mechanism|kind of evidence|known|ideal|found|ratio|sharp|to sharp|seconds|processor|draws"
+    print(table(head.split("|"), rows), flush=True)
+
+
+def quiet(asked: Asked, clock: Clock) -> None:
+    """Every correct mechanism, once, with as much time as the broken ones."""
+    rows = []
+    for name, case in CORRECT.items():
+        if asked(name):
+            found = lower_bound(case.run(1), case.d, case.d_prime, confidence=CONFIDENCE, seconds=SECONDS, clock=clock)
+            alarm = "ALARM" if found.epsilon > case.claim else "quiet"
+            rows.append([
+                name, f"{case.claim:g}", f"{found.epsilon:.4f}", alarm, f"{found.seconds:.1f}", f"{found.samples:,}"
+            ])  # fmt: skip
+    print(table(["correct mechanism", "truth", "shown", "", "seconds", "draws"], rows), flush=True)
+
+
+def broken(asked: Asked, clock: Clock) -> None:
     """Every broken mechanism, by the black box: at most 1e7 samples and 60 s."""
     rows = []
     for name, case in BROKEN.items():
-        found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, seconds=60)
+        if not asked(name):
+            continue
+        found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, seconds=60, clock=clock)
         mark = "yes" if found.epsilon > case.claim else "NO"
         rows.append(
             [name, f"{case.claim:g}", f"{found.epsilon:.4g}", mark, f"{found.samples:,}", f"{found.seconds:.1f}"]
@@ -86,11 +137,13 @@ def broken() -> None:
     print(table(["broken mechanism", "claim", "shown", "flagged", "samples", "seconds"], rows), flush=True)
 
 
-def correct() -> None:
+def correct(asked: Asked, clock: Clock) -> None:
     """Every correct mechanism, 200 seeds, 1 s each: alarms are allowed in at most 20."""
     rows = []
     for name, case in CORRECT.items():
-        found = [lower_bound(case.run(seed), case.d, case.d_prime, seconds=1) for seed in range(SEEDS)]
+        if not asked(name):
+            continue
+        found = [lower_bound(case.run(seed), case.d, case.d_prime, seconds=1, clock=clock) for seed in range(SEEDS)]
         rows.append([
             name, f"{case.claim:g}", str(sum(f.epsilon > case.claim for f in found)),
             f"{max(f.epsilon for f in found):.4f}", f"{max(f.samples for f in found):,}",
@@ -99,7 +152,7 @@ def correct() -> None:
     print(table(["correct mechanism", "claim", f"alarms of {SEEDS}", "worst", "samples", "seconds"], rows), flush=True)
 
 
-def floats() -> None:
+def floats(asked: Asked, clock: Clock) -> None:
     """Laplace noise of scale 10 on 0 and on 1, by its bits."""
     generator = np.random.default_rng(1)
     rows = [
@@ -121,11 +174,18 @@ def _float_row(name: str, run: Callable[[Any, int], Any]) -> list[str]:
 
 
 def main() -> None:
-    """Print what is named on the command line, or everything."""
+    """Print what is named on the command line."""
     print(machine())
-    parts = {"broken": broken, "correct": correct, "floats": floats}
-    for name in sys.argv[1:] or parts:
-        parts[name]()
+    parts = {"ideal": ideal, "quiet": quiet, "broken": broken, "correct": correct, "floats": floats}
+    words = [word for word in sys.argv[1:] if word != "--cpu"]
+    names = [word for word in words if word not in parts]
+    clock = time.process_time if "--cpu" in sys.argv else time.monotonic
+
+    def asked(name: str) -> bool:
+        return not names or any(part in name for part in names)
+
+    for part in [word for word in words if word in parts] or ["ideal", "quiet"]:
+        parts[part](asked, clock)
         print()
 
 

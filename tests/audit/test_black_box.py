@@ -7,11 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, poisson
 
 from audit.zoo import BROKEN, CORRECT, Case
 from hubbub.audit import lower_bound
-from hubbub.audit.bounds import at_least, at_most, ceiling, epsilon_bound, likely_bounds
+from hubbub.audit.bounds import (
+    at_least,
+    at_most,
+    ceiling,
+    epsilon_bound,
+    expected_bounds,
+    likely_bounds,
+    ratio_bound,
+)
+from hubbub.audit.outputs import draw_once
 from hubbub.errors import ParameterError
 from hubbub.noise import laplace
 
@@ -158,6 +167,75 @@ def test_any_difference_of_outputs_is_seen(run: Any) -> None:
     assert lower_bound(run, 0, 1, seconds=1, max_samples=4000).epsilon > 3
 
 
+def _raising(g: np.random.Generator, chance: float) -> Any:
+    """Each output raises with a probability, so that a batch raises if one of its outputs does."""
+
+    def run(data: float, n: int) -> Any:
+        if (g.random(n) < chance * data).any():
+            raise ValueError("one of them")
+        return np.zeros(n)
+
+    return run
+
+
+def test_outputs_that_raise_are_counted_as_often_as_they_come() -> None:
+    """n = 400,000 outputs one by one, p = 1e-3: outside the bounds with probability 1e-9. Batches of 1000 that are
+    drawn again where they raise would show 0.64 of it."""
+    n, chance = 400_000, 1e-3
+    run = _raising(np.random.default_rng(21), chance)
+    parts = [part for _ in range(n // 1000) for part in draw_once(run, 1.0, 1000, singly=True)]
+    assert len(parts) == n
+    raised = sum(isinstance(part, ValueError) for part in parts)
+    assert binom.ppf(5e-10, n, chance) <= raised <= binom.isf(5e-10, n, chance)
+
+
+def test_a_batch_that_raises_is_not_drawn_again() -> None:
+    calls: list[int] = []
+
+    def run(data: int, n: int) -> Any:
+        calls.append(n)
+        raise ValueError("always")
+
+    assert draw_once(run, 0, 1000, singly=False) == []
+    assert calls == [1000]
+
+
+RAISING_AUDITS = 12
+
+
+@pytest.mark.parametrize("chance", [1e-3, 5e-4, 1e-4])
+def test_a_bound_on_outputs_that_raise_exceeds_the_truth_as_often_as_stated(chance: float) -> None:
+    """n = 12 audits at confidence 0.95, p against p/e: 9 or more false bounds have a probability of 5e-10."""
+    over = 0
+    for seed in range(RAISING_AUDITS):
+        run = _raising(np.random.default_rng(seed), chance)
+        found = lower_bound(run, 1.0, math.exp(-1), confidence=0.95, seconds=20, max_samples=20_000)
+        over += found.epsilon > 1
+    assert over < 9
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_raises_only_while_it_is_counted_counts_against_the_bound(side: int) -> None:
+    """D gives 1 in half of the outputs, D' hardly ever; after learning, one side raises every other time."""
+    g = np.random.default_rng(22)
+    drawn = [0, 0]
+
+    def run(data: int, n: int) -> Any:
+        drawn[data] += n
+        if data == side and drawn[data] > 60_000 and g.random() < 0.5:
+            raise ValueError("now")
+        return (g.random(n) < (0.5 if data == 0 else 1e-4)).astype(float)
+
+    found = lower_bound(run, 0, 1, seconds=20, max_samples=400_000)
+    whole = lower_bound(
+        lambda d, n: (g.random(n) < (0.5, 1e-4)[d]).astype(float), 0, 1, seconds=20, max_samples=400_000
+    )
+    assert found.epsilon < whole.epsilon < math.log(0.5 / 1e-4)
+    # Missing outputs are no hits on the likelier side, and hits on the other.
+    if "likelier on d," in found.event + ",":
+        assert found.hits[side] < 0.4 * found.counted if side == 0 else found.hits[side] > 0.1 * found.counted
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 3, "text", None, [1.0, np.nan]])
 def test_outputs_that_are_always_the_same_show_nothing(value: Any) -> None:
     assert lower_bound(lambda d, n: [value] * n, 0, 1, seconds=0.3, max_samples=2000).epsilon == 0
@@ -204,6 +282,7 @@ def test_exact_integer_noise_shows_no_more_with_its_bits() -> None:
 def test_the_ceiling_is_that_of_clopper_and_pearson() -> None:
     assert [round(ceiling(n), 2) for n in (1000, 10_000, 1_000_000)] == [5.60, 7.90, 12.51]
     found = lower_bound(lambda d, n: np.full(n, d), 0, 1, seconds=0.3, max_samples=4000)
+    assert found.events == 1
     assert found.epsilon == pytest.approx(found.ceiling)
     assert found.ceiling == ceiling(found.counted)
     assert found.hits == (found.counted, 0)
@@ -223,6 +302,47 @@ def test_the_quick_bounds_that_choose_events_are_near_the_exact_ones() -> None:
         low, high = likely_bounds(k, n, z)
         assert float(low) == pytest.approx(at_least(k, n, 0.025), rel=0.05)
         assert 1 - float(high) == pytest.approx(1 - at_most(k, n, 0.025), rel=0.05)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.05, 0.01])
+@pytest.mark.parametrize(("mean", "other"), [(3.0, 1.0), (20.0, 18.0), (40.0, 4.0), (30.0, 0.5)])
+def test_the_bound_of_a_ratio_exceeds_it_as_often_as_stated_and_no_oftener(
+    mean: float, other: float, alpha: float
+) -> None:
+    """By enumeration of both Poisson laws: no draw is made."""
+    truth = math.log(mean / other)
+    ks, js = (range(int(poisson.isf(1e-13, m)) + 2) for m in (mean, other))
+    wrong = sum(
+        poisson.pmf(k, mean) * poisson.pmf(j, other)
+        for k in ks
+        for j in js
+        if ratio_bound(k, j, confidence=1 - alpha) > truth
+    )
+    assert wrong <= alpha
+
+
+def test_the_bound_of_a_ratio_grows_with_hits_and_falls_with_those_of_the_other_side() -> None:
+    """What is missing may therefore be counted against it."""
+    for k in range(1, 40):
+        for j in range(40):
+            here = ratio_bound(k, j, confidence=0.99)
+            assert ratio_bound(k - 1, j, confidence=0.99) <= here
+            assert ratio_bound(k, j + 1, confidence=0.99) <= here
+
+
+@pytest.mark.parametrize(("p", "q"), [(1e-3, 2e-4), (0.01, 0.006), (0.9, 0.8)])
+def test_the_expected_bounds_are_those_of_expected_counts(p: float, q: float) -> None:
+    n = 10**6
+    two, ratio = expected_bounds(p, q, n, confidence=0.99, delta=0.0)
+    assert float(two) == pytest.approx(epsilon_bound(round(n * p), n, round(n * q), n, confidence=0.99, delta=0))
+    assert float(ratio) == pytest.approx(ratio_bound(round(n * p), round(n * q), confidence=0.99))
+    assert (ratio > two) == (p < 0.1)
+
+
+def test_nothing_is_promised_by_the_ratio_where_delta_is_taken_off() -> None:
+    two, ratio = expected_bounds(0.01, 0.001, 10**6, confidence=0.99, delta=1e-3)
+    assert float(ratio) == -math.inf
+    assert float(two) < float(expected_bounds(0.01, 0.001, 10**6, confidence=0.99, delta=0.0)[0])
 
 
 def test_a_bound_needs_more_than_delta() -> None:

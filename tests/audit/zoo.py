@@ -141,6 +141,44 @@ def parallel(g: np.random.Generator) -> Callable[[Any, int], Any]:
     return lambda data, n: data + g.laplace(0, 20 / EPSILON, (n, 20))
 
 
+def clamped(g: np.random.Generator) -> Callable[[Any, int], Any]:
+    """A noisy count clamped to bounds that everybody knows: ties at both."""
+    return lambda data, n: np.clip(data + g.laplace(0, 1 / EPSILON, n), 0, 60)
+
+
+def noised_again(g: np.random.Generator) -> Callable[[Any, int], Any]:
+    """A noisy count, and the same with more noise on top: what is made of an answer costs nothing."""
+
+    def run(data: Any, n: int) -> Any:
+        first = data + g.laplace(0, 1 / EPSILON, (n, 1))
+        return np.concatenate([first, first + g.laplace(0, 3, (n, 1))], axis=1)
+
+    return run
+
+
+def second_if_high(g: np.random.Generator) -> Callable[[Any, int], Any]:
+    """A count at half of epsilon; where it passes 20, another at the other half."""
+
+    def run(data: Any, n: int) -> Any:
+        both = data + g.laplace(0, 2 / EPSILON, (n, 2))
+        both[both[:, 0] <= 20, 1] = np.nan
+        return both
+
+    return run
+
+
+def raises_by_its_answer(g: np.random.Generator) -> Callable[[Any, int], Any]:
+    """A noisy count, which raises where it is far below zero."""
+
+    def run(data: Any, n: int) -> Any:
+        noisy = data + g.laplace(0, 1 / EPSILON, n)
+        if (noisy < -60).any():
+            raise ValueError("far below zero")
+        return noisy
+
+    return run
+
+
 E = EPSILON
 ZERO, ONE = [0] * 10, [1] * 10
 HALF = [1] * 5 + [-1] * 5
@@ -176,4 +214,8 @@ CORRECT = {
     "sparse vector 1": Case(sparse_vector(2 / E, 4 / E, cutoff=1), ZERO, HALF),
     "sparse vector 2": Case(sparse_vector(2 / E, 4 / E, cutoff=1), [0] * 10 + [-5], [1] * 10 + [-6]),
     "20 parallel Laplace": Case(parallel, 0, 1),
+    "clamped to public bounds": Case(clamped, 20, 21),
+    "noise on top of noise": Case(noised_again, 0, 1),
+    "a second count where the first is high": Case(second_if_high, 0, 1),
+    "raises by its noisy answer": Case(raises_by_its_answer, 0, 1),
 }

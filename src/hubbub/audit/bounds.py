@@ -9,6 +9,17 @@ together with probability at least 1 - alpha, and then
 
 The largest value that n and n' samples can ever show, its *ceiling*, is the bound at k = n, k' = 0: about
 ln(n / ln(2/alpha)). An auditor that finds nothing has shown nothing above its ceiling to be absent, and nothing below.
+
+Two intervals that hold together are wasteful where S is rare. If n and n' are not fixed but Poisson variables of the
+same mean, independent of the outputs and of each other, then k and k' are Poisson variables of means in the ratio
+p : p', and given m = k + k' the law of k is binomial with m and share = p / (p + p') (Przyborowski, Wilenski 1940).
+With share_low the Clopper-Pearson bound at alpha, whatever m is,
+
+    epsilon >= ln(p / p') >= ln(share_low / (1 - share_low))    with probability at least 1 - alpha.
+
+`ratio_bound` is this one. It is the better one where S is rare on both sides and delta = 0; where S is common, the
+Poisson sizes add noise that `epsilon_bound` does not have. `expected_bounds` says in advance which is better. Both grow
+with k and fall with k', so that hits may be left out on the side of p and made up on the side of p'.
 """
 
 from __future__ import annotations
@@ -21,7 +32,10 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 
-__all__ = ["at_least", "at_most", "ceiling", "epsilon_bound", "likely_bounds", "probability_of"]
+__all__ = [
+    "at_least", "at_most", "ceiling", "epsilon_bound", "expected_bounds", "likely_bounds", "probability_of",
+    "ratio_bound",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -70,6 +84,40 @@ def ceiling(n: int, *, confidence: float = 0.95, delta: float = 0.0, n_other: in
     """
     other = n if n_other is None else n_other
     return 0.0 if min(n, other) < 1 else epsilon_bound(n, n, 0, other, confidence=confidence, delta=delta)
+
+
+def ratio_bound(k: int, k_other: int, *, confidence: float) -> float:
+    """The bound for Poisson sizes of the module's head, at least 0; it needs delta = 0.
+
+    >>> round(epsilon_bound(900, 10**6, 300, 10**6, confidence=0.99, delta=0), 3)
+    0.868
+    >>> round(ratio_bound(900, 300, confidence=0.99), 3)
+    0.941
+    """
+    share = at_least(k, k + k_other, 1 - confidence)
+    return max(0.0, math.log(share) - math.log1p(-share)) if share > 0.5 else 0.0
+
+
+def expected_bounds(p: Any, p_other: Any, n: int, *, confidence: float, delta: float) -> tuple[Floats, Floats]:
+    """What `epsilon_bound` and `ratio_bound` show where n outputs a side hit as often as expected, for many events.
+
+    Not cut off at 0, so that events can be ordered that promise nothing; -inf where nothing can be shown at all.
+    """
+    from scipy.special import betaincinv
+
+    k, other = (n * np.clip(np.asarray(some, dtype=np.float64), 0.0, 1.0) for some in (p, p_other))
+    k = np.maximum(k, 1e-9)
+    alpha = 1 - confidence
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = (
+            betaincinv(k, n - k + 1, alpha / 2),
+            betaincinv(other + 1, np.maximum(n - other, 1e-9), 1 - alpha / 2),
+        )
+        two = np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -np.inf)
+        if delta > 0:
+            return two, np.full_like(two, -np.inf)
+        share = betaincinv(k, other + 1, alpha)
+        return two, np.where(share > 0, np.log(share) - np.log1p(-share), -np.inf)
 
 
 def likely_bounds(k: Any, n: int, z: float) -> tuple[Floats, Floats]:

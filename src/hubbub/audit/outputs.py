@@ -1,6 +1,6 @@
 """What a mechanism gave, as a matrix of floats: one row per output, the same columns for both data sets.
 
-The first three columns say that and what was raised, the kind of the output, and its length; an exception, another
+The first four columns say that and what was raised, the kind of the output, and its length; an exception, another
 dtype or another length is an output like any other. Then come the values, padded with NaN: numbers as they are, text
 and other objects as a checksum; where integers leave the 53 bits of a float, their low 32 bits follow in columns of
 their own. The map may be any function fixed before the counting samples are drawn: it can lose power, never
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from hubbub.errors import ParameterError
 
-__all__ = ["HEAD", "Layout", "Run", "draw", "layout_of", "matrix"]
+__all__ = ["HEAD", "Layout", "Run", "draw", "draw_once", "layout_of", "matrix"]
 
 Floats = NDArray[np.float64]
 Run = Callable[[Any, int], Any]
 
-HEAD = 3
+HEAD = 4
 _MOST_COLUMNS = 4096
 _EXACT = 2**53
 _SINGLES = 4096
@@ -46,7 +46,8 @@ class Layout:
 def draw(run: Run, data: Any, size: int) -> list[Any]:
     """Outputs of `run(data, size)`, as a list of arrays whose first axes add up to `size`; exceptions stay exceptions.
 
-    A batch that raises is asked again one output at a time, because a single output may have raised.
+    A batch that raises is asked again one output at a time, because a single output may have raised. What is thrown
+    away raised more often than what is asked instead: these outputs are good to learn from, and not to be counted.
 
     Raises ParameterError where the first axis of what `run` gives is not `size`.
     """
@@ -56,6 +57,21 @@ def draw(run: Run, data: Any, size: int) -> list[Any]:
         if size == 1:
             return [error]
         return [part for _ in range(min(size, _SINGLES)) for part in draw(run, data, 1)]
+    return [_checked(given, size)]
+
+
+def draw_once(run: Run, data: Any, size: int, *, singly: bool) -> list[Any]:
+    """Outputs to be counted: none is drawn a second time.
+
+    singly: one by one, so that what raises is an output like any other. Otherwise a batch that raises gives nothing;
+    its outputs are missing, and must be counted against the bound.
+    """
+    if singly:
+        return [part for _ in range(size) for part in draw(run, data, 1)]
+    try:
+        given = run(data, size)
+    except Exception:  # a stranger's callable may raise whatever it likes
+        return []
     return [_checked(given, size)]
 
 
@@ -99,15 +115,27 @@ def _beyond_floats(part: NDArray[Any]) -> bool:
 
 
 def matrix(drawn: list[Any], layout: Layout) -> Floats:
-    """The outputs as rows of a matrix, by the layout."""
-    parts = [_rows(part, layout) for part in drawn]
-    return np.concatenate(parts) if len(parts) != 1 else parts[0]
+    """The outputs as rows of a matrix, by the layout, in the order in which they were drawn."""
+    if len(drawn) == 1:
+        return _rows(drawn[0], layout)
+    sizes = [1 if isinstance(part, BaseException) else len(part) for part in drawn]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    out = np.empty((int(ends[-1]) if drawn else 0, layout.columns))
+    alike: dict[Any, list[int]] = {}
+    for i, part in enumerate(drawn):
+        raised = isinstance(part, BaseException)
+        alike.setdefault(("raised", i) if raised else (part.dtype.str, part.shape[1:]), []).append(i)
+    for same in alike.values():
+        parts = [drawn[i] for i in same]
+        places = np.concatenate([np.arange(ends[i] - sizes[i], ends[i]) for i in same])
+        out[places] = _rows(np.concatenate(parts) if len(parts) > 1 else parts[0], layout)
+    return out
 
 
 def _rows(part: Any, layout: Layout) -> Floats:
     if isinstance(part, BaseException):
         out = np.full((1, layout.columns), np.nan)
-        out[0, :HEAD] = _code(f"{type(part).__name__}: {part}"), 0.0, 0.0
+        out[0, :HEAD] = 1.0, _code(f"{type(part).__name__}: {part}"), 0.0, 0.0
         return out
     if part.dtype == object:
         return _object_rows(part, layout)
@@ -117,7 +145,7 @@ def _rows(part: Any, layout: Layout) -> Floats:
         return _object_rows(np.fromiter((list(row) for row in wide.tolist()), dtype=object, count=len(wide)), layout)
     if wide.dtype.kind == "c":
         wide = np.concatenate([wide.real, wide.imag], axis=1)
-    out[:, :HEAD] = 0.0, _code(part.dtype.str), wide.shape[1]
+    out[:, :HEAD] = 0.0, 0.0, _code(part.dtype.str), wide.shape[1]
     used = min(wide.shape[1], layout.width)
     out[:, HEAD : HEAD + used] = wide[:, :used]
     if layout.low_bits and wide.dtype.kind in "iu":
@@ -129,7 +157,7 @@ def _object_rows(part: NDArray[Any], layout: Layout) -> Floats:
     out = np.full((len(part), layout.columns), np.nan)
     for i, value in enumerate(part):
         row = _flat(value)
-        out[i, :HEAD] = 0.0, _code("object"), row.size
+        out[i, :HEAD] = 0.0, 0.0, _code("object"), row.size
         for j, item in enumerate(row[: layout.width]):
             out[i, HEAD + j] = _number(item)
             if layout.low_bits and isinstance(item, int):

@@ -7,11 +7,12 @@ The deep tree minimises the entropy of the class in its leaves; boosting takes N
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hubbub.audit.clock import Deadline
 
 __all__ = ["Boosted", "Tree", "boosted", "deep"]
 
@@ -115,15 +116,17 @@ def deep(p: Matrix, q: Matrix, *, depth: int) -> Tree:
     return _grow(rows, depth, mine, 1 - mine, entropy=True)
 
 
-def boosted(p: Matrix, q: Matrix, *, deadline: float, rounds: int = 20, depth: int = 3, rate: float = 0.3) -> Boosted:
-    """Boosted trees; as many rounds as the deadline (of `time.monotonic`) allows, at least one."""
+def boosted(
+    p: Matrix, q: Matrix, *, deadline: Deadline, rounds: int = 20, depth: int = 3, rate: float = 0.3
+) -> Boosted:
+    """Boosted trees; as many rounds as the deadline allows, at least one."""
     p, q = p[:_MOST_ROWS], q[:_MOST_ROWS]
     rows = np.concatenate([p, q])
     mine = np.repeat([1.0, 0.0], [len(p), len(q)])
     weight = np.repeat([1.0, len(p) / len(q)], [len(p), len(q)])
     score = np.zeros(len(rows))
     found: list[tuple[Tree, Floats]] = []
-    while len(found) < rounds and (not found or time.monotonic() < deadline):
+    while len(found) < rounds and (not found or not deadline.passed):
         chance = 1 / (1 + np.exp(-score))
         g, h = weight * (mine - chance), weight * chance * (1 - chance)
         tree = _grow(rows, depth, g, h, entropy=False)
