@@ -33,7 +33,7 @@ def _memory() -> str | None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The folder of the socket of a server that these tests started, as an unprivileged user; gone afterwards."""
-    pytest.importorskip("psycopg", reason="the Postgres store needs the extra hubbub[postgres]")
+    pytest.importorskip("psycopg", reason="the Postgres store needs the extra `postgres`")
     binaries = _binaries()
     if binaries is None:
         pytest.skip("no Postgres server is installed")

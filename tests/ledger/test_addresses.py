@@ -268,7 +268,7 @@ FAILING = [
 @pytest.mark.parametrize("way", ["written", "in the environment"])
 @pytest.mark.parametrize("url", FAILING)
 def test_nothing_behind_a_refusal_holds_a_password(url: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("psycopg", reason="needs the extra hubbub[postgres]")
+    pytest.importorskip("psycopg", reason="needs the extra `postgres`")
     monkeypatch.setenv("HUBBUB_PG", url)
     place = url if way == "written" else "env:HUBBUB_PG"
 

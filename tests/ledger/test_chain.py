@@ -41,6 +41,8 @@ def fill(ledger: Ledger) -> list[str]:
     with pytest.raises(Exception, match="asks for epsilon 9"):
         charge(ledger, 9)
     ledger.unlock(SPACE, "ada", author="steward")
+    ledger.unlock_all(SPACE, author="steward")
+    ledger.remember_sources({("visits.parquet", "patient_id"): SPACE})
     return charges
 
 
@@ -115,7 +117,8 @@ def test_every_row_of_every_table_is_under_the_chain(path):
     connection.close()
     columns = {"ledger": "secret", "unit_space": "epsilon", "allowance": "reason", "policy": "content",
                "data_version": "reason", "charge": "details", "step": "incident", "release": "payload",
-               "refusal": "sql", "clearance": "author", "relation": "neighbours"}  # fmt: skip
+               "refusal": "sql", "clearance": "author", "relation": "neighbours",
+                   "joint_clearance": "author", "source": "place"}  # fmt: skip
     for number, (table, serial) in enumerate(rows):
         copy = path.with_name(f"copy{number}.db")
         shutil.copy(path, copy)

@@ -74,13 +74,14 @@ def test_a_question_that_was_given_up_counts_for_nothing_and_may_be_retried_once
     assert ledger.verify().sound
 
 
-def test_a_ledger_that_is_closed_gives_its_undrawn_charges_up(place):
+def test_a_ledger_that_is_closed_gives_its_open_charges_up(place):
     with Ledger.open(place, budgets=BUDGETS) as one:
         drawn = charge(one, "0.1")
         one.advance(drawn, "drawing")
         left = charge(one, "0.1", question_key="left")
     with Ledger.open(place, budgets=BUDGETS) as two:
-        assert (two.entry(drawn).state, two.entry(left).state) == ("drawing", "withdrawn")
+        assert (two.entry(drawn).state, two.entry(left).state) == ("withdrawn", "withdrawn")
+        assert two.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction(1, 10)) is None
         assert two.verify().sound
 
 

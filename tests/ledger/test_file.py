@@ -61,7 +61,7 @@ def test_the_same_budget_written_otherwise_is_the_same(path):
 
 
 def test_a_new_unit_space_is_added(path):
-    with Ledger.open(path, budgets={"household": Budget(2)}) as ledger:
+    with Ledger.open(path, budgets={"household": Budget(2)}, new_spaces=["household"]) as ledger:
         assert ledger.spaces() == ["household", SPACE]
         assert (ledger.remaining("household"), ledger.remaining(SPACE)) == (2, Fraction(3, 4))
 
@@ -96,12 +96,12 @@ def test_a_strangers_database_is_left_as_it_is(tmp_path, wal):
     assert os.listdir(tmp_path) == ["b.db"]
 
 
-@pytest.mark.parametrize(("version", "advice"), [(4, "Update hubbub"), (0, "unfinished")])
+@pytest.mark.parametrize(("version", "advice"), [(5, "Update hubbub"), (0, "unfinished")])
 def test_another_schema_version_is_refused(path, version, advice):
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 3\. .*{advice}"):
+    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 4\. .*{advice}"):
         opened(path)
 
 

@@ -8,8 +8,10 @@ from fractions import Fraction
 
 import pytest
 
+from hubbub.accounting import Cost
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import owner
+from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
@@ -64,6 +66,17 @@ def test_a_crash_during_the_retry_allows_no_second_one(ledger, place):
 def test_a_crash_while_drawing_allows_no_retry(ledger, place):
     die_at(place, "drawing")
     assert ledger.resume(**QUESTION) is None
+
+
+@pytest.mark.parametrize("hair", [Fraction(0), Fraction(1, 10**15), Fraction(-1, 10**30)])
+def test_a_retry_costs_exactly_what_was_charged_not_what_rounds_to_it(ledger, hair):
+    """Two rhos a hair apart share the rounded epsilon that was asked for: the larger is not drawn for the smaller."""
+    rho = Fraction(1, 200)
+    charge_id = charge(ledger, "0.1", cost=Cost(Fraction(1, 10), rho))
+    ledger._withdraw([charge_id])
+    ledger._put_down(charge_id)
+    found = ledger.resume(**QUESTION, spend=Total.of(Cost(Fraction(1, 10), rho + hair)))
+    assert found == (None if hair else charge_id)
 
 
 @pytest.mark.parametrize("change", [{"analyst": "bob"}, {"epsilon": Fraction(1, 5)}, {"question_key": "other"}])

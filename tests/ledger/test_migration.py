@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import PolicyError
-from hubbub.ledger import migrate
+from hubbub.ledger import life, migrate
 from hubbub.ledger.accounts import analyst_account, table_account
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.database import Database
@@ -51,7 +51,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 3\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 4\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
@@ -188,3 +188,36 @@ def test_steps_of_an_old_ledger_whose_clock_was_set_back_keep_their_order(path):
     with Ledger.open(path, budgets=BUDGETS) as ledger:
         assert ledger.verify().problems == ()
         assert [entry.state for entry in ledger.history()] == ["shown", "stored", "failed", "charged"]
+
+
+HEAD3 = "c58cbcbfe3303c523a33429a2335f86740ff103e1ce6bbe7f3f3850439512f1d"
+BUDGETS3 = {SPACE: Budget(3), "Patients": Budget(2)}
+
+
+def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, monkeypatch):
+    """What died while it drew, or while it was retried, was not counted then; it is now."""
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript((Path(__file__).parent / "version3.sql").read_text())
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 4\..*hubbub ledger migrate"):
+        Ledger.inspect(tmp_path / "old.db")
+    Database(tmp_path / "old.db").close()
+    with Ledger.inspect(tmp_path / "old.db") as ledger:
+        assert ledger.verify().problems == ()
+        with ledger._reading() as connection:
+            assert head_of(connection).hash == HEAD3
+    monkeypatch.setattr(life, "is_gone", lambda *_: True)
+    with Ledger.open(tmp_path / "old.db", budgets=BUDGETS3) as ledger:
+        assert {e.question_key: e.state for e in ledger.history() if e.question_key in "fwdc"} == {
+            "": "charged", "f": "failed", "w": "withdrawn", "d": "lost", "c": "withdrawn",
+        }  # fmt: skip
+        ledger.unlock_all(SPACE, author="steward")
+        assert ledger.verify().problems == ()
+    with Ledger.open(tmp_path / "new.db", budgets={SPACE: Budget(3)}):  # which takes no such spelling as "Patients"
+        pass
+    names = [
+        {name for (name,) in sqlite3.connect(tmp_path / file).execute("SELECT name FROM sqlite_master")}
+        for file in ("old.db", "new.db")
+    ]
+    assert names[0] == names[1]

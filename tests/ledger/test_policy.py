@@ -150,6 +150,7 @@ def test_bounds_may_be_dates_and_not_nullable(tmp_path):
         ("{ between = [0, 120] }", "[0, 120]", 17, "found \\[0, 120\\]; allowed: { between"),
         ('["A", "B", "C"]', "[]", 18, "a list of one value or more"),
         ('["A", "B", "C"]', '["A", ["B"]]', 18, "one_of holds \\['B'\\]"),
+        ('["A", "B", "C"]', '["A"], others = "yes"', 18, "others is 'yes'; allowed: true or false"),
         ('"wards.csv"', '"wards.csv"\nunit = "x"', 22, "public.wards.unit: unknown key 'unit'"),
         ("[public.wards]", "[public.VISITS]", 20, "the name is taken by \\[tables.visits\\]"),
         ("[public.wards]", "[pubic.wards]", 20, "unknown key 'pubic'; .* Did you mean 'public'?"),

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
 import pytest
 
 from hubbub.errors import PolicyError
@@ -13,7 +20,7 @@ BUDGETS = {SPACE: Budget(1)}
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password(tmp_path):
-    pytest.importorskip("psycopg", reason="the Postgres store needs the extra hubbub[postgres]")
+    pytest.importorskip("psycopg", reason="the Postgres store needs the extra `postgres`")
     address = f"postgresql://ada:secret@/ledger?host={tmp_path}"
     with pytest.raises(PolicyError, match=r"cannot reach the ledger postgresql:///ledger\.") as error:
         Ledger.open(address, budgets=BUDGETS)
@@ -59,3 +66,92 @@ def test_a_connection_that_breaks_is_said_and_opened_anew(database):
             charge(ledger, "1/4")
         charge(ledger, "1/4")
         assert (ledger.remaining(SPACE), len(ledger.history())) == (Budget("1/2").epsilon, 2)
+
+
+class Proxy:
+    """Between the ledger and its server: once told to, it loses the answer to a COMMIT, by a cut or by silence."""
+
+    def __init__(self, address: str) -> None:
+        folder = address.partition("host=")[2]
+        self.how: str | None = None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.server = os.path.join(folder, ".s.PGSQL.5432")
+        name = address.partition("@/")[2].partition("?")[0]
+        port = self.listener.getsockname()[1]
+        self.address = f"postgresql://hubbub@127.0.0.1:{port}/{name}?sslmode=disable&gssencmode=disable"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.server)
+            threading.Thread(target=self.pass_on, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.answer, args=(server, client), daemon=True).start()
+
+    def pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        with suppress(OSError):
+            while data := client.recv(65536):
+                server.sendall(data)
+
+    def answer(self, server: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := server.recv(65536):
+                if self.how is not None and b"COMMIT\x00" in data:
+                    how, self.how = self.how, None
+                    if how == "cut":
+                        client.shutdown(socket.SHUT_RDWR)
+                        server.shutdown(socket.SHUT_RDWR)
+                    return
+                client.sendall(data)
+
+
+@pytest.mark.parametrize("how", ["cut", "silence"])
+def test_a_charge_whose_commit_was_not_answered_is_looked_up(database, how):
+    """Before, a silent network was waited for without end, and a recorded step was said not to be."""
+    proxy = Proxy(database())
+    with Ledger.open(proxy.address, budgets=BUDGETS, patience=2.0) as ledger:
+        ledger._looked = time.monotonic() + 1000
+        proxy.how = how
+        charge_id = charge(ledger, "1/4")  # it was recorded, so it goes on
+        assert [entry.id for entry in ledger.history()] == [charge_id]
+        for step in (lambda: ledger.advance(charge_id, "drawing"), lambda: ledger.store(charge_id, "answer")):
+            proxy.how, begun = how, time.monotonic()
+            with pytest.raises(PolicyError, match=r"may have been recorded.*not charged twice"):
+                step()
+            assert time.monotonic() < begun + 30
+        assert ledger.release(charge_id).payload == "answer"
+        assert ledger.remaining(SPACE) == Budget("3/4").epsilon
+
+
+def test_a_server_that_does_not_flush_is_refused(database, monkeypatch):
+    from hubbub.ledger import postgres
+
+    address = database()
+    monkeypatch.setattr(postgres, "_NEEDED", ("fsync", "zero_damaged_pages"))  # the second is off anywhere
+    with pytest.raises(PolicyError, match="runs with zero_damaged_pages off: after a power cut"):
+        Ledger.open(address, budgets=BUDGETS)
+
+
+def test_a_transaction_that_postgres_rolls_back_without_a_word_gives_no_answer(database):
+    """COMMIT after a statement that failed is a ROLLBACK, and no error."""
+    with Ledger.open(database(), budgets=BUDGETS) as ledger:
+
+        def step() -> None:
+            with ledger._database.writing() as connection, suppress(psycopg.Error):
+                connection.execute("SELECT 1 / 0")
+
+        with pytest.raises(PolicyError, match="did not record this step"):
+            step()
+        charge(ledger, "0.1")
+        assert ledger.verify().problems == ()
+
+
+def test_every_transaction_is_flushed_whatever_a_pooler_made_of_the_connection(database):
+    with Ledger.open(database(), budgets=BUDGETS) as ledger:
+        with ledger._reading() as connection:
+            assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
+        ledger._database._connection.execute("SET synchronous_commit = off")
+        for _ in range(8):
+            with ledger._writing() as writer:
+                assert writer.connection.execute("SHOW synchronous_commit").fetchone() == ("on",)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 
 import hubbub as hb
 import hubbub.engines.duckdb
-from hubbub.errors import EngineError
+from hubbub.errors import EngineError, InternalError
 from hubbub.ledger.accounts import analyst_account
 from hubbub.session import Session
 from ledger.helpers import fork, wait
@@ -92,6 +94,49 @@ def test_engine_failures_keep_their_charges_and_lock_after_three():
         assert s.sql(COUNT, epsilon="0.125").charged
 
 
+@pytest.mark.parametrize("error", [EngineError("i-1"), RuntimeError("private words"), InternalError("private words")])
+def test_questions_asked_together_tell_no_more_failures_than_may_be(error):
+    """Before, each of any number of threads was told its own failure: the lock came after them all.
+
+    What they are told instead is the same words for each, with no other error behind them.
+    """
+    with session(epsilon=1) as s:
+        together, run, failures = threading.Barrier(8, timeout=120), s._engine.run, []
+
+        def fail(*given: object) -> object:
+            if together.wait() % 2:
+                failures.append(1)
+                raise error
+            for _ in range(600):
+                if s.ledger.failures("id").get(s.analyst, (0, 3))[0] >= 3:
+                    break
+                time.sleep(0.1)
+            return run(*given)
+
+        s._engine.run = fail  # type: ignore[assignment,method-assign]
+        told: list[BaseException | None] = []
+
+        def ask(number: int) -> None:
+            try:
+                s.sql(f"SELECT COUNT(*) AS n FROM visits WHERE age > {number}", epsilon="0.001")
+                told.append(None)
+            except hb.HubbubError as refused:
+                told.append(refused)
+
+        asking = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+        for each in asking:
+            each.start()
+        for each in asking:
+            each.join()
+        assert len(failures) == 4
+        assert sum(isinstance(each, EngineError) for each in told) == 3
+        held_back = [each for each in told if isinstance(each, hb.PolicyError)]
+        assert len(held_back) == 5
+        assert len({str(each) for each in held_back}) == 1
+        assert [each.__context__ for each in told if each is not None] == [None] * 8
+        assert s.ledger.failures("id")[s.analyst] == (3, 3)
+
+
 def test_a_request_sent_twice_is_charged_and_drawn_once():
     with session(epsilon=1) as s:
         first = s.sql(COUNT, epsilon="0.25", fresh=True, idempotency_key="r")
@@ -112,7 +157,7 @@ def test_a_request_that_was_lost_while_drawing_says_so(monkeypatch):
             broken.setattr("hubbub.session.draw", fail)
             with pytest.raises(KeyboardInterrupt):
                 s.sql(COUNT, epsilon="0.25", idempotency_key="r")
-        with pytest.raises(hb.QueryError, match="now 'drawing'"):
+        with pytest.raises(hb.QueryError, match="now 'withdrawn'"):
             s.sql(COUNT, epsilon="0.25", idempotency_key="r")
         s.sql(COUNT, epsilon="0.25", idempotency_key="r2")
         assert s.remaining == Fraction(1, 2)

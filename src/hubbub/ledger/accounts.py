@@ -128,6 +128,11 @@ class Total:
         epsilon = self.epsilon if held.impure else min(self.epsilon, held.epsilon)
         return Total(epsilon, min(self.rho, held.rho), min(self.delta, held.delta), self.impure)
 
+    def is_within(self, held: Total) -> bool:
+        """Whether no amount is larger."""
+        pure = bool(held.impure) or (not self.impure and self.epsilon <= held.epsilon)
+        return pure and self.rho <= held.rho and self.delta <= held.delta and self.impure <= held.impure
+
     def __sub__(self, other: Total) -> Total:
         """What is left of a reserved total after `other` was used of it; never below zero."""
         zero = Fraction(0)

@@ -9,7 +9,9 @@ What was read once need not be read again while nobody else wrote: the chain's h
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -106,6 +108,7 @@ class Books:
         self._limits: dict[tuple[str, str], tuple[Allowance | None, Filters]] = {}
         self._totals: dict[tuple[str, str], Total] = {}
         self._failures: dict[tuple[str, str], int] = {}
+        self._joint_failures: dict[tuple[str, int], int] = {}
         self._relations: dict[str, str | None] = {}
 
     def budget(self, space: str) -> Budget | None:
@@ -155,6 +158,26 @@ class Books:
                 (space, analyst, space, analyst),
             ).fetchone()[0]
         return self._failures[key]
+
+    def joint_failures(self, space: str, allowed: int) -> int:
+        """How many questions of a space failed, of all analysts, since a steward last cleared the space.
+
+        allowed: so many of one analyst, at most, between two clearances of his own: at his limit he adds no more.
+        """
+        key = space, allowed
+        if key not in self._joint_failures:
+            failed = self.connection.execute(
+                "SELECT charge.analyst, step.serial FROM step CROSS JOIN charge WHERE "
+                "step.state IN ('failed', 'lost') AND charge.serial = step.charge AND charge.unit_space = ? AND "
+                "step.serial > (SELECT coalesce(max(serial), 0) FROM joint_clearance WHERE unit_space = ?)",
+                (space, space),
+            ).fetchall()
+            cleared = self.connection.execute(
+                "SELECT analyst, serial FROM clearance WHERE unit_space = ?", (space,)
+            ).fetchall()
+            counts = Counter((a, sum(who == a and at < serial for who, at in cleared)) for a, serial in failed)
+            self._joint_failures[key] = sum(min(count, allowed) for count in counts.values())
+        return self._joint_failures[key]
 
     def relation(self, space: str) -> str | None:
         """The neighbour relation that the space's losses are stated for; None before its first charge."""
@@ -298,9 +321,10 @@ def total_of(connection: Connection, space: str, account: str) -> Total:
     ).fetchone()
     if row is None:
         return _NOTHING
-    for where, name, epsilon, rho, delta, impure in json.loads(row[0]):
-        if (where, name) == (space, account):
-            return Total.read(epsilon, rho, delta, impure)
+    with suppress(ValueError, TypeError):  # text that is no list of sums
+        for where, name, epsilon, rho, delta, impure in json.loads(row[0]):
+            if (where, name) == (space, account):
+                return Total.read(epsilon, rho, delta, impure)
     raise PolicyError(
         f"the ledger's account {account!r} points to a charge that it did not pay: somebody else wrote into it. No "
         "answer is given; restore a backup that holds every charge."

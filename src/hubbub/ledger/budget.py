@@ -33,9 +33,10 @@ __all__ = [
 EpsilonLike: TypeAlias = int | float | str | Fraction | Decimal | SupportsIndex
 
 # Three digits of exponent hold every float. More would let "1e999999999" fill the memory.
-_DECIMAL = re.compile(r"\+?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
-_RATIO = re.compile(r"\+?\d+/\d+")
+_DECIMAL = re.compile(r"\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_RATIO = re.compile(r"\+?[0-9]+/[0-9]+")
 _LONGEST = 400
+_LONGEST_BITS = 8000
 _MOST_SHOWN = 10**100
 _SHOWN = 6
 _SHORT = 12
@@ -56,6 +57,8 @@ def parse_epsilon(x: EpsilonLike, what: str = "epsilon") -> Fraction:
     (Fraction(1, 10), Fraction(1, 3))
     """
     amount = _rational(x, what)
+    if max(amount.numerator.bit_length(), amount.denominator.bit_length()) > _LONGEST_BITS:
+        raise ParameterError(f"{what} is not allowed: it has thousands of digits. {_NEXT}")
     if amount <= 0:
         shown = f" = {x}" if abs(amount.numerator) < _MOST_SHOWN else ""
         raise ParameterError(f"{what}{shown} is not allowed: it must be greater than zero. {_NEXT}")

@@ -27,25 +27,34 @@ from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.owner import is_gone, this_process
 from hubbub.ledger.remainder import Remainder
+from hubbub.ledger.schema import COLUMNS
 
 if TYPE_CHECKING:
     from hubbub.accounting import Cost
 
-__all__ = ["Refused", "Request", "accounts_of", "check_failures", "record"]
+__all__ = ["MAX_FAILURES", "MAX_FAILURES_ALL", "Refused", "Request", "accounts_of", "check_failures", "record"]
+
+
+MAX_FAILURES: Final = 3
+"""After so many engine failures an analyst waits for a steward."""
+
+MAX_FAILURES_ALL: Final = 10
+"""After so many in one unit space everybody does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A charge that is to be recorded.
 
-    row: its columns. spend: what it adds to every account that pays. neighbours: the relation its loss is stated for.
-    max_failures: how many failures its analyst may have. once: not if this question is under way or answered. written:
-    the row as its link holds it, where that is known.
+    row: its columns. spend: what it adds to every account that pays. max_failures: how many failures its analyst may
+    have; max_failures_all: how many all of them together. neighbours: the relation its loss is stated for. once: not if
+    this question is under way or answered. written: the row as its link holds it, where that is known.
     """
 
     row: tuple[Value, ...]
     spend: Total
     max_failures: int
+    max_failures_all: int
     neighbours: str | None = None
     once: bool = False
     written: str = ""
@@ -61,6 +70,7 @@ class Request:
         cost: Cost | Total,
         sql: str,
         max_failures: int,
+        max_failures_all: int,
         dataset: str = "",
         question_key: str = "",
         event: str = "{}",
@@ -78,20 +88,28 @@ class Request:
             uuid.uuid4().hex, kind, space, dataset, analyst, question_key, sql, write_amount(epsilon), *spend.written,
             event, details, policy, data_version, request, block, this_process() if question else None,
         )  # fmt: skip
-        return cls(row, spend, max_failures, stated_relation(details) if question else None, once)
+        neighbours = stated_relation(details) if question else None
+        return cls(row, spend, max_failures, max_failures_all, neighbours, once)
 
     @classmethod
     def read(cls, text: str) -> Request:
-        """What `text` wrote."""
+        """What `text` wrote.
+
+        Raises:
+            ValueError, TypeError: another hubbub, or something else, wrote it.
+        """
         written, _, rest = text.partition("\n")
         row = tuple(json.loads(written))
-        max_failures, neighbours, once = json.loads(rest)
-        return cls(row, Total.read(*row[_PURE : _PURE + 4]), max_failures, neighbours, once, written)
+        allowed, together, neighbours, once = json.loads(rest)
+        if len(row) != len(COLUMNS["charge"]) or not isinstance(allowed, int) or not isinstance(together, int):
+            raise ValueError("the request of another hubbub")
+        return cls(row, Total.read(*row[_PURE : _PURE + 4]), allowed, together, neighbours, once, written)
 
     @property
     def text(self) -> str:
         """The request as another process reads it."""
-        return f"{compact(self.row)}\n{compact([self.max_failures, self.neighbours, self.once])}"
+        said = [self.max_failures, self.max_failures_all, self.neighbours, self.once]
+        return f"{compact(self.row)}\n{compact(said)}"
 
     @property
     def id(self) -> str:
@@ -164,7 +182,7 @@ def record(writer: Writer, books: Books, request: Request) -> Refused | str | No
     if budget is None:
         raise PolicyError(no_budget(space))
     if kind != "reading":
-        check_failures(books, space, request.analyst, request.max_failures)
+        check_failures(books, space, request.analyst, request.max_failures, request.max_failures_all)
     if request.row[_REQUEST] is not None:
         _check_request(writer.connection, request)
     if request.once and (known := _asked_already(writer, request)) is not None:
@@ -199,14 +217,22 @@ def no_budget(space: str) -> str:
     )
 
 
-def check_failures(books: Books, space: str, analyst: str, allowed: int) -> None:
-    """Raise PolicyError for an analyst of whom too many questions failed."""
+def check_failures(books: Books, space: str, analyst: str, allowed: int, allowed_all: int) -> None:
+    """Raise PolicyError for an analyst of whom too many questions failed, and where too many of everybody did."""
     failures = books.failures(space, analyst)
     if failures >= allowed:
         raise PolicyError(
             f"{failures} questions of the analyst {analyst!r} failed in the engine, or died there, and {allowed} are "
             "allowed, because that something fails may tell about the data. Stored answers stay readable. A steward "
             f"looks at the incidents (`hubbub history`) and clears this: `hubbub ledger unlock {analyst}`."
+        )
+    joint = books.joint_failures(space, allowed)
+    if joint >= allowed_all:
+        raise PolicyError(
+            f"{joint} questions about the unit space {space!r} failed in the engine, or died there, and {allowed_all} "
+            "are allowed to all analysts together, because that something fails may tell about the data. Stored "
+            "answers stay readable. A steward looks at the incidents (`hubbub history`) and clears this for everybody: "
+            "`hubbub ledger unlock --all`."
         )
 
 

@@ -7,6 +7,11 @@
 **Turns.** Processes take turns to write (`hubbub.ledger.turns`), and whoever has the turn also records the charges that
 others wait to make: one flush for all of them.
 
+**Places.** A file that is deleted or replaced while it is open takes writes that nobody finds again: before the first
+statement of a write, before its COMMIT and after it, the open files are compared with those at their paths.
+
+**Signals.** Ctrl-C comes before or after a transaction, and in the waits for one (`hubbub.ledger.interrupts`).
+
 **Forks.** SQLite must not be carried across `fork`: a child that inherits an open file also inherits the
 belief that it holds locks which the system gave to the parent only. Every open file is therefore closed
 just before a fork, and opened again by whoever needs it. A budget in memory cannot be shared that way, so a
@@ -28,16 +33,20 @@ from pathlib import Path
 from hubbub.errors import PolicyError
 from hubbub.ledger.files import (
     Fill,
+    changed_rules,
     check_contents,
     check_file,
     check_folder,
+    damaged,
     finished,
     flush_folder,
+    hard_link,
     held_too_long,
     in_words,
     make_tables,
     transaction,
 )
+from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.turns import DONE, Turns
 
 __all__ = ["Database", "Pull", "Work"]
@@ -49,6 +58,7 @@ Work = Callable[[sqlite3.Connection, Pull], list[tuple[int, str, bool]]]
 """Records one's own charge, and whatever `Pull` gives; for each slot its charge, and whether it was recorded."""
 
 _SHORT, _LONG = 0.0001, 0.005  # seconds between two looks at the turn
+_SLICE = 0.1  # seconds of waiting for a lock until Ctrl-C is seen to
 
 
 class Database:
@@ -78,6 +88,9 @@ class Database:
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._turns: Turns | None = None
+        self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
+        self._files: dict[str, tuple[int, int] | None] = {}  # the files that are open, by their places
+        self._gone = False  # another file, or none, is where the open one was
         self._usual = _SHORT  # how long it lately took until another had recorded our charge, or a little less
         if path is not None:
             check_file(path, is_open=_is_open_here(path))
@@ -95,13 +108,15 @@ class Database:
             PolicyError: SQLite could not do it. Nothing of the transaction stays.
         """
         deadline = time.monotonic() + self._patience
-        with self._lock, self._translated():
-            taken = self._await_turn(deadline)
+        with Undisturbed() as signals, self._held(deadline, signals), self._translated():
+            taken = self._await_turn(deadline, signals)
             try:
                 connection = self._connected()
-                _begin(connection, deadline, self._patience)
-                with finished(connection):
+                _begin(connection, deadline, self._patience, signals)
+                self._check_place()
+                with finished(connection, self._check_place):
                     yield connection
+                self._after_commit()
             finally:
                 if taken:
                     self._leave()
@@ -119,20 +134,26 @@ class Database:
         Raises:
             PolicyError: SQLite could not do it. If nobody else had begun on it, nothing of it stays.
         """
-        deadline = time.monotonic() + self._patience
+        with Undisturbed() as signals:
+            return self._together(charge, text, work, time.monotonic() + self._patience, signals)
+
+    def _together(
+        self, charge: str, text: Callable[[], str], work: Work, deadline: float, signals: Undisturbed
+    ) -> bool:
         if self._take():
-            self._lead(work, deadline)
+            self._lead(work, deadline, signals)
             return True
         slot = None if self._turns is None else self._turns.lay(text())
         if slot is None or self._turns is None:
-            with self._lock:
-                self._await_turn(deadline)
-                self._lead(work, deadline, locked=True)
+            with self._held(deadline, signals):
+                self._await_turn(deadline, signals)
+                self._lead(work, deadline, signals, locked=True)
             return True
         try:
             begun, pause = time.monotonic(), _SHORT
             time.sleep(self._usual)
             while self._turns.state(slot, charge) != DONE:
+                signals.check()
                 if self._take():
                     if self._turns.state(slot, charge) == DONE:
                         self._leave()
@@ -140,10 +161,10 @@ class Database:
                         return False
                     self._turns.clear(slot)
                     slot = None
-                    self._lead(work, deadline)
+                    self._lead(work, deadline, signals)
                     return True
                 if time.monotonic() > deadline:
-                    raise held_too_long(self._path)
+                    raise held_too_long(self._path, unsure=True)  # whoever has the turn may just be recording it
                 time.sleep(pause)
                 pause = min(pause * 1.1, _LONG)
             # The next time, look first when it usually is done.
@@ -152,6 +173,18 @@ class Database:
         finally:
             if slot is not None:
                 self._turns.clear(slot)
+
+    @contextmanager
+    def _held(self, deadline: float, signals: Undisturbed) -> Iterator[None]:
+        """This object's lock, waited for until the deadline; `signals` sees to it that it is given back."""
+        while not self._lock.acquire(timeout=min(_SLICE, max(0.0, deadline - time.monotonic()))):
+            signals.check()
+            if time.monotonic() > deadline:
+                raise held_too_long(self._path)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _take(self) -> bool:
         """Take this object's lock and the turn, or neither."""
@@ -162,10 +195,11 @@ class Database:
         self._lock.release()
         return False
 
-    def _await_turn(self, deadline: float) -> bool:
+    def _await_turn(self, deadline: float, signals: Undisturbed) -> bool:
         """Wait for the turn, holding this object's lock; whether it was taken here."""
         pause = _SHORT
         while self._turns is not None and not self._turns.take():
+            signals.check()
             if time.monotonic() > deadline:
                 raise held_too_long(self._path)
             time.sleep(pause)
@@ -176,7 +210,7 @@ class Database:
         if self._turns is not None:
             self._turns.leave()
 
-    def _lead(self, work: Work, deadline: float, *, locked: bool = False) -> None:
+    def _lead(self, work: Work, deadline: float, signals: Undisturbed, *, locked: bool = False) -> None:
         """Run `work` in one transaction and tell the others; gives the turn and the lock back."""
         seen: set[int] = set()
 
@@ -188,11 +222,13 @@ class Database:
         try:
             with self._translated():
                 connection = self._connected()
-                _begin(connection, deadline, self._patience)
-                with finished(connection):
+                _begin(connection, deadline, self._patience, signals)
+                self._check_place()
+                with finished(connection, self._check_place):
                     results = work(connection, pull)
                     if self._turns is not None and results:
                         self._turns.commits()
+                self._after_commit()
             if self._turns is not None and results:
                 self._turns.answer(results)
         finally:
@@ -207,8 +243,39 @@ class Database:
         Raises:
             PolicyError: SQLite could not read it.
         """
-        with self._lock, self._translated(), transaction(self._connected(), "BEGIN") as connection:
+        with (
+            Undisturbed() as signals,
+            self._held(time.monotonic() + self._patience, signals),
+            self._translated(),
+            transaction(self._connected(), "BEGIN") as connection,
+        ):
             yield connection
+
+    def _after_commit(self) -> None:
+        """See that what was committed can be found again, before anybody is told."""
+        self._check_place()
+        if self.committed is not None:
+            self.committed()
+
+    def _check_place(self) -> None:
+        """Refuse to go on where the open file is no longer the one at its path.
+
+        A file that was deleted or replaced takes writes for as long as it is open, and nobody finds them again. So do
+        its log and its lock file, which SQLite keeps beside it.
+        """
+        if self._path is None:
+            return
+        for place, known in self._files.items():
+            try:
+                found = os.stat(place)
+            except FileNotFoundError:
+                found = None
+            if (None if found is None else (found.st_dev, found.st_ino)) != known:
+                self._gone = True
+                self._let_go()
+                raise _replaced(place)
+            if found is not None and found.st_nlink > 1:
+                raise hard_link(self._path)
 
     @property
     def holds_open(self) -> bool:
@@ -229,7 +296,8 @@ class Database:
             PolicyError: it could not be read at all.
         """
         with self.reading() as connection:
-            return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            return found if found != "ok" else changed_rules(connection) or "ok"
 
     def backup(self, target: Path) -> None:
         """Write one state of the ledger, whole, to a file that does not exist yet.
@@ -242,7 +310,12 @@ class Database:
             raise PolicyError(f"{target} exists and is left as it is. Name another file.")
         draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.new")
         try:
-            with self._lock, self._translated():
+            with (
+                Undisturbed() as signals,
+                self._held(time.monotonic() + self._patience, signals),
+                self._translated(),
+            ):
+                os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
                 copy = sqlite3.connect(draft, isolation_level=None)
                 try:
                     self._connected().backup(copy)
@@ -259,7 +332,7 @@ class Database:
 
     def close(self) -> None:
         """Close the file. A database in memory is gone; a file opens again when needed."""
-        with self._lock:
+        with Undisturbed(), self._lock:
             self._let_go()
             if self._turns is not None:
                 self._turns.close()
@@ -292,6 +365,8 @@ class Database:
                     "budget could be spent twice. Give the session a ledger file, which processes share."
                 )
             self._connection, self._pid = None, os.getpid()
+        if self._gone:
+            raise _replaced(self.where)
         if self._connection is None:
             self._connection = self._opened()
             if check and self._path is not None:
@@ -299,16 +374,32 @@ class Database:
         return self._connection
 
     def _opened(self) -> sqlite3.Connection:
+        before = None if self._path is None else _identity(str(self._path))
         connection = _connect(self._path, self._patience, self._read_only)
         if self._path is None:
             with transaction(connection, "BEGIN"):
                 make_tables(connection, self._fill)
+        elif not self._read_only:
+            try:
+                connection.execute("PRAGMA user_version").fetchone()  # from here on its log is open too
+                main = str(self._path)
+                known = self._files.get(main, before)
+                self._files = {f"{main}{suffix}": _identity(f"{main}{suffix}") for suffix in ("", "-wal", "-shm")}
+                self._files[main] = known
+                self._check_place()
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeDecodeError as error:  # in the words of SQLite's own check of the pages
+            if self._path is not None:
+                self._let_go()
+            raise damaged(self._path) from error
         except sqlite3.Error as error:
             # After a failed write or a damaged page, what this connection believes is not to be trusted.
             if self._path is not None:
@@ -322,7 +413,11 @@ _OPEN: weakref.WeakSet[Database] = weakref.WeakSet()
 _HELD: list[Database] = []
 
 
+_QUIET: list[Undisturbed] = []
+
+
 def _before_fork() -> None:
+    _QUIET.append(Undisturbed().__enter__())
     _FORKS.acquire()
     for database in list(_OPEN):
         database.before_fork()
@@ -333,6 +428,7 @@ def _after_fork() -> None:
     while _HELD:
         _HELD.pop().after_fork()
     _FORKS.release()
+    _QUIET.pop().__exit__(None, None, None)
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
@@ -355,7 +451,22 @@ def _connect(path: Path | None, patience: float, read_only: bool) -> sqlite3.Con
     return connection
 
 
-def _begin(connection: sqlite3.Connection, deadline: float, patience: float) -> None:
+def _replaced(place: str) -> PolicyError:
+    return PolicyError(
+        f"the ledger {place} was deleted or replaced while it was open, so no answer is given: what is recorded now "
+        "would be lost with the old file. Put that file back, never an older copy, and open the session anew."
+    )
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _begin(connection: sqlite3.Connection, deadline: float, patience: float, signals: Undisturbed) -> None:
     """BEGIN IMMEDIATE, tried again after pauses of 1 to 20 ms; only who does without turns stands in the way here.
 
     SQLite's own pauses grow to a tenth of a second, which starves some.
@@ -370,6 +481,7 @@ def _begin(connection: sqlite3.Connection, deadline: float, patience: float) -> 
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                     raise
+            signals.check()
             time.sleep(pause)
             pause = min(pause * 1.5, 0.02)
     finally:

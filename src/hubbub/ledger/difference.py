@@ -156,8 +156,14 @@ def _domain(what: Mapping[str, Any]) -> str:
         return f"between {low} and {high}{'' if what.get('nullable', True) else ', never NULL'}"
     if "edges" in what:
         return f"edges {', '.join(map(str, what['edges']))}{'' if what.get('nullable', True) else ', never NULL'}"
-    other = f", others as {what['other']}" if what.get("other") else ""
-    return f"one of {', '.join(map(str, what['one_of']))}{', or NULL' if what.get('null') else ''}{other}"
+    if "one_of" not in what:
+        return f"text{_cut(what)}"
+    other = f", others as {what['other']}" if what.get("other") else ", or others" if what.get("others") else ""
+    return f"one of {', '.join(map(str, what['one_of']))}{', or NULL' if what.get('null') else ''}{other}{_cut(what)}"
+
+
+def _cut(what: Mapping[str, Any]) -> str:
+    return ", blanks around it cut off" if what.get("trim") else ""
 
 
 def _publics(old: Mapping[str, PublicPolicy], new: Mapping[str, PublicPolicy]) -> Iterator[str]:

@@ -7,7 +7,9 @@ that, and taking it for a new one would give its budget back.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,12 +23,15 @@ from hubbub.ledger.schema import APPLICATION_ID, VERSION, sqlite_schema
 
 __all__ = [
     "Fill",
+    "changed_rules",
     "check_contents",
     "check_file",
     "check_folder",
     "create_file",
+    "damaged",
     "finished",
     "flush_folder",
+    "hard_link",
     "held_too_long",
     "in_words",
     "make_tables",
@@ -71,6 +76,8 @@ def create_file(path: Path, fill: Fill) -> bool:
 
 
 def _build(draft: Path, fill: Fill) -> None:
+    # It holds every analyst's questions and answers: its owner's alone, and so are its log and what else SQLite adds.
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(draft, isolation_level=None)
     try:
         connection.execute("PRAGMA synchronous = FULL")
@@ -106,10 +113,12 @@ def transaction(connection: sqlite3.Connection, begin: str) -> Iterator[sqlite3.
 
 
 @contextmanager
-def finished(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Commit what was begun, or leave nothing of it."""
+def finished(connection: sqlite3.Connection, before: Callable[[], None] | None = None) -> Iterator[sqlite3.Connection]:
+    """Commit what was begun, or leave nothing of it. before: is called just before the COMMIT, and may raise."""
     try:
         yield connection
+        if before is not None:
+            before()
         connection.execute("COMMIT")
     except BaseException:
         with suppress(sqlite3.Error):
@@ -137,9 +146,29 @@ def check_file(path: Path, *, is_open: bool) -> None:
         raise PolicyError(f"there is no ledger {path}. {_CREATE}")
     if not os.access(path, os.R_OK):
         raise PolicyError(f"cannot read the ledger {path}: permission denied. Ask its owner for access.")
+    if path.stat().st_nlink > 1:
+        _drop_drafts(path)
+        if path.stat().st_nlink > 1:
+            raise hard_link(path)
     # To close a file drops every lock that this process has on it (POSIX): one that is open already is not looked at.
     if not is_open and _application_id(path) != APPLICATION_ID:
         raise PolicyError(f"{path} is a SQLite file of another program, not a ledger; left as it is. {_CREATE}")
+
+
+def _drop_drafts(path: Path) -> None:
+    """Remove the name under which a ledger was made: whoever made it died just before doing so, or is about to."""
+    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
+        with suppress(OSError):
+            if draft.samefile(path):
+                draft.unlink()
+
+
+def hard_link(path: Path) -> PolicyError:
+    """The refusal of a file with two names: by each, SQLite would keep another log beside it."""
+    return PolicyError(
+        f"the ledger {path} has another name too (a hard link). Under each name it would be another ledger, with a log "
+        "of its own, and charges would be lost. Remove the other name; a symbolic link does no harm."
+    )
 
 
 def _application_id(path: Path) -> int:
@@ -158,7 +187,12 @@ def _application_id(path: Path) -> int:
 def check_contents(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
-        raise _damaged(path)
+        raise damaged(path)
+    if (foreign := _foreign_rules(connection)) and not read_only:
+        raise PolicyError(
+            f"the ledger {path} has rules that are not its own ({foreign}): somebody else added them, and they may "
+            "change what it says. No answer is given; look at it, and restore a backup that holds every charge."
+        )
     version = _version(connection)
     if 1 <= version < VERSION and not read_only:
         with transaction(connection, "BEGIN IMMEDIATE"):
@@ -178,23 +212,65 @@ def check_contents(connection: sqlite3.Connection, path: Path, read_only: bool) 
         )
 
 
+def _rules(connection: sqlite3.Connection) -> dict[str, str]:
+    """The triggers and views of a ledger, by name."""
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchall()
+    return {str(name): " ".join(str(sql).split()) for name, sql in found}
+
+
+_OWN_RULES = {text.split()[2]: " ".join(text.split()) for text in sqlite_schema() if text.startswith("CREATE TRIGGER")}
+
+
+def _foreign_rules(connection: sqlite3.Connection) -> str:
+    """The rules that are not a ledger's own, by their text: a name says nothing about what a trigger does.
+
+    In an older schema those of tables that are no more are known by their name and form.
+    """
+    old = re.compile(
+        r"CREATE TRIGGER ([a-z_]+)_no_(update|delete) BEFORE (UPDATE|DELETE) ON \1 "
+        r"BEGIN SELECT RAISE\(ABORT, '[a-z -]+'\); END"
+    )
+    known, migrates = set(_OWN_RULES.values()), 1 <= _version(connection) < VERSION
+    return ", ".join(
+        sorted(
+            name
+            for name, sql in _rules(connection).items()
+            if sql not in known and not (migrates and old.fullmatch(sql.replace('"', "")))
+        )
+    )
+
+
+def changed_rules(connection: sqlite3.Connection) -> str:
+    """What is wrong with the triggers by which a ledger only grows; empty where nothing is."""
+    found = _rules(connection)
+    wrong = sorted(name for name in found.keys() | _OWN_RULES.keys() if found.get(name) != _OWN_RULES.get(name))
+    return f"its rules were changed: {', '.join(wrong[:5])}" if wrong else ""
+
+
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _damaged(path: Path | None) -> PolicyError:
+def damaged(path: Path | None) -> PolicyError:
     return PolicyError(
         f"the ledger {path or 'in memory'} is damaged, so no answer is given. Restore a backup "
         "that holds every charge, never an older one: what was spent since would be forgotten."
     )
 
 
-def held_too_long(path: Path | None) -> PolicyError:
-    """The refusal where others did not let go in time."""
+UNSURE = (
+    "This step may have been recorded; it is not known, so no answer is given. Ask again: what was recorded is found "
+    "then, and not charged twice."
+)
+"""What is said where a step may have been recorded."""
+
+
+def held_too_long(path: Path | None, *, unsure: bool = False) -> PolicyError:
+    """The refusal where others did not let go in time. unsure: one of them may have recorded the step meanwhile."""
     where = f"the ledger {path}" if path is not None else "the ledger in memory"
     return PolicyError(
-        f"{where} is held by another process for too long. This step was not recorded, so no answer is given. Try "
-        "again later."
+        f"{where} is held by another process for too long. "
+        f"{UNSURE if unsure else 'This step was not recorded, so no answer is given. Try again later.'}"
     )
 
 
@@ -215,6 +291,6 @@ def in_words(error: sqlite3.Error, path: Path | None) -> HubbubError:
                 "See to the disk: its space, its quota, its health."
             )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return _damaged(path)
+            return damaged(path)
         case _:
             return PolicyError(f"{where} could not be used: {error}. {after} See to the file.")

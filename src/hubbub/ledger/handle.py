@@ -10,23 +10,34 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from hubbub.addresses import is_address, looks_like_connection, read_address
 from hubbub.errors import PolicyError, QueryError
+from hubbub.ledger import anchor
 from hubbub.ledger.books import Books, known_budget
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.database import Database, Pull, Work
 from hubbub.ledger.files import create_file
-from hubbub.ledger.journal import Connection, Writer
+from hubbub.ledger.journal import Connection, Head, Writer, head_of
 
-__all__ = ["Handle", "Pull", "Store", "checked_text", "first_row", "open_store"]
+__all__ = [
+    "Handle",
+    "Pull",
+    "Store",
+    "anchored_beyond",
+    "checked_text",
+    "first_row",
+    "open_store",
+]
 
 
 class Store(Protocol):
     """A database that a ledger lives in. One contract suite holds for every one of them."""
 
     where: str
+    committed: Callable[[], None] | None
 
     def writing(self) -> Any:
         """A context: a transaction that excludes other writers; durable when it ends."""
@@ -84,24 +95,53 @@ def _key_check(key: bytes, name: str) -> str:
     return hmac.new(key, f"hubbub ledger {name}".encode(), "sha256").hexdigest()
 
 
+def anchored_beyond(where: str, place: Path, line: int, head: Head) -> str:
+    """What is said of a ledger that does not hold what its anchor names."""
+    return (
+        f"the ledger {where} does not hold line {line} that its anchor {place} names; it ends with line {head.serial}. "
+        "An older copy was put back, or its end was cut off or rewritten: what was spent since would be forgotten, so "
+        "no answer is given. Put the newest copy back. If it is lost, a steward decides what the people in the data "
+        "are told, and accepts this one with `hubbub ledger anchor --accept-older`."
+    )
+
+
 class Handle:
     """A ledger that is open: its store and its key."""
 
     path: Path | None
 
     def __init__(
-        self, store: Store, path: Path | None, *, key: bytes | None = None, max_failures: int = 3, keyless: bool = False
+        self,
+        store: Store,
+        path: Path | None,
+        *,
+        key: bytes | None = None,
+        max_failures: int = MAX_FAILURES,
+        max_failures_all: int = MAX_FAILURES_ALL,
+        keyless: bool = False,
+        anchor_at: Path | None = None,
+        patience: float = 30.0,
     ) -> None:
         self._database = store
         self._key = key
         self._max_failures = max_failures
+        self._max_failures_all = max_failures_all
         self._books = Books()
         self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
-        self._settled = 0  # up to this line of the journal, no charge is under way
+        self._open: set[int] = set()  # the charges that were open when the journal was last looked through
+        self._seen = 0  # up to this line
         self._looked = 0.0  # when dead processes were last looked for
+        self.spelling: dict[str, str] = {}  # of the unit spaces that it was opened with: how they are recorded
+        self.added: tuple[str, ...] = ()  # those of them that it got a budget for when it was opened
         self.path = path
         self.where = store.where
+        self._patience = patience
+        self._anchor = anchor_at
+        self._known: Head | None = None  # the last head that was seen: the chain goes on from there
+        self._written: Head | None = None  # that of the transaction under way
         self._check_key(keyless)
+        self.id: Final = self._id()
+        store.committed = self._after_commit
 
     def close(self) -> None:
         """Close the store; whatever was charged stays."""
@@ -118,18 +158,85 @@ class Handle:
     def __repr__(self) -> str:
         return "Ledger.in_memory()" if self.where == "in memory" else f"Ledger({self.where!r})"
 
-    @property
-    def id(self) -> str:
+    def _id(self) -> str:
         """The random id the ledger got when it was created."""
         with self._reading() as connection:
             return str(connection.execute("SELECT id FROM ledger").fetchone()[0])
 
     @contextmanager
-    def _writing(self) -> Iterator[Writer]:
+    def _writing(self, *, anchored: bool = True) -> Iterator[Writer]:
+        """A write transaction. anchored: only in a ledger that holds what its anchor names."""
         with self._database.writing() as connection:
-            writer = Writer(connection, self._key)
+            writer = self._writer(connection, anchored=anchored)
             yield writer
             writer.finish()
+            self._written = writer.head
+
+    def _writer(self, connection: Connection, *, anchored: bool = True) -> Writer:
+        """A writer that goes on from the chain as it was last seen, here and by its anchor.
+
+        The anchor is read under the lock of the writer, and moves after a commit alone. So it never names a line that
+        is still to come, and an older copy that is put back while the ledger is in use is found before the next
+        line: after it, the anchor would move on with the older copy.
+
+        Raises:
+            PolicyError: the chain does not hold what was seen of it: an older copy was put in its place; or there is
+                no anchor.
+        """
+        writer = Writer(connection, self._key)
+        known, self._written = self._known, None
+        if known is not None and known != writer.head and not anchor.stands(connection, (known.serial, known.hash)):
+            raise PolicyError(
+                f"the ledger {self.where} no longer holds line {known.serial}, which it held before: an older copy was "
+                "put in its place while it was in use, and what was spent since would be forgotten. Put the newest "
+                "copy back. No answer is given."
+            )
+        if anchored and self._anchor is not None:
+            at = anchor.read(self._anchor, self.id, self._key)
+            if at is None:
+                raise PolicyError(anchor.missing(self._anchor))
+            if at != (writer.head.serial, writer.head.hash) and not anchor.stands(connection, at):
+                raise PolicyError(anchored_beyond(self.where, self._anchor, at[0], writer.head))
+        self._known = writer.head
+        return writer
+
+    def _after_commit(self) -> None:
+        """Move the anchor, before anybody is told of what was committed."""
+        if self._written is not None:
+            self._known = self._written
+            if self._anchor is not None:
+                anchor.write(self._anchor, self.id, self._key, self._written, patience=self._patience, new=False)
+
+    def anchor_at(self, place: Path | None) -> None:
+        """Name the anchor of a ledger that is open, for `make_anchor` and `verify`."""
+        self._anchor = place
+
+    def remember_head(self) -> None:
+        """From here on the chain goes on from where it stands now: one that is put back further is refused."""
+        with self._reading() as connection:
+            self._known = head_of(connection)
+
+    def check_anchor(self, *, make: bool = False) -> None:
+        """See that the ledger holds the line that its anchor names. make: one that is missing is made.
+
+        Raises:
+            PolicyError: it does not: an older copy of the ledger was put back; or there is no anchor.
+        """
+        if self._anchor is None:
+            return
+        with self._reading() as connection:
+            # It may have been moved since this transaction began; then the next one sees the line.
+            found = anchor.read(self._anchor, self.id, self._key)
+            head, fits = head_of(connection), found is not None and anchor.stands(connection, found)
+        if found is None:
+            if not make:
+                raise PolicyError(anchor.missing(self._anchor))
+            anchor.write(self._anchor, self.id, self._key, head, patience=self._patience)
+        elif not fits:
+            with self._reading() as connection:
+                head, fits = head_of(connection), anchor.stands(connection, found)
+            if not fits:
+                raise PolicyError(anchored_beyond(self.where, self._anchor, found[0], head))
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:

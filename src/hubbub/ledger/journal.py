@@ -14,14 +14,28 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from hubbub.errors import InternalError
+from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.schema import COLUMNS
 
-__all__ = ["START", "Connection", "Head", "Posting", "Rows", "Value", "Writer", "compact", "head_of", "link", "now"]
+__all__ = [
+    "START",
+    "Connection",
+    "Head",
+    "Posting",
+    "Rows",
+    "Value",
+    "Writer",
+    "check_clock",
+    "compact",
+    "head_of",
+    "link",
+    "now",
+]
 
 Value: TypeAlias = str | int | None
 
@@ -88,6 +102,36 @@ Posting: TypeAlias = tuple[str, str, str, str, str, int]
 compact = json.JSONEncoder(separators=(",", ":")).encode
 
 
+_DAY: Final = 86_400
+_Clock: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC) if hasattr(time, "CLOCK_MONOTONIC") else None
+
+
+def _running() -> float:
+    """Seconds of a clock that nobody sets."""
+    return time.monotonic() if _Clock is None else time.clock_gettime(_Clock)
+
+
+_began = time.time() - _running()
+
+
+def check_clock() -> None:
+    """Refuse to write once the clock was set more than a day forward while this program ran.
+
+    Times are monotone: an entry in a wrong future stays the ledger's time for ever, and every grant that ends before it
+    is over.
+
+    Raises:
+        PolicyError: it was.
+    """
+    ahead = time.time() - _running() - _began
+    if ahead > _DAY:
+        raise PolicyError(
+            f"the clock was set forward by {ahead / _DAY:.1f} days while this program ran, and the ledger's time never "
+            "goes back: what is recorded now would end every grant until then. Set the clock right; if it is right, "
+            "start the program anew. Nothing was recorded."
+        )
+
+
 class Writer:
     """One write transaction: appends rows, each with its link. `time` is that of all of them.
 
@@ -98,6 +142,7 @@ class Writer:
         self.connection = connection
         self._key = key
         self._moved: dict[tuple[str, str], int] = {}
+        check_clock()
         self.head = head_of(connection)
         self.time = max(now(), self.head.time)
 

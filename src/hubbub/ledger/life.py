@@ -2,9 +2,9 @@
 
     charged -> drawing -> stored -> shown
     charged -> failed                          the engine could not finish: an answer too, so it counts
-    charged -> withdrawn                       its own process gave it up before anything was drawn
-    charged -> lost                            its process died before anything was drawn: it counts like a failure
-    charged, withdrawn, lost -> retried -> ... once, and then as from charged
+    charged, drawing -> withdrawn              its own process gave it up
+    charged, drawing -> lost                   its process died: it counts like a failure
+    charged, withdrawn, lost -> retried -> ... once, and then as from charged; never once it was drawing
     drawing -> failed
 
 Each step is durable before the next begins. A crash leaves its charge where it stood: budget may be wasted, an answer
@@ -12,14 +12,17 @@ never goes out uncharged. From `charged` one free retry is allowed, because noth
 A charge is drawn by its last owner only, and once.
 
 That an engine failed, or brought its process down for want of memory, may tell about the data. Such charges stay, and
-after `max_failures` of them the analyst waits for a steward.
+after `max_failures` of them the analyst waits for a steward; after `max_failures_all` in a unit space, everybody. What
+is under way then gets no answer either: it is withdrawn, and nobody is told whether it failed. So no more failures are
+told than may be, however many questions are asked together; a death, which the end of its process tells, is the
+exception. And every death is recorded, once: a charge is dead if its last step leaves it open (charged, retried,
+drawing) and its owner is gone.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -27,11 +30,11 @@ from typing import Any, Final
 
 from hubbub.errors import HubbubError, InternalError, PolicyError
 from hubbub.ledger import incidents
-from hubbub.ledger.accounts import read_amount, write_amount
+from hubbub.ledger.accounts import Total, read_amount, write_amount
 from hubbub.ledger.books import Books, moment
 from hubbub.ledger.charging import check_failures
 from hubbub.ledger.handle import checked_text
-from hubbub.ledger.journal import Connection, head_of
+from hubbub.ledger.journal import Connection, Writer, head_of
 from hubbub.ledger.owner import is_gone, this_process
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
 from hubbub.ledger.steward import Stewardship
@@ -45,10 +48,11 @@ _NEXT: Final[dict[str, tuple[str, ...]]] = {
     "stored": ("shown",),
 }
 _UNDRAWN: Final = ("charged", "retried")
+_OPEN: Final = (*_UNDRAWN, "drawing")
 
-# Charges this process has under way: nobody but a thread of ours may still draw them.
+# Charges this process has under way: nobody but a thread of ours may still draw them. Each change of it is one step of
+# Python's, so it needs no lock, which an interrupt could leave held.
 _UNDER_WAY: set[str] = set()
-_UNDER_WAY_LOCK = threading.Lock()
 
 
 class Lives(Stewardship):
@@ -63,10 +67,12 @@ class Lives(Stewardship):
         epsilon: Fraction,
         block: str | None = None,
         charge: str | None = None,
+        spend: Total | None = None,
     ) -> str | None:
         """Take over a charge of this very question that nothing was drawn for: its one free retry.
 
-        charge: this one and no other.
+        charge: this one and no other. spend: only one that cost exactly this; the epsilon of a rho is rounded, so two
+        costs may share it.
 
         Returns the charge, which this process now owns, or None where there is none to take over.
 
@@ -76,7 +82,8 @@ class Lives(Stewardship):
 
         def wanted(connection: Connection) -> Entry | None:
             found = _abandoned(connection, space, question_key, analyst, epsilon)
-            return next((e for e in found if e.block == block and charge in (None, e.id)), None)
+            fits = (e for e in found if e.block == block and charge in (None, e.id) and spend in (None, e.spend))
+            return next(fits, None)
 
         with self._reading() as connection:
             if wanted(connection) is None:
@@ -87,49 +94,45 @@ class Lives(Stewardship):
             if entry is None:
                 return None
             books = Books().begin(writer.connection, writer.head)
-            check_failures(books, space, analyst, self._max_failures)
+            check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
             writer.append("step", entry.serial, "retried", None, this_process())
         self._take_up(entry.id)
         return entry.id
 
     def bury(self, *, question_key: str | None = None) -> int:
-        """Record as lost what dead processes left undrawn; how many there were. Counts toward the failure lock.
+        """Record as lost what dead processes left open; how many there were. Counts toward the failure locks.
 
         question_key: look at the charges of this question only; else at all that were not looked at before.
         """
         with self._reading() as connection:
-            found = self._dead(connection, question_key)
+            found, still_open = _dead(connection, self._candidates(connection, question_key))
+            if question_key is None:
+                # What is open now, or will be by a line that comes after this one: the next look is at these alone.
+                self._open, self._seen = {*found, *still_open}, head_of(connection).serial
         if not found:
             return 0
         with self._writing() as writer:
-            found = self._dead(writer.connection, question_key)
+            found, _ = _dead(writer.connection, _among(found))
             for serial in found:
                 writer.append("step", serial, "lost", None, None)
         return len(found)
 
-    def _dead(self, connection: Connection, question_key: str | None) -> list[int]:
-        one = "" if question_key is None else "AND charge.question_key = ? "
-        rows: list[Any] = connection.execute(
-            "SELECT charge.serial, charge.owner, (SELECT owner FROM step WHERE step.charge = charge.serial "
-            "ORDER BY step.serial DESC LIMIT 1), journal.time FROM charge "
-            "JOIN journal ON journal.serial = charge.serial WHERE charge.serial > ? AND charge.kind = 'question' "
-            f"AND charge.owner IS NOT NULL {one}AND NOT EXISTS "
-            "(SELECT 1 FROM step WHERE step.charge = charge.serial AND step.state <> 'retried') ORDER BY charge.serial",
-            (0 if one else self._settled, *([] if question_key is None else [question_key])),
-        ).fetchall()
-        at = moment(connection)
-        mine = this_process()
-        dead: dict[str, bool] = {mine: False}
-        found: list[int] = []
-        open_ones: list[int] = []
-        for serial, first, second, since in rows:
-            owner = second or first
-            if owner not in dead:
-                dead[owner] = is_gone(owner, since, at)
-            (found if dead[owner] else open_ones).append(int(serial))
-        if question_key is None and not found:
-            self._settled = min(open_ones, default=head_of(connection).serial + 1) - 1
-        return found
+    def _candidates(self, connection: Connection, question_key: str | None) -> Iterator[str]:
+        """Conditions of which one holds for every charge that may be open, of a question or at all."""
+        if question_key is not None:
+            found = connection.execute("SELECT serial FROM charge WHERE question_key = ?", (question_key,)).fetchall()
+            yield from _among([int(serial) for (serial,) in found])
+        elif not self._seen:
+            yield "true"
+        else:
+            # One that was withdrawn or lost may be opened again by its one retry, however long ago it was made.
+            new = (
+                f"charge.serial IN (SELECT serial FROM charge WHERE serial > {self._seen} UNION "
+                f"SELECT charge FROM step WHERE serial > {self._seen})"
+            )
+            yield new
+            for known in _among(sorted(self._open)):
+                yield f"NOT {new} AND {known}"
 
     def let_go(self, charge_id: str) -> None:
         """This process gives a charge up, or has finished it. Given up undrawn, it may be taken over, once."""
@@ -140,8 +143,7 @@ class Lives(Stewardship):
 
     def close(self) -> None:
         """Close the store. Whatever was charged stays; what was not drawn yet is given up, and may be taken over."""
-        with _UNDER_WAY_LOCK:
-            mine = sorted(self._taken)
+        mine = sorted(self._taken)
         if mine:
             with suppress(HubbubError):
                 self._withdraw(mine)
@@ -150,24 +152,29 @@ class Lives(Stewardship):
         super().close()
 
     def _withdraw(self, charges: Sequence[str]) -> None:
-        """Record that this process gives its undrawn charges up."""
+        """Record that this process gives up charges that it has not finished."""
+        with self._reading() as connection:
+            ask = "SELECT 1 FROM charge WHERE id = ?"
+            known = [charge_id for charge_id in charges if connection.execute(ask, (charge_id,)).fetchone()]
+        if not known:
+            return  # it was interrupted while it waited to charge: no need to wait for anybody again
         with self._writing() as writer:
-            for charge_id in charges:
+            for charge_id in known:
                 serial, standing, owner = _standing(writer.connection, charge_id)
-                if standing in _UNDRAWN and owner == this_process():
+                if standing in _OPEN and owner == this_process():
                     writer.append("step", serial, "withdrawn", None, None)
 
     def _take_up(self, charge_id: str) -> None:
-        with _UNDER_WAY_LOCK:
-            _UNDER_WAY.add(charge_id)
-            self._taken.add(charge_id)
+        _UNDER_WAY.add(charge_id)
+        self._taken.add(charge_id)
 
     def _put_down(self, charge_id: str) -> bool:
-        with _UNDER_WAY_LOCK:
-            known = charge_id in _UNDER_WAY
-            _UNDER_WAY.discard(charge_id)
-            self._taken.discard(charge_id)
-            return known
+        self._taken.discard(charge_id)
+        try:
+            _UNDER_WAY.remove(charge_id)
+        except KeyError:
+            return False
+        return True
 
     def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
         """The charge that an idempotency key stands for, if it was used."""
@@ -185,7 +192,8 @@ class Lives(Stewardship):
 
         Raises:
             InternalError: there is no such charge, or it cannot go there from where it is.
-            PolicyError: the ledger cannot record it, or another process has taken the charge over.
+            PolicyError: the ledger cannot record it; or another process has taken the charge over; or the analyst was
+                locked meanwhile, whichever step it was to be but 'shown'.
         """
         if state == "shown":
             with self._reading() as connection:
@@ -195,30 +203,60 @@ class Lives(Stewardship):
             serial, standing, owner = _standing(writer.connection, charge_id)
             if standing == state == "shown":
                 return
-            if state not in _NEXT.get(standing, ()):
-                raise InternalError(f"charge {charge_id} is '{standing}' and cannot become '{state}'")
             if standing in _UNDRAWN and owner not in (None, this_process()):
                 raise PolicyError(
                     "another process has taken this question over, because this one looked dead. Nothing was drawn "
                     "here; ask again: its answer is free."
                 )
-            writer.append("step", serial, state, incident, None)
-        if state != "shown":
+            if standing == "lost":
+                raise PolicyError(_GIVEN_UP)
+            if state not in _NEXT.get(standing, ()):
+                raise InternalError(f"charge {charge_id} is '{standing}' and cannot become '{state}'")
+            locked = self._held_back(writer, serial) if state != "shown" else None
+            if locked is None:
+                writer.append("step", serial, state, incident, None)
+        if state == "failed" or locked is not None:
             self._put_down(charge_id)
+        if locked is not None:
+            raise locked
 
     def store(self, charge_id: str, payload: str) -> None:
         """Keep the answer that charge `charge_id` paid for: from here on it is a release, and free to read.
 
         Raises:
             InternalError: there is no such charge, or it is not 'drawing'.
-            PolicyError: the ledger cannot record it; the answer must not be shown.
+            PolicyError: the ledger cannot record it, or the analyst was locked meanwhile; the answer must not be shown.
         """
         with self._writing() as writer:
             serial, standing, _ = _standing(writer.connection, charge_id)
+            if standing == "lost":
+                raise PolicyError(_GIVEN_UP)
             if standing != "drawing":
                 raise InternalError(f"charge {charge_id} is '{standing}'; an answer is stored only while drawing")
-            writer.append("release", serial, checked_text(payload, "release"))
-            writer.append("step", serial, "stored", None, None)
+            locked = self._held_back(writer, serial)
+            if locked is None:
+                writer.append("release", serial, checked_text(payload, "release"))
+                writer.append("step", serial, "stored", None, None)
+        self._put_down(charge_id)
+        if locked is not None:
+            raise locked
+
+    def _held_back(self, writer: Writer, serial: int) -> PolicyError | None:
+        """Give up a question that is under way, if its analyst was locked since; what to say then.
+
+        Whether it failed is not told: else as many failures could be seen as questions were under way together. So the
+        one that failed and the one that did not are recorded alike, and raise alike.
+        """
+        space, analyst = writer.connection.execute(
+            "SELECT unit_space, analyst FROM charge WHERE serial = ?", (serial,)
+        ).fetchone()
+        books = Books().begin(writer.connection, writer.head)
+        try:
+            check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
+        except PolicyError as locked:
+            writer.append("step", serial, "withdrawn", None, None)
+            return PolicyError(f"{locked} {_HELD_BACK}")
+        return None
 
     def find_release(self, *, space: str, question_key: str, at_least: Fraction) -> StoredRelease | None:
         """The stored answer to this question that cost most, if any cost `at_least` or more."""
@@ -253,14 +291,14 @@ class Lives(Stewardship):
             entry = self.entry(charge_id)
             if entry.state in ("stored", "shown"):
                 return self.release(charge_id)
-            if entry.state not in (*_UNDRAWN, "drawing") or time.monotonic() > deadline or self._is_dead(entry):
+            if entry.state not in _OPEN or time.monotonic() > deadline or self._is_dead(entry):
                 return None
             time.sleep(pause)
             pause = min(pause * 1.5, 0.1)
 
     def _is_dead(self, entry: Entry) -> bool:
         with self._reading() as connection:
-            owner = _owner(connection, entry.serial)
+            owner = _standing(connection, entry.id)[2]
             return owner is None or is_gone(owner, entry.time, moment(connection))
 
     def keep_incident(self, incident: str, words: str) -> Path:
@@ -290,6 +328,52 @@ class Lives(Stewardship):
             return entries(connection, where, *given.values())
 
 
+_HELD_BACK: Final = (
+    "This question was under way meanwhile. It gets no answer, and whether it failed is not said; its charge stays, "
+    "and pays for its one retry afterwards where nothing was drawn for it."
+)
+_GIVEN_UP: Final = (
+    "another process took this one for dead, and recorded its question as lost, which counts as a failure. No answer "
+    "is given."
+)
+
+
+_PIECE: Final = 2000  # numbers in one statement
+
+
+def _among(serials: Sequence[int]) -> Iterator[str]:
+    """Conditions of which one holds for each of these charges; there may be any number of them."""
+    for start in range(0, len(serials), _PIECE):
+        yield f"charge.serial IN ({', '.join(map(str, serials[start : start + _PIECE]))})"
+
+
+def _dead(connection: Connection, candidates: Iterable[str]) -> tuple[list[int], list[int]]:
+    """Of the questions that a condition holds for, those whose process died, and those that are still worked on."""
+    rows: list[Any] = []
+    for condition in candidates:
+        rows += connection.execute(
+            "SELECT charge.serial, charge.owner, (SELECT owner FROM step WHERE step.charge = charge.serial AND "
+            "step.owner IS NOT NULL ORDER BY step.serial DESC LIMIT 1), journal.time "
+            "FROM charge LEFT JOIN step AS last ON last.serial = "
+            "(SELECT max(serial) FROM step WHERE step.charge = charge.serial) "
+            "JOIN journal ON journal.serial = coalesce(last.serial, charge.serial) "
+            f"WHERE {condition} AND charge.kind = 'question' AND charge.owner IS NOT NULL "
+            "AND (last.state IS NULL OR last.state IN ('retried', 'drawing')) ORDER BY charge.serial"
+        ).fetchall()
+    at = moment(connection)
+    here = this_process().rsplit("/", 2)[0] + "/"
+    gone: dict[str, bool] = {}
+    found: list[int] = []
+    still_open: list[int] = []
+    for serial, first, second, since in rows:
+        owner = second or first
+        key = owner if owner.startswith(here) else f"{owner} {since}"  # here, how long ago it was matters nothing
+        if key not in gone:
+            gone[key] = owner != this_process() and is_gone(owner, since, at)
+        (found if gone[key] else still_open).append(int(serial))
+    return found, still_open
+
+
 def _abandoned(
     connection: Connection, space: str, question_key: str, analyst: str, epsilon: Fraction
 ) -> Sequence[Entry]:
@@ -298,7 +382,7 @@ def _abandoned(
         connection,
         "WHERE unit_space = ? AND question_key = ? AND analyst = ? AND epsilon = ? AND charge.kind = 'question' "
         "AND (step.state IS NULL OR step.state IN ('withdrawn', 'lost')) AND NOT EXISTS "
-        "(SELECT 1 FROM step AS again WHERE again.charge = charge.serial AND again.state = 'retried')",
+        "(SELECT 1 FROM step AS again WHERE again.charge = charge.serial AND again.state IN ('retried', 'drawing'))",
         space,
         question_key,
         analyst,
@@ -309,29 +393,21 @@ def _abandoned(
 
 
 def _is_abandoned(connection: Connection, entry: Entry, at: str) -> bool:
-    with _UNDER_WAY_LOCK:
-        if entry.id in _UNDER_WAY:
-            return False
+    if entry.id in _UNDER_WAY:
+        return False
     owner = connection.execute("SELECT owner FROM charge WHERE serial = ?", (entry.serial,)).fetchone()[0]
     return owner is not None and (owner == this_process() or is_gone(owner, entry.time, at))
 
 
-def _owner(connection: Connection, serial: int) -> str | None:
-    """The process that works on a charge: who made it, or took it over."""
-    row = connection.execute(
-        "SELECT owner, (SELECT step.owner FROM step WHERE step.charge = charge.serial AND step.owner IS NOT NULL "
-        "ORDER BY step.serial DESC LIMIT 1) FROM charge WHERE serial = ?",
-        (serial,),
-    ).fetchone()
-    return row[1] or row[0]  # type: ignore[no-any-return]
-
-
 def _standing(connection: Connection, charge_id: str) -> tuple[int, str, str | None]:
-    """A charge's number, its state, and the process that owns it."""
-    row = connection.execute("SELECT serial, owner FROM charge WHERE id = ?", (charge_id,)).fetchone()
+    """A charge's number, its state, and the process that owns it: who made it, or took it over."""
+    row = connection.execute(
+        "SELECT serial, (SELECT state FROM step WHERE step.charge = charge.serial ORDER BY step.serial DESC LIMIT 1), "
+        "(SELECT step.owner FROM step WHERE step.charge = charge.serial AND step.owner IS NOT NULL "
+        "ORDER BY step.serial DESC LIMIT 1), owner FROM charge WHERE id = ?",
+        (charge_id,),
+    ).fetchone()
     if row is None:
         raise InternalError(f"there is no charge {charge_id!r} in the ledger")
-    last = connection.execute(
-        "SELECT state, owner FROM step WHERE charge = ? ORDER BY serial DESC LIMIT 1", (row[0],)
-    ).fetchone()
-    return (int(row[0]), "charged", row[1]) if last is None else (int(row[0]), str(last[0]), last[1])
+    serial, state, taken, made = row
+    return int(serial), state or "charged", taken or made

@@ -2,12 +2,14 @@
 
 Nothing is forgotten on the way, or the transaction fails and the ledger stays as it was. Of version 1, which had no
 chain, every charge, step and release becomes a link of a new one, in the order of their times, and every sum is added
-up anew. Version 2 kept its sums in a table of postings; they move into the charges, and the chain stays link by link,
-so that receipts from before still find theirs.
+up anew. Version 2 kept its sums in a table of postings; they move into the charges. Version 3 knew no joint clearances
+and no sources; it gets their empty tables. Of both the chain stays link by link, so that receipts from before still
+find theirs.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -27,32 +29,35 @@ from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.schema import VERSION, sqlite_schema
 
-__all__ = ["from_version_2", "migrate"]
+__all__ = ["from_version_2", "from_version_3", "migrate"]
 
 _OLD: Final = ("unit_space", "data_version", "charge", "step", "release")
 _CHARGE: Final = "CREATE TRIGGER charge_no_update"
+_SINCE_3: Final = ("joint_clearance", "source")
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a ledger file of schema `version`, 1 or 2, to the present one. The caller commits.
+    """Bring a ledger file of schema `version`, 1 to 3, to the present one. The caller commits.
 
     Raises:
         PolicyError: the old ledger's own sums do not add up.
     """
     if version == 1:
         _from_version_1(connection)
-    else:
+    elif version == 2:
         connection.execute("DROP TRIGGER charge_no_update")
         from_version_2(connection, sqlite_schema())
         (trigger,) = (text for text in sqlite_schema() if text.startswith(_CHARGE))
         connection.execute(trigger)
+    if version in (2, 3):
+        from_version_3(connection, sqlite_schema())
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def from_version_2(connection: Connection, schema: list[str]) -> None:
     """Move the postings into their charges, in SQLite or Postgres; charges may be changed while this runs.
 
-    schema: the statements of version 3.
+    schema: the statements of the present version, of which those of version 3 are taken.
 
     Raises:
         PolicyError: a charge has no postings.
@@ -81,6 +86,13 @@ def from_version_2(connection: Connection, schema: list[str]) -> None:
         "INSERT INTO account SELECT unit_space, account, max(charge) FROM posting GROUP BY unit_space, account"
     )
     connection.execute("DROP TABLE posting")
+
+
+def from_version_3(connection: Connection, schema: list[str]) -> None:
+    """Make the tables that version 3 did not have. schema: the statements of the present version."""
+    for statement in schema:
+        if any(re.search(rf"(TABLE|TRIGGER|ON) {table}\b|TRIGGER {table}_", statement) for table in _SINCE_3):
+            connection.execute(statement)
 
 
 def _from_version_1(connection: sqlite3.Connection) -> None:

@@ -24,8 +24,10 @@ from typing import Any, Final
 from hubbub.addresses import Address, is_address, looks_like_connection, masked, raise_alone
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
+from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.lines import Lines
 from hubbub.ledger.redact import without_passwords
+from hubbub.spelling import one_spelling, space_name, table_name
 
 __all__ = [
     "POLICY_NAME",
@@ -91,9 +93,10 @@ class Policy:
     """A policy file that has been read.
 
     path, text: the file and what stands in it, without passwords. ledger: the ledger's file, or its Postgres address,
-    or `env:NAME`, the variable that holds the address. key_file: where the
-    key of its chain is. max_failures: after how many engine failures an analyst waits for a steward. per_analyst: the
-    limit of each analyst that `analysts` does not name.
+    or `env:NAME`, the variable that holds the address. key_file: where the key of its chain is. anchor: where the head
+    of its chain is kept, outside of it. max_failures: after how many engine failures an analyst waits for a steward;
+    max_failures_all: after how many in one unit space everybody does. per_analyst: the limit of each analyst that
+    `analysts` does not name.
     """
 
     path: Path
@@ -103,7 +106,9 @@ class Policy:
     public: Mapping[str, PublicPolicy]
     text: str = ""
     key_file: Path | None = None
-    max_failures: int = 3
+    anchor: Path | None = None
+    max_failures: int = MAX_FAILURES
+    max_failures_all: int = MAX_FAILURES_ALL
     per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -183,6 +188,9 @@ def read_policy(text: str, file: Path) -> Policy:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # its words may quote a key, which may be a login
         failure = PolicyError(f"{file}: not valid TOML: {masked(str(error))}.")
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is none"
+        failure = PolicyError(f"{file}: cannot be read: {what}, or far too long.")
     if failure is not None:
         raise_alone(failure)
     return _Reader(file, Lines(text)).policy(content, text)
@@ -209,12 +217,19 @@ class _Reader:
         budget = self.section(("budget",), content["budget"])
         whole = self.budget(budget)
         analysts = self.section(("budget", "analysts"), budget.get("analysts", {}))
+        if "*" in analysts:
+            raise self.wrong(
+                ("budget", "analysts", "*"), '"*" is no analyst: for each who is not named write per_analyst'
+            )
         return Policy(
             path=self.file,
             text=without_passwords(text),
             ledger=self.ledger(ledger),
             key_file=self.place(("ledger", "key_file"), ledger["key_file"]) if "key_file" in ledger else None,
-            max_failures=self.limit(("ledger", "max_failures"), ledger.get("max_failures")) or 3,
+            anchor=self.place(("ledger", "anchor"), ledger["anchor"]) if "anchor" in ledger else None,
+            max_failures=self.limit(("ledger", "max_failures"), ledger.get("max_failures")) or MAX_FAILURES,
+            max_failures_all=self.limit(("ledger", "max_failures_all"), ledger.get("max_failures_all"))
+            or MAX_FAILURES_ALL,
             budget=whole,
             per_analyst=self.share(("budget", "per_analyst"), budget.get("per_analyst"), whole),
             analysts=MappingProxyType(
@@ -225,7 +240,7 @@ class _Reader:
         )
 
     def ledger(self, found: dict[str, Any]) -> Path | str:
-        self.known(("ledger",), found, ("file", "url", "key_file", "max_failures"))
+        self.known(("ledger",), found, ("file", "url", "key_file", "anchor", "max_failures", "max_failures_all"))
         if ("file" in found) == ("url" in found):
             raise self.wrong(
                 ("ledger",), 'name the ledger: file = "budget.db" or url = "postgresql://HOST/DATABASE", one of them'
@@ -282,7 +297,7 @@ class _Reader:
             budget=self.share((*at, "budget"), found.get("budget"), whole),
             columns=self.columns((*at, "columns"), found.get("columns", {})),
             types=self.types((*at, "types"), found.get("types", {})),
-            unit_space=self.text((*at, "unit_space"), found.get("unit_space")),
+            unit_space=self.space((*at, "unit_space"), found.get("unit_space")),
             through=self.through((*at, "through"), found.get("through")),
             bounding=self.choice((*at, "bounding"), found.get("bounding", "groups"), BOUNDINGS),
         )
@@ -329,21 +344,25 @@ class _Reader:
 
     def domain(self, at: tuple[str, ...], body: object) -> Mapping[str, Any]:
         found = self.section(at, body, example="{ between = [0, 120] } or { one_of = [...] }")
-        self.known(at, found, ("between", "nullable", "one_of", "null", "other", "edges"))
+        self.known(at, found, ("between", "nullable", "one_of", "null", "other", "others", "trim", "edges"))
         owners = [name for name in ("between", "one_of", "edges") if name in found]
-        if len(owners) != 1:
+        if len(owners) != 1 and not (not owners and "trim" in found):
             raise self.wrong(
-                at, "declare between = [low, high], one_of = [values] or edges = [e0, e1, ...], exactly one of them"
+                at,
+                "declare between = [low, high], one_of = [values] or edges = [e0, e1, ...], exactly one of them; of "
+                "text whose values are not declared, trim = true",
             )
-        owner, flag = owners[0], "null" if owners == ["one_of"] else "nullable"
-        self.known(at, found, (owner, flag, *(["other"] if owner == "one_of" else [])))
-        if not isinstance(found.get(flag, False), bool):
-            raise self.wrong(at, f"{flag} is {found[flag]!r}; allowed: true or false")
+        owner = owners[0] if owners else "trim"
+        flags = {"one_of": ("null", "others", "trim"), "trim": ()}.get(owner, ("nullable",))
+        self.known(at, found, (owner, *flags, *(["other"] if owner == "one_of" else [])))
+        for choice in (*flags, *(["trim"] if owner == "trim" else [])):
+            if not isinstance(found.get(choice, False), bool):
+                raise self.wrong(at, f"{choice} is {found[choice]!r}; allowed: true or false")
         if owner == "between":
             self.interval(at, found["between"])
         elif owner == "edges":
             self.edges(at, found["edges"])
-        else:
+        elif owner == "one_of":
             self.text((*at, "other"), found.get("other"))
             self.values(at, found["one_of"])
         return MappingProxyType(found)
@@ -390,6 +409,13 @@ class _Reader:
         if value is not None and (not isinstance(value, str) or not value):
             raise self.wrong(at, f"found {value!r}; allowed: text in quotes")
         return value
+
+    def space(self, at: tuple[str, ...], value: object) -> str | None:
+        text = self.text(at, value)
+        try:
+            return None if text is None else space_name(text)
+        except PolicyError as error:
+            raise self.wrong(at, str(error)) from None
 
     def choice(self, at: tuple[str, ...], value: object, allowed: tuple[str, ...]) -> str:
         if not isinstance(value, str) or value not in allowed:
@@ -466,9 +492,15 @@ class _Reader:
         seen: dict[str, str] = {}
         for section, names in (("tables", tables), ("public", public)):
             for name in names:
-                folded = name.casefold()
+                try:
+                    folded = one_spelling(table_name(name))
+                except PolicyError as error:
+                    raise self.wrong((section, name), str(error)) from None
                 if folded in seen:
-                    raise self.wrong((section, name), f"the name is taken by [{seen[folded]}]: SQL ignores case")
+                    raise self.wrong(
+                        (section, name),
+                        f"the name is taken by [{seen[folded]}]: SQL ignores case, and what looks the same is the same",
+                    )
                 seen[folded] = f"{section}.{name}"
 
     def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:

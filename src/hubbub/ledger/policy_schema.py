@@ -30,7 +30,9 @@ def _table(properties: dict[str, Any], *required: str, **more: Any) -> dict[str,
 def policy_schema() -> dict[str, Any]:
     """The schema, as a value for `json.dumps`."""
     between = _table({"between": {"type": "array", "minItems": 2, "maxItems": 2}, "nullable": _FLAG}, "between")
-    one_of = _table({"one_of": {"type": "array", "minItems": 1}, "null": _FLAG, "other": _TEXT}, "one_of")
+    values = {"type": "array", "minItems": 1}
+    one_of = _table({"one_of": values, "null": _FLAG, "other": _TEXT, "others": _FLAG, "trim": _FLAG}, "one_of")
+    trim = _table({"trim": _FLAG}, "trim")
     numbers = {"type": "array", "minItems": 2, "items": {"type": "number"}}
     edges = _table({"edges": numbers, "nullable": _FLAG}, "edges")
     one_name = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
@@ -47,7 +49,7 @@ def policy_schema() -> dict[str, Any]:
             "max_total": _COUNT,
             "neighbours": {"enum": list(NEIGHBOURS)},
             "budget": _AMOUNT,
-            "columns": {"type": "object", "additionalProperties": {"oneOf": [between, one_of, edges]}},
+            "columns": {"type": "object", "additionalProperties": {"oneOf": [between, one_of, edges, trim]}},
             "types": _KINDS,
             "unit_space": {**_TEXT, "description": "Tables of one unit space share one budget."},
             "through": {"oneOf": [_TEXT, one_name], "description": "The column that leads to the unit's table."},
@@ -58,7 +60,14 @@ def policy_schema() -> dict[str, Any]:
         oneOf=[{"required": ["unit"]}, {"required": ["each_row"]}],
     )
     ledger = _table(
-        {"file": _TEXT, "url": _TEXT, "key_file": _TEXT, "max_failures": _COUNT},
+        {
+            "file": _TEXT,
+            "url": _TEXT,
+            "key_file": _TEXT,
+            "anchor": _TEXT,
+            "max_failures": _COUNT,
+            "max_failures_all": _COUNT,
+        },
         oneOf=[{"required": ["file"]}, {"required": ["url"]}],
     )
     analysts = {"type": "object", "additionalProperties": _AMOUNT}

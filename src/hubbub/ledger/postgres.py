@@ -4,6 +4,8 @@ All tables stand in the schema `hubbub` of one database. **Durable**: `synchrono
 whatever the server's default. **One writer at a time**: a write transaction begins by locking the ledger's first row,
 and only then reads; under READ COMMITTED each of its statements sees all that earlier writers committed. Readers see
 one snapshot (REPEATABLE READ). The lock ends with its transaction, or with the connection of a process that died.
+**Bounded**: no wait lasts longer than `patience`, for a lock or for the network, nor the server's for one who vanished
+with the lock. Where the answer to a COMMIT is lost, the charge is looked up.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,8 +23,10 @@ import psycopg
 
 from hubbub.addresses import raise_alone, shown_address
 from hubbub.errors import HubbubError, PolicyError, QueryError
+from hubbub.ledger.files import UNSURE
+from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.journal import Connection, Rows, Value
-from hubbub.ledger.migrate import from_version_2
+from hubbub.ledger.migrate import from_version_2, from_version_3
 from hubbub.ledger.schema import VERSION, postgres_schema
 
 __all__ = ["PostgresStore", "without_password"]
@@ -48,6 +53,48 @@ class _Marks:
         if any(isinstance(value, str) and "\x00" in value for value in parameters):
             raise QueryError("the text holds a NUL character, which Postgres cannot keep. Leave it out.")
         return self._connection.execute(sql.replace("?", "%s").encode() if parameters else sql.encode(), parameters)
+
+
+def _bounds(wait: int) -> str:
+    """Settings of a session by which the server waits for nobody for ever: not for a lock, nor for one who vanished."""
+    second, alive = 1000, max(1, wait // 3000)
+    settings = {
+        "lock_timeout": wait,
+        "statement_timeout": max(60 * second, 10 * wait),
+        "idle_in_transaction_session_timeout": max(10 * second, wait),
+        "tcp_keepalives_idle": alive,
+        "tcp_keepalives_interval": alive,
+        "tcp_keepalives_count": 3,
+    }
+    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+
+
+class _Bounded(psycopg.Connection[Any]):
+    """A connection that waits for its server so long and no longer: a network that went silent answers nothing.
+
+    Keepalives do not find that where something between the two still answers them.
+    """
+
+    silence = 30.0
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        return super().wait(_bounded(gen, self.silence), *args, **options)
+
+
+def _bounded(gen: Generator[Any, Any, Any], silence: float) -> Generator[Any, Any, Any]:
+    """Drive `gen` as whoever drives this one; an OperationalError once nothing came for that many seconds."""
+    try:
+        wanted = next(gen)
+        heard = time.monotonic()
+        while True:
+            ready = yield wanted
+            if ready:
+                heard = time.monotonic()
+            elif time.monotonic() > heard + silence:
+                raise psycopg.OperationalError("no answer in time")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        return done.value
 
 
 class PostgresStore:
@@ -77,7 +124,10 @@ class PostgresStore:
         self._read_only = read_only
         self._lock = threading.RLock()
         self._pid = os.getpid()
-        self._connection: psycopg.Connection[Any] | None = None
+        self._connection: _Bounded | None = None
+        self._committing = False  # a COMMIT was sent, and its answer did not come yet
+        self._unsure = False  # nor did it for the last transaction that failed
+        self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
         if fill is not None:
             self._create(fill)
         if not read_only:
@@ -93,7 +143,7 @@ class PostgresStore:
         """
         if self._read_only:
             raise PolicyError(f"cannot write to the ledger {self.where}: it was opened for reading only.")
-        with self._transaction("READ COMMITTED") as connection:
+        with self._transaction("READ COMMITTED", writes=True) as connection:
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
             yield _Marks(connection)
 
@@ -103,10 +153,21 @@ class PostgresStore:
         Raises:
             PolicyError: as `writing`.
         """
-        del charge, text
-        with self.writing() as connection:
-            work(connection, list)
+        del text
+        try:
+            with self.writing() as connection:
+                work(connection, list)
+        except PolicyError:
+            if not (self._unsure and self._holds(charge)):
+                raise
         return True
+
+    def _holds(self, charge: str) -> bool:
+        """Whether a charge is found on a new connection, after the answer to its COMMIT was lost."""
+        self._unsure = False
+        with suppress(HubbubError), self.reading() as connection:
+            return connection.execute("SELECT 1 FROM charge WHERE id = ?", (charge,)).fetchone() is not None
+        return False
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -120,7 +181,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Close the connection; it opens again when needed."""
-        with self._lock:
+        with Undisturbed(), self._lock:
             connection, self._connection = self._connection, None
             if connection is not None and self._pid == os.getpid():
                 with suppress(psycopg.Error):
@@ -137,19 +198,43 @@ class PostgresStore:
         raise PolicyError(f"the ledger {self.where} lives in Postgres: back it up with `pg_dump --schema=hubbub`.")
 
     @contextmanager
-    def _transaction(self, isolation: str) -> Iterator[psycopg.Connection[Any]]:
-        with self._lock, self._translated():
+    def _transaction(self, isolation: str, *, writes: bool = False) -> Iterator[psycopg.Connection[Any]]:
+        with Undisturbed() as signals, self._held(signals), self._translated():
+            self._committing = self._unsure = False
             connection = self._connected()
-            connection.execute(f"BEGIN ISOLATION LEVEL {isolation}".encode())
+            # Said anew in each transaction: a pooler may have dropped what the connection was opened with.
+            begin = f"BEGIN ISOLATION LEVEL {isolation}; SET LOCAL synchronous_commit = on"
+            connection.execute(begin.encode(), prepare=False)
             try:
                 yield connection
-                connection.execute("COMMIT")
+                self._committing = writes
+                done = connection.execute("COMMIT").statusmessage
+                self._committing = False
+                if done != "COMMIT":  # Postgres takes it for a ROLLBACK after a statement that failed, without an error
+                    raise PolicyError(f"the ledger {self.where} did not record this step: no answer is given. {_AFTER}")
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
                 raise
+            if writes and self.committed is not None:
+                self.committed()
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    @contextmanager
+    def _held(self, signals: Undisturbed) -> Iterator[None]:
+        """This object's lock, waited for as long as patience lasts; `signals` sees to it that it is given back."""
+        deadline = time.monotonic() + self._patience
+        while not self._lock.acquire(timeout=min(0.1, max(0.0, deadline - time.monotonic()))):
+            signals.check()
+            if time.monotonic() > deadline:
+                raise PolicyError(
+                    f"the ledger {self.where} is held by another thread for too long. {_AFTER} Try again."
+                )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _connected(self) -> _Bounded:
         if self._pid != os.getpid():
             # The parent's socket must not be spoken on, nor closed with a goodbye, from here.
             _INHERITED.append(self._connection)
@@ -157,13 +242,19 @@ class PostgresStore:
         if self._connection is None or self._connection.closed:
             wait = max(1, round(self._patience * 1000))
             try:
-                self._connection = psycopg.connect(
+                self._connection = found = _Bounded.connect(
                     self._address,
                     autocommit=True,
                     connect_timeout=max(2, round(self._patience)),
-                    options=f"-c search_path=hubbub -c lock_timeout={wait} -c synchronous_commit=on",
+                    options=f"-c search_path=hubbub -c synchronous_commit=on {_bounds(wait)}",
                     application_name="hubbub",
+                    keepalives=1,
+                    keepalives_idle=max(1, wait // 3000),
+                    keepalives_interval=max(1, wait // 6000),
+                    keepalives_count=3,
+                    tcp_user_timeout=wait,
                 )
+                found.silence = self._patience + 1  # the server's own refusal comes first
             except ValueError:  # of a host's name that cannot be encoded, with the whole address in it
                 self._connection = None
             if self._connection is None:
@@ -190,12 +281,15 @@ class PostgresStore:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CREATING,))
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 return
-            if connection.execute("SELECT number FROM version").fetchone() != (2,):
+            (number,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
+            if number not in (2, 3):
                 return
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
-            connection.execute("ALTER TABLE charge DISABLE TRIGGER charge_append_only")
-            from_version_2(_Marks(connection), postgres_schema())
-            connection.execute("ALTER TABLE charge ENABLE TRIGGER charge_append_only")
+            if number == 2:
+                connection.execute("ALTER TABLE charge DISABLE TRIGGER charge_append_only")
+                from_version_2(_Marks(connection), postgres_schema())
+                connection.execute("ALTER TABLE charge ENABLE TRIGGER charge_append_only")
+            from_version_3(_Marks(connection), postgres_schema())
             connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _check(self) -> None:
@@ -203,6 +297,13 @@ class PostgresStore:
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 raise PolicyError(f"there is no ledger in {self.where}. Make one with `hubbub ledger create`.")
             (found,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
+            shown = [(name, *(connection.execute(f"SHOW {name}".encode()).fetchone() or ("",))) for name in _NEEDED]
+        off = [name for name, value in shown if value != "on"]
+        if off and not self._read_only:
+            raise PolicyError(
+                f"the server of the ledger {self.where} runs with {', '.join(off)} off: after a power cut, charges "
+                "whose answers were given would be missing. Turn it on, or use another server."
+            )
         if found != VERSION:
             raise PolicyError(
                 f"the ledger {self.where} has schema version {found}; this hubbub reads version {VERSION}. "
@@ -216,12 +317,21 @@ class PostgresStore:
             yield
         except psycopg.Error as error:
             self.close()  # after a failure, what this connection believes is not to be trusted
-            failure = _in_words(error, self.where)
+            lost = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
+            self._unsure, self._committing = self._committing and lost, False
+            failure = _unsure(self.where) if self._unsure else _in_words(error, self.where)
         if failure is not None:
             raise_alone(failure)  # psycopg quotes parts of the address, and its errors hold the connection
 
 
 _INHERITED: list[object] = []
+_NEEDED = ("fsync", "full_page_writes")
+
+
+def _unsure(where: str) -> PolicyError:
+    return PolicyError(f"the ledger {where} did not answer whether it recorded this step. {UNSURE}")
+
+
 _AFTER = "This step was not recorded, so no answer is given."
 
 

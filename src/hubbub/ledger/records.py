@@ -14,7 +14,7 @@ __all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "e
 State: TypeAlias = Literal["charged", "withdrawn", "lost", "retried", "drawing", "stored", "shown", "failed", "closed"]
 Kind: TypeAlias = Literal["question", "reading", "block", "plan", "return"]
 """question: an answer was asked for. reading: somebody else's answer was read, and one's own limit pays. block, plan:
-reserved for questions to come. return: what a block did not use."""
+reserved for questions to come. return: how much a block, or a question that stopped early, used; the rest came back."""
 
 
 @dataclass(frozen=True)

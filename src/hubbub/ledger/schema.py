@@ -1,4 +1,4 @@
-"""The tables of a ledger, version 3, for SQLite and Postgres alike.
+"""The tables of a ledger, version 4, for SQLite and Postgres alike.
 
     ledger        its random id, and whether its chain is keyed
     journal       one line for every row of the tables below: when, what, and the hash that chains them all
@@ -12,6 +12,8 @@
     release       the answer that left
     refusal       what was asked and did not fit
     clearance     a steward unlocked an analyst
+    joint_clearance  a steward unlocked a unit space for everybody
+    source        in which unit space a source stands, by its place and its unit column
     account       the last charge that an account paid for: where its sum is found
 
 Every row but the last table's has the serial number of its line in the journal. Those tables only ever grow, and
@@ -29,7 +31,7 @@ __all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 3
+VERSION: Final = 4
 """The schema this code reads and writes."""
 
 _T, _N, _I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL"
@@ -54,6 +56,8 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
         "unit_space": _T, "dataset": _T, "analyst": _T, "sql": _T, "account": _T, "asked": _T, "remaining": _T,
     },
     "clearance": {"unit_space": _T, "analyst": _T, "author": _T},
+    "joint_clearance": {"unit_space": _T, "author": _T},
+    "source": {"place": _T, "unit": _T, "unit_space": _T},
 }  # fmt: skip
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {table: tuple(columns) for table, columns in _TABLES.items()}
@@ -77,6 +81,7 @@ _INDEXES: Final = (
     "CREATE INDEX charge_of_question ON charge (unit_space, question_key)",
     "CREATE UNIQUE INDEX charge_of_request ON charge (unit_space, analyst, request) WHERE request IS NOT NULL",
     "CREATE INDEX step_of_charge ON step (charge, serial)",
+    "CREATE INDEX source_of ON source (place, unit)",
     "CREATE INDEX step_failed ON step (charge) WHERE state IN ('failed', 'lost')",
 )
 

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from hubbub.errors import ParameterError, PolicyError
+from hubbub.ledger import anchor
 from hubbub.ledger.accounts import EACH_ANALYST, EVERYONE, read_amount, write_amount
-from hubbub.ledger.books import CEILING, POLICY_AUTHOR, latest_allowances
+from hubbub.ledger.books import CEILING, POLICY_AUTHOR, Books, latest_allowances
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
-from hubbub.ledger.handle import checked_text
+from hubbub.ledger.handle import anchored_beyond, checked_text
 from hubbub.ledger.journal import Connection, Writer, head_of
 from hubbub.ledger.records import Allowance, Entry, Refusal, entries
 from hubbub.ledger.schema import COLUMNS
@@ -61,6 +62,11 @@ class Stewardship(Versions):
         _check_author(author)
         _check_account(account)
         with self._writing() as writer:
+            if ends is not None and ends <= writer.time:
+                raise PolicyError(
+                    f"a grant until {ends[:16]} is over before it begins: the ledger's time is {writer.time[:16]} "
+                    "(UTC), which is that of its last entry where the clock is behind it. Give a later end, or none."
+                )
             ceiling = self._budget(writer.connection, space).epsilon
             if amount > ceiling:
                 raise PolicyError(
@@ -113,10 +119,14 @@ class Stewardship(Versions):
     def policy_limits(self, space: str) -> dict[str, Fraction]:
         """The limits that the policy file gave, by account, as last recorded."""
         with self._reading() as connection:
-            return _policy_limits(connection, self._budget(connection, space), space)
+            self._budget(connection, space)
+            found = _policy_records(connection, space)
+        return {account: amount for account, (amount, reason) in found.items() if reason == _NAMED}
 
     def record_limits(self, space: str, limits: Mapping[str, Fraction], *, author: str = POLICY_AUTHOR) -> list[str]:
         """Record the policy's limits where they changed; the accounts concerned.
+
+        One that equals the default is a limit too.
 
         A limit that is gone is the ceiling, and an analyst's own that is gone is what each analyst may spend.
 
@@ -126,7 +136,7 @@ class Stewardship(Versions):
         changed = []
         with self._writing() as writer:
             budget = self._budget(writer.connection, space)
-            before = _policy_limits(writer.connection, budget, space)
+            before = _policy_records(writer.connection, space)
             for account in sorted(before.keys() | limits.keys()):
                 amount = limits.get(account, _default_limit(account, limits, budget))
                 if amount > budget.epsilon:
@@ -134,10 +144,23 @@ class Stewardship(Versions):
                         f"the limit of {account}, epsilon {decimal_text(amount)}, lies above the ceiling of the unit "
                         f"space {space!r}, {decimal_text(budget.epsilon)}."
                     )
-                if before.get(account, _default_limit(account, before, budget)) != amount:
-                    _allow(writer, space, account, amount, None, author, "hubbub.toml")
+                reason = _NAMED if account in limits else _NAMED_NO_MORE
+                if before.get(account) != (amount, reason):
+                    _allow(writer, space, account, amount, None, author, reason)
                     changed.append(account)
         return changed
+
+    def policy_differs(self, space: str, limits: Mapping[str, Fraction]) -> list[str]:
+        """The accounts that the policy's limits let spend another amount than those that were last recorded."""
+        with self._reading() as connection:
+            budget = self._budget(connection, space)
+            known = {account: amount for account, (amount, _) in _policy_records(connection, space).items()}
+        return sorted(
+            account
+            for account in known.keys() | limits.keys()
+            if known.get(account, _default_limit(account, known, budget))
+            != limits.get(account, _default_limit(account, limits, budget))
+        )
 
     def unlock(self, space: str, analyst: str, *, author: str) -> None:
         """Clear an analyst's engine failures, after looking at the incidents.
@@ -148,6 +171,36 @@ class Stewardship(Versions):
         with self._writing() as writer:
             self._budget(writer.connection, space)
             writer.append("clearance", space, checked_text(analyst, "analyst"), checked_text(author, "author"))
+
+    def unlock_all(self, space: str, *, author: str) -> None:
+        """Clear the failures that lock a unit space for everybody. Analysts at their own limits stay locked.
+
+        Raises:
+            PolicyError: the space has no budget.
+        """
+        with self._writing() as writer:
+            self._budget(writer.connection, space)
+            writer.append("joint_clearance", space, checked_text(author, "author"))
+
+    def failures(self, space: str) -> dict[str | None, tuple[int, int]]:
+        """How many questions failed that count, and how many may: of each analyst, and of all together under None.
+
+        Raises:
+            PolicyError: the space has no budget.
+        """
+        with self._reading() as connection:
+            self._budget(connection, space)
+            books = Books().begin(connection, None)
+            found = connection.execute(
+                "SELECT DISTINCT charge.analyst FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
+                "charge.serial = step.charge AND charge.unit_space = ? ORDER BY charge.analyst",
+                (space,),
+            ).fetchall()
+            joint = books.joint_failures(space, self._max_failures)
+            counted: dict[str | None, tuple[int, int]] = {None: (joint, self._max_failures_all)}
+            for (analyst,) in found:
+                counted[analyst] = books.failures(space, analyst), self._max_failures
+        return counted
 
     def refusals(self, *, since: str | None = None) -> list[Refusal]:
         """What was asked and did not fit, oldest first."""
@@ -199,14 +252,39 @@ class Stewardship(Versions):
             },
         }
 
-    def verify(self, receipt: Mapping[str, Any] | None = None) -> Verification:
-        """Walk the whole chain, add up every sum, check every life; and find a receipt's links in it.
+    def verify(self, receipt: Mapping[str, Any] | None = None, *, head: tuple[int, str] | None = None) -> Verification:
+        """Walk the whole chain, add up every sum, check every life; and find a receipt's links in it, and a head.
+
+        head: a line and its hash (16 characters of it suffice) that were noted before. Without such a note, or an
+        anchor, nothing tells that the end of the chain was cut off or an older copy put back.
 
         Raises:
             PolicyError: the ledger cannot be read.
         """
         with self._reading() as connection:
-            return verify(connection, self._key, receipt)
+            heads = {} if head is None else {"the head that was noted": head}
+            if self._anchor is not None and (at := anchor.read(self._anchor, self.id, self._key)) is not None:
+                heads["the anchor"] = at
+            return verify(connection, self._key, receipt, heads)
+
+    def make_anchor(self, *, accept_older: bool = False) -> int:
+        """Make the anchor anew, at the ledger's present head; the line that it names.
+
+        accept_older: also where the ledger ends before the line that the anchor names, and what was spent since is
+        forgotten.
+
+        Raises:
+            PolicyError: no anchor was named, or the ledger does not hold its line.
+        """
+        if self._anchor is None:
+            raise PolicyError("no anchor is named: write `anchor` into the policy's [ledger].")
+        with self._writing(anchored=False) as writer:
+            before = None if accept_older else anchor.read(self._anchor, self.id, self._key)
+            head = writer.head
+            if before is not None and not anchor.stands(writer.connection, before):
+                raise PolicyError(anchored_beyond(self.where, self._anchor, before[0], head))
+            anchor.write(self._anchor, self.id, self._key, head, patience=self._patience, back=True)
+        return head.serial
 
     def export(self) -> Iterator[str]:
         """Every row with its link, as lines of JSON, in the order of the chain. Payloads of releases are included.
@@ -334,14 +412,18 @@ def _all_allowances(connection: Connection, space: str) -> list[Allowance]:
     return list(latest_allowances(connection, space, [account for (account,) in accounts]).values())
 
 
-def _policy_limits(connection: Connection, budget: Budget, space: str) -> dict[str, Fraction]:
+_NAMED: Final = "hubbub.toml"
+_NAMED_NO_MORE: Final = "hubbub.toml names it no more"
+
+
+def _policy_records(connection: Connection, space: str) -> dict[str, tuple[Fraction, str]]:
+    """What the policy file last gave each account, and whether it named the account then."""
     found = connection.execute(
-        "SELECT account, epsilon FROM allowance WHERE unit_space = ? AND author = ? AND epsilon IS NOT NULL "
+        "SELECT account, epsilon, reason FROM allowance WHERE unit_space = ? AND author = ? AND epsilon IS NOT NULL "
         "ORDER BY serial",
         (space, POLICY_AUTHOR),
     ).fetchall()
-    last = {account: read_amount(epsilon) for account, epsilon in found}
-    return {account: amount for account, amount in last.items() if amount != _default_limit(account, last, budget)}
+    return {account: (read_amount(epsilon), reason) for account, epsilon, reason in found}
 
 
 def _default_limit(account: str, limits: Mapping[str, Fraction], budget: Budget) -> Fraction:

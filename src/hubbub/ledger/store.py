@@ -7,14 +7,17 @@ promise of its ceiling. What becomes of a charge is told in `hubbub.ledger.life`
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.errors import HubbubError, PolicyError
+from hubbub.errors import HubbubError, InternalError, PolicyError, QueryError
 from hubbub.ledger.accounts import (
     Total,
     block_account,
@@ -23,13 +26,15 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.books import Books, known_budget, total_of
 from hubbub.ledger.budget import Budget, parse_epsilon
-from hubbub.ledger.charging import Refused, Request, accounts_of, record
+from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
 from hubbub.ledger.handle import Pull, checked_text, first_row, open_store
 from hubbub.ledger.journal import Connection, Writer
 from hubbub.ledger.life import Lives
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
+from hubbub.ledger.spaces import recorded_space
 from hubbub.ledger.standing import Standings
+from hubbub.spelling import space_name
 
 if TYPE_CHECKING:
     from hubbub.accounting import Cost, Event
@@ -37,6 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Ledger", "State", "StoredRelease"]
 
 _BATCH: Final = 64  # charges recorded in one transaction at most
+_REFUSALS: Final = 200  # of one analyst and day that are kept; the rest are refused all the same
+_FAR: Final = 20_000  # so many lines back they are counted
+_SHOWN: Final = 1500  # characters of a refused question that are kept
 _LOOK: Final = 10.0  # seconds between two looks for processes that died
 
 
@@ -53,76 +61,148 @@ class Ledger(Lives, Standings):
         *,
         budgets: Mapping[str, Budget],
         create: bool = True,
+        new_spaces: Collection[str] = (),
+        sources: Mapping[tuple[str, str], str] | None = None,
+        check: Callable[[Ledger], None] | None = None,
         patience: float = 30.0,
         key: bytes | None = None,
-        max_failures: int = 3,
+        max_failures: int = MAX_FAILURES,
+        max_failures_all: int = MAX_FAILURES_ALL,
+        anchor: str | PathLike[str] | None = None,
     ) -> Self:
         """Open the ledger for spending.
 
         Args:
             place: the ledger file, or a Postgres address (`postgresql://...`).
-            budgets: unit space -> its budget. A space the ledger does not know is added.
+            budgets: unit space -> its budget. A ledger that has none yet gets these, if `create` is true.
             create: make a missing ledger; safe when several processes do so at once.
+            new_spaces: those that a ledger which has others already gets a budget for. Any other space that is new to
+                it is refused: it may be the same people's by another name, and a second budget for them.
+            sources: (place, unit) -> unit space, as in `remember_sources`; noted with spaces that are new, or, where
+                one stands in another space, neither.
+            check: what raises where the ledger is not the caller's, before anything is written.
             patience: seconds to wait for other writers before giving up.
             key: the secret of the hash chain; must be the one the ledger was created with.
             max_failures: after this many engine failures an analyst waits for a steward.
+            max_failures_all: after this many in one unit space, everybody does.
+            anchor: a file outside the ledger that its head is kept in, after each commit, so that an older copy put
+                back in its place is found (`hubbub.ledger.anchor`). One that is missing is made for a new ledger alone.
 
         Raises:
-            PolicyError: the ledger is missing (and `create` is false), is none, is damaged, newer than this hubbub,
-                cannot be written, needs another key, or holds another budget for one of the spaces.
+            PolicyError: the ledger is missing (and `create` is false), is older than its anchor, is none, is damaged,
+                newer than this hubbub, cannot be written, needs another key, or holds another budget for one of the
+                spaces.
         """
         store, file = open_store(place, create=create, patience=patience, read_only=False, key=key)
-        ledger = cls(store, file, key=key, max_failures=max_failures)
-        ledger._agree(budgets)
+        ledger = cls(
+            store,
+            file,
+            key=key,
+            max_failures=max_failures,
+            max_failures_all=max_failures_all,
+            anchor_at=None if anchor is None else Path(anchor),
+            patience=patience,
+        )
+        ledger.remember_head()
+        ledger.check_anchor(make=create and not ledger.spaces())
+        ledger._agree(budgets, new_spaces, create, sources or {}, check)
         ledger.bury()
         return ledger
 
     @classmethod
-    def in_memory(cls, budgets: Mapping[str, Budget], *, max_failures: int = 3) -> Self:
+    def in_memory(
+        cls,
+        budgets: Mapping[str, Budget],
+        *,
+        max_failures: int = MAX_FAILURES,
+        max_failures_all: int = MAX_FAILURES_ALL,
+    ) -> Self:
         """A ledger that this process alone sees, and that ends with it."""
-        ledger = cls(Database(None, fill=lambda c: first_row(c, None)), None, max_failures=max_failures)
-        ledger._agree(budgets)
+        store = Database(None, fill=lambda c: first_row(c, None))
+        ledger = cls(store, None, max_failures=max_failures, max_failures_all=max_failures_all)
+        ledger._agree(budgets, (), True)
         return ledger
 
     @classmethod
-    def inspect(cls, place: str | PathLike[str], *, key: bytes | None = None) -> Self:
+    def inspect(
+        cls,
+        place: str | PathLike[str],
+        *,
+        key: bytes | None = None,
+        max_failures: int = MAX_FAILURES,
+        max_failures_all: int = MAX_FAILURES_ALL,
+        anchor: str | PathLike[str] | None = None,
+    ) -> Self:
         """Open an existing ledger for reading only. A keyed ledger may be read without its key.
+
+        anchor: where it has one; the ledger must hold what it names.
 
         Raises:
             PolicyError: as `open`.
         """
         store, file = open_store(place, create=False, patience=30.0, read_only=True, key=key)
-        return cls(store, file, key=key, keyless=True)
+        ledger = cls(
+            store,
+            file,
+            key=key,
+            keyless=True,
+            max_failures=max_failures,
+            max_failures_all=max_failures_all,
+            anchor_at=None if anchor is None else Path(anchor),
+        )
+        ledger.check_anchor()
+        return ledger
 
     @classmethod
-    def manage(cls, place: str | PathLike[str], *, key: bytes | None = None) -> Self:
+    def manage(
+        cls, place: str | PathLike[str], *, key: bytes | None = None, anchor: str | PathLike[str] | None = None
+    ) -> Self:
         """Open an existing ledger for a steward's entries: grants, refreshes, clearances. Adds no unit space.
 
         Raises:
             PolicyError: as `open`.
         """
-        return cls.open(place, budgets={}, create=False, key=key)
+        return cls.open(place, budgets={}, create=False, key=key, anchor=anchor)
 
-    def _agree(self, budgets: Mapping[str, Budget]) -> None:
+    def _agree(
+        self,
+        budgets: Mapping[str, Budget],
+        new_spaces: Collection[str],
+        first: bool,
+        sources: Mapping[tuple[str, str], str] = MappingProxyType({}),
+        check: Callable[[Ledger], None] | None = None,
+    ) -> None:
+        """See that every unit space has its budget, or give it one where that is wanted.
+
+        first: a ledger that holds none yet gets all of them.
+        """
         with self._reading() as connection:
-            known = {space: known_budget(connection, space) for space in budgets}
-        if budgets and known == dict(budgets):
+            self.spelling = {space: recorded_space(connection, space) or space for space in budgets}
+            known = {space: known_budget(connection, name) for space, name in self.spelling.items()}
+        if check is not None:
+            check(self)
+        if known == dict(budgets):
             return
         with self._writing() as writer:
+            any_known = writer.connection.execute("SELECT 1 FROM unit_space").fetchone() is not None
+            added = []
             for space, budget in budgets.items():
-                found = known_budget(writer.connection, space)
+                name = self.spelling[space] = recorded_space(writer.connection, space) or space
+                found = known_budget(writer.connection, name)
                 if found is None:
-                    delta = None if budget.delta is None else write_amount(budget.delta)
-                    share = None if budget.delta is None else write_amount(budget.delta_threshold)
-                    writer.append(
-                        "unit_space", checked_text(space, "unit space"), write_amount(budget.epsilon), delta, share
-                    )
+                    if space not in new_spaces and (any_known or not first):
+                        raise PolicyError(_new_space(writer.connection, self.where, space))
+                    _add_space(writer, space, budget)
+                    added.append(space)
                 elif found != budget:
                     raise PolicyError(
                         f"this session declares {budget!r} for the unit space {space!r}, but its ledger "
                         f"{self.where} was created with {found!r}. A ceiling is "
                         f"fixed when the ledger is created: ask with {found!r}."
                     )
+            # A session that is refused for its sources leaves no space behind that the next one would find here.
+            self._note_sources(writer, {at: self.spelling.get(s, s) for at, s in sources.items()})
+        self.added = tuple(added)
 
     def charge(
         self,
@@ -205,13 +285,19 @@ class Ledger(Lives, Standings):
         known = self._charge(made)
         return (made.id, True) if known is None else (known, False)
 
+    @property
+    def _allowed(self) -> dict[str, Any]:
+        return {"max_failures": self._max_failures, "max_failures_all": self._max_failures_all}
+
     def _question(self, *, epsilon: Fraction, cost: Cost | None, **columns: Any) -> Request:
         asked = parse_epsilon(epsilon)
         for name in ("dataset", "analyst", "question_key", "sql"):
             checked_text(columns[name], _NAMES[name])
-        return Request.of(
-            "question", epsilon=asked, cost=cost or pure_cost(asked), max_failures=self._max_failures, **columns
-        )
+        if columns["analyst"] == "*":
+            raise QueryError(
+                "'*' is no analyst: it stands for each who has no limit of their own. Nothing was charged."
+            )
+        return Request.of("question", epsilon=asked, cost=cost or pure_cost(asked), **self._allowed, **columns)
 
     def reserve(
         self,
@@ -245,7 +331,7 @@ class Ledger(Lives, Standings):
             cost=cost or (plan_cost(events) if events else self.question(space, asked)),
             sql="(reserved)" if plan is None else checked_text(plan, "plan"),
             details=_planned(events),
-            max_failures=self._max_failures,
+            **self._allowed,
         )
         self._charge(made)
         return made.id
@@ -266,12 +352,40 @@ class Ledger(Lives, Standings):
             used = total_of(writer.connection, entry.space, block_account(block)).within(entry.spend)
             back = Request.of(
                 "return", space=entry.space, analyst=entry.analyst, epsilon=used.epsilon, cost=used,
-                sql="(what the block used)", block=block, max_failures=self._max_failures,
+                sql="(what the block used)", block=block, **self._allowed,
             )  # fmt: skip
             accounts = accounts_of("return", "", entry.analyst, None)
             totals = [(a, total_of(writer.connection, entry.space, a) + used - entry.spend) for a in accounts]
             writer.append_charge(back.row, [(entry.space, account, *total.written) for account, total in totals])
             writer.append("step", entry.serial, "closed", None, None)
+
+    def give_back(self, charge_id: str, *, used: Cost) -> None:
+        """Give back what a question that is being drawn will not use: of what it was charged, `used` stays.
+
+        Whoever calls this vouches that nothing else is drawn for the charge, whatever comes.
+
+        Raises:
+            InternalError: the charge is no question that is being drawn, or gave something back before, or `used` is
+                more than was charged.
+        """
+        spent = Total.of(used)
+        shown = _as_epsilon(spent, self.budget(self.entry(charge_id).space))
+        with self._writing() as writer:
+            found = entries(writer.connection, "WHERE charge.id = ?", charge_id)
+            if not found or found[0].kind != "question" or found[0].state != "drawing":
+                raise InternalError(f"charge {charge_id} is not being drawn and gives nothing back")
+            (entry,) = found
+            if entries(writer.connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id):
+                raise InternalError(f"charge {charge_id} gave back what it did not use")
+            if not spent.is_within(entry.spend):
+                raise InternalError(f"charge {charge_id} used more than was charged")
+            back = Request.of(
+                "return", space=entry.space, dataset=entry.dataset, analyst=entry.analyst, epsilon=shown, cost=spent,
+                sql="(what the charge used)", block=charge_id, **self._allowed,
+            )  # fmt: skip
+            accounts = accounts_of("question", entry.dataset, entry.analyst, entry.block)
+            totals = [(a, total_of(writer.connection, entry.space, a) + spent - entry.spend) for a in accounts]
+            writer.append_charge(back.row, [(entry.space, account, *total.written) for account, total in totals])
 
     def open_blocks(self) -> list[Entry]:
         """The blocks that still hold budget, oldest first: `close_block` frees what they did not use."""
@@ -295,13 +409,14 @@ class Ledger(Lives, Standings):
                 "AND details = ?",
                 (entry.space, entry.question_key, analyst, details),
             ).fetchone()
+            back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", entry.id)
+        paid = back[0] if back else entry  # of a question that stopped early, what it used
         if known is None:
             self._charge(
                 Request.of(
                     "reading", space=entry.space, dataset=entry.dataset, analyst=analyst, sql=entry.sql,
-                    question_key=entry.question_key, epsilon=entry.epsilon, cost=entry.spend.cost, event=entry.event,
-                    details=details, policy=entry.policy, data_version=entry.data_version,
-                    max_failures=self._max_failures,
+                    question_key=entry.question_key, epsilon=paid.epsilon, cost=paid.spend.cost, event=entry.event,
+                    details=details, policy=entry.policy, data_version=entry.data_version, **self._allowed,
                 )
             )  # fmt: skip
 
@@ -335,13 +450,14 @@ class Ledger(Lives, Standings):
         """What records one's own request, and those that others wait for, in one transaction."""
 
         def run(connection: Connection, pull: Pull) -> list[tuple[int, str, bool]]:
-            writer = Writer(connection, self._key)
+            writer = self._writer(connection)
             books = self._books.begin(connection, writer.head)
             outcome[:] = [None if _is_recorded(connection, made) else self._own(writer, books, made)]
             results: list[tuple[int, str, bool]] = []
             while len(results) < _BATCH and (waiting := pull()):
                 results += [self._anothers(writer, books, *each) for each in waiting]
             writer.finish()
+            self._written = writer.head
             books.end(writer.head)
             return results
 
@@ -351,7 +467,17 @@ class Ledger(Lives, Standings):
         found = record(writer, books, made)
         if isinstance(found, Refused):
             row, error = made.row, found.error
-            writer.append("refusal", made.space, row[3], made.analyst, row[6], found.account, error.asked, error.left)
+            since = f"{writer.time[:10]}T"
+            (count,) = writer.connection.execute(
+                "SELECT count(*) FROM refusal JOIN journal ON journal.serial = refusal.serial WHERE "
+                "refusal.unit_space = ? AND refusal.analyst = ? AND journal.time >= ? AND refusal.serial > ?",
+                (made.space, made.analyst, since, max(0, writer.head.serial - _FAR)),
+            ).fetchone()
+            if count < _REFUSALS:
+                said = [_short(str(text), _SHOWN) for text in (row[3], row[6])]
+                writer.append(
+                    "refusal", made.space, said[0], made.analyst, said[1], found.account, error.asked, error.left
+                )
         return found
 
     def _anothers(self, writer: Writer, books: Books, slot: int, text: str, unsure: bool) -> tuple[int, str, bool]:
@@ -359,7 +485,10 @@ class Ledger(Lives, Standings):
 
         unsure: somebody may have recorded it, and died before saying so.
         """
-        request = Request.read(text)
+        try:
+            request = Request.read(text)
+        except (ValueError, TypeError, HubbubError):  # of another hubbub: its own business
+            return slot, "", False
         if unsure and _is_recorded(writer.connection, request):
             return slot, request.id, True
         try:
@@ -369,6 +498,38 @@ class Ledger(Lives, Standings):
 
 
 _NAMES: Final = {"dataset": "data set", "analyst": "analyst", "question_key": "question key", "sql": "question"}
+
+
+def _as_epsilon(spent: Total, budget: Budget) -> Fraction:
+    """An amount as people see it: under a budget with delta, the epsilon of one release at that rho."""
+    from hubbub.accounting import epsilon_of_rho
+
+    return spent.epsilon if not spent.impure else epsilon_of_rho(spent.rho, budget.delta_conversion)
+
+
+def _add_space(writer: Writer, space: str, budget: Budget) -> None:
+    if space != space_name(space):
+        raise PolicyError(f"the unit space {space!r} is written {space_name(space)!r}.")
+    delta = None if budget.delta is None else write_amount(budget.delta)
+    share = None if budget.delta is None else write_amount(budget.delta_threshold)
+    writer.append("unit_space", checked_text(space, "unit space"), write_amount(budget.epsilon), delta, share)
+
+
+def _new_space(connection: Connection, where: str, space: str) -> str:
+    known = [repr(name) for (name,) in connection.execute("SELECT name FROM unit_space ORDER BY name").fetchall()]
+    return (
+        f"the unit space {space!r} is new to the ledger {where}, which holds budgets for {', '.join(known) or 'none'}. "
+        f"If these are the same people by another name, declare unit_space={known[0] if known else repr(space)}. If "
+        "they are others, they get a budget of their own when a steward says so: `hubbub ledger create` from a policy, "
+        f"new_unit_spaces=[{space!r}] in Python. Nothing was charged."
+    )
+
+
+def _short(text: str, most: int) -> str:
+    """A text, or its beginning with the SHA-256 of the whole."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}... ({len(text)} characters, SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
 
 
 def _planned(events: Sequence[Event]) -> str:

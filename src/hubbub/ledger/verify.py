@@ -1,14 +1,18 @@
 """Does a ledger still say what it said? The chain, the sums, and the lives of charges, checked from the first row on.
 
-Found are: a row that was changed, added, removed or moved; a sum that is not that of its charges; a budget that is
-overspent; an answer without its charge; a life that cannot be; and, with a receipt from outside, a ledger that was
-rewritten as a whole or put back to an earlier state. Without a key, whoever can write the file can also compute a new
-chain: then only a receipt, or the steward's own note of the head, tells.
+Found are: a row that was changed, added or moved; one that was removed from the middle; a sum that is not that of its
+charges; a budget that is overspent; an answer without its charge; a life that cannot be.
+
+Not found, with a key or without: that the end of the chain was cut off, or an older copy put back. What is left is a
+chain that fits. Only a note from outside tells: a receipt, a head that the steward noted, or an anchor
+(`hubbub.ledger.anchor`). Without a key, whoever can write the file can also compute another chain, and only such a note
+tells that either.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,15 +21,16 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter, read_amount
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.charging import accounts_of
-from hubbub.ledger.journal import START, Connection, Head, link
+from hubbub.ledger.interrupts import let_in
+from hubbub.ledger.journal import START, Connection, Head, link, now
 from hubbub.ledger.schema import COLUMNS, HASHED
 
 __all__ = ["Verification", "verify"]
 
 _ENOUGH: Final = 20
 _BEFORE: Final = {
-    "withdrawn": ("charged", "retried"),
-    "lost": ("charged", "retried"),
+    "withdrawn": ("charged", "retried", "drawing"),
+    "lost": ("charged", "retried", "drawing"),
     "retried": ("charged", "withdrawn", "lost"),
     "drawing": ("charged", "retried"),
     "stored": ("drawing",),
@@ -37,12 +42,14 @@ _BEFORE: Final = {
 
 @dataclass(frozen=True)
 class Verification:
-    """What verifying found. problems: what is wrong, the first twenty; none in a sound ledger."""
+    """What verifying found. problems: what is wrong, the first twenty; none in a sound ledger. notes: what a
+    steward should know and is no damage."""
 
     rows: int
     serial: int
     head: str
     problems: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -50,11 +57,27 @@ class Verification:
         return not self.problems
 
 
-def verify(connection: Connection, key: bytes | None, receipt: Mapping[str, Any] | None) -> Verification:
-    """Check a whole ledger, in one reading transaction; memory grows with the number of charges."""
+def verify(
+    connection: Connection,
+    key: bytes | None,
+    receipt: Mapping[str, Any] | None,
+    heads: Mapping[str, tuple[int, str]] | None = None,
+) -> Verification:
+    """Check a whole ledger, in one reading transaction; memory grows with the number of charges.
+
+    heads: lines and their hashes that were noted outside, by what they are called.
+    """
     walk = _Walk(connection, key)
     problems = [*_some(walk.chain()), *_some(walk.rest()), *_some(_found(connection, receipt))]
-    return Verification(walk.rows, walk.head.serial, walk.head.hash, tuple(problems[:_ENOUGH]))
+    problems += _some(_noted(connection, heads or {}))
+    notes = []
+    if walk.head.time > (at := now()):
+        notes.append(
+            f"its last entry is of {walk.head.time[:16]} (UTC), and the clock says {at[:16]}: a clock was wrong then, "
+            "or is now. The ledger's time never goes back, so every grant that ends before that entry is over; grant "
+            "anew with a later end, or without one"
+        )
+    return Verification(walk.rows, walk.head.serial, walk.head.hash, tuple(problems[:_ENOUGH]), tuple(notes))
 
 
 def _some(problems: Iterator[str]) -> Iterator[str]:
@@ -77,8 +100,9 @@ class _Walk:
         self.latest: dict[tuple[str, str], int] = {}
         self.totals: dict[tuple[str, str], Total] = {}
         self.states: dict[int, str] = {}
-        self.retried: set[int] = set()
+        self.spent: set[int] = set()  # the charges whose one free retry is over
         self.held: dict[str, Total] = {}
+        self.asked: dict[str, tuple[int, Total, tuple[str, ...]]] = {}
 
     def chain(self) -> Iterator[str]:
         """Every link, and with it every row, its sums and its place in a life."""
@@ -86,24 +110,48 @@ class _Walk:
         if keyed is not None and keyed[0] is not None and self.key is None:
             yield "the chain is keyed, and no key was given: name the key file to check it"
             return
-        for serial, time, kind, digest in self.ask(
-            "SELECT serial, time, kind, hash FROM journal ORDER BY serial"
-        ).fetchall():
+        for serial, time, kind, digest in self._links():
+            if not (type(time) is type(kind) is type(digest) is str):
+                yield f"line {serial}: it holds what no ledger writes"
+                self.head, self.rows = Head(serial, self.head.time, ""), self.rows + 1
+                continue
+            if serial % 100 == 0:
+                let_in()
             if serial != self.head.serial + 1:
                 yield f"line {self.head.serial + 1}: missing, the next one is {serial}"
             if time < self.head.time:
                 yield f"line {serial}: its time {time} lies before that of the line above"
-            row = self._row(kind, serial) if kind in self.kinds else None
+            try:
+                row = self._row(kind, serial) if kind in self.kinds else None
+                fits = row is not None and link(self.head.hash, time, kind, [*row[0], *row[1]], self.key) == digest
+            except (sqlite3.Error, TypeError, ValueError):  # bytes, or text that is none
+                yield f"line {serial}: its {kind} holds what no ledger writes"
+                self.kinds[kind] += 1
+                self.head, self.rows = Head(serial, time, digest), self.rows + 1
+                continue
             if row is None:
                 yield f"line {serial}: its row in {kind!r} is missing"
             else:
                 self.kinds[kind] += 1
                 values, postings = row
-                if link(self.head.hash, time, kind, [*values, *postings], self.key) != digest:
+                if not fits:
                     yield f"line {serial}: this {kind} or its link was changed"
                 yield from self._meaning(kind, serial, dict(zip(COLUMNS[kind], values, strict=True)), postings)
             self.head = Head(serial, time, digest)
             self.rows += 1
+
+    def _links(self) -> Iterator[Any]:
+        """Every line of the journal; one that cannot be read without its contents."""
+        try:
+            yield from self.ask("SELECT serial, time, kind, hash FROM journal ORDER BY serial").fetchall()
+            return
+        except sqlite3.Error:
+            serials = self.ask("SELECT serial FROM journal ORDER BY serial").fetchall()
+        for (serial,) in serials:
+            try:
+                yield self.ask("SELECT serial, time, kind, hash FROM journal WHERE serial = ?", (serial,)).fetchone()
+            except sqlite3.Error:
+                yield serial, None, None, None
 
     def _row(self, kind: str, serial: int) -> tuple[list[Any], list[list[Any]]] | None:
         sums = ", sums" if kind == "charge" else ""
@@ -124,15 +172,17 @@ class _Walk:
                     before = self.states.get(row["charge"])
                     if before not in _BEFORE.get(row["state"], ()):
                         yield f"line {serial}: a charge that is {before!r} became {row['state']!r}"
-                    if row["state"] == "retried" and row["charge"] in self.retried:
-                        yield f"line {serial}: a charge that was retried twice"
-                    if row["state"] == "retried":
-                        self.retried.add(row["charge"])
+                    if row["state"] == "retried" and row["charge"] in self.spent:
+                        yield f"line {serial}: a charge that was retried after it was retried or drawn"
+                    if row["state"] in ("retried", "drawing"):
+                        self.spent.add(row["charge"])
                     self.states[row["charge"]] = row["state"]
                 case "release" if self.states.get(row["charge"]) != "drawing":
                     yield f"line {serial}: an answer without a charge that was drawing"
         except PolicyError as error:
             yield f"line {serial}: {error}"
+        except (TypeError, ValueError, KeyError):
+            yield f"line {serial}: this {kind} holds what no ledger writes"
 
     def _sums(self, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
         self.states[serial] = "charged"
@@ -142,17 +192,27 @@ class _Walk:
         if row["kind"] in ("block", "plan"):
             self.held[row["id"]] = spend
         accounts = accounts_of(row["kind"], row["dataset"], row["analyst"], block)
+        held = self.held.get(block, Total())
+        if row["kind"] == "question":
+            self.asked[row["id"]] = (serial, spend, accounts)
+        of_question = self.asked.pop(block, None) if row["kind"] == "return" else None
+        if of_question is not None:  # which gives back once: the second time it is no question any more
+            asked, held, accounts = of_question
+            if self.states.get(asked) != "drawing":
+                yield f"line {serial}: a charge gave back what it did not use, and was not being drawn"
+            if not spend.is_within(held):
+                yield f"line {serial}: what a charge used is more than was charged"
         if tuple(posting[1] for posting in postings) != accounts:
             yield f"line {serial}: this charge is not posted to the accounts that pay for it"
         for _, account, *sums in postings:
             total = self.totals.get((space, account), Total())
-            total = total + spend - self.held.get(block, Total()) if row["kind"] == "return" else total + spend
+            total = total + spend - held if row["kind"] == "return" else total + spend
             if (*map(read_amount, sums[:3]), sums[3]) != (total.epsilon, total.rho, total.delta, total.impure):
                 yield f"line {serial}: the sum of {account!r} is not that of its charges"
             self.totals[space, account] = total
             self.latest[space, account] = serial
         used = self.totals.get((space, block_account(block)), Total())
-        if row["kind"] == "return" and used.within(self.held.get(block, Total())) != spend:
+        if row["kind"] == "return" and of_question is None and used.within(self.held.get(block, Total())) != spend:
             yield f"line {serial}: what came back is not what the block left"
 
     def rest(self) -> Iterator[str]:
@@ -200,9 +260,13 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
     if connection.execute("SELECT id FROM ledger").fetchone()[0] != name:
         yield "the receipt is another ledger's"
         return
+    yield from _noted(connection, {f"the receipt's {what}": place for what, place in places.items()})
+
+
+def _noted(connection: Connection, places: Mapping[str, tuple[int, str]]) -> Iterator[str]:
     for what, (serial, digest) in places.items():
         row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (serial,)).fetchone()
         if row is None:
-            yield f"the receipt's {what} (line {serial}) is gone: an earlier state of the ledger was put back"
-        elif row[0] != digest:
-            yield f"the receipt's {what} (line {serial}) is another one now: the ledger was rewritten"
+            yield f"{what} (line {serial}) is gone: an earlier state of the ledger was put back"
+        elif not row[0].startswith(digest):
+            yield f"{what} (line {serial}) is another one now: the ledger was rewritten"

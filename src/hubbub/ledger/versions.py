@@ -10,12 +10,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import uuid
+from collections.abc import Mapping
+from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.handle import Handle, checked_text
 from hubbub.ledger.journal import Connection, Writer
 
-__all__ = ["Versions"]
+__all__ = ["ROWS", "Versions", "same_people"]
+
+ROWS: Final = "each row"
+"""The unit of a source whose every row is somebody else's."""
 
 
 class Versions(Handle):
@@ -50,6 +55,28 @@ class Versions(Handle):
             known = _version(writer.connection, space, dataset)
             return _issue(writer, space, dataset, reason, None if known is None else known[1])
 
+    def remember_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
+        """Remember in which unit space each source stands, so that it does not stand in another one later.
+
+        sources: (place, unit) -> unit space; the place of a table as text, and the column of its unit.
+
+        Raises:
+            PolicyError: one was remembered in another unit space: a second budget for the same people.
+        """
+        with self._reading() as connection:
+            new = _new_sources(connection, sources)
+        if not new:
+            return
+        with self._writing() as writer:
+            self._note_sources(writer, sources)
+
+    def _note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
+        """What `remember_sources` writes, in a transaction that is under way."""
+        for place, unit in _new_sources(writer.connection, sources):
+            space = sources[place, unit]
+            self._budget(writer.connection, space)
+            writer.append("source", checked_text(place, "source"), checked_text(unit, "unit"), space)
+
     def remember_policy(self, content: str) -> str:
         """Keep the text of a policy once; its hash (SHA-256), which charges refer to."""
         digest = hashlib.sha256(checked_text(content, "policy").encode()).hexdigest()
@@ -77,6 +104,35 @@ class Versions(Handle):
                 f"{what} with the hash {digest!r} in the ledger. `hubbub receipt ID` shows that of a charge."
             )
         return str(texts[0])
+
+
+def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
+    new = []
+    for (place, unit), space in sources.items():
+        known = connection.execute(
+            "SELECT unit, unit_space FROM source WHERE place = ? ORDER BY serial", (place,)
+        ).fetchall()
+        spaces = dict(reversed(known))  # the first word counts
+        if unit in spaces:
+            spaces = {unit: spaces[unit]}  # one that an older ledger let in another way stays as it is
+        else:
+            new.append((place, unit))
+        for its_unit, its_space in spaces.items():
+            if same_people(unit, its_unit) and its_space != space:
+                raise PolicyError(
+                    f"{place} with the unit {its_unit!r} stands in the unit space {its_space!r} of this ledger; now it "
+                    f"is declared with the unit {unit!r} in {space!r}. That would be a second budget for the same "
+                    f"people: declare unit_space={its_space!r}."
+                )
+    return new
+
+
+def same_people(unit: str, other: str) -> bool:
+    """Whether two units of one source are the same people's: equal ones, and rows, whatever else names their people.
+
+    Two columns may name two kinds of unit, patients and clinics: a budget for each is a promise to each.
+    """
+    return unit == other or ROWS in (unit, other)
 
 
 def _version(connection: Connection, space: str, dataset: str) -> tuple[str, str | None] | None:

@@ -1,0 +1,180 @@
+"""Damage of any kind is a refusal or a finding in our words; clocks and refusals do no lasting harm."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import shutil
+import sqlite3
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import BudgetError, HubbubError, ParameterError, PolicyError
+from hubbub.ledger import journal, store
+from hubbub.ledger.accounts import EVERYONE
+from hubbub.ledger.budget import Budget, parse_epsilon
+from hubbub.ledger.policy import read_policy
+from hubbub.ledger.schema import COLUMNS
+from hubbub.ledger.store import Ledger
+from ledger.helpers import SPACE, charge
+from ledger.test_chain import BUDGETS, fill, tamper, verified
+
+CASES, MANY_CASES = 20, 2000
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("damage") / "b.db"
+    with Ledger.open(path, budgets=BUDGETS) as ledger:
+        fill(ledger)
+    return path
+
+
+def used(path: Path) -> None:
+    """Whatever may be done with a ledger; what is wrong with it comes out as a HubbubError."""
+    for work in (
+        lambda: [ledger.verify() for ledger in [Ledger.inspect(path)]],
+        lambda: charge(Ledger.open(path, budgets=BUDGETS), "0.01"),
+        lambda: Ledger.inspect(path).history(),
+        lambda: Ledger.inspect(path).refusals(),
+        lambda: Ledger.inspect(path).allowances(SPACE),
+    ):
+        with contextlib.suppress(HubbubError):
+            work()
+
+
+def damaged_pages(whole: Path, path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    content = bytearray(whole.read_bytes())
+    for _ in range(chance.choice((1, 1, 3, 20))):
+        at = chance.randrange(100, len(content) - 64)
+        content[at : at + 64] = chance.choice((chance.randbytes(64), bytes(64), b"\xff" * 64))
+    path.write_bytes(content)
+
+
+def damaged_rows(whole: Path, path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    shutil.copyfile(whole, path)
+    table = chance.choice([*COLUMNS, "journal"])
+    column = chance.choice(COLUMNS.get(table, ("time", "kind", "hash")))
+    values = ("x'00ff'", "CAST(x'ff41' AS TEXT)", "0.5", "''", "'x'", "9e99", "-1", "'[[1]]'", "'{'", "zeroblob(9)")
+    row = f"(SELECT serial FROM {table} ORDER BY serial LIMIT 1 OFFSET {chance.randrange(3)})"
+    with contextlib.suppress(sqlite3.IntegrityError):
+        tamper(path, f"UPDATE {table} SET {column} = {chance.choice(values)} WHERE serial = {row}")
+
+
+def none_but_ours(whole: Path, folder: Path, cases: int) -> None:
+    for seed in range(cases):
+        for damage in (damaged_pages, damaged_rows):
+            path = folder / f"{damage.__name__}{seed}.db"
+            damage(whole, path, seed)
+            used(path)
+            for file in folder.glob(f"{path.name}*"):
+                file.unlink()
+
+
+def test_damaged_pages_and_rows_raise_none_but_our_errors(whole, tmp_path):
+    none_but_ours(whole, tmp_path, CASES)
+
+
+@pytest.mark.soak
+def test_thousands_of_damaged_pages_and_rows_raise_none_but_our_errors(whole, tmp_path):
+    none_but_ours(whole, tmp_path, MANY_CASES)
+
+
+@pytest.mark.parametrize("value", ["x'00ff'", "CAST(x'ff41' AS TEXT)"])
+@pytest.mark.parametrize("place", ["charge.sql", "charge.details", "release.payload", "journal.hash", "journal.time"])
+def test_bytes_where_text_belongs_are_found_with_their_line(whole, tmp_path, place, value):
+    path = tmp_path / "b.db"
+    shutil.copyfile(whole, path)
+    table, column = place.split(".")
+    tamper(path, f"UPDATE {table} SET {column} = {value} WHERE serial = (SELECT max(serial) FROM {table})")
+    with sqlite3.connect(path) as connection:
+        (line,) = connection.execute(f"SELECT max(serial) FROM {table}").fetchone()
+    assert any(problem.startswith(f"line {line}: ") for problem in verified(path).problems)
+
+
+@pytest.mark.parametrize("name", ["evil_no_update", "charge_no_update", "account_no_return"])
+def test_a_trigger_is_a_ledgers_own_by_its_text_and_not_by_its_name(whole, tmp_path, name):
+    """Before, any trigger with such a name was let in, and charges were made under it."""
+    path = tmp_path / "b.db"
+    shutil.copyfile(whole, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+        connection.execute(f"CREATE TRIGGER {name} AFTER INSERT ON charge BEGIN SELECT 1; END")
+    with pytest.raises(PolicyError, match=f"rules that are not its own \\({name}\\)"):
+        Ledger.open(path, budgets=BUDGETS)
+
+
+@pytest.mark.parametrize("name", ["evil", "account_grows"])
+def test_a_foreign_trigger_is_refused_and_a_dropped_one_found(whole, tmp_path, name):
+    path = tmp_path / "b.db"
+    shutil.copyfile(whole, path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TRIGGER charge_no_update")
+    with Ledger.inspect(path) as ledger:
+        assert "its rules were changed: charge_no_update" in ledger.integrity()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TRIGGER {name} AFTER INSERT ON account BEGIN SELECT 1; END")
+    with pytest.raises(PolicyError, match=f"rules that are not its own \\({name}\\)"):
+        Ledger.open(path, budgets=BUDGETS)
+    with Ledger.inspect(path) as ledger:
+        assert name in ledger.integrity()
+
+
+def test_refused_questions_are_kept_short_and_so_many_a_day(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_REFUSALS", 5)
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
+        for _ in range(8):
+            with pytest.raises(BudgetError):
+                charge(ledger, 2, sql="x" * 90_000)
+        with pytest.raises(BudgetError):
+            charge(ledger, 2, analyst="bob")
+        kept = ledger.refusals()
+        assert [one.analyst for one in kept] == ["ada"] * 5 + ["bob"]
+        assert len(kept[0].sql) < 2000
+        assert "(90000 characters, SHA-256 " in kept[0].sql
+        assert ledger.verify().sound
+
+
+def test_a_grant_that_is_over_by_the_ledgers_time_is_refused_and_the_time_is_named(monkeypatch):
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
+        with monkeypatch.context() as wrong:
+            wrong.setattr(journal, "now", lambda: "2099-01-01T00:00:00.000000Z")
+            charge(ledger, "0.1")
+        with pytest.raises(PolicyError, match=r"over before it begins: the ledger's time is 2099-01-01T00:00"):
+            ledger.grant(SPACE, EVERYONE, "0.5", until="2027-12-31", author="steward")
+        ledger.grant(SPACE, EVERYONE, "0.5", until="2100-01-01", author="steward")
+        found = ledger.verify()
+        assert found.sound
+        assert "its last entry is of 2099-01-01T00:00" in found.notes[0]
+
+
+def test_a_clock_that_jumps_forward_while_a_program_runs_records_nothing(monkeypatch):
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
+        before, real = ledger.verify().serial, time.time
+        with monkeypatch.context() as wrong:
+            wrong.setattr(time, "time", lambda: real() + 2 * 86_400)
+            with pytest.raises(PolicyError, match=r"set forward by 2\.0 days while this program ran"):
+                charge(ledger, "0.1")
+        assert ledger.verify().serial == before
+        charge(ledger, "0.1")
+
+
+@pytest.mark.parametrize(
+    "amount", [Fraction(1, 10**5000), 10**5000, Fraction(10**5000, 3), "١", "1/٣", "1e١"], ids=range(6)
+)
+def test_an_amount_without_measure_or_in_other_digits_is_none(amount):
+    with pytest.raises(ParameterError, match=r"thousands of digits|is not a number"):
+        parse_epsilon(amount)
+
+
+@pytest.mark.parametrize(
+    "text", [f"x = {'9' * 5000}", f"x = {'[' * 20_000}{']' * 20_000}", "x = 2026-99-99"], ids=range(3)
+)
+def test_a_policy_that_no_reader_takes_is_refused(text):
+    with pytest.raises(PolicyError, match=r"/hubbub\.toml: (not valid TOML|cannot be read)"):
+        read_policy(f"x = {text}", Path("/hubbub.toml"))

@@ -1,0 +1,382 @@
+"""Every death of a process that had a question open is recorded, once, and locks: in any order of what can happen."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from hypothesis import settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from hubbub.errors import InternalError, PolicyError
+from hubbub.ledger import charging, life
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.store import Ledger
+from ledger.helpers import SPACE, charge, fork, wait
+
+BUDGETS = {SPACE: Budget(100)}
+ANALYSTS = ("ada", "bob", "cleo", "dan", "eve")
+OPEN = ("charged", "retried", "drawing")
+
+
+class Deaths(RuleBasedStateMachine):
+    """Processes are played by their owner texts; each has its own open ledger on one file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        from tempfile import mkdtemp
+
+        self.path = os.path.join(mkdtemp(prefix="hubbub-deaths-"), "b.db")
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(charging, "this_process", lambda: self.owner)
+        self.patch.setattr(life, "this_process", lambda: self.owner)
+        self.patch.setattr(life, "is_gone", lambda owner, *_: owner not in self.alive)
+        self.patch.setattr(charging, "is_gone", lambda owner, *_: owner not in self.alive)
+        self.number = 0
+        self.alive: dict[str, Ledger] = {}
+        self.order: list[str] = []
+        self.owner = ""
+        self.states: dict[str, str] = {}  # what each charge is, by our own reckoning
+        self.owners: dict[str, str] = {}
+        self.questions: dict[str, tuple[str, str]] = {}
+        self.spent: set[str] = set()  # those whose free retry is over
+        self.deaths = 0
+        self.seen = 0  # of those, how many somebody had the time to notice
+        self.failed: list[tuple[str, int]] = []
+        self.cleared: list[tuple[str | None, int]] = []
+        self.start()
+
+    def start(self) -> None:
+        self.number += 1
+        self.owner = f"place/ns/{self.number}/1"
+        self.alive[self.owner] = Ledger.open(self.path, budgets=BUDGETS)
+        self.notice()
+
+    def notice(self) -> None:
+        """Whoever opens a ledger, or looks, notices all that died."""
+        for charge_id, state in self.states.items():
+            if state in OPEN and self.owners[charge_id] not in self.alive:
+                self.states[charge_id] = "lost"
+                self.failed.append((self.questions[charge_id][0], len(self.failed) + len(self.cleared)))
+
+    def act(self, number: int) -> Ledger:
+        self.owner = sorted(self.alive)[number % len(self.alive)]
+        # Each process has its own list of what it has under way.
+        self.patch.setattr(life, "_UNDER_WAY", {c for c, o in self.owners.items()
+                                                if o == self.owner and self.states[c] in OPEN})  # fmt: skip
+        return self.alive[self.owner]
+
+    def locked(self, analyst: str) -> bool:
+        since = max((at for who, at in self.cleared if who == analyst), default=-1)
+        if sum(who == analyst and at > since for who, at in self.failed) >= 3:
+            return True
+        since = max((at for who, at in self.cleared if who is None), default=-1)
+        counts: dict[tuple[str, int], int] = {}
+        for who, at in self.failed:
+            if at > since:
+                period = who, sum(w == who and c < at for w, c in self.cleared)
+                counts[period] = counts.get(period, 0) + 1
+        return sum(min(3, count) for count in counts.values()) >= 10
+
+    @rule(who=st.integers(0, 9), analyst=st.sampled_from(ANALYSTS))
+    def ask(self, who: int, analyst: str) -> None:
+        ledger = self.act(who)
+        key = f"q{len(self.states)}"
+        ledger.bury()
+        self.notice()
+        try:
+            charge_id = charge(ledger, "0.01", analyst=analyst, question_key=key)
+        except PolicyError as error:
+            assert self.locked(analyst), error
+            return
+        assert not self.locked(analyst)
+        self.states[charge_id], self.owners[charge_id] = "charged", self.owner
+        self.questions[charge_id] = analyst, key
+
+    def pick(self, number: int, *states: str) -> str | None:
+        found = [c for c, s in self.states.items() if s in states and self.owners[c] in self.alive]
+        return found[number % len(found)] if found else None
+
+    def as_owner(self, charge_id: str) -> Ledger:
+        return self.act(sorted(self.alive).index(self.owners[charge_id]))
+
+    @rule(number=st.integers(0, 99))
+    def draw(self, number: int) -> None:
+        if charge_id := self.pick(number, "charged", "retried"):
+            ledger = self.as_owner(charge_id)
+            if not self.held_back(charge_id, lambda: ledger.advance(charge_id, "drawing")):
+                self.states[charge_id] = "drawing"
+                self.spent.add(charge_id)
+
+    @rule(number=st.integers(0, 99))
+    def store(self, number: int) -> None:
+        if charge_id := self.pick(number, "drawing"):
+            ledger = self.as_owner(charge_id)
+            if not self.held_back(charge_id, lambda: ledger.store(charge_id, "answer")):
+                self.states[charge_id] = "stored"
+
+    @rule(number=st.integers(0, 99))
+    def fail(self, number: int) -> None:
+        if charge_id := self.pick(number, *OPEN):
+            ledger = self.as_owner(charge_id)
+            if not self.held_back(charge_id, lambda: ledger.advance(charge_id, "failed", incident="i")):
+                self.states[charge_id] = "failed"
+                self.failed.append((self.questions[charge_id][0], len(self.failed) + len(self.cleared)))
+
+    def held_back(self, charge_id: str, step: Callable[[], None]) -> bool:
+        """Whether the analyst was locked meanwhile: then no step tells how the question went."""
+        if not self.locked(self.questions[charge_id][0]):
+            step()
+            return False
+        with pytest.raises(PolicyError, match="whether it failed is not said"):
+            step()
+        self.states[charge_id] = "withdrawn"
+        return True
+
+    @rule(number=st.integers(0, 99))
+    def interrupt(self, number: int) -> None:
+        if charge_id := self.pick(number, *OPEN):
+            self.as_owner(charge_id).let_go(charge_id)
+            self.states[charge_id] = "withdrawn"
+
+    @rule(number=st.integers(0, 99), who=st.integers(0, 9))
+    def retry(self, number: int, who: int) -> None:
+        found = [c for c, s in self.states.items() if s in ("withdrawn", "lost")
+                 or (s in OPEN and self.owners[c] not in self.alive)]  # fmt: skip
+        if not found:
+            return
+        charge_id = found[number % len(found)]
+        analyst, key = self.questions[charge_id]
+        ledger = self.act(who)
+        try:
+            again = ledger.resume(space=SPACE, question_key=key, analyst=analyst, epsilon=Fraction("0.01"))
+        except PolicyError:
+            self.notice_one(charge_id)
+            assert self.locked(analyst)
+            return
+        self.notice_one(charge_id)
+        if charge_id in self.spent:
+            assert again is None
+            return
+        assert again == charge_id
+        self.states[charge_id], self.owners[charge_id] = "retried", self.owner
+        self.spent.add(charge_id)
+
+    def notice_one(self, charge_id: str) -> None:
+        """A question that is asked again is looked at, and it alone."""
+        if self.states[charge_id] in OPEN and self.owners[charge_id] not in self.alive:
+            self.states[charge_id] = "lost"
+            self.failed.append((self.questions[charge_id][0], len(self.failed) + len(self.cleared)))
+
+    @precondition(lambda self: len(self.alive) > 1)
+    @rule(who=st.integers(0, 9))
+    def kill(self, who: int) -> None:
+        ledger = self.act(who)
+        self.deaths += sum(s in OPEN and self.owners[c] == self.owner for c, s in self.states.items())
+        del self.alive[self.owner]
+        ledger._database.close()  # and not ledger.close(), which gives up what is open
+
+    @precondition(lambda self: len(self.alive) < 4)
+    @rule()
+    def another(self) -> None:
+        self.start()
+
+    @rule(who=st.integers(0, 9))
+    def look(self, who: int) -> None:
+        self.act(who).bury()
+        self.notice()
+
+    @rule(who=st.integers(0, 9), analyst=st.sampled_from((None, *ANALYSTS)))
+    def clear(self, who: int, analyst: str | None) -> None:
+        ledger = self.act(who)
+        if analyst is None:
+            ledger.unlock_all(SPACE, author="steward")
+        else:
+            ledger.unlock(SPACE, analyst, author="steward")
+        self.cleared.append((analyst, len(self.failed) + len(self.cleared)))
+
+    @invariant()
+    def every_death_is_recorded_once(self) -> None:
+        ledger = self.act(0)
+        ledger.bury()
+        self.notice()
+        with ledger._reading() as connection:
+            (lost,) = connection.execute("SELECT count(*) FROM step WHERE state = 'lost'").fetchone()
+        assert lost == self.deaths
+        assert {e.id: e.state for e in ledger.history()} == self.states
+
+    def teardown(self) -> None:
+        assert self.act(0).verify().problems == ()
+        for ledger in self.alive.values():
+            ledger._database.close()
+        self.patch.undo()
+
+
+TestDeaths = Deaths.TestCase
+TestDeaths.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+
+
+class ManyDeaths(Deaths):
+    """The same, longer."""
+
+
+@pytest.mark.soak
+class TestManyDeaths(ManyDeaths.TestCase):
+    settings = settings(max_examples=1000, stateful_step_count=80, deadline=None)
+
+
+def die(place: str, *, retrying: bool, drawing: bool) -> None:
+    """A child asks a question, or takes it up again, and is killed."""
+
+    def child() -> None:
+        ledger = Ledger.open(place, budgets=BUDGETS)
+        found = ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1"))
+        assert (found is not None) == retrying
+        charge_id = found or charge(ledger, "0.1")
+        if drawing:
+            ledger.advance(charge_id, "drawing")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert wait(fork(child)) == [-signal.SIGKILL]
+
+
+@pytest.mark.parametrize("drawing", [False, True])
+def test_a_retried_question_that_dies_counts_too(place, drawing):
+    """Interrupted, asked again for nothing, and killed: before, no such death was ever counted."""
+    with Ledger.open(place, budgets=BUDGETS) as ledger:
+        for _ in range(3):
+            ledger.let_go(charge(ledger, "0.1"))
+            die(place, retrying=True, drawing=drawing)
+        ledger.bury()
+        assert ledger.failures(SPACE)["ada"] == (3, 3)
+        with pytest.raises(PolicyError, match=r"3 questions of the analyst 'ada' failed"):
+            charge(ledger, "0.1")
+        assert ledger.verify().problems == ()
+
+
+def test_a_question_that_dies_while_it_draws_counts_and_is_not_retried(place):
+    die(place, retrying=False, drawing=True)
+    with Ledger.open(place, budgets=BUDGETS) as ledger:
+        (entry,) = ledger.history()
+        assert entry.state == "lost"
+        assert ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1")) is None
+        with pytest.raises(PolicyError, match="took this one for dead"):
+            ledger.store(entry.id, "answer")
+        with pytest.raises(PolicyError, match="took this one for dead"):
+            ledger.advance(entry.id, "drawing")
+
+
+def fail(ledger: Ledger, analyst: str, count: int) -> None:
+    """So many questions of an analyst fail, which others that read another setting may have let through."""
+    made = [charge(ledger, "0.01", analyst=analyst, question_key=f"{analyst}{n}") for n in range(count)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger, "_max_failures", 10**9)
+        patch.setattr(ledger, "_max_failures_all", 10**9)
+        for charge_id in made:
+            ledger.advance(charge_id, "failed")
+
+
+@pytest.mark.parametrize("drawing", [False, True])
+def test_no_more_failures_are_told_than_may_be_however_many_questions_are_asked_together(place, drawing):
+    """Before, each of any number of questions under way told its own failure, and the lock came after them all."""
+    with Ledger.open(place, budgets=BUDGETS, max_failures_all=100) as ledger:
+        made = [charge(ledger, "0.01", question_key=f"q{n}") for n in range(8)]
+        others = charge(ledger, "0.01", analyst="bob", question_key="bob's")
+        for charge_id in made if drawing else ():
+            ledger.advance(charge_id, "drawing")
+        for charge_id in made[:3]:
+            ledger.advance(charge_id, "failed", incident="i")
+        ends = [
+            lambda c: ledger.advance(c, "failed", incident="i"),
+            lambda c: ledger.store(c, "answer") if drawing else ledger.advance(c, "drawing"),
+        ]
+        told = set()
+        for number, charge_id in enumerate(made[3:]):
+            with pytest.raises(PolicyError) as caught:
+                ends[number % 2](charge_id)
+            told.add((str(caught.value), ledger.entry(charge_id).state, ledger.release(charge_id)))
+        assert len(told) == 1
+        assert "3 questions of the analyst 'ada' failed" in next(iter(told))[0]
+        assert ledger.failures(SPACE) == {None: (3, 100), "ada": (3, 3)}
+        ledger.advance(others, "drawing")
+        ledger.store(others, "answer")
+        ledger.unlock(SPACE, "ada", author="steward")
+        again = ledger.resume(space=SPACE, question_key="q5", analyst="ada", epsilon=Fraction("0.01"))
+        assert again == (None if drawing else made[5])
+        assert ledger.verify().problems == ()
+
+
+def test_ten_failures_in_a_unit_space_lock_everybody_until_a_steward_looks():
+    with Ledger.in_memory({SPACE: Budget(100), "other": Budget(1)}) as ledger:
+        kept = charge(ledger, 1, analyst="zoe")
+        ledger.advance(kept, "drawing")
+        ledger.store(kept, "answer")
+        for analyst in ("ada", "bob", "cleo"):
+            fail(ledger, analyst, 3)
+        charge(ledger, "0.1", analyst="zoe")
+        fail(ledger, "dan", 1)
+        with pytest.raises(PolicyError, match=r"10 questions about the unit space.*hubbub ledger unlock --all"):
+            charge(ledger, "0.1", analyst="zoe")
+        charge(ledger, "0.1", space="other", analyst="zoe")
+        ledger.share(ledger.release(kept), "yan")  # stored answers stay free, for those who read them too
+        assert ledger.failures(SPACE)[None] == (10, 10)
+        ledger.unlock(SPACE, "ada", author="steward")
+        with pytest.raises(PolicyError, match="unlock --all"):
+            charge(ledger, "0.1", analyst="ada")
+        ledger.unlock_all(SPACE, author="steward")
+        charge(ledger, "0.1", analyst="zoe")
+        with pytest.raises(PolicyError, match="hubbub ledger unlock bob"):
+            charge(ledger, "0.1", analyst="bob")
+        assert ledger.verify().sound
+
+
+def test_an_analyst_at_his_own_limit_adds_no_more_to_the_joint_count():
+    with Ledger.in_memory({SPACE: Budget(100)}) as ledger:
+        fail(ledger, "ada", 40)
+        assert ledger.failures(SPACE) == {None: (3, 10), "ada": (40, 3)}
+        charge(ledger, "0.1", analyst="bob")
+        ledger.unlock(SPACE, "ada", author="steward")
+        fail(ledger, "ada", 40)
+        assert ledger.failures(SPACE)[None] == (6, 10)
+
+
+def test_how_many_failures_lock_everybody_is_a_setting():
+    with Ledger.in_memory({SPACE: Budget(100)}, max_failures_all=2) as ledger:
+        fail(ledger, "ada", 1)
+        fail(ledger, "bob", 1)
+        with pytest.raises(PolicyError, match="2 are allowed to all analysts together"):
+            charge(ledger, "0.1", analyst="zoe")
+
+
+def test_what_was_given_up_while_drawing_stays_spent_and_counts_not():
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
+        charge_id = charge(ledger, "0.1")
+        ledger.advance(charge_id, "drawing")
+        ledger.let_go(charge_id)
+        assert ledger.entry(charge_id).state == "withdrawn"
+        assert ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1")) is None
+        assert ledger.failures(SPACE) == {None: (0, 10)}
+        with pytest.raises(InternalError):
+            ledger.store(charge_id, "answer")
+
+
+def test_any_number_of_open_charges_is_looked_at_and_given_up(tmp_path, monkeypatch):
+    """More at once than one statement takes."""
+    monkeypatch.setattr(life, "_PIECE", 7)
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(10**6)}) as ledger:
+        made = [charge(ledger, "0.001", question_key=str(number)) for number in range(600)]
+        assert ledger.bury() == ledger.bury() == 0
+        assert len(ledger._open) == 600
+        ledger.advance(made[0], "drawing")
+        assert ledger.bury() == 0
+        assert len(ledger._open) == 600
+        with monkeypatch.context() as patch:
+            patch.setattr(life, "this_process", lambda: "place/ns/1/1")
+            patch.setattr(life, "is_gone", lambda *_: True)
+            assert ledger.bury() == 600
+        assert ledger._open >= {e.serial for e in ledger.history()}
+        assert ledger.bury() == 0
+        assert not ledger._open

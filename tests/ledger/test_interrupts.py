@@ -1,0 +1,209 @@
+"""Ctrl-C at any moment leaves no lock held: others charge on, in this process and in any other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import HubbubError, PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.interrupts import Undisturbed
+from hubbub.ledger.store import Ledger
+from ledger.helpers import SPACE, charge, fork, wait
+
+BUDGETS = {SPACE: Budget(10**6)}
+SIGNALS, MANY_SIGNALS = 120, 3000
+
+
+def interrupted(place: str, signals: int) -> None:
+    """A child's main thread charges, reads and grants under a rain of real signals; a thread of it charges beside."""
+    ledger = Ledger.open(place, budgets=BUDGETS, patience=60)
+    armed, beside = False, 0
+
+    def come(*_: object) -> None:
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    def charge_beside() -> None:
+        nonlocal beside
+        while True:
+            charge(ledger, "0.001", analyst="beside")
+            beside += 1
+
+    def rain() -> None:
+        for number in range(signals):
+            time.sleep(0.001 + number * 61 % 97 / 97 * 0.015)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    signal.signal(signal.SIGINT, come)
+    threading.Thread(target=charge_beside, daemon=True).start()
+    rainer = threading.Thread(target=rain, daemon=True)
+    rainer.start()
+    came = 0
+    while rainer.is_alive():
+        try:
+            armed = True
+            for number in range(1000):
+                charge(ledger, "0.001", question_key=str(number))
+                ledger.remaining(SPACE)
+                ledger.data_version(SPACE, "visits", fingerprint=str(number))
+        except KeyboardInterrupt:
+            came += 1
+        armed = False
+    assert came > 0
+    # The main thread rests; whatever it left held would stop the other one now.
+    before, deadline = beside, time.monotonic() + 60
+    while beside < before + 3:
+        assert time.monotonic() < deadline, "the other thread hangs"
+        time.sleep(0.01)
+    assert signal.getsignal(signal.SIGINT) is come
+
+    def elsewhere() -> None:
+        with Ledger.open(place, budgets=BUDGETS, patience=60) as other:
+            charge(other, "0.001", analyst="elsewhere")
+
+    assert wait(fork(elsewhere)) == [0]
+    assert ledger.verify().problems == ()
+
+
+def test_a_rain_of_interrupts_leaves_no_lock_held(tmp_path):
+    """Before, after some hundred of them the other thread stood still for ever, whatever the patience."""
+    assert wait(fork(lambda: interrupted(str(tmp_path / "b.db"), SIGNALS))) == [0]
+
+
+@pytest.mark.soak
+def test_a_long_rain_of_interrupts_leaves_no_lock_held(tmp_path):
+    assert wait(fork(lambda: interrupted(str(tmp_path / "b.db"), MANY_SIGNALS))) == [0]
+
+
+class At:
+    """Sends this process a real signal just before the n-th step of Python that runs in the ledger's code."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: object, event: str, _: object) -> object:
+        name = Path(frame.f_code.co_filename)  # type: ignore[attr-defined]
+        if name.parent.name != "ledger" or name.parent.parent.name != "hubbub":
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+        return self
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_an_interrupt_before_any_line_of_a_charge_leaves_no_lock_held(tmp_path, part):
+    """Every line that a charge runs in the ledger, one after the other."""
+    path = tmp_path / "b.db"
+    import sys
+
+    with (
+        Ledger.open(path, budgets=BUDGETS, patience=1) as ledger,
+        Ledger.open(path, budgets=BUDGETS, patience=1) as two,
+    ):
+        ledger._looked = two._looked = time.monotonic() + 10**6
+        charge(ledger, "0.001")
+        number = part + 1
+        while True:
+            at, done = At(number), False
+            try:
+                sys.settrace(at)
+                try:
+                    charge(ledger, "0.001", question_key=str(number))
+                    done = at.left > 0
+                finally:
+                    sys.settrace(None)
+            except KeyboardInterrupt:
+                pass
+            got: list[object] = []
+            thread = threading.Thread(
+                target=lambda got=got: got.extend((ledger.remaining(SPACE), charge(two, "0.001"))), daemon=True
+            )
+            thread.start()
+            thread.join(20)
+            assert len(got) == 2, f"line {number}"
+            if done:
+                break
+            number += 4 * 4
+        assert number > 150
+        assert ledger.verify().problems == ()
+
+
+def test_what_comes_meanwhile_is_seen_to_at_the_end_once():
+    came: list[int] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, _: came.append(number))
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark, once used, puts its own there
+    try:
+        with Undisturbed(), Undisturbed() as inner:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.01)
+            assert came == []
+            inner.check()
+            assert came == [signal.SIGUSR1]
+            os.kill(os.getpid(), signal.SIGUSR1)
+            time.sleep(0.01)
+        assert came == [signal.SIGUSR1] * 2
+
+        def hit() -> None:
+            with Undisturbed():
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.01)
+                came.append(0)
+
+        with pytest.raises(KeyboardInterrupt):
+            hit()
+        assert came[-1] == 0
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
+    with Ledger.open(place, budgets=BUDGETS, patience=0.2) as ledger:
+        inside, leave = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with ledger._reading():
+                inside.set()
+                leave.wait(30)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        inside.wait(30)
+        begun = time.monotonic()
+        for step in (lambda: charge(ledger, "0.1"), lambda: ledger.remaining(SPACE), lambda: ledger.bury()):
+            with pytest.raises(PolicyError, match="for too long"):
+                step()
+        assert time.monotonic() < begun + 20
+        leave.set()
+        holder.join()
+        charge(ledger, "0.1")
+
+
+def test_who_waits_for_the_turn_is_interrupted_at_once(tmp_path):
+    from hubbub.ledger.turns import Turns
+
+    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, patience=60) as ledger:
+        holder = Turns(tmp_path / "b.db")
+        assert holder.take()
+        for step in (lambda: charge(ledger, "0.1"), lambda: ledger.refresh(SPACE, "visits")):
+            timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+            timer.start()
+            begun = time.monotonic()
+            with pytest.raises((KeyboardInterrupt, HubbubError)) as found:
+                step()
+            assert found.type is KeyboardInterrupt
+            assert time.monotonic() < begun + 40
+        holder.leave()
+        holder.close()
+        charge(ledger, "0.1")

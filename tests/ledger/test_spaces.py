@@ -1,0 +1,216 @@
+"""People have one budget, however their unit space is spelled, and whichever session names it first."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import unicodedata
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, strategies as st
+
+import hubbub as hb
+from hubbub.errors import PolicyError, QueryError
+from hubbub.ledger import store
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.policy import read_policy
+from hubbub.ledger.store import Ledger
+from hubbub.spelling import one_spelling, space_name
+from ledger.helpers import SPACE, charge
+
+ROWS = pa.table({"pid": list(range(50)), "other": list(range(50))})
+SPELLINGS = ("pid", "PID", " pid ", "Pid", "ｐｉｄ", "p​id", "pid\N{SOFT HYPHEN}", "p\N{COMBINING GRAPHEME JOINER}id")
+
+
+def table(source: object = ROWS, **more: object) -> hb.PrivateTable:
+    return hb.table(source, unit=more.pop("unit", "pid"), max_groups=1, max_rows=1, **more)  # type: ignore[arg-type]
+
+
+def session(path: object, tables: dict[str, hb.PrivateTable], **more: object) -> hb.Session:
+    return hb.Session(tables, budget=Budget(1), ledger=path, analyst="ada", **more)  # type: ignore[arg-type]
+
+
+def spend(path: Path, tables: dict[str, hb.PrivateTable], number: int, **more: object) -> None:
+    """A whole budget, asked of the first table."""
+    with session(path, tables, **more) as s:
+        s.sql(f"SELECT COUNT(*) AS n FROM {next(iter(tables))} WHERE other > {number}", epsilon=1)
+
+
+@pytest.mark.parametrize("second", SPELLINGS)
+def test_another_spelling_is_no_second_budget(tmp_path, second):
+    """Each of these was a new budget for the same people, and nobody was told."""
+    spend(tmp_path / "b.db", {"t": table(unit_space="pid")}, 0)
+    for tables in ({"t": second}, {"t2": second}):
+        with pytest.raises((hb.BudgetError, PolicyError), match=r"budget is spent|cannot be seen"):
+            spend(tmp_path / "b.db", {name: table(unit_space=space) for name, space in tables.items()}, 1)
+    with Ledger.inspect(tmp_path / "b.db") as ledger:
+        assert (ledger.spaces(), ledger.spent("pid")) == (["pid"], 1)
+
+
+@given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12))
+def test_a_name_and_its_normal_form_are_one_budget(name):
+    """Whatever is accepted at all is a fixed point, and every usual rewriting of it ends there."""
+    try:
+        found = space_name(name)
+    except PolicyError:
+        return
+    assert space_name(found) == found
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        assert one_spelling(unicodedata.normalize(form, name)) == found
+    assert one_spelling(f" {name}​\t") == found
+    assert one_spelling(found.upper()) == one_spelling(found.upper().lower())
+
+
+@pytest.mark.parametrize("name", ["pаtient", "pid\N{GREEK SMALL LETTER OMICRON}", "​", "a\x00b", "ㅤ", " "])
+def test_a_name_that_only_looks_like_another_is_refused(name):
+    """The second letter of the first is Cyrillic."""
+    with pytest.raises(PolicyError, match=r"look alike|cannot be seen|names nothing"):
+        table(unit_space=name)
+
+
+def test_a_space_that_is_new_to_a_ledger_needs_a_word(tmp_path):
+    with session(tmp_path / "b.db", {"t": table()}):
+        pass
+    for more in ({"unit": "other"}, {"unit": hb.EACH_ROW}):
+        tables = {"u": hb.table(ROWS, max_groups=1, max_rows=1, **more)}
+        with pytest.raises(PolicyError, match=r"is new to the ledger .*budgets for 'pid'.*new_unit_spaces=\['"):
+            session(tmp_path / "b.db", tables)
+    with session(tmp_path / "b.db", {"u": table(unit="other")}, new_unit_spaces=["Other"]) as s:
+        assert s.ledger.spaces() == ["other", "pid"]
+    with session(tmp_path / "b.db", {"u": table(unit="other")}):
+        pass  # known by now
+
+
+def test_the_same_source_and_unit_in_two_spaces_is_refused(tmp_path):
+    file = tmp_path / "t.parquet"
+    pq.write_table(ROWS, file)
+    (tmp_path / "link.parquet").symlink_to(file)
+    link = str(tmp_path / "link.parquet")
+    with pytest.raises(PolicyError, match="stands in two unit spaces"):
+        session(None, {"a": table(file), "b": table(link, unit_space="others")})
+    with session(tmp_path / "b.db", {"a": table(file)}):
+        pass
+    for again in (table(link, unit_space="others"), table(file, unit="PID", unit_space="others")):
+        with pytest.raises(PolicyError, match=r"stands in the unit space 'pid' of this ledger.*second budget"):
+            session(tmp_path / "b.db", {"c": again}, new_unit_spaces=["others"])
+    with session(tmp_path / "b.db", {"c": table(file, unit="other")}, new_unit_spaces=["other"]) as s:
+        assert s.ledger.verify().problems == ()
+
+
+@pytest.mark.parametrize("first", [hb.EACH_ROW, "pid"])
+def test_a_source_whose_people_have_a_budget_gets_none_row_by_row(tmp_path, first):
+    """Before, the same rows were asked about as people and as rows, each with a full budget."""
+    file = tmp_path / "t.parquet"
+    pq.write_table(ROWS, file)
+    one, other = (table(file, unit=unit) for unit in sorted((hb.EACH_ROW, "pid"), key=lambda unit: unit != first))
+    with pytest.raises(PolicyError, match="stands in two unit spaces"):
+        session(None, {"a": one, "b": other})
+    path = tmp_path / "b.db"
+    with session(path, {"a": one}):
+        pass
+    with pytest.raises(PolicyError, match=r"stands in the unit space .* of this ledger.*second budget"):
+        session(path, {"a": other}, new_unit_spaces=[other.space])
+    shared = replace(other, unit_space=one.space)
+    with session(path, {"a": one, "b": shared}) as s:
+        assert s.ledger.verify().problems == ()
+
+
+def test_a_source_is_the_same_by_every_name_of_it(tmp_path):
+    """A frame under two names, and a file with two (hard) links, each had two budgets."""
+    file = tmp_path / "t.parquet"
+    pq.write_table(ROWS, file)
+    os.link(file, tmp_path / "again.parquet")
+    for one, again in ((ROWS, ROWS), (file, tmp_path / "again.parquet")):
+        with pytest.raises(PolicyError, match="stands in two unit spaces"):
+            session(None, {"a": table(one), "b": table(again, unit_space="others")})
+        session(None, {"a": table(one), "b": table(again)}).close()
+
+
+@pytest.mark.parametrize("name", ["t​", "cafe\N{COMBINING ACUTE ACCENT}", "t\N{CYRILLIC SMALL LETTER A}"])
+def test_a_table_has_one_spelling(name):
+    with pytest.raises(PolicyError, match=r"another spelling|cannot be seen|look alike"):
+        session(None, {name: table()})
+    text = f'[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n[tables."{name}"]\nsource = "t.csv"\nunit = "p"\n'
+    with pytest.raises(PolicyError, match=r":5: .*(another spelling|cannot be seen|look alike)"):
+        read_policy(text, Path("/hubbub.toml"))
+
+
+def old_ledger(path: Path, *spaces: str) -> None:
+    """A ledger that took every spelling for a space of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "space_name", lambda name: name)
+        patch.setattr(store, "recorded_space", lambda *_: None)
+        with Ledger.open(path, budgets={space: Budget(1) for space in spaces}) as ledger:
+            for space in spaces:
+                charge(ledger, "0.25", space=space, details='{"neighbours": "add_remove"}')
+
+
+def test_an_old_ledgers_own_spelling_stays_its_budget(tmp_path):
+    old_ledger(tmp_path / "b.db", "Patients")
+    for spelling in ("Patients", "patients ", "PATIENTS"):
+        with session(tmp_path / "b.db", {"t": table(unit_space=spelling)}) as s:
+            assert s.remaining == Fraction(3, 4)
+            assert s.check("SELECT COUNT(*) AS n FROM t", epsilon=1).fits is False
+    with session(tmp_path / "b.db", {"t": table(unit_space="patients")}) as s:
+        s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.75")
+        assert (s.ledger.spaces(), s.remaining, s.ledger.verify().problems) == (["Patients"], 0, ())
+
+
+def test_of_an_old_ledgers_two_spellings_a_steward_ends_one(tmp_path):
+    old_ledger(tmp_path / "b.db", "PID", "pid")
+    tables = {"t": table()}
+    with pytest.raises(PolicyError, match=r"several budgets for one unit space, by its spellings 'PID', 'pid'"):
+        session(tmp_path / "b.db", tables)
+    with Ledger.manage(tmp_path / "b.db") as ledger:
+        ledger.revoke("pid", "everyone", author="steward")
+    with session(tmp_path / "b.db", tables) as s:
+        s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.75")
+        assert (s.ledger.spent("PID"), s.ledger.spent("pid")) == (1, Fraction(1, 4))
+
+
+def test_nobody_is_called_every_analyst():
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger, pytest.raises(QueryError, match="is no analyst"):
+        charge(ledger, "0.1", analyst="*")
+    text = '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n[budget.analysts]\n"*" = 0.9\n'
+    text += '[tables.t]\nsource = "t.csv"\nunit = "p"\n'
+    with pytest.raises(PolicyError, match=r":6: .*is no analyst.*per_analyst"):
+        read_policy(text, Path("/hubbub.toml"))
+
+
+def test_a_ledger_of_its_own_makes_no_space_by_a_second_spelling(tmp_path):
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
+        charge(ledger, 1)
+    with Ledger.open(tmp_path / "b.db", budgets={"Patient_ID": Budget(1)}, new_spaces=["Patient_ID"]) as ledger:
+        assert ledger.spelling == {"Patient_ID": SPACE}
+        assert ledger.spaces() == [SPACE]
+    with pytest.raises(PolicyError, match="is written 'household'"):
+        Ledger.open(tmp_path / "b.db", budgets={"Household": Budget(1)}, new_spaces=["Household"])
+    assert sqlite3.connect(tmp_path / "b.db").execute("SELECT count(*) FROM unit_space").fetchone() == (1,)
+
+
+def refused_and_nothing_added(path: Path, tables: dict[str, hb.PrivateTable], match: str) -> None:
+    with Ledger.inspect(path) as ledger:
+        before = ledger.spaces()
+    with pytest.raises(PolicyError, match=match):
+        session(path, tables, new_unit_spaces=["more"])
+    with Ledger.inspect(path) as ledger:
+        assert ledger.spaces() == before
+
+
+def test_a_session_refused_for_its_source_leaves_no_budget_behind(tmp_path):
+    """The space stood in the ledger then: another session found it there, and needed no new_unit_spaces."""
+    file = tmp_path / "people.parquet"
+    pq.write_table(ROWS, file)
+    spend(tmp_path / "b.db", {"t": table(file)}, 0)
+    refused_and_nothing_added(tmp_path / "b.db", {"t": table(file, unit_space="more")}, "second budget")
+
+
+def test_nor_does_one_refused_for_its_relation(tmp_path):
+    spend(tmp_path / "b.db", {"t": table()}, 0)
+    more = table(pa.table({"pid": [1], "other": [1]}), unit_space="more", neighbours="replace")
+    refused_and_nothing_added(tmp_path / "b.db", {"t": table(neighbours="replace"), "m": more}, "two relations")
