@@ -16,7 +16,7 @@ __all__ = ["postgres_server", "spark"]
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A Spark of one thread in this process's own Java."""
-    sql = pytest.importorskip("pyspark.sql", reason="Spark needs the extra hubbub[spark]")
+    sql = pytest.importorskip("pyspark.sql", reason="Spark needs the extra `spark`")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not installed")
     builder = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")

@@ -99,7 +99,11 @@ class Spark:
 
     def fill(self, frames: Mapping[str, pa.Table]) -> None:
         for name, known in self.engine._known.items():
-            self.frame(frames[name]).createOrReplaceTempView(known.view)
+            self.engine.show(self.frame(frames[name]), known.view)
+
+    def set(self, key: str, value: str) -> None:
+        """A setting of the session in which texts run, in place of ours."""
+        self.engine._session.conf.set(key, value)
 
     def close(self) -> None:
         self.engine.close()

@@ -90,7 +90,7 @@ def test_the_golden_list_gives_the_same_integers_in_spark(
     clusters: tuple[Embedded, Spark], sql: str, more: dict[str, Any], ansi: str
 ) -> None:
     here, there = clusters
-    there.spark.conf.set("spark.sql.ansi.enabled", ansi)
+    there.set("spark.sql.ansi.enabled", ansi)
     for plan in _golden(here, sql, more):
         if not _reads_releases(plan):
             public = here.public(plan)

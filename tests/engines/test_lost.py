@@ -161,7 +161,7 @@ print(json.dumps(found))
 @pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_a_cluster_lost_in_mid_query_keeps_its_charge_and_costs_nothing_after(how: str, tmp_path: Path) -> None:
     """In a process of its own: the other tests need their Spark."""
-    pytest.importorskip("pyspark", reason="Spark needs the extra hubbub[spark]")
+    pytest.importorskip("pyspark", reason="Spark needs the extra `spark`")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not installed")
     done = subprocess.run(

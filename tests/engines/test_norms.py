@@ -84,7 +84,7 @@ def test_random_questions_give_the_same_integers(
 def test_random_questions_give_the_same_integers_in_spark(
     spark_worlds: tuple[Embedded, Spark], ansi: str, examples: int
 ) -> None:
-    spark_worlds[1].spark.conf.set("spark.sql.ansi.enabled", ansi)
+    spark_worlds[1].set("spark.sql.ansi.enabled", ansi)
     compared = []
 
     @settings(max_examples=50 * examples, **FEW)
@@ -133,5 +133,5 @@ IN_CI = [(LIMITS[2], "l1", "false"), (LIMITS[2], "l2", "true")]
 def test_many_rows_and_vast_limits_give_the_same_integers_in_spark(
     spark_worlds: tuple[Embedded, Spark], limits: tuple[int, int], norm: Norm, ansi: str
 ) -> None:
-    spark_worlds[1].spark.conf.set("spark.sql.ansi.enabled", ansi)
+    spark_worlds[1].set("spark.sql.ansi.enabled", ansi)
     many_rows(spark_worlds, limits, norm, WHAT)

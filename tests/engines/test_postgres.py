@@ -15,7 +15,8 @@ import pytest
 
 import hubbub as hb
 from engines.places import Embedded, Postgres
-from hubbub.engines.postgres import SETTINGS, PostgresEngine
+from hubbub.engines.postgres import PostgresEngine
+from hubbub.engines.postgres_settings import statements
 from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import PostgresAddress, remote
 from people import visits
@@ -52,7 +53,7 @@ def test_a_question_reads_only_and_makes_nothing(place: Postgres) -> None:
     _, texts = place.engine.texts(plan)
     with place.con.cursor() as cursor:
         cursor.execute("BEGIN READ ONLY")
-        cursor.execute(SETTINGS)
+        cursor.execute(statements(150000).encode())
         cursor.execute("EXPLAIN (FORMAT JSON) " + texts[-1])
         found = str(cursor.fetchone())
         cursor.execute("ROLLBACK")

@@ -136,7 +136,7 @@ def test_spark_runs_no_python_and_hands_over_one_row_per_group(spark: Any) -> No
     there = Spark(spark, {"visits": visits(max_groups=2, max_rows=2)}, {"visits": ROWS})
     (plan,) = Desk({"visits": visits(max_groups=2, max_rows=2)}).plans(SQL)
     _, (text,) = there.engine.texts(plan)
-    found = spark.sql(text)
+    found = there.engine._session.sql(text)
     physical = found._jdf.queryExecution().executedPlan().toString()
     assert "Python" not in physical
     assert physical.count("Scan ExistingRDD") == 1  # one scan

@@ -24,7 +24,7 @@ def compiled(name: str, dialect: Dialect) -> str:
     sql, changes = QUESTIONS[name]
     with engine("visits", visits(**changes)) as (duck, plan):
         found = plan(sql)
-        places = duck._places(found)
+        places = duck._places(found.question.relation)
     unit = None if places["visits"].unit is None else dialect.quote("id")
     columns = {c: dialect.quote(c) for c in places["visits"].columns}
     return aggregate_sql(found, {"visits": Place("visits", columns, unit)}, dialect) + "\n"

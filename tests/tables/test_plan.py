@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from typing import NoReturn
 
 import pytest
@@ -99,6 +101,31 @@ def test_the_order_of_select_does_not_make_another_question() -> None:
     total = Aggregate(Function.SUM, (AGE,))
     assert plan(COUNT, total, keys=(WARD,)).key() == plan(total, COUNT, keys=(WARD,)).key()
     assert plan(COUNT, keys=(WARD,)).key() != plan(COUNT, keys=(YEAR,)).key()
+
+
+def test_whatever_changes_an_answer_makes_another_question() -> None:
+    """A stored answer is given for the same key: every part of a plan that an answer depends on stands in it."""
+    median = [Aggregate(Function.QUANTILE, (AGE,), fraction=Fraction(k, 4)) for k in (1, 2)]
+    found = [
+        plan(COUNT, keys=(WARD,)),
+        plan(UNITS, keys=(WARD,)),
+        plan(COUNT, keys=(YEAR,)),
+        plan(COUNT, keys=(WARD, YEAR)),
+        plan(COUNT),
+        plan(COUNT, keys=(WARD,), asked=Limits(groups=1)),
+        plan(COUNT, keys=(WARD,), asked=Limits(rows=1)),
+        plan(COUNT, keys=(WARD,), asked=Limits(bounding="norm")),
+        plan(COUNT, keys=(WARD,), neighbours="replace"),
+        plan(COUNT, keys=(WARD,), unit="year"),
+        plan(Aggregate(Function.SUM, (AGE,)), keys=(WARD,)),
+        plan(Aggregate(Function.AVG, (AGE,)), keys=(WARD,)),
+        plan(Aggregate(Function.SUM, (YEAR,)), keys=(WARD,)),
+        *(plan(m, keys=(WARD,)) for m in median),
+        replace(plan(COUNT, keys=(WARD,)), domains=(("A", "B"),)),
+        *(replace(plan(COUNT, keys=(WARD,)), keys=(Key(Column(f"t0.{c}", Kind.TEXT)),)) for c in ("city", "town")),
+        replace(plan(COUNT, keys=(WARD,)), declared={"t0.ward": hb.one_of("C", "B", "A")}),
+    ]
+    assert len({p.key() for p in found}) == len(found)
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_dates_beyond_the_bounds_count_as_the_bounds_and_nulls_as_the_middle_if_
         ("SELECT CORR(day, day) FROM people", hb.QueryError, "needs a number, and this is a date"),
         ("SELECT MAX(g) FROM people", hb.QueryError, "MAX needs a number, a date or a time"),
         ("SELECT MAX(free) FROM people", hb.PolicyError, 'hb.between\\("2020-01-01", "2024-12-31"\\)'),
-        ("SELECT MEDIAN(CAST(g AS DATE)) FROM people", hb.QueryError, "range of the expression does not follow"),
+        ("SELECT MEDIAN(CAST(g AS DATE)) FROM people", hb.QueryError, "does not follow from declared bounds"),
     ],
 )
 def test_what_is_refused_says_what_would_do(sql: str, error: type[Exception], words: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, how_to_install
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName
 
@@ -54,4 +54,4 @@ def _kind(source: object) -> str:
 
 def _needs(module: str, extra: str) -> None:
     if find_spec(module) is None:
-        raise PolicyError(f"this table needs the extra hubbub[{extra}], which is not installed.")
+        raise PolicyError(f"this table needs {module}, which is not installed. {how_to_install(extra)}")

@@ -46,7 +46,12 @@ class Exact:
 
 
 class Engine(Protocol):
-    """An engine that holds the private tables of one session."""
+    """An engine that holds the private tables of one session.
+
+    gives_rows: whether `rows` does; known before anything is charged.
+    """
+
+    gives_rows: bool
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known.

@@ -2,33 +2,33 @@
 
 Shut in: no extension is loaded, variables of the program are not visible as tables, and once a session's tables
 are known the engine can open nothing else (`enable_external_access = false`), and its settings are locked.
-Spilled rows go to a folder that only this user can read, removed on close.
+Spilled rows go to a folder that only this user can read, removed on close, or by the next session where none closed it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hubbub.engines.attached import check_base_table
 from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
+from hubbub.engines.parquet import Patient, parquet_columns, read_parquet
 from hubbub.engines.ranking import bounded_sums
-from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, safe_table, source_of
+from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, source_of, stamp_of
+from hubbub.engines.spill import Spill
 from hubbub.errors import EngineError, PolicyError, QueryError
+from hubbub.plain import quick
 from hubbub.sql.compile import (
     Place,
     aggregate_sql,
@@ -45,7 +45,7 @@ from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import Scan, leaves, scans
+from hubbub.tables.relations import Relation, Scan, leaves, scans
 
 __all__ = ["DuckDBEngine", "arrow_type", "describe", "image", "load_public", "locked_memory"]
 
@@ -60,6 +60,12 @@ _SHUT: dict[str, str | bool | int | float | list[str]] = {
 BATCH = 1 << 18
 """How many rows come from the engine at a time, where they are ranked in this process."""
 
+READINGS = 3
+"""How often a question is read where its files are written anew meanwhile."""
+
+LEFT_OUT = "common_subexpressions"
+"""The optimiser that computes a part of an expression before the rest of it: out of a TRY that was around it, too."""
+
 _NO_SUCH_FORM = (
     duckdb.BinderException,
     duckdb.CatalogException,
@@ -71,6 +77,7 @@ _NO_SUCH_FORM = (
 """What DuckDB says of a text, not of what it reads."""
 
 Rows = list[tuple[Any, ...]]
+T = TypeVar("T")
 Views = Mapping[str, Callable[[], Any]]
 
 
@@ -78,14 +85,16 @@ Views = Mapping[str, Callable[[], Any]]
 class _Known:
     """A table the engine can read: where, which expression gives each column, and the unit.
 
-    held: rows that are registered for each question. safer: rows read in a slower way that fails on none, if any.
+    held: rows that are registered for each question. patient: a slower reading that fails on no value, if any.
+    physical: the type of each column of a file that others may write meanwhile.
     """
 
     relation: str
     columns: Mapping[str, str]
     unit: str | None
     held: Held | None = None
-    safer: Callable[[], pa.Table] | None = None
+    patient: Patient | None = None
+    physical: Mapping[str, str] | None = None
 
 
 class _Failed(Exception):
@@ -104,14 +113,18 @@ class _Call:
 class DuckDBEngine:
     """The embedded engine of one session. Safe to use from several threads."""
 
+    gives_rows = True
+
     def __init__(self, *, portable: bool = False) -> None:
         # The portable hash keeps the same groups of a unit as other engines do; DuckDB's own is faster.
         self._dialect = DUCKDB_PORTABLE if portable else DUCKDB
-        self._folder = tempfile.mkdtemp(prefix="hubbub-")  # mode 0700
+        self._spill = Spill.made()
+        self._folder = self._spill.folder
         self._known: dict[str, _Known] = {}
         self._attached: list[tuple[str, str, str]] = []
         self._paths: list[str] = [self._folder]
         self._files: dict[str, str] = {}
+        self._looked_at: dict[str, object] = {}
         self._sealed = False
         self._con: Any = None
         self._incidents: dict[str, str] = {}
@@ -125,6 +138,9 @@ class DuckDBEngine:
             config={**_SHUT, "temp_directory": self._folder, "preserve_insertion_order": "false"}
         )
         self._con.execute("SET enable_progress_bar = false")
+        self._con.execute(f"SET disabled_optimizers = '{LEFT_OUT}'")
+        # The rows of one person may hold more than 2 GiB of texts, beyond which a plain column of Arrow's is an error.
+        self._con.execute("SET arrow_large_buffer_size = true")
         ((limit,),) = self._con.execute("SELECT current_setting('memory_limit')").fetchall()
         self._room = _bytes(limit) // 4
         for path, alias, name in self._attached:
@@ -138,7 +154,7 @@ class DuckDBEngine:
         Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
         """
         place = f"source{len(self._known)}"
-        relation, physical, held, safer = _relation(self._con, place, name, table)
+        relation, physical, held, patient = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
             self._paths.append(os.path.realpath(table.source))
             self._files[name] = table.source
@@ -150,7 +166,8 @@ class DuckDBEngine:
         unit, unit_column = None, None
         if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
-        self._known[name] = _Known(relation, fields.expressions(), unit, held, safer)
+        types = physical if isinstance(source_of(name, table), ParquetFile) else None
+        self._known[name] = _Known(relation, fields.expressions(), unit, held, patient, types)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -164,11 +181,35 @@ class DuckDBEngine:
 
     def recheck(self, name: str) -> None:
         """Raises PolicyError where the columns of a source are no longer those that the session was opened on."""
-        held = self._known[name].held
-        if held is not None and not held.unchanged():
+        known = self._known[name]
+        if known.held is not None:
+            same = known.held.unchanged()
+        elif known.physical is not None:
+            same = self._same_columns(name, known)
+        else:
+            return
+        if not same:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
+
+    def _same_columns(self, name: str, known: _Known) -> bool:
+        """Whether a Parquet file still has the columns, of the types, for which the text of each value was written.
+
+        A cast that cannot fail on whole numbers fails on texts, and so on one person's. Looked at once for each stamp.
+        """
+        try:
+            stamp = stamp_of(self._files[name])
+        except OSError:
+            self.mark(name)  # says that it is gone
+            return False
+        if self._looked_at.get(name) != stamp:
+            path = os.path.realpath(self._files[name])
+            relation, physical, patient = _parquet(self._con.cursor(), name, ParquetFile(path))
+            if (relation, physical, patient) != (known.relation, known.physical, known.patient):
+                return False
+            self._looked_at[name] = stamp
+        return True
 
     def mark(self, name: str) -> str | None:
         """A text that changes when a file does: its size and time. None for a frame, of which only a refresh tells.
@@ -189,14 +230,17 @@ class DuckDBEngine:
 
         Where a unit's groups are ranked, `run` may have the same integers by other means (`hubbub.engines.ranking`).
         """
-        return aggregate_sql(plan, self._places(plan), self._dialect)
+        return aggregate_sql(plan, self._places(plan.question.relation), self._dialect)
 
     def prepare(self, plan: Plan) -> None:
         """Whether DuckDB binds every text of a plan. Frames stand there without rows; of files it reads the schema.
 
-        Raises QueryError where a text would grow beyond all use, or DuckDB does not take it.
+        Raises QueryError where a text would grow beyond all use, or DuckDB does not take it; PolicyError where the
+        columns of a source have changed.
         """
-        places, numbers = self._places(plan), range(len(plan.measurements))
+        for name in {scan.table for scan in scans(plan.question.relation)}:
+            self.recheck(name)
+        places, numbers = self._places(plan.question.relation), range(len(plan.measurements))
         texts = [listed_sql(plan, places, i, self._dialect) for i in numbers if not summed(plan.measurements[i])]
         texts.append(self.compile(plan))
         if ranks_groups(plan):
@@ -219,59 +263,96 @@ class DuckDBEngine:
         except duckdb.Error:
             return  # a file or the engine itself is broken, which is for `run` to find
 
-    def _places(self, plan: Plan, *, safer: bool = False) -> dict[str, Place]:
+    def _places(self, relation: Relation, *, patient: bool = False) -> dict[str, Place]:
         found = {}
-        for scan in scans(plan.question.relation):
+        for scan in scans(relation):
             known = self._known[scan.table]
-            relation = f"safer{list(self._known).index(scan.table)}" if safer and known.safer else known.relation
-            found[scan.table] = Place(relation, known.columns, known.unit)
+            read = known.relation
+            if patient and known.patient is not None:
+                read = known.patient.relation(self._view(scan.table))
+            found[scan.table] = Place(read, known.columns, known.unit)
         return found
+
+    def _view(self, table: str) -> str:
+        """What the patient reading of a table registers."""
+        return f"patient{list(self._known).index(table)}"
+
+    def _loads(self, relation: Relation, *, patient: bool = False) -> dict[str, Callable[[], Any]]:
+        """What has to be registered for the tables of a relation."""
+        found: dict[str, Callable[[], Any]] = {}
+        for scan in scans(relation):
+            known = self._known[scan.table]
+            if known.held is not None:
+                found[known.relation] = known.held.table
+            if patient and known.patient is not None:
+                found[self._view(scan.table)] = known.patient.table
+        return found
+
+    def _readings(self, relation: Relation, call: _Call) -> Iterator[tuple[dict[str, Place], Views]]:
+        """Where the tables of a relation are: in the quick reading; then, where some value made that fail, in one that
+        fails on none. That a value did must not show.
+        """
+        tables = {scan.table for scan in scans(relation)}
+        if quick("parquet") or not any(self._known[name].patient for name in tables):
+            yield self._places(relation), self._loads(relation)
+        if not call.stopped.is_set() and any(self._known[name].patient for name in tables):
+            yield self._places(relation, patient=True), self._loads(relation, patient=True)
 
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
 
         Raises EngineError, with an incident id alone, if DuckDB fails.
         """
-        tables = {scan.table for scan in scans(plan.question.relation)}
-        views: dict[str, Callable[[], Any]] = {place: lambda t=table: t for place, table in (public or {}).items()}  # type: ignore[misc]
-        for name in tables:
-            known = self._known[name]
-            if known.held is not None:
-                views[known.relation] = known.held.table
-        with self._call() as call:
-            found = self._answers(plan, views, call)
-            if found is None and not call.stopped.is_set() and any(self._known[name].safer for name in tables):
-                # Some value of a file made the quick reader fail; that must not show, so it is read in another way.
-                places = self._places(plan, safer=True)
-                views |= {places[n].relation: load for n in tables if (load := self._known[n].safer) is not None}
-                found = self._answers(plan, views, call, safer=True)
-        if found is None:
-            raise EngineError(self._incident(call))
-        return found
+        leaves: Views = {place: lambda t=table: t for place, table in (public or {}).items()}  # type: ignore[misc]
+        return self._read(
+            plan.question.relation,
+            lambda places, views, call: self._answers(plan, places, {**leaves, **views}, call),
+        )
 
     def rows(self, scan: Scan, columns: Sequence[str]) -> pa.Table:
         """The owned rows of a declared table, and in the column "" a number for each unit: never leaves the process.
 
         Raises EngineError, with an incident id alone, if DuckDB fails.
         """
-        known = self._known[scan.table]
-        places = {
-            s.table: Place(self._known[s.table].relation, self._known[s.table].columns, self._known[s.table].unit)
-            for s in scans(scan)
-        }
-        views: dict[str, Callable[[], Any]] = {}
-        for s in scans(scan):
-            held = self._known[s.table].held
-            if held is not None:
-                views[self._known[s.table].relation] = held.table
-        with self._call() as call:
-            found = self._table(rows_sql(scan, places, columns), views, call)
-            if found is None and not call.stopped.is_set() and known.safer is not None and scan.path is None:
-                place = {scan.table: Place("safer0", known.columns, known.unit)}
-                found = self._table(rows_sql(scan, place, columns), {"safer0": known.safer}, call)
-        if found is None:
-            raise EngineError(self._incident(call))
+        found = self._read(scan, lambda places, views, call: self._table(rows_sql(scan, places, columns), views, call))
         return found.rename_columns([*columns, *([""] if len(found.column_names) > len(columns) else [])])
+
+    def _read(self, relation: Relation, ask: Callable[[dict[str, Place], Views, _Call], T | None]) -> T:
+        """What `ask` makes of the tables of a relation, from files that stayed as they were while they were read.
+
+        Two readings of one file are joined by the row's number (`Patient`). Of a file that was written anew between
+        them, that number joins one person's row to another's, so what was found is thrown away and read again.
+
+        Raises EngineError where the engine fails, or a file changes at each reading or in its columns.
+        """
+        files = sorted({scan.table for scan in scans(relation) if self._known[scan.table].physical is not None})
+        with self._call() as call:
+            for _ in range(READINGS):
+                before = self._stamps(files)
+                if before is None:
+                    call.words = "a file is gone, or its columns have changed since the charge"
+                    break
+                found = None
+                for places, views in self._readings(relation, call):
+                    found = ask(places, views, call)
+                    if found is not None:
+                        break
+                if self._stamps(files) == before:
+                    if found is not None:
+                        return found
+                    break
+                call.words = "a file was written anew while it was read"
+                if call.stopped.is_set():
+                    break
+        raise EngineError(self._incident(call))
+
+    def _stamps(self, files: Sequence[str]) -> list[tuple[int, ...]] | None:
+        """What tells whether any of these files is written anew; None where one no longer has its columns."""
+        try:
+            found = [stamp_of(self._files[name]) for name in files]
+            return found if all(self._same_columns(name, self._known[name]) for name in files) else None
+        except (OSError, PolicyError):
+            return None
 
     def _table(self, sql: str, views: Views, call: _Call) -> pa.Table | None:
         try:
@@ -280,9 +361,8 @@ class DuckDBEngine:
         except _Failed:
             return None
 
-    def _answers(self, plan: Plan, views: Views, call: _Call, *, safer: bool = False) -> Exact | None:
+    def _answers(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Exact | None:
         """The exact integers of a plan; None if the engine failed."""
-        places = self._places(plan, safer=safer)
         listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
         try:
             lists = {i: self._rows(listed_sql(plan, places, i, self._dialect), views, call) for i in listed}
@@ -293,7 +373,7 @@ class DuckDBEngine:
 
     def _sums(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Rows:
         """The rows of the text that `compile` gives; ranked in this process where that is the quicker way."""
-        if ranks_groups(plan) and not self._dialect.portable:
+        if quick("ranking") and ranks_groups(plan) and not self._dialect.portable:
             found = None
             with self._reading(placed_sql(plan, places, self._dialect), views, call) as rows:
                 # Whole numbers name units as they are; whatever else does is compared by the engine.
@@ -377,7 +457,7 @@ class DuckDBEngine:
     def close(self) -> None:
         """Close the engine and remove what it spilled."""
         self._con.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._spill.remove()
 
 
 def _bytes(limit: str) -> int:
@@ -391,17 +471,16 @@ def _whole(kind: object) -> bool:
     return str(kind).lower().removeprefix("u") in ("bigint", "integer", "smallint", "tinyint")
 
 
-Relation = tuple[str, dict[str, str], Held | None, Callable[[], pa.Table] | None]
+Found = tuple[str, dict[str, str], Held | None, Patient | None]
 
 
-def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: PrivateTable | PublicTable) -> Relation:
+def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: PrivateTable | PublicTable) -> Found:
     """What to write after FROM, the physical type of each column, and how rows come in that DuckDB does not fetch."""
     source = source_of(name, table)
     match source:
-        case ParquetFile(path=path):
-            # A folder named year=2020 is no column: DuckDB and Arrow would read it differently.
-            relation = f"read_parquet({_text(path)}, hive_partitioning=false)"
-            return relation, _described(con, relation, name, source), None, lambda: _safe_parquet(path)
+        case ParquetFile():
+            relation, physical, patient = _parquet(con, name, source)
+            return relation, physical, None, patient
         case CsvFile(path=path) if isinstance(table, PublicTable) and not table.types:
             relation = f"read_csv({_text(path)})"
             return relation, _described(con, relation, name, source), None, None
@@ -421,9 +500,13 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
                 con.unregister(place)
 
 
-def _safe_parquet(path: str) -> pa.Table:
-    """The rows of a Parquet file, by Arrow: the same values as DuckDB's, and what DuckDB fails on is NULL."""
-    return safe_table(pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us"))
+def _parquet(
+    con: duckdb.DuckDBPyConnection, name: str, source: ParquetFile
+) -> tuple[str, dict[str, str], Patient | None]:
+    """What to write after FROM, the physical types by the file's footer, and the patient reading, if one is needed."""
+    relation = read_parquet(source.path)
+    physical, patient = parquet_columns(name, source.path, _described(con, relation, name, source))
+    return relation, physical, patient
 
 
 def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source: object) -> dict[str, str]:
@@ -431,7 +514,8 @@ def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source:
     with contextlib.suppress(duckdb.Error):
         described = con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
     if described is None:
-        raise PolicyError(f"table {name!r}: the source cannot be read as what its name says ({source}).")
+        shown = getattr(source, "path", source)
+        raise PolicyError(f"table {name!r}: the source cannot be read as what its name says ({shown}).")
     return {column: kind for column, kind, *_ in described}
 
 

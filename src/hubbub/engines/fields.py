@@ -8,13 +8,15 @@ is never cast in a way that could make two of them one: it is grouped by as it i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal
 
 from hubbub.errors import PolicyError
 from hubbub.sql.dialects import DUCKDB, Dialect
 from hubbub.sql.scope import did_you_mean, find_name
-from hubbub.tables.declare import Between, Declaration, Edges, OneOf
+from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind
 
 __all__ = ["Fields", "normalised"]
@@ -50,6 +52,11 @@ class Fields:
 
     def _check_declaration(self, column: str, what: Declaration) -> None:
         kind = self._kind_and_sql(column)[0]
+        if (trimmed(what) or isinstance(what, Text)) and kind not in (Kind.TEXT, Kind.NULL):
+            raise PolicyError(
+                f"table {self.name!r}: column {column!r} is declared as {what!r}, but it holds values of type "
+                f"{kind.value}, which have no blanks around them. Declare its type as text, or leave that out."
+            )
         if isinstance(what, Between | Edges) and kind is not Kind.OTHER:
             numeric = isinstance(what, Edges) or what.numeric
             fits = kind in ((Kind.INTEGER, Kind.NUMBER) if numeric else (Kind.DATE, Kind.TIMESTAMP))
@@ -64,8 +71,12 @@ class Fields:
         return {column: self._kind_and_sql(column)[0] for column in self.physical}
 
     def expressions(self) -> dict[str, str]:
-        """The expression of each column."""
-        return {column: self._kind_and_sql(column)[1] for column in self.physical}
+        """The expression of each column; blanks around texts are cut off where that is declared."""
+        found = {column: self._kind_and_sql(column) for column in self.physical}
+        return {
+            column: self.dialect.call("TRIM", [sql], [kind]) if trimmed(self.declared.get(column)) else sql
+            for column, (kind, sql) in found.items()
+        }
 
     def unit(self, column: str) -> tuple[str, str]:
         """The name of the unit column as the source writes it, and its expression, by which units are told apart.
@@ -97,7 +108,7 @@ class Fields:
         if base in ("DOUBLE", "FLOAT"):
             return found, self.dialect.unit_double(sql)
         if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"}:
-            return found, sql
+            return found, self.dialect.unit(sql, base)
         raise PolicyError(
             f"table {self.name!r}: the unit column {found!r} is of type {self.physical[found]}; a unit is named by "
             "text, a number, a UUID or a date."
@@ -149,6 +160,8 @@ def _kind_declared(what: Declaration | None) -> Kind | None:
             if isinstance(first, int | float):
                 return Kind.NUMBER
             return Kind.TEXT if isinstance(first, str) or first is None else Kind.TIMESTAMP
+        case Text():
+            return Kind.TEXT
     return None
 
 
@@ -158,6 +171,15 @@ def _in_range(sql: str, kind: Kind, dialect: Dialect) -> str:
         case Kind.DATE | Kind.TIMESTAMP:
             return dialect.in_years(sql, kind)
     return sql
+
+
+def _within_digits(physical: str, sql: str) -> str:
+    """A decimal of 38 digits, or NULL where a file or a frame stores more: no cast takes the least such number."""
+    scale = re.fullmatch(r"DECIMAL\(38,(\d+)\)", physical)
+    if scale is None:
+        return sql
+    most = Decimal(10**38 - 1).scaleb(-int(scale[1]), Context(prec=38))
+    return f"(CASE WHEN {sql} BETWEEN -{most:f} AND {most:f} THEN {sql} END)"
 
 
 def _base(physical: str) -> str:
@@ -176,9 +198,10 @@ def normalised(physical: str, sql: str, dialect: Dialect = DUCKDB) -> tuple[Kind
         # 0.0 and -0.0 are equal, and yet two texts: whichever row came first would show.
         return Kind.NUMBER, dialect.unit_double(sql)
     if base in ("DECIMAL", "UHUGEINT"):
-        return Kind.NUMBER, dialect.decimal(sql)
+        return Kind.NUMBER, dialect.decimal(_within_digits(physical, sql))
     if base in ("VARCHAR", "ENUM", "UUID"):
-        return Kind.TEXT, dialect.column_text(sql)
+        # A UUID is short; a value of an ENUM may be as long as any text.
+        return Kind.TEXT, dialect.column_text(sql) if base == "UUID" else dialect.cut(dialect.column_text(sql))
     if base == "BOOLEAN":
         return Kind.BOOLEAN, sql
     if base == "DATE":

@@ -1,12 +1,11 @@
 """Postgres: rows stay in the database; the question goes there, and bounded integers by group come back.
 
 A role that may only SELECT is enough: no table is made, no function. Each question runs in a transaction of its own,
-READ ONLY and REPEATABLE READ, so that all its texts see one state, with settings of its own (`SETTINGS`): only
-`pg_catalog` is searched, so an operator of the database's owner is never met. Public relations travel as parameters.
+READ ONLY and REPEATABLE READ, so that all its texts see one state, under settings of its own, which are read back
+(`hubbub.engines.postgres_settings`). Public relations travel as parameters.
 
-Base tables only, unless the declaration says `trusted_view`: a view, a foreign table or a generated column can mix rows
-of several people. A table whose row security binds the role is refused in any case. Units and texts are compared byte
-by byte (COLLATE "C"), whatever the database's collation.
+What may be a table is a list (`hubbub.engines.postgres_catalog`): base tables, unless the declaration says
+`trusted_view`. Units and texts are compared byte by byte (COLLATE "C"), whatever the database's collation.
 
 A password is read from the address, `PGPASSWORD`, a service file or `~/.pgpass`, and never shown: an error of the
 server is told as an incident alone.
@@ -29,11 +28,11 @@ from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.sources import not_trusted
+from hubbub.engines.postgres_catalog import Found, look, refuse_hidden
+from hubbub.engines.postgres_settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
-from hubbub.sql.dialect_postgres import Postgres
-from hubbub.sql.scope import did_you_mean
+from hubbub.sql.dialect_postgres import POSTGRES, Postgres
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
@@ -42,58 +41,11 @@ from hubbub.tables.remote import PostgresAddress
 
 __all__ = ["PostgresEngine"]
 
-SETTINGS = """SET LOCAL search_path = pg_catalog;
-SET LOCAL timezone = 'UTC';
-SET LOCAL datestyle = 'ISO, YMD';
-SET LOCAL extra_float_digits = 1;
-SET LOCAL standard_conforming_strings = on;
-SET LOCAL row_security = off;
-SET LOCAL client_min_messages = error"""
-
-_PHYSICAL = {
-    "smallint": "SMALLINT",
-    "integer": "INTEGER",
-    "bigint": "BIGINT",
-    "real": "FLOAT",
-    "double precision": "DOUBLE",
-    "numeric": "DECIMAL",
-    "text": "VARCHAR",
-    "character varying": "VARCHAR",
-    "character": "VARCHAR",
-    "name": "VARCHAR",
-    "citext": "VARCHAR",
-    "uuid": "UUID",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp without time zone": "TIMESTAMP",
-    "timestamp with time zone": "TIMESTAMP WITH TIME ZONE",
-    "time without time zone": "TIME",
-    "bytea": "BLOB",
-}
-"""Postgres's types under the names that `hubbub.engines.fields` knows; any other cannot be named by a question."""
-
-_BELOW = """EXISTS (WITH RECURSIVE below AS (
-      SELECT c.oid AS part UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN below ON i.inhparent = below.part)
-    SELECT 1 FROM below JOIN {})"""
-"""Whether a table or one of its children and partitions, of any depth, has something: SELECT reads them all."""
-_TABLE = f"""SELECT c.oid, n.nspname, c.relname, c.relkind, c.relfilenode, row_security_active(c.oid),
-  {_BELOW.format("pg_class AS p ON p.oid = below.part WHERE p.relkind = 'f'")},
-  {_BELOW.format("pg_attribute AS a ON a.attrelid = below.part WHERE a.attgenerated <> '' AND NOT a.attisdropped")},
-  CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END
-FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-WHERE c.oid = to_regclass(CASE WHEN %(schema)s = '' THEN format('%%I', %(name)s::text)
-                               ELSE format('%%I.%%I', %(schema)s::text, %(name)s::text) END)"""
-_COLUMNS = """SELECT a.attname, CASE WHEN t.typtype = 'e' THEN 'text'
-    ELSE format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL) END, a.attgenerated <> ''
-FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
-_NAMES = "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = to_regnamespace(%s)"
 _TOO_MUCH = "54"
 """The class of what the server says of a text with too many columns, or nested too deeply."""
 _NOT_BOUND = ("0A", "42")
 """The classes of what it says of a text that it cannot bind."""
 _BYTEWISE = ' COLLATE "C"'
-_KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
 
 
 @dataclass(frozen=True)
@@ -109,15 +61,10 @@ class _Known:
     trusted: bool
 
 
-@dataclass(frozen=True)
-class _Found:
-    relation: str
-    physical: dict[str, str]
-    mark: str
-
-
 class PostgresEngine:
     """The engine of a session whose private tables are in one Postgres database. Safe to use from several threads."""
+
+    gives_rows = False
 
     def __init__(self) -> None:
         self._local = DuckDBEngine()  # for public tables, which may be files
@@ -142,11 +89,15 @@ class PostgresEngine:
         if any(known.address.url != address.url for known in self._known.values()):
             raise PolicyError(f"table {name!r} is in another database than the session's other private tables.")
         with self._reading(address, name) as con:
+            found = look(con, name, inner, trusted=table.trusted_view)
             if self._dialect is None:
-                self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C")
-            found = self._look(con, name, inner, trusted=table.trusted_view)
+                encoding = con.info.parameter_status("server_encoding") or ""
+                self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C", encoding=encoding)
             if table.trusted_view:
                 _try(con, name, inner, found)
+        named = [] if isinstance(table.unit, EachRow) or table.path is not None else [table.unit]
+        named += [table.path[0]] if table.path is not None else []
+        refuse_hidden(name, inner, found, [*table.columns, *table.types, *named])
         fields = Fields(name, found.physical, dict(table.types), table.columns, self._dialect)
         fields.check_names()
         unit, unit_column = None, None
@@ -175,7 +126,7 @@ class PostgresEngine:
         if known is None:
             return None
         with self._reading(known.address, name) as con:
-            found = self._look(con, name, known.table, trusted=known.trusted)
+            found = look(con, name, known.table, trusted=known.trusted)
         if found.physical != known.physical or found.relation != known.relation:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
@@ -214,13 +165,16 @@ class PostgresEngine:
         stubs = {leaf.place: leaf.columns for leaf in leaves(plan.question.relation)}
         con = None
         try:
-            con = _connect(self._known[plan.tables[0]].address)
+            con = connect(self._known[plan.tables[0]].address.url)
             with self._lock:
                 self._running.add(con)
-            con.execute("BEGIN READ ONLY")
-            con.execute(f"{SETTINGS}; SET LOCAL lock_timeout = '1s'")  # a table that is locked is for `run` to wait for
+            begin(con, lock_timeout="1s")  # a table that is locked is for `run` to wait for
             for i, text in enumerate(texts):
                 con.execute(f"PREPARE asked{i} AS {_with_stubs(text, stubs, self._written())}".encode())
+        except Kept as kept:
+            raise QueryError(
+                f"the database cannot be asked as answers need it: {kept.words}. Nothing was charged."
+            ) from None
         except psycopg.Error as error:
             # Data exceptions and lost connections have other classes; here no row was read.
             state = error.sqlstate or ""
@@ -254,11 +208,10 @@ class PostgresEngine:
         address = self._known[plan.tables[0]].address
         con = None
         try:
-            con = _connect(address)
+            con = connect(address.url)
             with self._lock:
                 self._running.add(con)
-            con.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            con.execute(SETTINGS)
+            begin(con)
             cursor = psycopg.RawCursor(con)
             return [cursor.execute(text.encode(), values).fetchall() for text, values in statements]
         except Exception:  # its words may hold rows: nothing of it goes further
@@ -301,7 +254,7 @@ class PostgresEngine:
         """A connection to look at the catalogue with."""
         con = state = None
         try:
-            con = _connect(address)
+            con = connect(address.url)
             yield con
         except psycopg.Error as error:
             state = error.sqlstate or "no answer"
@@ -320,62 +273,23 @@ class PostgresEngine:
                 )
             )
 
-    def _look(self, con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) -> _Found:
-        """A table by its name in the database, from the catalogue.
 
-        Raises PolicyError for one that is missing, or is no base table and not trusted.
-        """
-        schema, _, bare = inner.rpartition(".")
-        row = con.execute(_TABLE, {"schema": schema, "name": bare}).fetchone()
-        if row is None:
-            names = [r[0] for r in con.execute(_NAMES, [schema or "public"]).fetchall()]
-            raise PolicyError(f"table {name!r}: the database has no table {inner!r}. {did_you_mean(bare, names)}")
-        oid, space, relname, relkind, filenode, secured, foreign, generated, defined = row
-        columns = con.execute(_COLUMNS, [oid]).fetchall()
-        if relkind not in _KINDS and relkind not in ("r", "p"):
-            raise PolicyError(f"table {name!r}: {inner!r} is no table.")
-        if secured:
-            raise PolicyError(
-                f"table {name!r}: {inner!r} has row security for this role, whose policies can look at other people's "
-                "rows; name a role that it does not bind."
-            )
-        problem = _KINDS.get(relkind)
-        if foreign and problem is None:
-            problem = "has parts that are foreign tables"
-        if generated and problem is None:
-            own = any(generated_here for _, _, generated_here in columns)
-            problem = "has generated columns" if own else "has parts with generated columns"
-        if problem is not None and not trusted:
-            raise not_trusted(name, inner, problem)
-        dialect = self._written()
-        physical = {column: _PHYSICAL.get(kind, kind) for column, kind, _ in columns}
-        mark = f"{oid} {filenode}" if defined is None else f"{oid} {filenode} {defined}"
-        return _Found(f"{dialect.quote(space)}.{dialect.quote(relname)}", physical, mark)
-
-
-def _try(con: psycopg.Connection[Any], name: str, inner: str, found: _Found) -> None:
+def _try(con: psycopg.Connection[Any], name: str, inner: str, found: Found) -> None:
     """A view as a question will read it, without its rows: what cannot work is refused before it is charged.
 
     Raises PolicyError where the server refuses: rights, row security below the view, a name that is not found.
     """
     state = None
+    columns = ", ".join(map(POSTGRES.quote, found.physical))
     try:
-        con.execute("BEGIN READ ONLY")
-        con.execute(SETTINGS)
-        con.execute(f"SELECT * FROM {found.relation} LIMIT 0".encode())
+        con.execute(f"SELECT {columns} FROM {found.relation} LIMIT 0".encode())
     except psycopg.Error as error:
         state = error.sqlstate or "no answer"
-    finally:
-        con.execute("ROLLBACK")
     if state is not None:
         raise PolicyError(
             f"table {name!r}: {inner!r} cannot be read as questions read it ({state}). May this role SELECT from it, "
             "is it filled, does row security bind nobody below it, and does it name its schemas? Nothing was charged."
         )
-
-
-def _connect(address: PostgresAddress) -> psycopg.Connection[Any]:
-    return psycopg.connect(address.url, autocommit=True, connect_timeout=10, application_name="hubbub")
 
 
 def _has_icu(con: psycopg.Connection[Any]) -> bool:
@@ -386,18 +300,16 @@ def _with_public(text: str, public: Mapping[str, Any], dialect: Postgres) -> tup
     """A statement with each public relation as a stage before its own, whose rows are parameters."""
     stages, values = [], []
     for place, table in public.items():
-        arrays = []
-        for field, column in zip(table.schema, table.columns, strict=True):
-            values.append([_sendable(v) for v in column.to_pylist()])
-            arrays.append(f"${len(values)}::{_array_of(str(field.type))}[]")
-        names = ", ".join(dialect.quote(n) for n in table.column_names)
-        shown = ", ".join(
-            f"{dialect.column_text(dialect.quote(f.name))} AS {dialect.quote(f.name)}"
-            if _array_of(str(f.type)) == "text"
-            else dialect.quote(f.name)
-            for f in table.schema
+        arrays, shown = [], []
+        for i, (field, column) in enumerate(zip(table.schema, table.columns, strict=True)):
+            values.append([_sendable(v, dialect) for v in column.to_pylist()])
+            kind, own = _array_of(str(field.type)), dialect.leaf_column(field.name, i)
+            arrays.append(f"${len(values)}::{kind}[]")
+            shown.append(f"{dialect.column_text(own)} AS {own}" if kind == "text" else own)
+        names = ", ".join(dialect.leaf_column(n, i) for i, n in enumerate(table.column_names))
+        stages.append(
+            f"{place} AS (\n  SELECT {', '.join(shown)}\n  FROM unnest({', '.join(arrays)}) AS u({names})\n),\n"
         )
-        stages.append(f"{place} AS (\n  SELECT {shown}\n  FROM unnest({', '.join(arrays)}) AS u({names})\n),\n")
     return f"WITH {''.join(stages)}{text.removeprefix('WITH ')}", values
 
 
@@ -406,15 +318,16 @@ def _with_stubs(text: str, stubs: Mapping[str, Mapping[str, Kind]], dialect: Pos
     stages = []
     for place, columns in stubs.items():
         shown = ", ".join(
-            f"{dialect.null(kind)}{_BYTEWISE if kind is Kind.TEXT else ''} AS {dialect.quote(name)}"
-            for name, kind in columns.items()
+            f"{dialect.null(kind)}{_BYTEWISE if kind is Kind.TEXT else ''} AS {dialect.leaf_column(name, i)}"
+            for i, (name, kind) in enumerate(columns.items())
         )
         stages.append(f"{place} AS (\n  SELECT {shown}\n),\n")
     return f"WITH {''.join(stages)}{text.removeprefix('WITH ')}"
 
 
-def _sendable(value: Any) -> Any:
-    return value.replace("\0", "\uffff") if isinstance(value, str) else value
+def _sendable(value: Any, dialect: Postgres) -> Any:
+    """A public value; NULL for a text that the database cannot hold, which no row of it is equal to."""
+    return None if isinstance(value, str) and not dialect.holds(value) else value
 
 
 def _array_of(arrow: str) -> str:

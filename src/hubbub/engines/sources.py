@@ -23,6 +23,7 @@ import pyarrow.csv as arrow_csv
 
 from hubbub.addresses import looks_like_connection, masked
 from hubbub.errors import PolicyError
+from hubbub.plain import quick
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName
@@ -33,11 +34,13 @@ __all__ = [
     "Frame",
     "Held",
     "ParquetFile",
+    "as_utf8",
     "csv_header",
     "hold",
     "not_trusted",
     "safe_table",
     "source_of",
+    "stamp_of",
 ]
 
 
@@ -156,7 +159,7 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
         return Held(
             schema,
             lambda: _read_csv(source.path, header),
-            lambda: _stamp(source.path),
+            lambda: stamp_of(source.path),
             lambda: csv_header(name, source.path) == header,
         )
     frame = source.frame
@@ -166,7 +169,8 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
             raise PolicyError(f"table {name!r}: two columns of the frame have the same name; rename one.")
         places = list(enumerate(labels))
         schema = pa.schema([(label, _pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
-        return Held(_safe_schema(schema), lambda: safe_table(_read_pandas(frame, schema)))
+        safe = _safe_schema(schema)
+        return Held(safe, lambda: safe_table(_read_pandas(frame, schema), safe))
     problem = None
     try:
         reader = frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame)
@@ -177,12 +181,14 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
         problem = "it cannot be read as Arrow"
     if problem:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
-    return Held(_safe_schema(schema), lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all()))
+    safe = _safe_schema(schema)
+    return Held(safe, lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe))
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    found = Path(path).stat()
-    return found.st_size, found.st_mtime_ns
+def stamp_of(path: str) -> tuple[int, ...]:
+    """What changes when a file is written or replaced, though its size and time be set to what they were."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def csv_header(name: str, path: str) -> list[str]:
@@ -209,14 +215,16 @@ def csv_header(name: str, path: str) -> list[str]:
 
 
 _SLICE = 1 << 26
+_LONGEST = 1 << 29
+"""Bytes of a line: Arrow reads no piece of 2 GiB, and one person's line would be an error for all."""
 
 
 def _read_csv(path: str, header: list[str]) -> pa.Table:
     """The rows of a CSV, every field a text: one line is one row, whatever stands in the lines around it.
 
     By rule: fields are divided by commas and may stand in double quotes, a doubled quote inside them is one; a line
-    break always ends a row; a line with another number of fields, or with a quote that is not closed, is left out; an
-    empty field, or one that is not UTF-8, is NULL.
+    break always ends a row; a line with another number of fields, with a quote that is not closed, or beyond 512 MiB,
+    is left out; an empty field, or one that is not UTF-8, is NULL.
     """
     tables: list[pa.Table] = []
     with open(path, "rb") as file:
@@ -226,17 +234,26 @@ def _read_csv(path: str, header: list[str]) -> pa.Table:
 
 
 def _pieces(file: Any) -> Iterator[bytes]:
-    """The rest of a file in pieces of whole lines."""
-    rest = b""
+    """The rest of a file in pieces of whole lines, without those that are longer than `_LONGEST`."""
+    rest: list[bytes] = []  # of a line whose end is still to come; nothing of one that is too long already
+    size = 0
+
+    def begun() -> bytes:
+        return b"".join(rest) if size <= _LONGEST else b""
+
     while chunk := file.read(_SLICE):
-        whole, end, rest_of_chunk = chunk.rpartition(b"\n")
-        if end:
-            yield rest + whole + end
-            rest = rest_of_chunk
+        first, end, after = chunk.partition(b"\n")
+        size += len(first)
+        if size <= _LONGEST:
+            rest.append(first)
         else:
-            rest += chunk
+            rest = []
+        if end:
+            whole, end, last = after.rpartition(b"\n")
+            yield begun() + b"\n" + whole + end
+            rest, size = [last], len(last)
     if rest:
-        yield rest
+        yield begun()
 
 
 def _parse(piece: bytes, header: list[str]) -> pa.Table:
@@ -244,9 +261,9 @@ def _parse(piece: bytes, header: list[str]) -> pa.Table:
     plain, quoted = [], []
     for line in piece.split(b"\n"):
         bare = line.removesuffix(b"\r")
-        if b'"' in bare:
+        if b'"' in bare or not quick("csv"):
             fields = _fields(bare)
-            if fields is not None and len(fields) == len(header):
+            if bare and fields is not None and len(fields) == len(header):
                 quoted.append([_decoded(field) for field in fields])
         elif bare.count(b",") == len(header) - 1 and b"\r" not in bare and bare:
             plain.append(bare)
@@ -271,7 +288,7 @@ def _split(lines: list[bytes], header: list[str]) -> pa.Table:
             column_types={column: pa.binary() for column in header}, strings_can_be_null=True, null_values=[""]
         ),
     )
-    return pa.table([_as_utf8(column.slice(1)) for column in parsed.columns], names=header)
+    return pa.table([as_utf8(column.slice(1)) for column in parsed.columns], names=header)
 
 
 def _fields(line: bytes) -> list[str] | None:
@@ -288,11 +305,30 @@ def _decoded(text: str) -> str | None:
     return None
 
 
-def _as_utf8(column: Any) -> Any:
+def as_utf8(column: Any) -> Any:
     """Bytes as text; what is not UTF-8 is NULL."""
-    with contextlib.suppress(pa.ArrowInvalid):
-        return column.cast(pa.string())
-    return pa.array([None if v is None else _decoded(v.decode("utf-8", "surrogateescape")) for v in column.to_pylist()])
+    kind = pa.large_string() if pa.types.is_large_binary(column.type) else pa.string()
+    if quick("utf8"):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return column.cast(kind)
+    if len(column) <= _FEW:
+        return pa.chunked_array([pa.array([_utf8(value) for value in column.to_pylist()], kind)])
+    half = len(column) // 2
+    return pa.chunked_array([c for part in (column[:half], column[half:]) for c in _chunks(as_utf8(part))], kind)
+
+
+_FEW = 256
+"""So many values are looked at one by one where one of them is not UTF-8."""
+
+
+def _chunks(column: Any) -> list[Any]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _utf8(value: bytes | None) -> str | None:
+    with contextlib.suppress(UnicodeDecodeError):
+        return None if value is None else value.decode("utf-8")
+    return None
 
 
 def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
@@ -317,7 +353,7 @@ def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
         if wanted == UNUSABLE:
             columns.append(pa.nulls(len(frame), UNUSABLE))
             continue
-        if str(series.dtype) != "object":
+        if str(series.dtype) != "object" and (quick("pandas") or all(kind != wanted for kind, _ in _OBJECTS.values())):
             with contextlib.suppress(*_UNFIT):
                 columns.append(pa.array(series, wanted, from_pandas=True))
                 continue
@@ -373,34 +409,84 @@ _OBJECTS: dict[Kind | None, tuple[pa.DataType, Callable[[Any], Any]]] = {
 
 
 def _safe_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(f.name, safe_table(pa.schema([f]).empty_table()).schema.types[0]) for f in schema])
+    """The types that `safe_table` gives; decided by the types alone."""
+    return pa.schema([(field.name, _safe_type(field)) for field in schema])
 
 
-def safe_table(table: pa.Table) -> pa.Table:
-    """A table on whose values no engine fails: texts are UTF-8 or NULL, times are in UTC."""
-    return pa.table([_safe_column(column) for column in table.columns], names=table.column_names)
+def _safe_type(field: pa.Field) -> pa.DataType:
+    with contextlib.suppress(NotImplementedError):  # Arrow's word for a type, whatever the values
+        return _safe_column(pa.schema([field]).empty_table().column(0)).type
+    return UNUSABLE
+
+
+def safe_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table on whose values no engine fails: texts are UTF-8 or NULL, times are in UTC, and nothing is left of types
+    that DuckDB does not take. schema: what `_safe_schema` gives for the table's.
+    """
+    columns = [
+        pa.nulls(len(column), UNUSABLE) if kind == UNUSABLE else _safe_column(column)
+        for column, kind in zip(table.columns, schema.types, strict=True)
+    ]
+    return pa.table(columns, names=table.column_names)
 
 
 def _safe_column(column: Any) -> Any:
+    column = _unwrapped(column)
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType | pa.Bool8Type):
-        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
-        kind = column.type
-    if pa.types.is_run_end_encoded(kind):
-        column, kind = pc.run_end_decode(column), kind.value_type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
+    if not _taken(kind):
+        return pa.nulls(len(column), UNUSABLE)
     if pa.types.is_timestamp(kind):
         # The instants as they are, in UTC; which of them a question can use, the engine's expression decides.
         return column.cast(pa.timestamp(kind.unit))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        try:
+        with contextlib.suppress(pa.ArrowInvalid):
             column.validate(full=True)
-        except pa.ArrowInvalid:
-            return _as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()))
-        return column
+            if quick("utf8"):
+                return column
+        return as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()))
     if pa.types.is_float16(kind):
         return column.cast(pa.float32())
-    if pa.types.is_decimal256(kind) or pa.types.is_union(kind):
-        return pa.nulls(len(column), UNUSABLE)
     return column
+
+
+def _unwrapped(column: Any) -> Any:
+    """The values of a column, however they are coded: dictionaries (pandas and polars categories), runs, extensions."""
+    while True:
+        kind = column.type
+        if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType | pa.Bool8Type):
+            column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
+        elif pa.types.is_run_end_encoded(kind):
+            column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type)
+        elif pa.types.is_dictionary(kind):
+            chunks = [_listed(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
+            column = pa.chunked_array(chunks, _listed(pa.array([], kind.value_type)).type)
+        else:
+            return column
+
+
+def _listed(values: Any) -> Any:
+    """The values of a dictionary, out of views: polars has them, and Arrow takes nothing from them.
+
+    Written out, a few long texts may be beyond the 2 GiB that a plain column of texts or bytes holds.
+    """
+    if pa.types.is_string(values.type):
+        values = values.cast(pa.large_string())
+    elif pa.types.is_binary(values.type):
+        values = values.cast(pa.large_binary())
+    elif pa.types.is_string_view(values.type):
+        values = as_utf8(values.cast(pa.binary_view()).cast(pa.large_binary()))
+    elif pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _taken(kind: pa.DataType) -> bool:
+    """Whether DuckDB takes the type; a column of texts, numbers or moments."""
+    plain = pa.types.is_primitive(kind) or pa.types.is_null(kind) or pa.types.is_boolean(kind)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    blobs = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    if isinstance(kind, pa.UuidType | pa.Bool8Type) or any(test(kind) for test in (*texts, *blobs)):
+        return True
+    if pa.types.is_decimal(kind):
+        return not pa.types.is_decimal256(kind)
+    return plain and not pa.types.is_interval(kind)

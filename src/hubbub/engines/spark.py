@@ -1,13 +1,14 @@
 """Spark: rows stay on the cluster; the question goes there as SQL, and bounded integers by group come back.
 
-The session is the one that the tables' data frames belong to, or the active one, or a local one. Each table becomes a
-temporary view of a name of our own; no setting of the session is changed, and none decides an answer: the text is the
-same in ANSI mode and without, in any time zone. No Python function runs on a row, and the driver sees one row per
-group.
+Tables are of the session that their data frames belong to, or of the active one, or of a local one. Texts run in a
+session of our own beside it (`hubbub.engines.spark_session`), whose settings are ours: none of theirs is changed, and
+none decides an answer. Each table becomes a temporary view there, with names of our own for itself and its columns. No
+Python function runs on a row, and the driver sees one row per group.
 
-A table of the catalogue (`spark:hospital.visits`) is a base table, Delta and Iceberg included; a view can mix rows of
-several people and is refused, unless the declaration says `trusted_view`. What a data frame computes before it is
-declared is the steward's: it has to keep each row one person's own.
+A table of the catalogue (`spark:hospital.visits`) is a base table of a format that keeps rows apart: Parquet, ORC,
+Avro, Delta, Iceberg. Anything else (a view can mix rows of several people, one line of a CSV can hide others) is
+refused, unless the declaration says `trusted_view`. What a data frame computes before it is declared is the steward's:
+it has to keep each row one person's own.
 """
 
 from __future__ import annotations
@@ -22,20 +23,32 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark import SparkContext
+from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.sources import not_trusted
-from hubbub.errors import EngineError, PolicyError
+from hubbub.engines.spark_session import (
+    FORMATS,
+    details,
+    java_of,
+    lend,
+    own_session,
+    quoted,
+    reads_row_by_row,
+    refused_setting,
+    settings_of,
+)
+from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
 from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
 from hubbub.sql.dialect_spark import SPARK
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import Scan, scans
+from hubbub.tables.relations import Leaf, Scan, leaves, scans
 from hubbub.tables.remote import SparkFrame, SparkName
 
 __all__ = ["SparkEngine"]
@@ -53,6 +66,7 @@ _PHYSICAL = {
     "timestamp_ntz": "TIMESTAMP",
     "timestamp": "TIMESTAMP WITH TIME ZONE",
     "binary": "BLOB",
+    "void": "NULL",
 }
 """Spark's types under the names that `hubbub.engines.fields` knows."""
 
@@ -63,9 +77,8 @@ _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interrupt
 
 @dataclass(frozen=True)
 class _Known:
-    """A table: its data frame, the view it is asked under, its columns and unit as expressions."""
+    """A table: the view it is asked under, its columns and unit as expressions; its name where the catalogue has it."""
 
-    frame: DataFrame
     view: str
     columns: Mapping[str, str]
     unit: str | None
@@ -77,10 +90,14 @@ class _Known:
 class SparkEngine:
     """The engine of a session whose private tables are in Spark. Safe to use from several threads."""
 
+    gives_rows = False
+
     def __init__(self) -> None:
         self._local = DuckDBEngine()  # for public tables, which may be files
         self._known: dict[str, _Known] = {}
-        self._spark: SparkSession | None = None
+        self._spark: SparkSession | None = None  # the tables'
+        self._session: SparkSession | None = None  # our own
+        self._settings: dict[str, str] = {}
         self._own = uuid.uuid4().hex[:12]
         self._tags: set[str] = set()
         self._lock = threading.Lock()
@@ -93,15 +110,16 @@ class SparkEngine:
         if isinstance(table, PublicTable):
             return self._local.add(name, table)
         frame, known_as = self._frame(name, table)
-        physical = _physical(frame)
+        self._check_frames(name)
+        physical = _physical(name, frame)
         fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
         fields.check_names()
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
         view = f"hubbub_{self._own}_{len(self._known)}"
-        frame.createOrReplaceTempView(view)
-        self._known[name] = _Known(frame, view, fields.expressions(), unit, physical, known_as, table.trusted_view)
+        self.show(frame, view)
+        self._known[name] = _Known(view, fields.expressions(), unit, physical, known_as, table.trusted_view)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -115,28 +133,67 @@ class SparkEngine:
             spark = self._spark or SparkSession.getActiveSession() or _local_session()
         if self._spark is not None and spark is not self._spark:
             raise PolicyError(f"table {name!r} is of another Spark session than the other private tables.")
-        self._spark = spark
+        if self._session is None:
+            self._spark, self._session = spark, own_session(spark)
+            self._settings = settings_of(self._session)
         if isinstance(source, SparkFrame):
+            if source.frame.isStreaming:
+                raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
             return source.frame, None
-        return _named_table(spark, name, source.name, trusted=table.trusted_view), source.name
+        return _named_table(spark, self._session, name, source.name, trusted=table.trusted_view), source.name
+
+    def show(self, frame: DataFrame, view: str) -> None:
+        """Make a data frame a view of our session, under names that no setting and no parser reads in another way."""
+        assert self._session is not None
+        padded = {
+            SPARK.shown_as(f.name)
+            for f in frame.schema.fields
+            if str(f.metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")).startswith("char(")
+        }
+        plain = frame.toDF(*(SPARK.shown_as(c) for c in frame.columns))
+        if padded:
+            # Blanks at the end of a CHAR(n) say nothing, and are there or not by a setting of who wrote or reads it.
+            plain = plain.select([functions.rtrim(c).alias(c) if c in padded else plain[c] for c in plain.columns])
+        lend(plain, self._session, view)
 
     def seal(self) -> None:
         """After the last `add`."""
         self._local.seal()
 
+    def _check_frames(self, name: str) -> None:
+        assert self._spark is not None
+        found = refused_setting(self._spark)
+        if found is not None:
+            key, value, instead = found
+            raise PolicyError(
+                f"table {name!r}: its Spark session has {key} = {value}: then one row can make reading fail, or rows "
+                f"are left out silently. Set it to {instead}. Nothing was charged."
+            )
+
     def recheck(self, name: str) -> None:
-        """Raises PolicyError where the cluster is gone, or the columns of a table of the catalogue have changed."""
+        """Raises PolicyError where the cluster is gone, the columns of a table of the catalogue have changed, or a
+        setting decides an answer."""
         known = self._known.get(name)
-        if known is None or self._spark is None:
+        if known is None or self._spark is None or self._session is None:
             return
         if not _is_up(self._spark):
             raise PolicyError(f"table {name!r}: its Spark has stopped; open a new session. Nothing was charged.")
+        self._check_frames(name)
+        if settings_of(self._session) != self._settings:
+            raise PolicyError(
+                f"table {name!r}: settings of Spark that belong to this session were changed from outside; open a new "
+                "session. Nothing was charged."
+            )
         if known.name is None:
             return
-        if _physical(_named_table(self._spark, name, known.name, trusted=known.trusted)) != known.physical:
+        with contextlib.suppress(Exception):  # what was written by another session since is read
+            java_of(self._session).sessionState().catalog().invalidateAllCachedTables()
+        frame = _named_table(self._spark, self._session, name, known.name, trusted=known.trusted)
+        if _physical(name, frame) != known.physical:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
+        self.show(frame, known.view)
 
     def mark(self, name: str) -> str | None:
         """None: of a table in Spark only a refresh tells."""
@@ -160,8 +217,31 @@ class SparkEngine:
         return {n: Place(k.view, k.columns, k.unit) for n, k in self._known.items() if n in names}
 
     def prepare(self, plan: Plan) -> None:
-        """Raises QueryError where a text of the plan would grow beyond all use; the server is not asked."""
-        self.compile(plan)
+        """Whether Spark takes every text of a plan: it parses and analyses them, and plans and runs none.
+
+        Planning is left out with care: for rows that the program has handed over it computes on them.
+
+        Raises QueryError where a text would grow beyond all use, or Spark does not take it.
+        """
+        _, texts = self.texts(plan)
+        assert self._spark is not None
+        assert self._session is not None
+        stubs = "".join(f"{leaf.place} AS ({_stub(leaf)}),\n" for leaf in leaves(plan.question.relation))
+        for text in texts:
+            why = None
+            try:
+                with _quiet():
+                    self._session.sql(_with(stubs, text))
+            except AnalysisException as error:
+                why = error.getCondition() or "it cannot be read"
+            except Exception:
+                if not _is_up(self._spark):
+                    return  # for `run` to find
+                why = "it is nested too deeply"
+            if why is not None:
+                raise QueryError(
+                    f"Spark does not take this form of question ({why}); ask in another way. Nothing was charged."
+                )
 
     def run(self, plan: Plan, public: Mapping[str, Any] | None = None) -> Exact:
         """Run the private part of a question.
@@ -179,20 +259,21 @@ class SparkEngine:
     def _answers(self, texts: Sequence[str], public: Mapping[str, Any]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each text; None if Spark failed, for whatever reason."""
         assert self._spark is not None
+        assert self._session is not None
         views, before, context = {}, [], self._spark.sparkContext
         tag = f"hubbub-{uuid.uuid4().hex[:12]}"
         try:
             before = [(key, context.getLocalProperty(key)) for key in _JOB_GROUP]
             for place, table in public.items():
                 views[place] = f"hubbub_{self._own}_{uuid.uuid4().hex[:12]}"
-                self._public(table).createOrReplaceTempView(views[place])
+                lend(self._public(table), self._session, views[place])
             stages = "".join(f"{place} AS (SELECT * FROM {view}),\n" for place, view in views.items())
             with self._lock:
                 self._tags.add(tag)
             context.setJobGroup(tag, "hubbub", interruptOnCancel=True)
             found = []
             for text in texts:
-                rows = self._spark.sql(f"WITH {stages}{text.removeprefix('WITH ')}").collect()
+                rows = self._session.sql(_with(stages, text)).collect()
                 found.append([tuple(row) for row in rows])
             return found
         except Exception:  # its words may hold rows: nothing of it goes further
@@ -203,7 +284,7 @@ class SparkEngine:
                 for key, value in before:
                     set_again(key, value)
                 for view in views.values():
-                    self._spark.catalog.dropTempView(view)
+                    self._session.catalog.dropTempView(view)
             with self._lock:
                 self._tags.discard(tag)
 
@@ -238,8 +319,8 @@ class SparkEngine:
         with contextlib.suppress(Exception):  # a cluster that is gone cannot be tidied
             self.interrupt()
             for known in self._known.values():
-                if self._spark is not None:
-                    self._spark.catalog.dropTempView(known.view)
+                if self._session is not None:
+                    self._session.catalog.dropTempView(known.view)
         self._local.close()
 
 
@@ -251,36 +332,65 @@ def _is_up(spark: SparkSession) -> bool:
     return False
 
 
-def _physical(frame: DataFrame) -> dict[str, str]:
+def _with(stages: str, text: str) -> str:
+    """A text with stages of ours before its own. What it is expanded from before it is parsed is in no text of ours."""
+    found = f"WITH {stages}{text.removeprefix('WITH ')}"
+    if "${" in found:
+        raise InternalError("a text for Spark holds what it would expand")
+    return found
+
+
+def _stub(leaf: Leaf) -> str:
+    """A relation without rows that has the columns of a public one."""
+    columns = [f"{SPARK.null(kind)} AS {SPARK.quote(name)}" for name, kind in leaf.columns.items()]
+    return f"SELECT {', '.join(columns) or '1 AS one'} WHERE FALSE"
+
+
+def _physical(table: str, frame: DataFrame) -> dict[str, str]:
     found = {}
     for name, kind in frame.dtypes:
+        if name in found:
+            raise PolicyError(f"table {table!r} has two columns {name!r}; rename one.")
         base = kind.split("(")[0]
         found[name] = (
-            "DECIMAL"
+            kind.upper()
             if base == "decimal"
             else "VARCHAR"
             if base in ("char", "varchar")
-            else (_PHYSICAL.get(kind, kind))
+            else _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
         )
     return found
 
 
-def _named_table(spark: SparkSession, name: str, known_as: str, *, trusted: bool) -> DataFrame:
-    """A table of the catalogue.
+def _named_table(spark: SparkSession, own: SparkSession, name: str, known_as: str, *, trusted: bool) -> DataFrame:
+    """A table of the catalogue, read in our session; a view as the tables' session understands it.
 
-    Raises PolicyError for one that is missing, cannot be read, or is a view and not trusted.
+    Raises PolicyError for one that is missing or cannot be read, and, unless it is trusted, for a view and for a format
+    in which one row can change another.
     """
-    kind, frame = None, None
+    entry, about, frame = None, {}, None
     with _quiet(), contextlib.suppress(Exception):  # the words of a metastore are its own
-        kind = spark.catalog.getTable(known_as).tableType
-    if kind is None:
+        entry = spark.catalog.getTable(known_as)
+    if entry is None:
         raise PolicyError(f"table {name!r}: Spark's catalogue has no table {known_as!r}.")
-    if kind not in ("MANAGED", "EXTERNAL") and not trusted:
+    kind = entry.tableType
+    base = kind in ("MANAGED", "EXTERNAL")
+    if not base and not trusted:
         raise not_trusted(name, known_as, f"is a {'temporary view' if kind == 'TEMPORARY' else kind.lower()}")
+    whole = quoted([part for part in (entry.catalog, *(entry.namespace or ()), entry.name) if part])
     with _quiet(), contextlib.suppress(Exception):
-        frame = spark.table(known_as)
+        if base and not trusted:
+            about = details(own, whole)
+        frame = own.table(whole) if base else spark.table(known_as)
     if frame is None:
         raise PolicyError(f"table {name!r}: Spark cannot read {known_as!r}. Nothing was charged.")
+    why = reads_row_by_row(about) if base and not trusted else None
+    if why is not None:
+        raise PolicyError(
+            f"table {name!r}: {known_as!r} {why}; there one row may change how others are read, or make reading fail. "
+            f"Name a table of {', '.join(FORMATS)} with options of its own; or, where each row is read by itself and "
+            "reading never fails, declare trusted_view = true."
+        )
     return frame
 
 

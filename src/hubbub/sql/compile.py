@@ -103,15 +103,17 @@ def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect = DUCKD
     stages = [*_owned(plan, places, dialect), *_placed(plan, dialect)]
     number = ""
     for i, domain in enumerate(plan.domains):
-        number = f"({number}) * {len(domain or ())} + g{i}" if number else f"g{i}"
-    columns = ["unit", f"CAST({number} AS INTEGER) AS g", f"{_rank_of_group(plan, dialect)} AS h"]
+        place = dialect.cast(f"g{i}", Kind.INTEGER, Kind.INTEGER)
+        times = dialect.tried(f"{number} * {len(domain or ())}")
+        number = dialect.tried(f"{times} + {place}") if number else place
+    columns = ["unit", f"TRY_CAST({number} AS INTEGER) AS g", f"{_rank_of_group(plan, dialect)} AS h"]
     for i, m in enumerate(plan.measurements):
         if not summed(m):
             continue
         row = _row(plan, m, dialect)
         if m.counting in (Counting.SUM, Counting.PRODUCT):
             width = "INTEGER" if max(-m.low, m.high) < 2**31 else "BIGINT"
-            columns.append(f"CAST(coalesce({row}, 0) AS {width}) AS s{i}")
+            columns.append(f"coalesce(TRY_CAST({row} AS {width}), CAST(0 AS {width})) AS s{i}")
         if may_be_missing(m):
             columns.append(f"CAST({row} IS NOT NULL AS TINYINT) AS n{i}")
     return _text(stages, f"SELECT {', '.join(columns)}\nFROM placed")
@@ -155,7 +157,7 @@ def _owned(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> Iterato
     parts += [f"{_key(k, sql, dialect)} AS k{i}" for i, k in enumerate(plan.keys)]
     values = _values(plan)
     parts += [f"{dialect.steps(sql(value.argument), value.grid.exponent)} AS x{i}" for i, value in enumerate(values)]
-    parts += [f"{sql(e)} AS y{i}" for i, e in enumerate(_counted(plan))]
+    parts += [f"{dialect.key(sql(e), e.kind)} AS y{i}" for i, e in enumerate(_counted(plan))]
     yield "filtered", f"  SELECT {', '.join(parts) or '1 AS one'}\n  FROM {stages[-1][0]}"
     clamped = "".join(f", {_clamped(f'x{i}', value, dialect)} AS v{i}" for i, value in enumerate(values))
     yield "owned", f"  SELECT *{clamped}\n  FROM filtered"
@@ -196,9 +198,10 @@ def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
         kind = plan.keys[i].kind
         if domain is None:
             found = f"owned.k{i}"
-            groups.append(f"{dialect.in_years(found, kind) if kind in TEMPORAL else found} AS g{i}")
+            group = dialect.in_years(found, kind) if kind in TEMPORAL else dialect.key(found, kind)
+            groups.append(f"{group} AS g{i}")
             continue
-        rows = ", ".join(f"({dialect.constant(value)}, {position})" for position, value in enumerate(domain))
+        rows = ", ".join(f"({dialect.constant_as(value, kind)}, {position})" for position, value in enumerate(domain))
         key = "CAST(key AS " + dialect.types[kind] + ")"
         yield (
             f"d{i}",
@@ -236,9 +239,10 @@ def _product(x: str, y: str, measurement: Measurement, dialect: Dialect) -> str:
     # Quotients are truncated toward zero; what is below zero and has a remainder is one lower.
     floored = product
     if divisor != 1:
-        below = f"CASE WHEN {product} < 0 AND {product} % {divisor} <> 0 THEN 1 ELSE 0 END"
-        floored = f"({dialect.quotient(product, divisor)} - {below})"
-    return f"({floored} - ({measurement.centre}))"
+        rest = dialect.tried(f"({product} % {divisor})")
+        below = f"CASE WHEN {product} < 0 AND {rest} <> 0 THEN 1 ELSE 0 END"
+        floored = dialect.tried(f"({dialect.quotient(product, divisor)} - {below})")
+    return dialect.tried(f"({floored} - ({measurement.centre}))")
 
 
 def _contributions(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
@@ -316,7 +320,7 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
         x = f"y{_counted(plan).index(measurement.argument)}"
     else:
         value = measurement.values[0]
-        x = f"(v{_values(plan).index(value)} + ({value.centre}))"
+        x = dialect.tried(f"(v{_values(plan).index(value)} + ({value.centre}))")
     if plan.one_row:
         yield "chosen", f"  SELECT {keys}{x} AS x, 1 AS n\n  FROM {rows}\n  WHERE {x} IS NOT NULL"
         return
@@ -347,12 +351,9 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
         return
     # Of equal values a unit keeps as many as are left of its R rows.
     over = f"PARTITION BY {partition} ORDER BY {order} ROWS UNBOUNDED PRECEDING"
-    yield "counted", f"  SELECT {keys}x, n, sum(n) OVER ({over}) - n AS before\n  FROM values_of"
-    yield (
-        "chosen",
-        f"  SELECT {keys}x, least(n, {plan.bounds.rows} - before) AS n\n  FROM counted\n"
-        f"  WHERE before < {plan.bounds.rows}",
-    )
+    yield "counted", f"  SELECT {keys}x, n, sum(n) OVER ({over}) AS upto\n  FROM values_of"
+    left = dialect.tried(f"({plan.bounds.rows} - {dialect.tried('(upto - n)')})")
+    yield "chosen", f"  SELECT {keys}x, least(n, {left}) AS n\n  FROM counted\n  WHERE {left} > 0"
 
 
 def image_sql(expression: Expression, columns: Sequence[Column]) -> str:

@@ -11,7 +11,9 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
+from hubbub.errors import QueryError
 from hubbub.sql.dialects import Dialect, constant_of, power
+from hubbub.tables.declare import BLANKS
 from hubbub.tables.kinds import Kind
 
 __all__ = ["POSTGRES", "Postgres"]
@@ -27,16 +29,18 @@ TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,6})?)?"
 DECIMAL: Final = "[+-]?([0-9]{1,250}([.][0-9]{0,250})?|[.][0-9]{1,250})([eE][+-]?[0-9]{1,3})?"
 TRUE_WORDS: Final = ("true", "t", "yes", "y", "1")
 FALSE_WORDS: Final = ("false", "f", "no", "n", "0")
-BLANKS: Final = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
-"""Unicode's space separators, which TRIM removes."""
 _SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
-_LARGEST = "CAST('9223372036854775807' AS numeric)"
+_WHOLE = "BETWEEN CAST('-9223372036854775808' AS numeric) AND CAST('9223372036854775807' AS numeric)"
 
 
 class Postgres(Dialect):
-    """fold: the collation whose rules LOWER, UPPER and ILIKE follow; "C" knows ASCII alone."""
+    """fold: the collation whose rules LOWER, UPPER and ILIKE follow; "C" knows ASCII alone.
+
+    encoding: that of the database, as Postgres calls it: UTF8 or LATIN1.
+    """
 
     name = "postgres"
+    bytes_of = "octet_length"
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "bigint",
         Kind.NUMBER: "double precision",
@@ -47,13 +51,34 @@ class Postgres(Dialect):
     }
     checked = True
 
-    def __init__(self, fold: str = "C") -> None:
+    def __init__(self, fold: str = "C", *, encoding: str = "UTF8") -> None:
         super().__init__(portable=True)
-        self.fold = fold
+        self.fold, self.encoding = fold, encoding
+
+    def tried(self, sql: str) -> str:
+        return sql
+
+    def holds(self, value: str) -> bool:
+        """Whether a text of the database can be this one."""
+        try:
+            value.encode("latin-1" if self.encoding == "LATIN1" else "utf-8")
+        except UnicodeEncodeError:
+            return False
+        return "\0" not in value
+
+    def leaf_column(self, name: str, place: int) -> str:
+        # The server cuts a name at 63 bytes: two of them may be one there.
+        return f"p{place}"
 
     def literal(self, value: str) -> str:
-        # Postgres has no text with a zero byte, so no row has one; U+FFFF is in no text either.
-        return "'" + value.replace("\0", "\uffff").replace("'", "''") + "'"
+        if not self.holds(value):
+            why = "a zero byte" if "\0" in value else f"characters that its encoding, {self.encoding}, does not have"
+            shown = ascii(value) if len(value) <= 40 else f"{value[:40]!a}..."
+            raise QueryError(
+                f"the text {shown} cannot stand in a text of this database: it has {why}. No row has it; leave it out "
+                "of the question, or of the declared keys. Nothing was charged."
+            )
+        return "'" + value.replace("'", "''") + "'"
 
     def text(self, value: str) -> str:
         return f'(CAST({self.literal(value)} AS text) COLLATE "C")'
@@ -78,6 +103,14 @@ class Postgres(Dialect):
 
     def unit_double(self, sql: str) -> str:
         return f"(nullif({self.double(sql)}, CAST('NaN' AS double precision)) + 0.0)"
+
+    def unit(self, sql: str, physical: str) -> str:
+        if physical == "DECIMAL":  # 1 and 1.0 are equal, and yet two texts; NaN is nobody
+            return f"nullif(trim_scale({sql}), CAST('NaN' AS numeric))"
+        return sql
+
+    def own(self, sql: str, kind: Kind) -> str:
+        return f"bool_or({sql})" if kind is Kind.BOOLEAN else f"min({sql})"
 
     def decimal(self, sql: str) -> str:
         return _within_double(sql)
@@ -124,13 +157,17 @@ class Postgres(Dialect):
         )
 
     def millionths(self, x: str) -> str:
-        """A whole number of millionths, rounded half away from zero."""
+        """A whole number of millionths, rounded half away from zero: a bigint, whose sum is a numeric and exact."""
         x = self.double(x)
-        return f"(CASE WHEN abs({x}) < 1e-9 THEN 0 WHEN abs({x}) < 1e12 THEN {_half_away(f'{x} * 1000000')} END)"
+        whole = f"CAST({_half_away(f'{x} * 1000000')} AS bigint)"
+        return f"(CASE WHEN abs({x}) < 1e-9 THEN 0 WHEN abs({x}) < 1e12 THEN {whole} END)"
+
+    def real_total(self, total: str) -> str:
+        return self.double(f"({total} * 0.000001)")  # of a numeric: exact until it is made a double
 
     def total_as(self, total: str, kind: Kind) -> str:
         if kind is Kind.INTEGER:
-            return f"(CASE WHEN abs({total}) <= {_LARGEST} THEN CAST({total} AS bigint) END)"
+            return f"(CASE WHEN {total} {_WHOLE} THEN CAST({total} AS bigint) END)"
         return f"CAST({total} AS {self.types[kind]})"
 
     def total(self, sql: str) -> str:
@@ -155,7 +192,9 @@ class Postgres(Dialect):
         return f"div(CAST({total} AS numeric) * {rows}, greatest({count}, 1))"
 
     def hash(self, *parts: str) -> str:
-        return f'md5(concat_ws(chr(31), {", ".join(parts)})) COLLATE "C"'
+        text = f"concat_ws(chr(31), {', '.join(f'CAST({p} AS text)' for p in parts)})"
+        text = text if self.encoding == "UTF8" else f"convert_to({text}, 'UTF8')"
+        return f'md5({text}) COLLATE "C"'
 
     def first(self, source: str, columns: str, partition: str, order: str, bound: int) -> str:
         return (
@@ -172,7 +211,9 @@ class Postgres(Dialect):
 
     def extreme(self, word: str, x: str, kind: Kind) -> str:
         if word == "median":
-            return f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {self.double(x)})"
+            return self.not_nan(f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {self.double(x)})")
+        if kind is Kind.NULL:
+            return self.null(kind)
         if kind is Kind.BOOLEAN:
             return f"{'bool_and' if word == 'min' else 'bool_or'}({x})"
         found = f'({word}({x}) COLLATE "C")' if kind is Kind.TEXT else f"{word}({x})"
@@ -184,6 +225,8 @@ class Postgres(Dialect):
             return self.cast(a[0], kinds[0], Kind[name.removeprefix("CAST_")])
         if name in ("LOWER", "UPPER"):
             return self._folded(name.lower(), a[0])
+        if name in _TRIMS:
+            return f"{_TRIMS[name]}({a[0]}, '{''.join(filter(self.holds, BLANKS))}')"
         rule = _FUNCTIONS.get(name)
         return rule(a) if rule else super().call(name, a, kinds)
 
@@ -191,6 +234,7 @@ class Postgres(Dialect):
         return f"CAST('{value.isoformat(sep=' ')}' AS timestamp)"
 
 
+_TRIMS: Final = {"TRIM": "btrim", "LTRIM": "ltrim", "RTRIM": "rtrim"}
 _ZERO = {
     Kind.INTEGER: "0",
     Kind.NUMBER: "0",
@@ -226,7 +270,7 @@ def _text_number(sql: str) -> str:
 def _text_integer(sql: str) -> str:
     number = f"round(CAST({sql} AS numeric))"
     return (
-        f"(CASE WHEN {sql} ~ '^{_SPACE}{DECIMAL}{_SPACE}$' THEN CASE WHEN abs({number}) <= {_LARGEST} "
+        f"(CASE WHEN {sql} ~ '^{_SPACE}{DECIMAL}{_SPACE}$' THEN CASE WHEN {number} {_WHOLE} "
         f"THEN CAST({number} AS bigint) END END)"
     )
 
@@ -252,7 +296,7 @@ def _text_time(target: str, pattern: str) -> Callable[[str], str]:
 
 def _number_text(sql: str) -> str:
     """A double as its shortest decimal, with a point."""
-    text = f'(CAST({sql} AS text) COLLATE "C")'
+    text = f'(CAST({sql} + 0.0 AS text) COLLATE "C")'  # -0.0 is equal to 0.0, and its text must be too
     return f"(CASE WHEN {text} ~ '^-?[0-9]+$' THEN {text} || '.0' ELSE {text} END)"
 
 
@@ -358,9 +402,6 @@ _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "LN": lambda a: f"(CASE WHEN {a[0]} > 0 THEN ln({a[0]}) END)",
     "LOG10": lambda a: f"(CASE WHEN {a[0]} > 0 THEN log({a[0]}) END)",
     "REVERSE": lambda a: f"reverse({a[0]})",
-    "TRIM": lambda a: f"btrim({a[0]}, '{BLANKS}')",
-    "LTRIM": lambda a: f"ltrim({a[0]}, '{BLANKS}')",
-    "RTRIM": lambda a: f"rtrim({a[0]}, '{BLANKS}')",
     "LEFT": lambda a: f"left({a[0]}, {whole_constant(a[1])})",
     "RIGHT": lambda a: f"right({a[0]}, {whole_constant(a[1])})",
     "SUBSTR": _substr,

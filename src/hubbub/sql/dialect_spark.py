@@ -1,18 +1,26 @@
 """Spark (4.0 and later), the same whether ANSI mode is on or off, and in any session time zone.
 
 Arithmetic of doubles is IEEE's, as in DuckDB. What ANSI mode raises on (division by 0, casts, whole numbers that do
-not fit) stands behind a CASE. Times are TIMESTAMP_NTZ, which no time zone moves. Sums of whole numbers are decimals of
-38 digits. Texts hold no backslash: whether one is an escape is a setting of the session.
+not fit) stands behind a CASE, and below that is a `try_` form. Times are TIMESTAMP_NTZ, which no time zone moves. Sums
+of whole numbers are decimals of 38 digits.
+
+Of a text that somebody wrote only letters, digits and a few signs stand between quotes; all else is written by its
+bytes, so that nothing reads it in another way: neither the lexer (whether a backslash is an escape is a setting) nor
+what rewrites a statement before it (`${env:HOME}`, markers of parameters). Names of columns with more than small
+letters, digits and `_` are written by their bytes, too.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
-from hubbub.sql.dialect_postgres import BLANKS, DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
+from hubbub.sql.dialect_postgres import DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
 from hubbub.sql.dialects import Dialect, constant_of, power
+from hubbub.tables.declare import BLANKS
 from hubbub.tables.kinds import Kind
 
 __all__ = ["SPARK", "Spark"]
@@ -23,6 +31,7 @@ _SPACE = "[ \t\n\r\f\v]*"
 
 class Spark(Dialect):
     name = "spark"
+    bytes_of = "octet_length"
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "BIGINT",
         Kind.NUMBER: "DOUBLE",
@@ -35,8 +44,20 @@ class Spark(Dialect):
     def __init__(self) -> None:
         super().__init__(portable=True)
 
+    def shown_as(self, name: str) -> str:
+        """The name under which the engine shows a column: it has small letters, digits and _ alone.
+
+        >>> SPARK.shown_as("ward"), SPARK.shown_as("Größe")
+        ('ward', 'x_4772c3b6c39f65')
+        """
+        plain = _NAME.fullmatch(name) and not name.startswith("x_")
+        return name if plain else f"x_{name.encode('utf-8', 'surrogatepass').hex()}"
+
     def quote(self, name: str) -> str:
-        return "`" + name.replace("`", "``") + "`"
+        return f"`{self.shown_as(name)}`"
+
+    def tried(self, sql: str) -> str:
+        return sql
 
     def literal(self, value: str) -> str:
         return _literal(value)
@@ -65,24 +86,38 @@ class Spark(Dialect):
     def decimal(self, sql: str) -> str:
         return self.double(sql)
 
+    def column_text(self, sql: str) -> str:
+        """What is not UTF-8 is NULL: as bytes texts are told apart that are one text (U+FFFD) once they leave Spark."""
+        text = f"try_cast({sql} AS STRING)"
+        return f"(CASE WHEN is_valid_utf8({text}) THEN {text} END)"
+
+    def unit(self, sql: str, physical: str) -> str:
+        """An instant by its microseconds: its text depends on the time zone. Bytes by their digits."""
+        match physical:
+            case "TIMESTAMP WITH TIME ZONE":
+                return f"unix_micros({sql})"
+            case "BLOB":
+                return f"hex({sql})"
+        return sql
+
     def instant(self, sql: str) -> str:
-        start = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
-        return (
-            f"(CASE WHEN unix_micros({sql}) BETWEEN -62135596800000000 AND 253402300799999999 "
-            f"THEN timestampadd(MICROSECOND, unix_micros({sql}), {start}) END)"
-        )
+        moment = f"try_add(TIMESTAMP_NTZ '1970-01-01 00:00:00', unix_micros({sql}) * INTERVAL '0.000001' SECOND)"
+        return f"(CASE WHEN unix_micros({sql}) BETWEEN -62135596800000000 AND 253402300799999999 THEN {moment} END)"
 
     def whole_text(self, sql: str) -> str:
-        return f"{sql} RLIKE {_literal(f'^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$')}"
+        return f"{sql} RLIKE {_pattern(f'^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$')}"
 
     def row_number(self) -> str:
         return "monotonically_increasing_id()"
 
     def cast(self, sql: str, of: Kind, to: Kind) -> str:
         if of is to or of is Kind.NULL:
-            return f"CAST({sql} AS {self.types[to]})"
+            return f"try_cast({sql} AS {self.types[to]})"
         rule = _CASTS.get((of, to))
         return f"CAST(NULL AS {self.types[to]})" if rule is None else rule(sql)
+
+    def double(self, sql: str) -> str:
+        return f"try_cast({sql} AS DOUBLE)"
 
     def steps(self, x: str, exponent: int) -> str:
         return f"rint({self.double(x)} * {self.real(power(-exponent))})"
@@ -90,7 +125,7 @@ class Spark(Dialect):
     def clamped(self, x: str, exponent: int, floor: int, ceiling: int, centre: int, missing: str) -> str:
         return (
             f"CASE WHEN {x} IS NULL OR isnan({x}) THEN {missing} WHEN {x} <= {floor} THEN {floor - centre}L "
-            f"WHEN {x} >= {ceiling} THEN {ceiling - centre}L ELSE CAST({x} AS BIGINT) - ({centre}L) END"
+            f"WHEN {x} >= {ceiling} THEN {ceiling - centre}L ELSE try_subtract(try_cast({x} AS BIGINT), {centre}L) END"
         )
 
     def on_grid(self, x: str, exponent: int) -> str:
@@ -99,28 +134,28 @@ class Spark(Dialect):
     def millionths(self, x: str) -> str:
         """A whole number of millionths, rounded half away from zero."""
         x = self.double(x)
-        whole = f"CAST({_half_away(f'{x} * 1000000')} AS BIGINT)"
-        return f"(CASE WHEN abs({x}) < 1e12D THEN CAST({whole} AS DECIMAL(28, 0)) END)"
+        whole = f"try_cast({_half_away(f'{x} * 1000000')} AS BIGINT)"
+        return f"(CASE WHEN abs({x}) < 1e12D THEN try_cast({whole} AS DECIMAL(28, 0)) END)"
 
     def real_total(self, total: str) -> str:
         return f"({self.double(total)} / 1000000)"
 
     def total_as(self, total: str, kind: Kind) -> str:
         if kind is Kind.INTEGER:
-            return f"(CASE WHEN abs({total}) <= 9223372036854775807 THEN CAST({total} AS BIGINT) END)"
-        return f"CAST({total} AS {self.types[kind]})"
+            return f"(CASE WHEN abs({total}) <= 9223372036854775807 THEN try_cast({total} AS BIGINT) END)"
+        return f"try_cast({total} AS {self.types[kind]})"
 
     def whole_sum(self, x: str) -> str:
-        return f"CAST({x} AS DECIMAL(28, 0))"
+        return f"try_cast({x} AS DECIMAL(28, 0))"
 
     def total(self, sql: str) -> str:
-        return f"sum(CAST({sql} AS DECIMAL(28, 0)))"
+        return f"sum(try_cast({sql} AS DECIMAL(28, 0)))"
 
     def grand_total(self, sql: str) -> str:
-        return f"coalesce(sum(CAST({sql} AS DECIMAL(28, 0))), 0)"
+        return f"coalesce(sum(try_cast({sql} AS DECIMAL(28, 0))), 0)"
 
     def wide(self, x: str) -> str:
-        return f"CAST({x} AS DECIMAL(38, 0))"
+        return f"try_cast({x} AS DECIMAL(38, 0))"
 
     def divided(self, a: str, b: str) -> str:
         """Spark's `div` ends at 64 bits, its `/` after as few as 20 digits: what is beyond goes in two halves.
@@ -131,15 +166,17 @@ class Spark(Dialect):
         a, b = self.wide(a), self.wide(b)
         short = f"abs({self.double(a)}) < 9e18D * {self.double(b)}"
         high, low = _quotient(a, _HALF), f"({a} % {_HALF})"
-        rest = f"(({high} % {b}) * {_HALF} + {low})"
-        long = f"{_quotient(high, b)} * {_HALF} + {_quotient(rest, b)}"
-        return f"(CASE WHEN {short} THEN CAST({a} div {b} AS DECIMAL(38, 0)) ELSE CAST({long} AS DECIMAL(38, 0)) END)"
+        rest = f"try_add(try_multiply({high} % {b}, {_HALF}), {low})"
+        long = f"try_add(try_multiply({_quotient(high, b)}, {_HALF}), {_quotient(rest, b)})"
+        both = (f"try_cast({q} AS DECIMAL(38, 0))" for q in (f"{a} div {b}", long))
+        return f"(CASE WHEN {short} THEN {next(both)} ELSE {next(both)} END)"
 
     def quotient(self, a: str, b: int) -> str:
         return f"{a} div {b}"
 
     def scaled(self, total: str, rows: int, count: str) -> str:
-        return f"CAST(({total} * {rows}) div CAST(greatest({count}, 1) AS DECIMAL(20, 0)) AS DECIMAL(38, 0))"
+        rows_of = f"try_cast(greatest({count}, 1) AS DECIMAL(20, 0))"
+        return f"try_cast(try_multiply({total}, {rows}) div {rows_of} AS DECIMAL(38, 0))"
 
     def hash(self, *parts: str) -> str:
         return f"md5(CAST(concat_ws(chr(31), {', '.join(f'CAST({p} AS STRING)' for p in parts)}) AS BINARY))"
@@ -159,7 +196,7 @@ class Spark(Dialect):
 
     def extreme(self, word: str, x: str, kind: Kind) -> str:
         if word == "median":
-            return f"percentile({self.double(x)}, 0.5D)"
+            return self.not_nan(f"percentile({self.double(x)}, 0.5D)")
         return f"try_cast({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
 
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
@@ -172,24 +209,40 @@ class Spark(Dialect):
 
 def _quotient(a: str, b: str) -> str:
     """a / b of whole decimals, truncated toward zero, where it has at most 20 digits."""
-    return f"CAST(({a} - {a} % {b}) / {b} AS DECIMAL(38, 0))"
+    return f"try_cast(try_divide(try_subtract({a}, {a} % {b}), {b}) AS DECIMAL(38, 0))"
+
+
+_NAME: Final = re.compile("[a-z][a-z0-9_]*")
+_SIGNS: Final = frozenset(" _.,:-+/%!=@")
 
 
 def _literal(value: str) -> str:
-    """A text without backslashes and quotes: these are written by their numbers."""
-    found: list[str] = [""]
-    for c in value:
-        if c in "\\'\0":
-            found += [f"chr({ord(c)})" if ord(c) else "CAST(X'00' AS STRING)", ""]
-        else:
-            found[-1] += c
-    parts = [f"'{p}'" if i % 2 == 0 else p for i, p in enumerate(found) if p or i % 2]
+    """A text: letters, digits and a few signs in quotes, the rest by its bytes in UTF-8.
+
+    >>> _literal("it's ${HOME}")
+    "concat('it', CAST(X'27' AS STRING), 's ', CAST(X'247B' AS STRING), 'HOME', CAST(X'7D' AS STRING))"
+    """
+    parts = []
+    for plain, run in itertools.groupby(value, lambda c: c.isalnum() or c in _SIGNS):
+        text = "".join(run)
+        parts.append(
+            f"'{text}'" if plain else f"CAST(X'{text.encode('utf-8', 'surrogatepass').hex().upper()}' AS STRING)"
+        )
     return "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+
+
+def _pattern(text: str) -> str:
+    """A pattern of our own in quotes."""
+    return f"'{text}'"
 
 
 def _floor(x: str) -> str:
     """Spark's own gives a whole number of 64 bits; from 2^52 on every double is whole."""
-    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN CAST(floor({x}) AS DOUBLE) ELSE {x} END)"
+    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN try_cast(floor({x}) AS DOUBLE) ELSE {x} END)"
+
+
+def _ceil(x: str) -> str:
+    return f"(CASE WHEN abs({x}) < 4503599627370496D THEN try_cast(ceil({x}) AS DOUBLE) ELSE {x} END)"
 
 
 def _escaped(c: str) -> str:
@@ -198,21 +251,21 @@ def _escaped(c: str) -> str:
 
 def _half_away(x: str) -> str:
     """A double below 2^52 rounded to a whole one, halves away from zero."""
-    low = f"CAST(floor(abs({x})) AS DOUBLE)"
+    low = f"try_cast(floor(abs({x})) AS DOUBLE)"
     return f"(signum({x}) * ({low} + CASE WHEN abs({x}) - {low} >= 0.5D THEN 1D ELSE 0D END))"
 
 
 def _number_integer(sql: str, *, wide: bool = False) -> str:
     target = "DECIMAL(28, 0)" if wide else "BIGINT"
-    value = f"CAST(rint({sql}) AS BIGINT)"
+    value = f"try_cast(rint({sql}) AS BIGINT)"
     return (
         f"(CASE WHEN {sql} >= -9223372036854775808D AND {sql} < 9223372036854775808D "
-        f"THEN {value if not wide else f'CAST({value} AS {target})'} END)"
+        f"THEN {value if not wide else f'try_cast({value} AS {target})'} END)"
     )
 
 
 def _matches(sql: str, pattern: str) -> str:
-    return f"{sql} RLIKE {_literal(f'^{_SPACE}{pattern}{_SPACE}$')}"
+    return f"{sql} RLIKE {_pattern(f'^{_SPACE}{pattern}{_SPACE}$')}"
 
 
 def _text_number(sql: str) -> str:
@@ -239,7 +292,7 @@ def _text_time(target: str, pattern: str) -> Callable[[str], str]:
 
 
 def _plain(target: str) -> Callable[[str], str]:
-    return lambda sql: f"CAST({sql} AS {target})"
+    return lambda sql: f"try_cast({sql} AS {target})"
 
 
 _CASTS: Final[dict[tuple[Kind, Kind], Callable[[str], str]]] = {
@@ -267,12 +320,19 @@ def _round(a: list[str]) -> str:
         return x if places > 0 else f"({x} * 0)"
     scaled = f"({x} * {10**places}D)" if places >= 0 else f"({x} / {10**-places}D)"
     back = f"/ {10**places}D" if places >= 0 else f"* {10**-places}D"
-    return f"(CASE WHEN abs({scaled}) < 4503599627370496D THEN {_half_away(scaled)} {back} ELSE {x} END)"
+    near = f"WHEN abs({scaled}) < 4503599627370496D THEN {_half_away(scaled)} {back}"
+    # DuckDB scales there and back what is whole already, too.
+    return f"(CASE {near} WHEN abs({scaled}) < double('Infinity') THEN {scaled} {back} ELSE {x} END)"
+
+
+def _place(text: str) -> int:
+    """A place in a text, or a length of one: a whole number of 32 bits, with room to add others to it."""
+    return max(-(2**29), min(2**29, whole_constant(text)))
 
 
 def _substr(a: list[str]) -> str:
-    s, start = a[0], whole_constant(a[1])
-    length = whole_constant(a[2]) if len(a) > 2 else None
+    s, start = a[0], _place(a[1])
+    length = _place(a[2]) if len(a) > 2 else None
     first = str(start) if start >= 0 else f"(length({s}) + {start + 1})"
     if length is None:
         return f"substring({s}, greatest({first}, 1))"
@@ -284,12 +344,12 @@ def _substr(a: list[str]) -> str:
 
 
 def _left(a: list[str]) -> str:
-    n = whole_constant(a[1])
+    n = _place(a[1])
     return f"substring({a[0]}, 1, {n if n >= 0 else f'greatest(length({a[0]}) - {-n}, 0)'})"
 
 
 def _right(a: list[str]) -> str:
-    n, s = whole_constant(a[1]), a[0]
+    n, s = _place(a[1]), a[0]
     return (
         f"substring({s}, greatest(length({s}) - {n} + 1, 1))"
         if n > 0
@@ -300,13 +360,13 @@ def _right(a: list[str]) -> str:
 
 
 def _trunc(unit: str, x: str) -> str:
-    day = f"CAST({x} AS DATE)"
+    day = f"try_cast({x} AS DATE)"
     if unit in ("YEAR", "QUARTER", "MONTH", "WEEK"):
-        return f"CAST(trunc({day}, '{unit}') AS TIMESTAMP_NTZ)"
-    start = f"CAST({day} AS TIMESTAMP_NTZ)"
+        return f"try_cast(trunc({day}, '{unit}') AS TIMESTAMP_NTZ)"
+    start = f"try_cast({day} AS TIMESTAMP_NTZ)"
     if unit == "DAY":
         return start
-    moment = f"CAST({x} AS TIMESTAMP_NTZ)"
+    moment = f"try_cast({x} AS TIMESTAMP_NTZ)"
     seconds = f"hour({moment}) * 3600"
     seconds += f" + minute({moment}) * 60" if unit != "HOUR" else ""
     seconds += f" + second({moment})" if unit == "SECOND" else ""
@@ -314,7 +374,7 @@ def _trunc(unit: str, x: str) -> str:
 
 
 def _extract(a: list[str]) -> str:
-    part, x = constant_of(a[0]), f"CAST({a[1]} AS TIMESTAMP_NTZ)"
+    part, x = constant_of(a[0]), f"try_cast({a[1]} AS TIMESTAMP_NTZ)"
     rule = {
         "WEEK": f"weekofyear({x})",
         "DOW": f"(dayofweek({x}) - 1)",
@@ -322,7 +382,7 @@ def _extract(a: list[str]) -> str:
         "DOY": f"dayofyear({x})",
         "QUARTER": f"quarter({x})",
     }
-    return f"CAST({rule.get(part, f'{part.lower()}({x})')} AS BIGINT)"
+    return f"try_cast({rule.get(part, f'{part.lower()}({x})')} AS BIGINT)"
 
 
 def _date_diff(a: list[str]) -> str:
@@ -330,19 +390,19 @@ def _date_diff(a: list[str]) -> str:
     if unit in ("YEAR", "QUARTER", "MONTH"):
         times = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}[unit]
         rest = "" if unit == "YEAR" else f" + {unit.lower()}({y}) - {unit.lower()}({x})"
-        return f"CAST((year({y}) - year({x})) * {times}{rest} AS BIGINT)"
+        return f"try_cast((year({y}) - year({x})) * {times}{rest} AS BIGINT)"
     if unit in ("DAY", "WEEK"):
-        days = f"datediff(CAST({y} AS DATE), CAST({x} AS DATE))"
-        return f"CAST({days} div 7 AS BIGINT)" if unit == "WEEK" else f"CAST({days} AS BIGINT)"
+        days = f"datediff(try_cast({y} AS DATE), try_cast({x} AS DATE))"
+        return f"try_cast({days} div 7 AS BIGINT)" if unit == "WEEK" else f"try_cast({days} AS BIGINT)"
     if unit == "MICROSECOND":
-        return f"timestampdiff(MICROSECOND, CAST({x} AS TIMESTAMP_NTZ), CAST({y} AS TIMESTAMP_NTZ))"
+        return f"timestampdiff(MICROSECOND, try_cast({x} AS TIMESTAMP_NTZ), try_cast({y} AS TIMESTAMP_NTZ))"
     return f"timestampdiff({unit}, {_trunc(unit, x)}, {_trunc(unit, y)})"
 
 
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "SIGN": lambda a: f"signum({a[0]})",
     "FLOOR": lambda a: _floor(a[0]),
-    "CEIL": lambda a: f"(CASE WHEN abs({a[0]}) < 4503599627370496D THEN CAST(ceil({a[0]}) AS DOUBLE) ELSE {a[0]} END)",
+    "CEIL": lambda a: _ceil(a[0]),
     "ROUND": _round,
     "LN": lambda a: f"(CASE WHEN {a[0]} > 0 THEN ln({a[0]}) END)",
     "LOG10": lambda a: f"(CASE WHEN {a[0]} > 0 THEN log10({a[0]}) END)",

@@ -18,6 +18,8 @@ from typing import ClassVar, Final
 
 from hubbub.errors import InternalError
 from hubbub.sql.functions import WRITE
+from hubbub.tables.expressions import comparable
+from hubbub.tables.growth import CUT
 from hubbub.tables.kinds import Kind
 
 __all__ = ["DUCKDB", "DUCKDB_PORTABLE", "Dialect", "constant_of", "power"]
@@ -58,14 +60,26 @@ class Dialect:
     checked = False
     """Whether arithmetic raises where its result is too large or too small, so that operands are kept in a range."""
 
-    def __init__(self, *, portable: bool = False) -> None:
-        self.portable = portable
+    bytes_of = "strlen"
+    """The function that tells how many bytes a text has."""
+
+    def __init__(self, *, portable: bool = False, casts: bool = True, net: bool = True, years: bool = True) -> None:
+        """portable: whether the hash is that of the other dialects.
+
+        casts, net, years: for tests alone, which leave out the casts of operands, the `TRY` around nodes, or the years
+        of dates and times that are made, to see that what is left holds without them.
+        """
+        self.portable, self.casts, self.net, self.years = portable, casts, net, years
 
     # Names and constants
 
     def quote(self, name: str) -> str:
         """A name as a quoted identifier."""
         return '"' + name.replace('"', '""') + '"'
+
+    def leaf_column(self, name: str, place: int) -> str:
+        """The column of a public relation by its name, or by its place in the relation."""
+        return self.quote(name)
 
     def literal(self, value: str) -> str:
         """A text in quotes."""
@@ -95,6 +109,25 @@ class Dialect:
             case dt.date():
                 return f"DATE '{value.isoformat()}'"
         raise InternalError(f"a constant of type {type(value).__name__}")
+
+    def typed(self, value: object) -> str:
+        """A constant of the type of its kind: a small whole number is of 64 bits, too."""
+        if isinstance(value, int) and not isinstance(value, bool):
+            return f"CAST({self.constant(value)} AS {self.types[Kind.INTEGER]})"
+        return self.constant(value)
+
+    def constant_as(self, value: object, kind: Kind) -> str:
+        """A declared value among others of a kind, all of them of one type."""
+        match value:
+            case bool():
+                pass
+            case int() | float() | Fraction() if kind is Kind.NUMBER:
+                return self.real(float(value))
+            case dt.datetime() if kind is Kind.DATE:
+                return self.constant(value.date())
+            case dt.date() if kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
+                return self.moment(dt.datetime(value.year, value.month, value.day))
+        return self.constant(value)
 
     def moment(self, value: dt.datetime) -> str:
         """A timestamp without a zone."""
@@ -146,6 +179,18 @@ class Dialect:
         """A double that names a unit: 0.0 and -0.0 are one unit, NaN is none."""
         return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {self.double(sql)} + 0.0 END)"
 
+    def unit(self, sql: str, physical: str) -> str:
+        """A unit as it is stored, of a type that is neither text nor double; values that are equal have one text."""
+        return sql
+
+    def own(self, sql: str, kind: Kind) -> str:
+        """The value of an owner's rows that is the same in all of them."""
+        return f"min({sql})"
+
+    def key(self, sql: str, kind: Kind) -> str:
+        """A value that is hashed: 0.0 and -0.0 are equal, and yet two texts."""
+        return f"({sql} + 0.0)" if kind is Kind.NUMBER and self.portable else sql
+
     def decimal(self, sql: str) -> str:
         """A decimal column as a double."""
         return self.cast(sql, Kind.OTHER, Kind.NUMBER)
@@ -154,13 +199,20 @@ class Dialect:
         """A text column, compared byte by byte."""
         return f"CAST({sql} AS {self.types[Kind.TEXT]})"
 
+    def cut(self, sql: str) -> str:
+        """A text's first `CUT` characters, so that no row's text is longer (see `hubbub.tables.growth`).
+
+        A text of that many bytes or fewer is not touched; bytes are counted without reading the text.
+        """
+        return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN {self.tried(f'left({sql}, {CUT})')} ELSE {sql} END)"
+
     def instant(self, sql: str) -> str:
         """A column of instants as their time in UTC."""
-        return f"TRY(make_timestamp(epoch_us({sql})))"
+        return self.tried(f"make_timestamp(epoch_us({sql}))")
 
     def whole_text(self, sql: str) -> str:
         """Whether a text is a whole number, and so may name a unit."""
-        return f"regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*')"
+        return self.tried(f"regexp_full_match({sql}, '\\s*[+-]?[0-9]+\\s*')")
 
     def row_number(self) -> str:
         """A number of its own for each row of a table in which each row is a unit."""
@@ -171,6 +223,26 @@ class Dialect:
     def cast(self, sql: str, of: Kind, to: Kind) -> str:
         """A value as another kind; NULL where it has none there."""
         return f"TRY_CAST({sql} AS {self.types[to]})"
+
+    def operand(self, sql: str, of: Kind, to: Kind) -> str:
+        """A value where values of another kind stand, or may stand: in that kind, which holds all of its own."""
+        return sql if not self.casts and Kind.NULL not in (of, to) else self.column(sql, of, to)
+
+    def column(self, sql: str, of: Kind, to: Kind) -> str:
+        """The same where no `TRY` can stand around what the engine would add: in a set operation, or a window."""
+        if of is Kind.NULL and to is not Kind.NULL:
+            return self.null(to)
+        if not comparable(of, to):
+            raise InternalError(f"a {of.value} where a {to.value} stands")
+        if to is Kind.NULL:
+            return sql
+        if to is Kind.NUMBER:
+            return self.double(sql)
+        return sql if of is to else self.cast(sql, of, to)
+
+    def tried(self, sql: str) -> str:
+        """What could raise, NULL where it does. Other dialects have no such thing: what they write never raises."""
+        return f"TRY({sql})" if self.net else sql
 
     def null(self, kind: Kind) -> str:
         """NULL of a kind."""
@@ -184,9 +256,11 @@ class Dialect:
 
     def clamped(self, x: str, exponent: int, floor: int, ceiling: int, centre: int, missing: str) -> str:
         """The whole number of steps within floor and ceiling, less the centre; `missing` where x is NULL."""
+        # Whole doubles below 2^53 are subtracted exactly, and unlike whole numbers they never overflow.
+        between = f"TRY_CAST({x} - CAST({centre}.0 AS DOUBLE) AS BIGINT)"
         return (
             f"CASE WHEN {x} IS NULL THEN {missing} WHEN {x} <= {floor} THEN {floor - centre} "
-            f"WHEN {x} >= {ceiling} THEN {ceiling - centre} ELSE TRY_CAST({x} AS BIGINT) - ({centre}) END"
+            f"WHEN {x} >= {ceiling} THEN {ceiling - centre} ELSE {between} END"
         )
 
     def on_grid(self, x: str, exponent: int) -> str:
@@ -221,11 +295,11 @@ class Dialect:
 
     def product(self, a: str, b: str) -> str:
         """The product of two whole numbers below 2^22."""
-        return f"({a} * {b})"
+        return self.tried(f"({a} * {b})")
 
     def quotient(self, a: str, b: int) -> str:
         """a / b of whole numbers, truncated toward zero."""
-        return f"{a} // {b}"
+        return self.tried(f"{a} // {b}")
 
     def wide(self, x: str) -> str:
         """A whole number in 128 bits or more."""
@@ -233,11 +307,11 @@ class Dialect:
 
     def divided(self, a: str, b: str) -> str:
         """a / b of wide whole numbers, truncated toward zero."""
-        return f"{a} // {b}"
+        return self.tried(f"{a} // {b}")
 
     def scaled(self, total: str, rows: int, count: str) -> str:
         """total * rows / count, truncated toward zero; 1 stands for a count of 0."""
-        return f"{total} * {rows} // greatest({count}, 1)"
+        return self.tried(f"{self.tried(f'{self.wide(total)} * {rows}')} // greatest({count}, 1)")
 
     # Choosing
 
@@ -270,14 +344,18 @@ class Dialect:
     # Aggregates and functions
 
     def extreme(self, word: str, x: str, kind: Kind) -> str:
-        """The smallest, the largest or the middle value of one owner's rows."""
-        return f"TRY_CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
+        """The smallest, the largest or the middle value of one owner's rows; NULL between -inf and inf."""
+        found = f"TRY_CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
+        return self.not_nan(found) if word == "median" and kind is Kind.NUMBER else found
 
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         """A function of `hubbub.tables.functions`; `kinds` are those of its arguments."""
         if name == "CAST_TEXT" and kinds[0] is Kind.NUMBER:
             arguments = [f"({arguments[0]} + 0.0)"]  # -0.0 is equal to 0.0, and its text must be too
-        return WRITE[name](arguments)
+        sql = WRITE[name](arguments)
+        if self.years and kinds[0] is Kind.TEXT and name in ("CAST_DATE", "CAST_TIMESTAMP"):
+            return self.in_years(sql, Kind[name.removeprefix("CAST_")])
+        return sql
 
 
 _ESCAPE: Final = " ESCAPE '\\'"

@@ -1,6 +1,7 @@
-"""Row functions in SQL: how each is written by people, and how each is written for DuckDB so that no row can raise.
+"""Row functions in SQL: how each is written by people, and how each is written for DuckDB.
 
-`TRY(...)` gives NULL where a row has no answer; numbers are doubles, and what is not finite is made NULL around them.
+Where a function could raise, `hubbub.sql.net` says so, and a `TRY` is put around it. Numbers are doubles, and what is
+not finite is made NULL around them; so are dates and times beyond the years 1 to 9999.
 """
 
 from __future__ import annotations
@@ -129,10 +130,6 @@ def _call(name: str) -> Callable[[Sequence[str]], str]:
     return lambda a: f"{name}({', '.join(a)})"
 
 
-def _tried(name: str) -> Callable[[Sequence[str]], str]:
-    return lambda a: f"TRY({name}({', '.join(a)}))"
-
-
 def _try_cast(target: str) -> Callable[[Sequence[str]], str]:
     return lambda a: f"TRY_CAST({a[0]} AS {target})"
 
@@ -141,14 +138,13 @@ WRITE: Final[dict[str, Callable[[Sequence[str]], str]]] = {
     **{name: _call(name.lower()) for name in ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10")},
     **{name: _call(name.lower()) for name in ("LEAST", "GREATEST", "COALESCE", "LOWER", "UPPER", "TRIM", "LTRIM")},
     **{name: _call(name.lower()) for name in ("RTRIM", "REVERSE", "STARTS_WITH", "ENDS_WITH", "CONTAINS", "REPLACE")},
-    **{name: _tried(name.lower()) for name in ("LEFT", "RIGHT", "DATE_DIFF")},
+    **{name: _call(name.lower()) for name in ("LEFT", "RIGHT", "DATE_DIFF", "DATE_TRUNC")},
     "SIGN": lambda a: f"CAST(sign({a[0]}) AS DOUBLE)",
     "NULLIF": lambda a: f"(CASE WHEN {a[0]} = {a[1]} THEN NULL ELSE {a[0]} END)",
     "LENGTH": lambda a: f"CAST(length({a[0]}) AS BIGINT)",
-    "SUBSTR": _tried("substring"),
+    "SUBSTR": _call("substring"),
     "CONCAT": lambda a: f"({' || '.join(a)})",
-    "DATE_TRUNC": _tried("date_trunc"),
-    "EXTRACT": lambda a: f"CAST(TRY(date_part({a[0]}, {a[1]})) AS BIGINT)",
+    "EXTRACT": lambda a: f"TRY_CAST(date_part({a[0]}, {a[1]}) AS BIGINT)",
     "CAST_INTEGER": _try_cast("BIGINT"),
     "CAST_NUMBER": _try_cast("DOUBLE"),
     "CAST_TEXT": _try_cast("VARCHAR"),

@@ -8,7 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
 
-__all__ = ["caret", "refuse", "written"]
+__all__ = ["caret", "in_words", "refuse", "written"]
 
 
 def _span(node: exp.Expr) -> tuple[int, int] | None:
@@ -68,6 +68,16 @@ def written(node: exp.Expr, text: str) -> str:
     span = _span(node)
     called = next((word for word in _calls_around(text, span[0]) if _is_call_of(word, node)), None) if span else None
     return called or (node.sql_name() if isinstance(node, exp.Func) else node.key.upper())
+
+
+def in_words(node: exp.Expr) -> str:
+    """A computed column as a message calls it that has no other name for it: as it was asked, cut short.
+
+    >>> in_words(sqlglot.parse_one("sum( cost/age )", read="duckdb"))
+    'SUM(cost / age)'
+    """
+    text = node.sql("duckdb", comments=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 def _is_word(text: str) -> bool:

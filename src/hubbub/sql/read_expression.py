@@ -37,9 +37,11 @@ from hubbub.tables.expressions import (
     Negate,
     Not,
     children,
+    common_kind,
     comparable,
 )
 from hubbub.tables.functions import FUNCTIONS, PARTS
+from hubbub.tables.growth import LARGEST, LONGEST, characters
 from hubbub.tables.kinds import NUMERIC, Kind
 
 __all__ = ["ExpressionReader", "function_name"]
@@ -65,8 +67,6 @@ _WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kin
 
 
 MAX_DEPTH = 100
-MAX_SIZE = 30_000
-MAX_GROWTH = 64
 _SAME = {
     Kind.INTEGER: "CAST_INTEGER",
     Kind.NUMBER: "CAST_NUMBER",
@@ -167,7 +167,7 @@ class ExpressionReader:
                 raise QueryError("an argument is missing: a function is written without what it looks at.")
             stands_for = self.known(node)
             found = self._read(node) if stands_for is None else stands_for
-            if self._size(found) > MAX_SIZE:
+            if self._size(found) > LARGEST:
                 raise self.refuse(
                     "written out, this expression is too large: its parts stand in it many times over (by CASE with a "
                     "subject, BETWEEN, IS DISTINCT FROM, or sub-queries that use a column several times).",
@@ -355,8 +355,10 @@ class ExpressionReader:
             if i in function.constants:
                 self._check_constant(name, i, argument, nodes[i])
         call = Call(name, arguments)
-        if growth(call) > MAX_GROWTH:
-            raise self.refuse("this would make texts too long; replace and join less.", node)
+        if characters(call) > LONGEST:
+            raise self.refuse(
+                "this would make texts too long; replace and join less, or cut first: LEFT(x, 1000).", node
+            )
         return self._one_kind(call, arguments, name, node) if function.gives is None and name != "DATE_TRUNC" else call
 
     def _check_constant(self, name: str, place: int, argument: Expression, node: exp.Expr) -> None:
@@ -429,17 +431,19 @@ class ExpressionReader:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
             raise self.refuse("IN with a sub-query is not supported; list the values.", node)
         operand = self.read(node.this)
-        values = []
+        values: list[Literal] = []
+        kind = operand.kind
         for item in node.expressions:
             value = self._as_temporal(self.read(item), operand, item)
             if not isinstance(value, Literal):
                 raise self.refuse("IN takes constants only.", item)
-            if not comparable(operand.kind, value.kind):
+            if not comparable(kind, value.kind):
                 raise self.refuse(
-                    f"{_WORDS[operand.kind]} cannot be compared with {_WORDS[value.kind]}; write both in one kind.",
+                    f"{_WORDS[kind]} cannot be compared with {_WORDS[value.kind]}; write both in one kind.",
                     item,
                 )
             values.append(value)
+            kind = common_kind((kind, value.kind))
         return InList(operand, tuple(values))
 
     def _is(self, node: exp.Expr) -> Expression:
@@ -521,16 +525,3 @@ def _pattern_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:
         else:
             literal += character
     return (*parts, f"={literal}") if literal else tuple(parts)
-
-
-def growth(node: Expression) -> float:
-    """At most how many times longer than the longest text it reads the value of a text expression is."""
-    match node:
-        case Literal(value=str() as text):
-            return 1 + len(text) / 1000
-        case Call(name="CONCAT", arguments=arguments):
-            return sum(map(growth, arguments))
-        case Call(name="REPLACE", arguments=(text, Literal(value=str() as old), Literal(value=str() as new))):
-            return growth(text) * max(1.0, len(new) / max(1, len(old)))
-        case _:
-            return max(map(growth, children(node)), default=1.0)

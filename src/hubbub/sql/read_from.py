@@ -321,6 +321,12 @@ def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
             raise rows.reader.refuse(
                 "a correlated sub-query may look outside for the owner alone: WHERE t.id = this.id.", condition
             )
+        if tied:
+            raise rows.reader.refuse(
+                "a correlated sub-query is tied to the owner once: WHERE t.id = this.id. Write a second condition over "
+                "the sub-query's own columns: t.other = t.id.",
+                condition,
+            )
         tied = True
         stay.append(exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null())))
         query.meta["owner"] = other.copy()
@@ -438,7 +444,7 @@ def _item(reader: Reader, node: exp.Expr, what: Owned | Outer | Scan | str) -> I
     if isinstance(what, Scan):
         scanned = Owned(what, {name: what.column(name) for name in what.columns})
         scanned = reader.renamed(scanned, names, node)
-        return Item(node, Source(alias, scanned.columns, what.table), what)
+        return Item(node, Source(alias, scanned.columns), what)
     if isinstance(what, Owned):
         renamed = reader.renamed(what, names, node)
         return Item(node, Source(alias, renamed.columns), renamed.relation)
@@ -450,7 +456,7 @@ def _item(reader: Reader, node: exp.Expr, what: Owned | Outer | Scan | str) -> I
             raise reader.refuse(f"{len(names)} names for {len(columns)} columns.", node)
         old = list(columns)
         columns = {**dict(zip(names, columns.values(), strict=False)), **{n: columns[n] for n in old[len(names) :]}}
-    return Item(node, Source(alias, columns, what if isinstance(what, str) else ""), leaf)
+    return Item(node, Source(alias, columns), leaf)
 
 
 def _join_kind(reader: Reader, item: Item, join: exp.Join) -> None:

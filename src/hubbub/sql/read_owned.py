@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.sql.arguments import unread
-from hubbub.sql.locate import written
+from hubbub.sql.locate import in_words, written
 from hubbub.sql.read_expression import ExpressionReader
 from hubbub.sql.read_from import Rows, read_from
 from hubbub.sql.read_private import private
@@ -243,7 +243,7 @@ def _distinct(
 ) -> tuple[Relation, dict[str, Expression]]:
     place = reader.place("d")
     named = tuple((f"{place}.{i}", expression) for i, expression in enumerate(columns.values()))
-    of_result = {name: Column(own, _kind(e)) for (own, e), name in zip(named, columns, strict=True)}
+    of_result = {name: Column(own, _kind(e), name) for (own, e), name in zip(named, columns, strict=True)}
     return Distinct(relation, named), dict(of_result)
 
 
@@ -319,6 +319,8 @@ class _Windows:
             offset = arguments[1].value if isinstance(arguments[1], Literal) else None
             if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
                 raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
+        if len(arguments) > 2 and not comparable(arguments[0].kind, arguments[2].kind):
+            raise reader.refuse(f"{name}: the value and its default must be of one kind.", node)
         if name in ("SUM", "AVG") and arguments[0].kind not in NUMERIC:
             raise reader.refuse(f"{name} needs a number.", node)
         partition = tuple(rows.read(p) for p in node.args.get("partition_by") or [])
@@ -336,10 +338,10 @@ class _Windows:
         self.place = self.place or reader.place("w")
         for own, known in self.found:
             if known == call:
-                return Column(own, call.kind)
+                return Column(own, call.kind, in_words(node))
         own = f"{self.place}.{len(self.found)}"
         self.found.append((own, call))
-        return Column(own, call.kind)
+        return Column(own, call.kind, in_words(node))
 
     def _with_name(self, node: exp.Window) -> exp.Window:
         """A window that is named in the WINDOW clause, written out."""
@@ -453,7 +455,7 @@ def _per_unit(rows: Rows, node: exp.Select) -> Owned | None:
         if any(not rows.scope.knows(c) for c in at.find_all(exp.Column)):
             return None
         read = plain.read(at)
-        return next((Column(name, _kind(e)) for name, e in keys if e == read), None)
+        return next((Column(name, _kind(e), in_words(at)) for name, e in keys if e == read), None)
 
     def column(at: exp.Column) -> Expression:
         raise reader.refuse(f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate.", at)
@@ -462,10 +464,10 @@ def _per_unit(rows: Rows, node: exp.Select) -> Owned | None:
         found = _inner(rows, at)
         for name, one in inner:
             if one == found:
-                return Column(name, found.kind)
+                return Column(name, found.kind, in_words(at))
         name = f"{place}.{len(inner)}"
         inner.append((name, found))
-        return Column(name, found.kind)
+        return Column(name, found.kind, in_words(at))
 
     above = ExpressionReader(reader.text, column, aggregate, known)
     columns: dict[str, Expression] = {}
@@ -600,7 +602,7 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
         if not comparable(x.kind, y.kind):
             raise reader.refuse(f"{word}: the column {name!r} has two kinds of values.", node)
         kind = common_kind((_kind(x), _kind(y)))
-        columns.append(Column(f"{place}.{i}", kind))
+        columns.append(Column(f"{place}.{i}", kind, name))
     op = f"{word}{'' if node.args.get('distinct') else ' ALL'}"
     relation = Combine(
         op,  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from hubbub.sql.scope import find_name
 from hubbub.sql.unmatched import leaves_out
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
+from hubbub.tables.growth import too_large
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.question import Aggregate, Function, Key, Output, Question
 from hubbub.tables.relations import declared_in, leaves, names_read, scans, units_of
@@ -105,9 +106,11 @@ class _Private:
                 "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
                 node.expressions[0] if node.expressions else node,
             )
-        number, places = reader.ask(
-            Question(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
-        )
+        question = Question(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
+        reason = too_large(question)
+        if reason is not None:
+            raise reader.refuse(reason, node)
+        number, places = reader.ask(question)
         self._place_aggregates(tree, places)
         for division in list(tree.find_all(exp.IntDiv)):
             # Sums are doubles here, whose `//` keeps its fraction.

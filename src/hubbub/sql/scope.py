@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sqlglot import exp
@@ -97,7 +97,6 @@ class Source:
 
     alias: str
     columns: Mapping[str, Expression]
-    table: str = ""
 
 
 @dataclass
@@ -141,10 +140,10 @@ class Scope:
             name = find_name(node.name, source.columns)
             if name is None:
                 raise self._unknown(node, source.columns, source.alias)
-            return source.columns[name]
+            return _called(source.columns[name], name)
         name = find_name(node.name, self.merged)
         if name is not None:
-            return self.merged[name]
+            return _called(self.merged[name], name)
         holders = [(s, found) for s in self.sources if (found := find_name(node.name, s.columns)) is not None]
         if not holders:
             every = [c for s in self.sources for c in s.columns]
@@ -153,7 +152,7 @@ class Scope:
             names = " and ".join(repr(s.alias) for s, _ in holders)
             raise refuse(f"{node.name!r} is a column of {names}: say whose.", self.text, node)
         source, found = holders[0]
-        return source.columns[found]
+        return _called(source.columns[found], found)
 
     def knows(self, node: exp.Column) -> bool:
         """Whether a column is one of this SELECT's own."""
@@ -163,8 +162,8 @@ class Scope:
         return any(find_name(node.name, s.columns) is not None for s in self.sources)
 
     def source(self, alias: str) -> Source | None:
-        exact = [s for s in self.sources if s.alias.lower() == alias.lower()]
-        return exact[0] if exact else next((s for s in self.sources if s.table.lower() == alias.lower() != ""), None)
+        """The item of FROM of this name. An alias hides a table's own name, which then means a SELECT further out."""
+        return next((s for s in self.sources if s.alias.lower() == alias.lower()), None)
 
     def every(self) -> dict[str, Expression]:
         """All columns in order, as `*` lists them; a column of USING once, a name taken twice refused by its reader."""
@@ -186,3 +185,8 @@ class Scope:
         text = not node.table and node.this.args.get("quoted")
         hint = f" Double quotes are for names; text stands in single ones: '{node.name}'." if text else ""
         return refuse(f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}", self.text, node)
+
+
+def _called(found: Expression, name: str) -> Expression:
+    """A computed column under the name by which it is asked for; those of tables keep the declared one."""
+    return replace(found, shown=name) if isinstance(found, Column) and found.shown else found

@@ -29,7 +29,8 @@ def clipping_stages(plan: Plan, dialect: Dialect) -> Iterator[tuple[str, str]]:
     norms = []
     for i, (size, _) in enumerate(weights):
         wide = dialect.wide(size)
-        norms.append(f"sum({f'{wide} * {wide}' if square else wide}) OVER (PARTITION BY unit) AS z{i}")
+        size = dialect.tried(f"({wide} * {wide})") if square else wide
+        norms.append(f"sum({size}) OVER (PARTITION BY unit) AS z{i}")
     yield "sized", f"  SELECT *, {', '.join(norms)}\n  FROM per_unit"
     shown = [f"{_weight(f'z{i}', above, square, dialect)} AS w{i}" for i, (_, above) in enumerate(weights)]
     yield "weighted", f"  SELECT *, {', '.join(shown)}\n  FROM sized"
@@ -39,7 +40,7 @@ def clipped_sql(plan: Plan, i: int, dialect: Dialect) -> str:
     """A unit's weighted part of measurement number i in one group."""
     measurement = plan.measurements[i]
     weight = f"w{_weights(plan, dialect).index(_weight_of(plan, i, dialect))}"
-    product = f"{dialect.wide(_integer(measurement, i, dialect))} * {weight}"
+    product = dialect.tried(f"({dialect.wide(_integer(measurement, i, dialect))} * {weight})")
     coarser = WEIGHT_BITS - plan.fineness(measurement)
     return dialect.divided(product, str(2**coarser)) if coarser else product
 
@@ -73,8 +74,8 @@ def _size(measurement: Measurement, i: int, dialect: Dialect) -> str:
         return "1" if measurement.argument is None else f"least(n{i}, 1)"
     if not measurement.alone:
         return "n"
-    total, d = f"abs(coalesce(s{i}, 0))", coarseness(measurement)
-    return total if d == 1 else dialect.divided(f"({dialect.wide(total)} + {d - 1})", str(d))
+    total, d = dialect.tried(f"abs(coalesce(s{i}, 0))"), coarseness(measurement)
+    return total if d == 1 else dialect.divided(dialect.tried(f"({dialect.wide(total)} + {d - 1})"), str(d))
 
 
 def _weight(norm: str, above: int, square: bool, dialect: Dialect) -> str:
@@ -83,4 +84,4 @@ def _weight(norm: str, above: int, square: bool, dialect: Dialect) -> str:
     if not square:
         return f"least({2**WEIGHT_BITS}, {quotient})"
     root = f"floor(sqrt({dialect.double(f'least({4**WEIGHT_BITS}, {quotient})')}))"
-    return f"CAST({root} AS {dialect.types[Kind.INTEGER]})"
+    return dialect.cast(root, Kind.NUMBER, Kind.INTEGER)

@@ -1,6 +1,14 @@
 """Row expressions as SQL text, total on every row: what has no answer is NULL, whatever the row holds.
 
-The text is in one of the dialects of `hubbub.sql.dialects`; DuckDB's where none is named.
+The text is in one of the dialects of `hubbub.sql.dialects`; DuckDB's where none is named. An engine that meets two
+types makes one of them the other by a cast of its own, which raises. So nothing is left to it:
+
+- The text of an expression has the SQL type of its kind. (INTEGER is 64 bits, or 128 where a column is so wide.)
+- An operand that meets another, or stands in a place of a kind, is written in that kind (`_operand_of`), by a cast
+  that gives NULL where a value has no counterpart.
+- Dates and times that are made lie in the years 1 to 9999, as those of columns do, so that each has a counterpart.
+
+Below that, on DuckDB, `TRY` stands around each node that would raise if one of these rules were broken (`RAISES`).
 """
 
 from __future__ import annotations
@@ -12,6 +20,7 @@ from typing import assert_never
 
 from hubbub.errors import QueryError
 from hubbub.sql.dialects import DUCKDB, Dialect
+from hubbub.sql.net import raises
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
@@ -26,6 +35,7 @@ from hubbub.tables.expressions import (
     Logic,
     Negate,
     Not,
+    common_kind,
     rebuild,
     whole,
 )
@@ -82,27 +92,31 @@ class _Expressions:
             case Column(name=name):
                 return d.quote(name)
             case Literal(value=value):
-                return d.constant(value)
+                return d.typed(value)
             case Negate() if node.kind is Kind.INTEGER:
                 # -(-2^63) is no whole number of 64 bits: as a double it would make a later cast raise.
                 return d.cast(self._raw(node), Kind.NUMBER, Kind.INTEGER)
+            case Negate(operand=operand) if d.checked and not _bounded_by_form(operand):
+                x = self._raw(operand)  # a sign is no arithmetic that raises: of any size, but not infinite
+                return f"(CASE WHEN abs({x}) < {d.real(math.inf)} THEN -{x} END)"
             case Arithmetic() | Negate():
                 return d.finite(self._raw(node))
             case Compare(op=op, left=left, right=right):
-                a, b = self._aligned(left, right)
-                return f"({a} {op} {b})"
+                a, b = self._aligned((left, right))
+                return self._tried(node, f"({a} {op} {b})")
             case Logic(op=op, terms=terms):
-                return f"({f' {op} '.join(map(self.sql, terms))})"
+                return f"({f' {op} '.join(self._operand_of(t, Kind.BOOLEAN) for t in terms)})"
             case Not(operand=operand):
-                return f"(NOT {self.sql(operand)})"
+                return f"(NOT {self._operand_of(operand, Kind.BOOLEAN)})"
             case IsNull(operand=operand):
                 return f"({self.sql(operand)} IS NULL)"
             case InList(operand=operand, values=values):
-                return f"({self._in_terms(operand, values)})"
+                a, *listed = self._aligned((operand, *values))
+                return self._tried(node, f"({a} IN ({', '.join(listed)}))")
             case Like(operand=operand, pattern=pattern, ignore_case=ignore_case):
-                return d.like(self.sql(operand), pattern, ignore_case)
+                return self._tried(node, d.like(self._operand_of(operand, Kind.TEXT), pattern, ignore_case))
             case Case():
-                return self._case(node)
+                return self._tried(node, self._case(node))
             case Call(name=name):
                 if name in _FLOAT_FUNCTIONS:
                     return d.finite(self._raw(node))
@@ -120,24 +134,34 @@ class _Expressions:
         d = self.dialect
         match node:
             case Negate(operand=operand):
-                return f"(-{self._raw(operand)})"
+                return self._tried(node, f"(-{self._raw(operand)})")
+            case Literal(value=value):
+                return d.double(d.constant(value))
             case Arithmetic(op=op, right=right):
                 a, b = self._operands(node)
                 if op in ("+", "-", "*"):
-                    return f"({a} {op} {b})"
+                    return self._tried(node, f"({a} {op} {b})")
                 b = b if isinstance(right, Literal) and self._value(right) else d.divisor(b)
+                quotient = self._tried(node, f"({a} / {b})")
                 if op == "/":
-                    return f"({a} / {b})"
-                return d.floor(f"({a} / {b})") if op == "//" else f"({a} - {b} * {d.floor(f'({a} / {b})')})"
-            case Call(name="SIGN" | "EXP" as name, arguments=(first, *_)):
+                    return quotient
+                whole_quotient = d.floor(quotient)
+                return whole_quotient if op == "//" else self._tried(node, f"({a} - {b} * {whole_quotient})")
+            case Call(name="SIGN" | "EXP", arguments=(first, *_)):
                 # Of what is not finite they have a finite value.
-                return d.call(name, [d.finite(self._operand(first))], [Kind.NUMBER])
-            case Call(name="ROUND", arguments=(first, *rest)) if d.checked and not _fits(_reach(first), room=ROUNDED):
-                return d.call("ROUND", [self._within(first), *map(self.sql, rest)], [Kind.NUMBER] * (1 + len(rest)))
-            case Call(name=name, arguments=(first, *rest)) if name in _FLOAT_FUNCTIONS:
-                return d.call(name, [self._operand(first), *map(self.sql, rest)], [Kind.NUMBER] * (1 + len(rest)))
+                return self._function(node, [d.finite(self._operand(first))])
+            case Call(name="ROUND", arguments=(first, *_)) if d.checked and not _fits(_reach(first), room=ROUNDED):
+                return self._function(node, [self._within(first)])
+            case Call(name=name, arguments=(first, *_)) if name in _FLOAT_FUNCTIONS:
+                return self._function(node, [self._operand(first)])
             case _:
-                return d.double(self.sql(node))
+                sql = self.sql(node)
+                return d.double(sql) if d.casts or node.kind is Kind.NULL else sql
+
+    def _function(self, node: Call, texts: list[str]) -> str:
+        """A function of numbers whose first arguments are written; the others are constants."""
+        texts += [self._constant(c) for c in node.arguments[len(texts) :]]
+        return self._tried(node, self.dialect.call(node.name, texts, [Kind.NUMBER] * len(texts)))
 
     def _operands(self, node: Arithmetic) -> tuple[str, str]:
         """Both sides; where the engine raises on what is too large or too small, within a range that is safe."""
@@ -172,23 +196,32 @@ class _Expressions:
         """A function whose arguments are values or NULL; where it may give any of them, they have one type."""
         d, arguments = self.dialect, node.arguments
         kinds = [a.kind for a in arguments]
-        if FUNCTIONS[node.name].gives is None and node.name != "DATE_TRUNC":
-            return d.call(node.name, [self._as_kind(a, node.kind) for a in arguments], [node.kind] * len(kinds))
-        if node.name == "DATE_DIFF":
-            moments = [self._as_kind(a, Kind.TIMESTAMP) for a in arguments[1:]]
-            return d.call(node.name, [self._constant(arguments[0]), *moments], kinds)
-        takes = FUNCTIONS[node.name].takes
-        texts = [self._argument(a, takes[min(i, len(takes) - 1)]) for i, a in enumerate(arguments)]
-        if node.name in ("DATE_TRUNC", "EXTRACT"):
-            texts[0] = self._constant(arguments[0])
-        sql = d.call(node.name, texts, kinds)
-        if node.name == "DATE_TRUNC" and node.kind is Kind.DATE:
-            return d.cast(sql, Kind.TIMESTAMP, Kind.DATE)
-        return d.finite(sql) if node.name == "CAST_NUMBER" else sql
+        function = FUNCTIONS[node.name]
+        if function.gives is None and node.name != "DATE_TRUNC":
+            texts = [self._operand_of(a, node.kind) for a in arguments]
+            return self._tried(node, d.call(node.name, texts, [node.kind] * len(kinds)))
+        texts = []
+        for i, argument in enumerate(arguments):
+            takes = function.takes[min(i, len(function.takes) - 1)]
+            if i in function.constants and argument.kind is not Kind.NULL:
+                texts.append(self._constant(argument))
+            elif node.name == "DATE_DIFF":
+                texts.append(self._operand_of(argument, Kind.TIMESTAMP))
+            else:
+                texts.append(self._argument(argument, takes))
+        sql = self._tried(node, d.call(node.name, texts, kinds))
+        match node.name:
+            case "DATE_TRUNC" if node.kind is Kind.DATE:
+                return d.cast(sql, Kind.TIMESTAMP, Kind.DATE)
+            case "CAST_NUMBER":
+                return d.finite(sql)
+        return sql
 
     def _constant(self, node: Expression) -> str:
-        """The name of a part of time, in quotes."""
-        return self.dialect.literal(str(node.value)) if isinstance(node, Literal) else self.sql(node)
+        """An argument that is a constant: how many places or characters, or the name of a part of time, in quotes."""
+        if not isinstance(node, Literal):
+            return self.sql(node)
+        return self.dialect.literal(node.value) if isinstance(node.value, str) else self.dialect.constant(node.value)
 
     def _argument(self, node: Expression, takes: frozenset[Kind]) -> str:
         """An argument; where it is NULL itself, of a type that the function takes."""
@@ -196,45 +229,26 @@ class _Expressions:
             return self.sql(node)
         return self.dialect.null(next(k for k in (Kind.TEXT, Kind.TIMESTAMP, Kind.NUMBER) if k in takes))
 
-    def _as_kind(self, node: Expression, kind: Kind) -> str:
-        """An expression as a value of a kind that holds all of its own."""
-        sql = self.sql(node)
-        if kind in (Kind.NULL, node.kind):
-            return self.dialect.double(sql) if kind is Kind.NUMBER else sql
-        return self.dialect.cast(sql, node.kind, kind)
+    def _operand_of(self, node: Expression, kind: Kind) -> str:
+        """An expression in the type of a kind that holds all of its own."""
+        if isinstance(node, Literal) and kind is Kind.NUMBER and node.kind in NUMERIC:
+            return self.dialect.double(self.dialect.constant(node.value))
+        return self.dialect.operand(self.sql(node), node.kind, kind)
 
-    def _in_terms(self, operand: Expression, values: tuple[Literal, ...]) -> str:
-        """`operand IN (...)` with all sides in one type, by casts that cannot fail."""
-        widest = Literal(next((v.value for v in values if v.kind in (Kind.NUMBER, Kind.TIMESTAMP)), None))
-        a = self._aligned(operand, widest)[0] if widest.value is not None else self.sql(operand)
-        target: Expression = widest if widest.value is not None else operand
-        return f"{a} IN ({', '.join(self._aligned(v, target)[0] for v in values)})"
-
-    def _aligned(self, left: Expression, right: Expression) -> tuple[str, str]:
-        """Both sides in one type, by casts that cannot fail."""
-        a, b = self.sql(left), self.sql(right)
-        kinds = {left.kind, right.kind}
-        if Kind.NUMBER in kinds and kinds <= NUMERIC:
-            return self.dialect.double(a), self.dialect.double(b)
-        if kinds == {Kind.DATE, Kind.TIMESTAMP}:
-            return (
-                self.dialect.cast(a, left.kind, Kind.TIMESTAMP),
-                self.dialect.cast(b, right.kind, Kind.TIMESTAMP),
-            )
-        return a, b
+    def _aligned(self, operands: tuple[Expression, ...]) -> list[str]:
+        """Operands that meet, in one type."""
+        kind = common_kind(o.kind for o in operands)
+        return [self._operand_of(o, kind) for o in operands]
 
     def _case(self, node: Case) -> str:
-        as_double = node.kind is Kind.NUMBER
-
-        def branch(value: Expression) -> str:
-            sql = self.sql(value)
-            return self.dialect.double(sql) if as_double else sql
-
         parts = " ".join(
-            f"WHEN {self.sql(condition)} THEN {branch(value)}"
+            f"WHEN {self._operand_of(condition, Kind.BOOLEAN)} THEN {self._operand_of(value, node.kind)}"
             for condition, value in zip(node.conditions, node.values, strict=True)
         )
-        return f"(CASE {parts} ELSE {branch(node.default)} END)"
+        return f"(CASE {parts} ELSE {self._operand_of(node.default, node.kind)} END)"
+
+    def _tried(self, node: Expression, sql: str) -> str:
+        return self.dialect.tried(sql) if raises(node) else sql
 
 
 def renamed(node: Expression, names: Mapping[str, str]) -> Expression:

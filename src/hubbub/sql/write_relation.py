@@ -59,9 +59,8 @@ class _Writer:
 
     def typed(self, node: Expression, kind: Kind) -> str:
         """An expression as a column of a kind."""
-        if node.kind is Kind.NULL:
-            return self.dialect.null(kind)
-        return self.sql(node) if node.kind is kind else self.dialect.cast(self.sql(node), node.kind, kind)
+        sql = self.sql(node)
+        return sql if node.kind is kind is not Kind.NULL else self.dialect.column(sql, node.kind, kind)
 
     def name(self) -> str:
         self.count += 1
@@ -97,7 +96,9 @@ class _Writer:
                 yield from self._scan(node)
             case Leaf():
                 shown = [
-                    f"{self.dialect.quote(c)} AS {self.names[f'{node.place}.{c}']}" for c in self._leaf_columns(node)
+                    f"{self._public(node, c, i)} AS {self.names[f'{node.place}.{c}']}"
+                    for i, c in enumerate(node.columns)
+                    if f"{node.place}.{c}" in self.names
                 ]
                 yield self.name(), f"  SELECT {', '.join(shown) or '1 AS one'}\n  FROM {node.place}"
             case Filter(source=source, condition=condition):
@@ -124,8 +125,10 @@ class _Writer:
         yield from below
         yield self.name(), f"{select}\n  FROM {below[-1][0]}{rest}"
 
-    def _leaf_columns(self, leaf: Leaf) -> list[str]:
-        return [c for c in leaf.columns if f"{leaf.place}.{c}" in self.names]
+    def _public(self, leaf: Leaf, column: str, place: int) -> str:
+        """A public text is cut like a private one: what a row makes of it is for that row's owner alone."""
+        sql = self.dialect.leaf_column(column, place)
+        return self.dialect.cut(self.dialect.column_text(sql)) if leaf.columns[column] is Kind.TEXT else sql
 
     def _scan(self, scan: Scan) -> Iterator[Stage]:
         place = self.places[scan.table]
@@ -186,7 +189,11 @@ class _Writer:
         # The owner's own column is the same in all of its rows, and may be of a type that no expression can use.
         own = {n for n, e in node.keys if isinstance(e, Column) and e.name in owners}
         keys = [(n, e, self.sql(e) if n in own else self.typed(e, _kind(e))) for n, e in node.keys]
-        shown = [f"{f'min({k})' if n in own else k} AS {self.names[n]}" for n, _, k in keys if n in self.names]
+        shown = [
+            f"{self.dialect.own(k, e.kind) if n in own else k} AS {self.names[n]}"
+            for n, e, k in keys
+            if n in self.names
+        ]
         # A constant tells no rows apart, and a number would be read as the place of a column.
         groups = [k for n, e, k in keys if n not in own and not isinstance(e, Literal)]
         for name, inner in node.aggregates:
@@ -213,8 +220,12 @@ class _Writer:
                 return f"bool_or({x})"
         total = self._sum(inner.argument, x, declared)
         if inner.function == "AVG":
-            return f"({self._real(inner.argument, total, declared)} / nullif(count({x}), 0))"
+            return f"({self._real(inner.argument, total, declared)} / {self._count(x)})"
         return self._as_total(inner.argument, total, inner.kind, declared)
+
+    def _count(self, x: str, over: str = "") -> str:
+        """How many values there are, to divide by: as a double, NULL for none."""
+        return self.dialect.double(f"nullif(count({x}){over}, 0)")
 
     def _exponent(self, argument: Expression, declared: Mapping[str, object]) -> int | None:
         """The exponent of the grid on which numbers within declared bounds are added up; None where there are none."""
@@ -282,6 +293,8 @@ class _Writer:
             return self._sum_over(call, arguments[0], over, declared)
         if call.function in ("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "LAG", "LEAD"):
             arguments[0] = self.typed(call.arguments[0], call.kind)
+            if len(arguments) > 1 and isinstance(offset := call.arguments[1], Literal):
+                arguments[1] = self.dialect.constant(offset.value)  # not of 64 bits, which Postgres does not take
             if len(arguments) > 2:
                 arguments[2] = self.typed(call.arguments[2], call.kind)
         return f"{call.function.lower()}({', '.join(arguments)}) {over}"
@@ -289,7 +302,7 @@ class _Writer:
     def _sum_over(self, call: WindowCall, x: str, over: str, declared: Mapping[str, object]) -> str:
         total = self._sum(call.arguments[0], x, declared, f" {over}")
         if call.function == "AVG":
-            return f"({self._real(call.arguments[0], total, declared)} / nullif(count({x}) {over}, 0))"
+            return f"({self._real(call.arguments[0], total, declared)} / {self._count(x, f' {over}')})"
         return self._as_total(call.arguments[0], total, call.kind, declared)
 
     def _combine(self, node: Combine) -> Iterator[Stage]:

@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
+from hubbub.spelling import one_spelling, space_name
 from hubbub.tables.kinds import Kind, kind_named
 from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName, remote
 
@@ -36,11 +37,13 @@ __all__ = [
     "PrivateTable",
     "PublicTable",
     "Ranged",
+    "Text",
     "between",
     "edges",
     "one_of",
     "public",
     "table",
+    "text",
 ]
 
 Neighbours = Literal["add_remove", "replace"]
@@ -87,15 +90,36 @@ class Between:
 class OneOf:
     """Declared values of a column, in the order in which answers list them. Build it with `one_of`.
 
-    other: the group of every value that is not declared, NULL too unless it is; None for no such group.
+    other: the group of every value that is not declared, NULL too unless it is; None for no such group. others: whether
+    questions may compare the column with values that are not declared. trim: whether blanks around a text are cut off
+    before it is looked at.
     """
 
     values: tuple[Scalar, ...]
     other: str | None = None
+    others: bool = False
+    trim: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether values that are not declared are known to occur: `other` groups them, `others` leaves them."""
+        return self.others or self.other is not None
 
     def __repr__(self) -> str:
         tail = "" if self.other is None else f", other={self.other!r}"
+        tail += ", others=True" if self.others else ""
+        tail += ", trim=True" if self.trim else ""
         return f"one_of({', '.join(map(repr, self.values))}{tail})"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A column of text of which no values are declared. Build it with `text`."""
+
+    trim: bool = False
+
+    def __repr__(self) -> str:
+        return f"text({'trim=True' if self.trim else ''})"
 
 
 @dataclass(frozen=True)
@@ -132,7 +156,15 @@ class Ranged:
     high: Fraction | None
 
 
-Declaration = Between | OneOf | Edges | Ranged
+Declaration = Between | OneOf | Edges | Ranged | Text
+
+BLANKS: Final = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
+"""Unicode's space separators, which TRIM removes, on every engine."""
+
+
+def trimmed(what: Declaration | None) -> bool:
+    """Whether blanks around the texts of a column are cut off as it is read."""
+    return isinstance(what, OneOf | Text) and what.trim
 
 
 @dataclass(frozen=True)
@@ -231,13 +263,39 @@ def edges(*ends: object, nullable: bool = True) -> Edges:
     return Edges(numbers, nullable)
 
 
-def one_of(*values: Scalar, other: str | None = None) -> OneOf:
+def text(*, trim: bool = False) -> Text:
+    """Declare a column of text whose values are not declared.
+
+    trim: cut off blanks (Unicode's space separators) around each text as it is read, before anything looks at it.
+
+    Raises PolicyError where trim is neither True nor False.
+
+    >>> text(trim=True)
+    text(trim=True)
+    """
+    return Text(_choice("text", "trim", trim))
+
+
+def _choice(whose: str, name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise PolicyError(f"{whose}: {name}={value!r}: expected True or False.")
+    return value
+
+
+def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim: bool = False) -> OneOf:
     """Declare all values of a column that an answer may name as a group, in the order of the answer.
 
     Any values, None included (then NULL is a group). Rows with another value are dropped from grouped answers; with
     `other`, a text, they form a last group of that name, for columns of text.
 
-    Raises PolicyError for no values, a value twice, NaN, or values of mixed kinds.
+    A question that looks for a value which is not declared (`ward = 'cardiology'`) is refused before it costs anything:
+    it is spelt wrongly, more often than not. others: such values occur, and may be asked for; they are no groups.
+    `other` implies it.
+
+    trim: cut off blanks (Unicode's space separators) around each text as it is read: " A" is "A".
+
+    Raises PolicyError for no values, a value twice, NaN, values of mixed kinds, and with `trim` for values that are no
+    text or begin or end with a blank.
 
     >>> one_of("A", "B", None)
     one_of('A', 'B', None)
@@ -255,7 +313,16 @@ def one_of(*values: Scalar, other: str | None = None) -> OneOf:
         raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
     if other is not None and (not isinstance(other, str) or families - {"text"} or other in cleaned):
         raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
-    return OneOf(cleaned, other)
+    found = OneOf(cleaned, other, _choice("one_of", "others", others), _choice("one_of", "trim", trim))
+    if trim and families - {"text"}:
+        raise PolicyError(f"one_of: trim=True is for texts; the values are of kind {', '.join(families)}.")
+    never = [v for v in cleaned if isinstance(v, str) and v != v.strip(BLANKS)]
+    if trim and never:
+        raise PolicyError(
+            f"one_of: {never[0]!r} begins or ends with a blank, which trim=True cuts off: write "
+            f"{never[0].strip(BLANKS)!r}."
+        )
+    return found
 
 
 def _category(value: object) -> Scalar:
@@ -351,7 +418,8 @@ class PrivateTable:
             return self.unit_space
         if not isinstance(self.unit, str):
             return "each row"
-        return self.unit.rpartition(".")[2].lower() if self.through else self.unit.lower()
+        name = self.unit.rpartition(".")[2] if self.through else self.unit
+        return one_spelling(name) or name
 
 
 @dataclass(frozen=True)
@@ -422,7 +490,8 @@ def table(
     types: kinds by column name (integer, number, text, boolean, date, timestamp); required for a CSV, and for
         pandas columns of dtype object.
     neighbours: "add_remove" or "replace".
-    unit_space: tables of one unit space share one budget; default: the name of the unit column, in lower case.
+    unit_space: tables of one unit space share one budget; default: the name of the unit column. Case, blanks
+        and the forms that Unicode has for one text make no difference.
     through: for a unit that stands in another table: unit="orders.customer_id", through="order_id" finds a row's
         owner in the table `orders` by their common column; {"order": "order_id"} where it has two names. That table
         may itself reach its unit through a third.
@@ -443,11 +512,12 @@ def table(
         raise PolicyError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     declared = dict(columns or {})
     for name, what in declared.items():
-        if not isinstance(what, Between | OneOf | Edges):
+        if not isinstance(what, Between | OneOf | Edges | Text):
             raise PolicyError(
-                f"column {name!r} is declared as {what!r}; expected hb.between(low, high), hb.one_of(...) or "
-                "hb.edges(...)."
+                f"column {name!r} is declared as {what!r}; expected hb.between(low, high), hb.one_of(...), "
+                "hb.edges(...) or hb.text(...)."
             )
+    _keep_units(declared, unit, through)
     return PrivateTable(
         source=_source(source),
         unit=unit,
@@ -459,10 +529,34 @@ def table(
         columns=declared,
         types=_types(types),
         neighbours=neighbours,
-        unit_space=unit_space,
+        unit_space=None if unit_space is None else space_name(_text("unit_space", unit_space)),
         through=_through(unit, through),
         trusted_view=trusted_view,
     )
+
+
+def _keep_units(declared: Mapping[str, Declaration], unit: str | EachRow, through: object) -> None:
+    """Units are told apart as the source writes them: two that differ in blanks are two.
+
+    Raises PolicyError for a unit column, or one that leads to the unit, of which blanks would be cut off.
+    """
+    own = (
+        {unit}
+        if isinstance(unit, str) and through is None
+        else set(map(str, through if isinstance(through, dict) else [through]))
+    )
+    for name, what in declared.items():
+        if trimmed(what) and name.lower() in {str(column).lower() for column in own}:
+            raise PolicyError(
+                f"column {name!r} says who is protected, and two people whose names differ in blanks would become one: "
+                "declare it without trim."
+            )
+
+
+def _text(what: str, given: object) -> str:
+    if not isinstance(given, str):
+        raise PolicyError(f"{what}={given!r}: expected text, such as 'patient_id'.")
+    return given
 
 
 def _mapping(what: str, given: object) -> None:

@@ -15,12 +15,19 @@ the whole range where a variance is within two half-widths of 0.
 Quantiles: the brackets that were bought with them, at 95 % or less; above that, the declared range.
 Each noise term is discrete: intervals are half a step of every term wider, as `hubbub.mechanisms.ratio` explains.
 
-Several draws of the same plan (`combine`) are joined quantity by quantity with weights 1 / variance, then ratios are
-formed.
+Counts are rounded to whole numbers, and so are the truths of those that no norm was clipped for: the error of an
+estimate is then the rounded noise (`hubbub.tables.rounded`), and every group has the same half-width.
+
+Several draws of the same plan (`combine`) are joined as the best linear unbiased estimate of all its quantities at
+once. With the quantities' covariances C1 and C2 in two draws, which follow from scales alone, that is x1 + G (x2 - x1)
+with G = C1 (C1 + C2)^+ (Aitken 1935; Rao 1967 for singular ones). Its variance is at most that of either draw for
+*every* linear combination of quantities, hence for what an interval of a ratio looks at, too; where the errors of a
+draw are uncorrelated, G is diagonal and the weights are 1 / variance.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -50,6 +57,7 @@ from hubbub.tables.parts import (
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import BRACKET_LEVEL, Noise, Price
 from hubbub.tables.question import COUNTS, Aggregate, Function
+from hubbub.tables.rounded import rounded_half_width
 
 __all__ = ["Estimates", "combine", "read"]
 
@@ -121,6 +129,9 @@ class Estimates:
         if function in VARIANCES or function in COVARIANCES:
             return self._spread_interval(aggregate, level)
         (quantity,) = wanted(aggregate, self._parts(aggregate))
+        if function in COUNTS:
+            middle, reach = self.values(aggregate).astype(np.float64), self._count_reach(quantity, level)
+            return middle - reach, middle + reach
         step = float(self._parts(aggregate)[0].step) if isinstance(quantity, Total) else 1.0
         found = self.quantities[quantity]
         reach = self._reach(found.terms, level)
@@ -172,6 +183,8 @@ class Estimates:
         if function in VARIANCES or function in COVARIANCES:
             return self._predicted_spread(aggregate, level, rows)
         (quantity,) = wanted(aggregate, parts)
+        if function in COUNTS:
+            return self._count_reach(quantity, level)
         step = float(parts[0].step) if isinstance(quantity, Total) else 1.0
         return self._reach(self.quantities[quantity].terms, level) * step
 
@@ -184,6 +197,15 @@ class Estimates:
 
     def _current(self, aggregate: Aggregate) -> dict[Quantity, Any]:
         return {q: self.quantities[q].values for q in wanted(aggregate, self._parts(aggregate))}
+
+    def _count_reach(self, quantity: Quantity, level: float) -> float:
+        """How far a rounded count is off."""
+        terms = self.quantities[quantity].terms
+        if isinstance(quantity, Measurement) and self.plan.clips(quantity):  # of weighted rows: its truth is not whole
+            whole = len(terms) == 1 and all(abs(c) == 1 for c in terms.values())
+            return self._reach(terms, level) + (0.0 if whole else 0.5)
+        found = rounded_half_width(level, tuple((self.laws[t], c) for t, c in terms.items()))
+        return float(math.floor(self._reach(terms, level) + 0.5) if found is None else found)
 
     def _reach(self, terms: Mapping[Term, float], level: float) -> float:
         """The half-width of one combination of terms; exact for a single one."""
@@ -328,28 +350,52 @@ def expected(price: Price) -> tuple[Estimates, ...]:
 
 
 def combine(draws: Sequence[Estimates]) -> Estimates:
-    """Several draws of one plan as one: every quantity by inverse variance; quantiles from the last draw.
+    """Several draws of one plan as one: all quantities by inverse covariance; quantiles from the last draw.
 
     Raises InternalError for draws of different plans or groups.
     """
     if not draws or any(d.plan.key() != draws[0].plan.key() or d.groups != draws[0].groups for d in draws):
         raise InternalError("only draws of one plan, over the same groups, can be combined")
-    laws: dict[Term, Noise] = {}
-    for i, one in enumerate(draws):
-        laws |= {(i, term): law for term, law in one.laws.items()}
+    joined, *others = (_named(one, i) for i, one in enumerate(draws))
+    for one in others:
+        joined = _joined(joined, one)
+    return joined
+
+
+def _named(one: Estimates, number: int) -> Estimates:
+    """A draw whose noise terms are told apart from those of others."""
+    quantities = {
+        quantity: Linear(linear.values, {(number, term): c for term, c in linear.terms.items()})
+        for quantity, linear in one.quantities.items()
+    }
+    return replace(one, quantities=quantities, laws={(number, term): law for term, law in one.laws.items()})
+
+
+def _joined(a: Estimates, b: Estimates) -> Estimates:
+    """The best linear unbiased estimate from two independent ones."""
+    names = [quantity for quantity in a.quantities if quantity in b.quantities]
+    first, second = _covariance(a, names), _covariance(b, names)
+    scale = np.sqrt(np.maximum(np.diag(first + second), 1e-300))
+    unit = np.outer(scale, scale)
+    gain = (first / unit) @ np.linalg.pinv((first + second) / unit, rcond=1e-10, hermitian=True)
+    gain[np.abs(gain) < 1e-9] = 0.0  # what is uncorrelated stays so
+    gain *= scale[:, None] / scale[None, :]
     quantities = {}
-    for quantity in draws[0].quantities:
-        if not all(quantity in d.quantities for d in draws):
-            continue
-        weights = [1 / _variance(d, d.quantities[quantity]) for d in draws]
-        joined = Linear(np.zeros(draws[0].size), {})
-        for i, (one, weight) in enumerate(zip(draws, weights, strict=True)):
-            mine = one.quantities[quantity]
-            named = Linear(mine.values, {(i, term): c for term, c in mine.terms.items()})
-            joined = joined.plus(named, weight / sum(weights))
-        quantities[quantity] = joined
-    return replace(draws[-1], quantities=quantities, laws=laws)
+    for i, quantity in enumerate(names):
+        linear = a.quantities[quantity]
+        for j in np.flatnonzero(gain[i]):
+            linear = linear.plus(b.quantities[names[j]], float(gain[i, j]))
+            linear = linear.plus(a.quantities[names[j]], -float(gain[i, j]))
+        largest = max(map(abs, linear.terms.values()), default=0.0)
+        terms = {term: c for term, c in linear.terms.items() if abs(c) > 1e-12 * largest}
+        quantities[quantity] = Linear(linear.values, terms)
+    return replace(b, quantities=quantities, laws={**a.laws, **b.laws})
 
 
-def _variance(owner: Estimates, linear: Linear) -> float:
-    return float(sum(c**2 * owner.laws[t].variance for t, c in linear.terms.items())) or 1e-300
+def _covariance(one: Estimates, names: Sequence[Quantity]) -> Floats:
+    """Of the quantities' errors, in one group: the same in all."""
+    terms = list(one.laws)
+    spread = np.sqrt([float(one.laws[term].variance) for term in terms])
+    rows = [[one.quantities[name].terms.get(term, 0.0) for term in terms] for name in names]
+    weighted = np.reshape(np.array(rows, np.float64), (len(names), len(terms))) * spread
+    return np.asarray(weighted @ weighted.T)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
@@ -57,10 +57,20 @@ CompareOp: TypeAlias = OneWord["=", "<>", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the owned relation."""
+    """A column of the owned relation.
+
+    name: ours, with the place where the column stands (`t0.age`). shown: what a computed column is called in the
+    question; it is for messages alone, and part of no column's identity.
+    """
 
     name: str
     kind: Kind
+    shown: str = field(default="", compare=False, repr=False)
+
+    @property
+    def called(self) -> str:
+        """What people call it: messages say this, never `name`."""
+        return self.shown or self.name.partition(".")[2] or self.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,19 +224,22 @@ _NODES = (Column, Literal, Arithmetic, Negate, Compare, Logic, Not, IsNull, InLi
 
 
 def common_kind(kinds: Iterable[Kind]) -> Kind:
-    """The kind of a value that is one of several: a number where whole and other numbers meet."""
-    found = set(kinds) - {Kind.NULL}
-    if found <= NUMERIC and len(found) > 1:
+    """The kind of a value that is one of several: a number where whole and other numbers meet.
+
+    Of kinds that cannot be compared the first one: what then asks whether each can be is told that one cannot.
+    """
+    found = list(dict.fromkeys(kind for kind in kinds if kind is not Kind.NULL))
+    if len(found) == 2 and NUMERIC.issuperset(found):
         return Kind.NUMBER
-    if found == {Kind.DATE, Kind.TIMESTAMP}:
+    if len(found) == 2 and set(found) == {Kind.DATE, Kind.TIMESTAMP}:
         return Kind.TIMESTAMP
-    return next(iter(found), Kind.NULL)
+    return found[0] if found else Kind.NULL
 
 
 def children(node: Expression) -> Iterator[Expression]:
     """The expressions directly below `node`, left to right."""
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for part in fields(node):
+        value = getattr(node, part.name)
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, _NODES):
                 yield item
@@ -235,12 +248,12 @@ def children(node: Expression) -> Iterator[Expression]:
 def rebuild(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """`node` with `change` applied to each expression directly below it."""
     new: dict[str, object] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for part in fields(node):
+        value = getattr(node, part.name)
         if isinstance(value, tuple):
-            new[field.name] = tuple(change(v) if isinstance(v, _NODES) else v for v in value)
+            new[part.name] = tuple(change(v) if isinstance(v, _NODES) else v for v in value)
         elif isinstance(value, _NODES):
-            new[field.name] = change(value)
+            new[part.name] = change(value)
     return replace(node, **new) if new else node  # type: ignore[arg-type]
 
 
@@ -270,8 +283,10 @@ def canonical(node: Expression) -> object:
     if isinstance(node, Literal):
         return ["Literal", node.kind.value, None if node.value is None else str(node.value)]
     parts: list[object] = [type(node).__name__]
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for part in fields(node):
+        if not part.compare:
+            continue
+        value = getattr(node, part.name)
         if isinstance(value, tuple):
             parts.append([canonical(v) if isinstance(v, _NODES) else v for v in value])
         elif isinstance(value, _NODES):

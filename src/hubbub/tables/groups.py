@@ -42,8 +42,8 @@ MOST_IN_A_RANGE = 10_000
 MOST_COMBINATIONS = 1_000_000
 
 
-def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) -> tuple[Scalar, ...]:
-    """The groups of one key, in canonical order.
+def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, name: str = "") -> tuple[Scalar, ...]:
+    """The groups of one key, in canonical order. name: what the question calls the key, if anything.
 
     Raises PolicyError where they do not follow from declared values, QueryError for too many combinations.
     """
@@ -72,7 +72,7 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate) ->
         low, high = span(expression, declared) or (None, None)
         if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
             return _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
-    raise _undeclared(expression, [c.name for c in values if c not in known], declared)
+    raise _undeclared(expression, [c for c in values if c not in known], declared, name)
 
 
 def grouped(expression: Expression, declared: Mapping[str, Declaration]) -> Key:
@@ -119,11 +119,11 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
     """
     match what:
         case OneOf(values=values):
-            found = tuple(fitted(value, column.kind, column.name) for value in values)
+            found = tuple(fitted(value, column.kind, column.called) for value in values)
             if len(set(found)) < len(found):
                 twice = next(v for i, v in enumerate(found) if v in found[:i])
                 raise PolicyError(
-                    f"column {column.name!r}: two of its declared values are {twice!r} in a column of type "
+                    f"column {column.called!r}: two of its declared values are {twice!r} in a column of type "
                     f"{column.kind.value}; name each value once."
                 )
             return found
@@ -146,25 +146,42 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
     return None
 
 
-def _undeclared(expression: Expression, missing: list[str], declared: Mapping[str, Declaration]) -> PolicyError:
-    full = missing[0] if missing else ""
-    what = declared.get(full)
-    name = full.partition(".")[2] or full or "this expression"
-    known = what is not None and not isinstance(what, Ranged)
+def _undeclared(
+    expression: Expression, missing: list[Column], declared: Mapping[str, Declaration], name: str
+) -> PolicyError:
+    """What to declare, or to say with the question. Only a table's own column can be declared."""
+    column = missing[0] if missing else None
+    what = None if column is None else declared.get(column.name)
+    called = "this expression" if column is None else column.called
+    named = _named(expression, name)
     if isinstance(expression, Column) and isinstance(what, Between):
-        return _too_many(name, what, expression.kind)
-    found = f"it is declared as {what!r}" if known else "it has no declared values"
-    subject = name if isinstance(expression, Column) else f"an expression of {name}"
+        return _too_many(expression, what, named)
+    computed = column is None or column.shown
+    known = what is not None and not isinstance(what, Ranged)
+    found = f"{_declared_as(column)} {what!r}" if known else "it has no declared values"
+    subject = called if isinstance(expression, Column) or column is None else f"an expression of {called}"
+    ways = f"give {named}" if computed else f'declare them: columns={{"{called}": hb.one_of(...)}}, or give {named}'
     return PolicyError(
-        f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; declare them: "
-        f'columns={{"{name}": hb.one_of(...)}}, or give them with the question: keys={{"{name}": [...]}}. Under a '
-        "budget with delta, groups can be found privately."
+        f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; {ways}. Under a budget with "
+        "delta, groups can be found privately."
     )
 
 
-def _too_many(name: str, what: Between, kind: Kind) -> PolicyError:
+def _declared_as(column: Column | None) -> str:
+    return "its values lie in" if column is not None and column.shown else "it is declared as"
+
+
+def _named(expression: Expression, name: str) -> str:
+    """How a question names the groups of a key."""
+    found = name or (expression.called if isinstance(expression, Column) else "")
+    if found:
+        return f'them with the question: keys={{"{found}": [...]}}'
+    return 'it a name, as in "... AS part", and its groups with the question: keys={"part": [...]}'
+
+
+def _too_many(column: Column, what: Between, named: str) -> PolicyError:
     """Why the values of a range are not listed, and what to group by instead."""
-    low, high = what.low, what.high
+    name, kind, low, high = column.called, column.kind, what.low, what.high
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         why, size = "moments cannot be listed", None
         if kind is Kind.DATE and isinstance(low, dt.date) and isinstance(high, dt.date):
@@ -178,12 +195,14 @@ def _too_many(name: str, what: Between, kind: Kind) -> PolicyError:
         power = math.floor(math.log10(high - low)) - 1 if high > low else 0
         step = f"{10**power}" if power >= 0 else f"{Decimal(10) ** power:f}"
         ends = ", ".join(f"{float(low + (high - low) * i / 4):g}" for i in range(5))
-        ways = f"GROUP BY FLOOR({name} / {step}), or declare intervals: hb.edges({ends})"
+        ways = f"GROUP BY FLOOR({name} / {step})"
+        if not column.shown:
+            ways += f", or declare intervals: hb.edges({ends})"
     if size is not None:
         why = f"that is {size:,} values, and at most {MOST_IN_A_RANGE:,} are listed"
     return PolicyError(
-        f"GROUP BY {name}: it is declared as {what!r}, and every group is answered, but {why}. {ways}; or name the "
-        f'groups with the question: keys={{"{name}": [...]}}. Under a budget with delta, groups can be found privately.'
+        f"GROUP BY {name}: {_declared_as(column)} {what!r}, and every group is answered, but {why}. {ways}; or give "
+        f"{named}. Under a budget with delta, groups can be found privately."
     )
 
 

@@ -76,8 +76,6 @@ QUANTILE_BITS = 16
 """A quantile is chosen among at most 2^16 steps."""
 
 VALUE_BITS = 40
-COMPUTED = "dsuw"
-"""How the places of computed columns begin: those of DISTINCT, set operations, groups by the unit, windows."""
 LARGEST_EXPONENT = 960
 
 
@@ -403,17 +401,23 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
     low, high = found
     if low is not None and high is not None:
         return low, high
-    for column in sorted(columns_in(argument), key=lambda c: c.name):
-        place, dot, rest = column.name.partition(".")
-        name, computed = rest or place, bool(dot) and place[0] in COMPUTED
-        if column.kind in NUMERIC | TEMPORAL and not computed and None in (span(column, declared) or ()):
-            low_and_high = '"2020-01-01", "2024-12-31"' if column.kind in TEMPORAL else "low, high"
-            raise PolicyError(
-                f"the column {name} has no declared bounds, so one person could move the answer by any amount. "
-                f'Declare them: columns={{"{name}": hb.between({low_and_high})}}; or clamp in the question: '
-                f"LEAST(GREATEST({name}, low), high)."
-            )
+    columns = sorted(columns_in(argument), key=lambda c: c.called)
+    endless = [c for c in columns if c.kind in NUMERIC | TEMPORAL and None in (span(c, declared) or ())]
+    for column, called in ((c, c.called) for c in endless if not c.shown):
+        low_and_high = '"2020-01-01", "2024-12-31"' if column.kind in TEMPORAL else "low, high"
+        raise PolicyError(
+            f"the column {called} has no declared bounds, so one person could move the answer by any amount. "
+            f'Declare them: columns={{"{called}": hb.between({low_and_high})}}; or clamp in the question: '
+            f"LEAST(GREATEST({called}, low), high)."
+        )
+    if endless:
+        called = endless[0].called
+        raise QueryError(
+            f"how small or large {called} can be does not follow from declared bounds, so one person could move the "
+            f"answer by any amount. Give it a range in the question: LEAST(GREATEST({called}, low), high)."
+        )
+    of = f" of {columns[0].called}" if columns else ""
     raise QueryError(
-        "the range of the expression does not follow from declared bounds (a division by something that may "
-        "be 0, say). Give it one: LEAST(GREATEST(..., low), high)."
+        f"the range of the expression{of} does not follow from declared bounds (a division by something that may be 0, "
+        "say). Give it one: LEAST(GREATEST(..., low), high)."
     )

@@ -18,7 +18,7 @@ from functools import cached_property
 from hubbub.errors import PolicyError, QueryError
 from hubbub.tables import clipping
 from hubbub.tables.clipping import Norm
-from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
+from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar, trimmed
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (
@@ -33,6 +33,7 @@ from hubbub.tables.measure import (
 )
 from hubbub.tables.question import Aggregate, Key, Question
 from hubbub.tables.relations import (
+    Scan,
     canonical_relation,
     declared_in,
     limits_of,
@@ -168,7 +169,9 @@ class Plan:
                 "bounds": [self.bounds.groups, self.bounds.rows, self.one_row, *([self.norm] if self.clipping else [])],
                 "neighbours": self.neighbours,
                 "declared": [[name, repr(self.declared[name])] for name in sorted(self.read & self.declared.keys())],
-                "units": [[scan.table, scan.unit, scan.unit_type] for scan in scans(self.question.relation)],
+                "units": [
+                    [scan.table, scan.unit, scan.unit_type, *_trimmed(scan)] for scan in scans(self.question.relation)
+                ],
                 "measurements": [m.canonical() for m in self.measurements],
                 # Two aggregates of the same measurements are drawn from other parts: quantiles of other shares, say.
                 "aggregates": sorted(
@@ -178,6 +181,12 @@ class Plan:
             },
             sort_keys=True,
         )
+
+
+def _trimmed(scan: Scan) -> list[list[str]]:
+    """The columns that are read without the blanks around them, if there are any."""
+    found = sorted(name for name, what in scan.declared.items() if trimmed(what))
+    return [found] if found else []
 
 
 def make_plans(
@@ -201,7 +210,10 @@ def make_plans(
     for expression in (*(k.expression for k in question.keys), *(x for a in question.aggregates for x in a.arguments)):
         read |= columns_of(expression)
     declared = declared_in(relation, read)
-    domains = [_domain(key, declared, evaluate, private_keys) for key in question.keys]
+    names = itertools.chain(question.names, itertools.repeat(""))
+    domains = [
+        _domain(key, declared, evaluate, private_keys, name) for key, name in zip(question.keys, names, strict=False)
+    ]
     one_row = single(relation)
     asked = limits or Limits()
     clips = (asked.bounding or limits_of(relation).bounding) == "norm"
@@ -224,10 +236,10 @@ def make_plans(
 
 
 def _domain(
-    key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, private: bool
+    key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, private: bool, name: str
 ) -> tuple[Scalar, ...] | None:
     try:
-        return domain(key, declared, evaluate)
+        return domain(key, declared, evaluate, name)
     except PolicyError:
         if private:
             return None

@@ -405,7 +405,7 @@ def _either(a: Declaration, b: Declaration) -> Declaration:
     if a == b:
         return a
     if isinstance(a, OneOf) and isinstance(b, OneOf):
-        return OneOf((*a.values, *(v for v in b.values if v not in a.values)))
+        return OneOf((*a.values, *(v for v in b.values if v not in a.values)), others=a.open or b.open)
     x, y = (span(Column("x", Kind.NUMBER), {"x": w}) or (None, None) for w in (a, b))
     low = None if x[0] is None or y[0] is None else min(x[0], y[0])
     high = None if x[1] is None or y[1] is None else max(x[1], y[1])

@@ -1,5 +1,5 @@
 WITH r1 AS (
-  SELECT "id" AS unit, CAST("ward" AS VARCHAR) AS c1, (CASE WHEN isnan("age") THEN NULL ELSE CAST("age" AS DOUBLE) + 0.0 END) AS c0
+  SELECT "id" AS unit, (CASE WHEN strlen(CAST("ward" AS VARCHAR)) > 65536 THEN TRY(left(CAST("ward" AS VARCHAR), 65536)) ELSE CAST("ward" AS VARCHAR) END) AS c1, (CASE WHEN isnan("age") THEN NULL ELSE CAST("age" AS DOUBLE) + 0.0 END) AS c0
   FROM source0
   WHERE "id" IS NOT NULL
 ),

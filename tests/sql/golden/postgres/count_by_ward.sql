@@ -37,7 +37,7 @@ bounded AS (
   FROM per_unit
 ),
 kept AS (
-  SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY unit ORDER BY md5(concat_ws(chr(31), unit, g0)) COLLATE "C", g0) AS place FROM bounded) AS ranked
+  SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY unit ORDER BY md5(concat_ws(chr(31), CAST(unit AS text), CAST(g0 AS text))) COLLATE "C", g0) AS place FROM bounded) AS ranked
   WHERE place <= 2
 )
 SELECT g0, coalesce(sum(m0), 0) AS m0

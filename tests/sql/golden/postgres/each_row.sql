@@ -3,7 +3,7 @@ WITH r1 AS (
   FROM visits
 ),
 filtered AS (
-  SELECT "c2" AS k0, CAST("c1" AS double precision) AS x0, "c0" AS y0, "c1" AS y1
+  SELECT "c2" AS k0, CAST("c1" AS double precision) AS x0, ("c0" + 0.0) AS y0, "c1" AS y1
   FROM r1
 ),
 owned AS (

@@ -4,7 +4,7 @@ WITH r1 AS (
   WHERE "id" IS NOT NULL
 ),
 filtered AS (
-  SELECT unit, "c3" AS k0, "c2" AS k1, CAST("c0" AS double precision) AS x0, CAST("c1" AS double precision) AS x1, "c0" AS y0, "c1" AS y1
+  SELECT unit, "c3" AS k0, "c2" AS k1, CAST("c0" AS double precision) AS x0, CAST("c1" AS double precision) AS x1, ("c0" + 0.0) AS y0, "c1" AS y1
   FROM r1
 ),
 owned AS (
@@ -39,7 +39,7 @@ bounded AS (
   FROM per_unit
 ),
 kept AS (
-  SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY unit ORDER BY md5(concat_ws(chr(31), unit, g0, g1)) COLLATE "C", g0, g1) AS place FROM bounded) AS ranked
+  SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY unit ORDER BY md5(concat_ws(chr(31), CAST(unit AS text), CAST(g0 AS text), CAST(g1 AS text))) COLLATE "C", g0, g1) AS place FROM bounded) AS ranked
   WHERE place <= 3
 )
 SELECT g0, g1, coalesce(sum(m0), 0) AS m0, coalesce(sum(m1), 0) AS m1, coalesce(sum(m2), 0) AS m2, coalesce(sum(m3), 0) AS m3

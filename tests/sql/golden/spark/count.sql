@@ -20,5 +20,5 @@ bounded AS (
   SELECT unit, least(n, 40) AS m0
   FROM per_unit
 )
-SELECT coalesce(sum(CAST(m0 AS DECIMAL(28, 0))), 0) AS m0
+SELECT coalesce(sum(try_cast(m0 AS DECIMAL(28, 0))), 0) AS m0
 FROM bounded

@@ -6,7 +6,7 @@ WITH r1 AS (
 r2 AS (
   SELECT *
   FROM r1
-  WHERE coalesce((CAST(`c0` AS DOUBLE) > CAST(20 AS DOUBLE)), FALSE)
+  WHERE coalesce((try_cast(`c0` AS DOUBLE) > try_cast(20 AS DOUBLE)), FALSE)
 ),
 filtered AS (
   SELECT unit, `c1` AS k0
@@ -18,7 +18,7 @@ owned AS (
 ),
 d0 AS (
   SELECT key, min(g0) AS g0 FROM (
-    SELECT CAST(key AS STRING) AS key, g0
+    SELECT (CASE WHEN is_valid_utf8(try_cast(key AS STRING)) THEN try_cast(key AS STRING) END) AS key, g0
     FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
   ) AS known GROUP BY key
 ),
@@ -40,6 +40,6 @@ kept AS (
   SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY unit ORDER BY md5(CAST(concat_ws(chr(31), CAST(unit AS STRING), CAST(g0 AS STRING)) AS BINARY)), g0) AS place FROM bounded) AS ranked
   WHERE place <= 2
 )
-SELECT g0, coalesce(sum(CAST(m0 AS DECIMAL(28, 0))), 0) AS m0
+SELECT g0, coalesce(sum(try_cast(m0 AS DECIMAL(28, 0))), 0) AS m0
 FROM kept
 GROUP BY g0

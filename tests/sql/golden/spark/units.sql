@@ -13,7 +13,7 @@ owned AS (
 ),
 d0 AS (
   SELECT key, min(g0) AS g0 FROM (
-    SELECT CAST(key AS STRING) AS key, g0
+    SELECT (CASE WHEN is_valid_utf8(try_cast(key AS STRING)) THEN try_cast(key AS STRING) END) AS key, g0
     FROM (VALUES ('A', 0), ('B', 1), ('C', 2), (NULL, 3)) AS d(key, g0)
   ) AS known GROUP BY key
 ),
@@ -31,6 +31,6 @@ bounded AS (
   SELECT unit, g0, 1 AS m0
   FROM per_unit
 )
-SELECT g0, coalesce(sum(CAST(m0 AS DECIMAL(28, 0))), 0) AS m0
+SELECT g0, coalesce(sum(try_cast(m0 AS DECIMAL(28, 0))), 0) AS m0
 FROM bounded
 GROUP BY g0

@@ -1,0 +1,183 @@
+"""Parquet files: DuckDB reads them; a value on which it fails is NULL, and changes nothing about any other value.
+
+DuckDB's reader stops at a text that is not UTF-8, a time beyond a day, or a moment of milliseconds that microseconds do
+not hold: one person's value would turn an answer into an error. Where a question fails, it is asked again with exactly
+the columns of those types (`Patient`) taken from Arrow's reading and joined by the row's number in the file; all other
+columns still come from DuckDB. The engine sees that the file stayed as it was meanwhile: joined by number, the rows of
+two files would give one person another's values. A column is therefore of one type in both readings, and its values,
+hence the hash of a unit, are equal bit for bit:
+
+- text: the same bytes; both call the same ones UTF-8;
+- time of day: the stored number, from 0 to a day, else NULL;
+- moment in milliseconds: a thousand times the stored number, NULL where 64 bits do not hold it; the two numbers that
+  stand for infinity stand for it.
+
+A decimal whose stored bytes may be more than its digits need can make DuckDB fail as well, and is no type that the two
+readers agree on where the digits are too many: such a column is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hubbub.engines.sources import as_utf8
+from hubbub.errors import PolicyError
+from hubbub.sql.write_expression import quote
+
+__all__ = ["Patient", "parquet_columns", "read_parquet"]
+
+_ROW = "file_row_number"
+"""What DuckDB calls the number of a row in its file."""
+
+_DAY = {"MILLIS": 86_400_000, "MICROS": 86_400_000_000}
+_LAST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Patient:
+    """The reading of a file that fails on no value. columns: all of the file; fallible: those that Arrow reads."""
+
+    path: str
+    columns: tuple[str, ...]
+    fallible: Mapping[str, str]
+
+    def relation(self, view: str) -> str:
+        """What to write after FROM, where `view` holds `table`."""
+        shown = ", ".join(f"{'patient' if c in self.fallible else 'quick'}.{quote(c)}" for c in self.columns)
+        return (
+            f"(SELECT {shown} FROM read_parquet({_text(self.path)}, hive_partitioning=false, file_row_number=true) AS "
+            f"quick JOIN {view} AS patient ON quick.{_ROW} = patient.{_ROW}) AS patient_reading"
+        )
+
+    def table(self) -> pa.Table:
+        """The columns that Arrow reads, beside the row's number."""
+        with pq.ParquetFile(self.path) as file:
+            leaves, reader = [leaf.path for leaf in _leaves(file)], file.reader
+            columns = {
+                name: _AS[kind](reader.read_all(column_indices=[leaves.index(name)]).column(0))
+                for name, kind in self.fallible.items()
+            }
+            return pa.table({**columns, _ROW: np.arange(file.metadata.num_rows)})
+
+
+def read_parquet(path: str) -> str:
+    """What to write after FROM. A folder named year=2020 is no column: DuckDB and Arrow would read it differently."""
+    return f"read_parquet({_text(path)}, hive_partitioning=false)"
+
+
+def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple[dict[str, str], Patient | None]:
+    """The physical type of each column as DuckDB described it, or a word that no question can use where a value could
+    make its reader fail for good; and the patient reading, unless no value can make the quick one fail.
+
+    Raises PolicyError for a file whose columns cannot be told apart by their names.
+    """
+    problem = None
+    try:
+        with pq.ParquetFile(path) as file:
+            leaves, top = _leaves(file), list(file.schema_arrow.names)
+    except (pa.ArrowException, OSError, ValueError, NotImplementedError):
+        problem = "its footer cannot be read"
+    else:
+        if len({column.lower() for column in top}) < len(top):
+            problem = "two of its columns have the same name (case aside); rename one"
+        elif top != list(described):
+            problem = "its columns cannot be told apart by their names; rename them"
+        elif _ROW in top:
+            problem = f"a column is called {_ROW}, which is what the engine calls the number of a row; rename it"
+    if problem:
+        raise PolicyError(f"table {name!r}: {path!r} cannot be used: {problem}.")
+    paths = [leaf.path for leaf in leaves]
+    physical, fallible = dict(described), dict[str, str]()
+    for column, kind in described.items():
+        base = kind.split("(")[0]
+        if base not in ("DECIMAL", *_WITH_UNIT, "VARCHAR") or kind.endswith("]"):
+            continue
+        leaf = leaves[paths.index(column)] if paths.count(column) == 1 else None
+        if leaf is None:
+            physical[column] = f"nested {kind}"
+        elif base == "DECIMAL":
+            if not _exactly_wide(leaf):
+                physical[column] = f"{leaf.physical_type} {kind}"
+        elif base == "VARCHAR":
+            fallible[column] = "text"
+        elif (unit := _unit(leaf)) is not None:
+            fallible[column] = f"{_WITH_UNIT[base]} {unit}"
+    if not fallible:
+        return physical, None
+    return physical, Patient(path, tuple(described), fallible)
+
+
+_WITH_UNIT = {"TIME": "time", "TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "instant"}
+"""Types of DuckDB that can come from stored numbers of another unit."""
+
+
+def _leaves(file: Any) -> list[Any]:
+    return [file.schema.column(i) for i in range(len(file.schema))]
+
+
+def _unit(leaf: Any) -> str | None:
+    """The unit of a stored time or moment where some stored number makes DuckDB's reader fail; None where none does."""
+    if leaf.physical_type == "INT96":
+        return None
+    found = json.loads(leaf.logical_type.to_json())
+    unit = {"milliseconds": "MILLIS", "microseconds": "MICROS"}.get(found.get("timeUnit", ""))
+    return unit if found.get("Type") == "Time" or unit == "MILLIS" else None
+
+
+def _exactly_wide(leaf: Any) -> bool:
+    """Whether DuckDB holds whatever the stored bytes of a decimal say: it takes 2, 4, 8 or 16 by the digits."""
+    width = next(width for digits, width in ((4, 2), (9, 4), (18, 8), (38, 16)) if leaf.precision <= digits)
+    if leaf.physical_type in ("INT32", "INT64"):
+        return True
+    return bool(leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= width)
+
+
+def _stored(column: Any) -> Any:
+    """The stored numbers of a column of times."""
+    width = pa.int32() if column.type.bit_width == 32 else pa.int64()
+    return column.cast(width).cast(pa.int64())
+
+
+def _time(column: Any, unit: str) -> Any:
+    stored = _stored(column)
+    fits = pc.and_(pc.greater_equal(stored, 0), pc.less_equal(stored, _DAY[unit]))
+    kept = pc.if_else(fits, stored, pa.scalar(None, pa.int64()))
+    return pc.multiply(kept, 1000 if unit == "MILLIS" else 1).cast(pa.time64("us"))
+
+
+def _microseconds(column: Any) -> Any:
+    """Stored milliseconds in microseconds, NULL where they are too many."""
+    stored = _stored(column)
+    most = _LAST // 1000
+    fits = pc.and_(pc.greater_equal(stored, -most), pc.less_equal(stored, most))
+    within = pc.multiply(pc.if_else(fits, stored, pa.scalar(None, pa.int64())), 1000)
+    endless = pc.or_(pc.equal(stored, _LAST), pc.equal(stored, -_LAST))
+    return pc.if_else(endless, stored, within)
+
+
+def _text_of(column: Any) -> Any:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary()))
+
+
+_AS: Mapping[str, Callable[[Any], Any]] = {
+    "text": _text_of,
+    "time MILLIS": lambda column: _time(column, "MILLIS"),
+    "time MICROS": lambda column: _time(column, "MICROS"),
+    "moment MILLIS": lambda column: _microseconds(column).cast(pa.timestamp("us")),
+    "instant MILLIS": lambda column: _microseconds(column).cast(pa.timestamp("us", "UTC")),
+}
+"""From Arrow's column to the one that DuckDB's reader would have given."""
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

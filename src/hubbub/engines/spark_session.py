@@ -1,0 +1,182 @@
+"""A session of our own beside the one that tables belong to: its settings are ours, and are read back.
+
+A setting can change what a text says before it is parsed (`${...}` is expanded, names are patterns), what it means
+(casts, decimals, time zone, calendars) and which rows are read (files that are damaged or gone). So texts run in a
+session that `newSession` gives: it shares the cluster, the catalogue and what is cached, and has no temporary function
+that could stand before a built-in one. All its settings of SQL are the defaults, but for `SETTINGS`, for those of
+`KEPT`, which change no answer, and for static ones, which belong to the cluster and cannot be set. What is set is
+remembered as it was when the session was made, and compared before every charge.
+
+Data frames keep the session that they were made in: Spark reads files by the settings of that one. Those settings
+by which a row can make reading fail, or leave rows out, are looked at there, and refused (`FRAMES`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FRAMES", "KEPT", "SETTINGS", "lend", "own_session", "refused_setting", "settings_of"]
+
+SETTINGS: Final[Mapping[str, str]] = {
+    # What is rewritten before it is parsed, and how names, numbers and texts are read.
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    # What has no answer is NULL and no error: below the texts, which hold by themselves, a net.
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    # What is behind a condition is computed behind it alone.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.datetime.java8API.enabled": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    # How files are read: no date makes reading fail, no damaged file is left out silently.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.parquet.int96AsTimestamp": "true",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.readSideCharPadding": "true",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+
+KEPT: Final = (
+    "spark.sql.catalog.",
+    "spark.sql.defaultCatalog",
+    "spark.sql.hive.metastore",
+    "spark.sql.adaptive.",
+    "spark.sql.shuffle.partitions",
+    "spark.sql.autoBroadcastJoinThreshold",
+    "spark.sql.broadcastTimeout",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.maxPartitionNum",
+    "spark.sql.files.minPartitionNum",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.inMemoryColumnarStorage.",
+)
+"""Where tables are and how work is divided: these prefixes are taken over from the tables' session."""
+
+_SECRETS: Final = ("fs.", "spark.hadoop.fs.")
+"""With what rights a file system is reached: taken over, too."""
+
+FRAMES: Final[Mapping[str, tuple[str, str]]] = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": ("EXCEPTION", "CORRECTED"),
+    "spark.sql.parquet.int96RebaseModeInRead": ("EXCEPTION", "CORRECTED"),
+    "spark.sql.avro.datetimeRebaseModeInRead": ("EXCEPTION", "CORRECTED"),
+    "spark.sql.files.ignoreCorruptFiles": ("true", "false"),
+    "spark.sql.files.ignoreMissingFiles": ("true", "false"),
+}
+"""What the session of a data frame may not say, and what it may."""
+
+
+def own_session(of: SparkSession) -> SparkSession:
+    """A session on the same cluster whose settings are `SETTINGS`, those of `KEPT`, and else the defaults."""
+    found = of.newSession()
+    for key in _set_keys(found):
+        if key.startswith("spark.sql.") and not key.startswith(KEPT):
+            with contextlib.suppress(Exception):  # static ones are the cluster's
+                found.conf.unset(key)
+    for key in _set_keys(of):
+        if key.startswith((*KEPT, *_SECRETS)):
+            value = of.conf.get(key)
+            with contextlib.suppress(Exception):
+                if value is not None:
+                    found.conf.set(key, value)
+    for key, value in SETTINGS.items():
+        found.conf.set(key, value)
+    found.catalog.setCurrentCatalog(of.catalog.currentCatalog())
+    with contextlib.suppress(Exception):  # tables are looked for under their whole names
+        found.catalog.setCurrentDatabase(of.catalog.currentDatabase())
+    return found
+
+
+def _set_keys(session: SparkSession) -> list[str]:
+    return [row[0] for row in session.sql("SET").collect()]
+
+
+def settings_of(session: SparkSession) -> dict[str, str]:
+    """What is set of SQL in a session; secrets are not shown by Spark."""
+    return {row[0]: row[1] for row in session.sql("SET").collect() if row[0].startswith("spark.sql.")}
+
+
+def refused_setting(session: SparkSession) -> tuple[str, str, str] | None:
+    """A setting of a data frame's session that `FRAMES` refuses: its name, its value, and the one to set."""
+    for key, (refused, instead) in FRAMES.items():
+        with contextlib.suppress(Exception):  # one that this Spark does not have
+            value = str(session.conf.get(key))
+            if value.upper() == refused.upper():
+                return key, value, instead
+    return None
+
+
+def lend(frame: DataFrame, to: SparkSession, view: str) -> None:
+    """Show a data frame of one session in another of the same cluster, as a temporary view there.
+
+    What the frame computes stays as its own session has understood it.
+    """
+    passed, spark = f"hubbub_{uuid.uuid4().hex}", frame.sparkSession
+    shared = to.conf.get("spark.sql.globalTempDatabase")
+    frame.createOrReplaceGlobalTempView(passed)
+    try:
+        to.table(f"{shared}.{passed}").createOrReplaceTempView(view)
+    finally:
+        spark.catalog.dropGlobalTempView(passed)
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """A name of several parts as Spark reads it."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def details(session: SparkSession, name: str) -> dict[str, str]:
+    """What the catalogue says of a table, from the last heading of its description on: columns stand above it."""
+    found: dict[str, str] = {}
+    for row in session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect():
+        key, value = str(row[0]), str(row[1])
+        if key == "# Detailed Table Information":
+            found = {}
+        else:
+            found.setdefault(key, value)
+    return found
+
+
+FORMATS: Final = ("parquet", "orc", "avro", "delta", "iceberg")
+_SERDES: Final = {
+    "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
+    "org.apache.hadoop.hive.ql.io.orc.OrcSerde",
+    "org.apache.hadoop.hive.serde2.avro.AvroSerDe",
+}
+_OPTIONS: Final = {"path", "serialization.format", "compression", "parquet.compression", "orc.compress"}
+
+
+def reads_row_by_row(about: Mapping[str, str]) -> str | None:
+    """Why a table's format is not one of those that keep the values of a row apart from all others; None if it is."""
+    provider = about.get("Provider", "").lower()
+    if provider == "hive" and about.get("Serde Library") in _SERDES:
+        provider = "parquet"
+    if provider not in FORMATS:
+        return f"is of the format {provider or 'of its catalogue'!r}"
+    options = about.get("Storage Properties", "[]").strip("[]")
+    for option in filter(None, options.split(", ")):
+        key = option.split("=")[0]
+        if key.lower() not in _OPTIONS:
+            return f"is read with the option {key!r}"
+    return None
+
+
+def java_of(session: SparkSession) -> Any:
+    """The Java session below one of Python."""
+    return session._jsparkSession

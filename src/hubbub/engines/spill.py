@@ -1,0 +1,70 @@
+"""The folder of an engine's spilled rows: for this user alone, gone when the engine closes, swept where none closed it.
+
+A folder holds a file that its process keeps locked as long as it lives; the operating system lets go of the lock when
+the process ends, however it ends. Whoever makes a folder first removes those of the same user whose lock is free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Spill"]
+
+_PREFIX = "hubbub-"
+_LOCK = "in-use"
+
+
+@dataclass
+class Spill:
+    """A folder with mode 0700, and the descriptor that holds its lock; None once it was removed."""
+
+    folder: str
+    lock: int | None
+
+    @classmethod
+    def made(cls) -> Spill:
+        """A new folder, after those of processes that are dead have gone."""
+        _sweep(Path(tempfile.gettempdir()))
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
+        # Locked before it has its name: whoever sees the name sees the lock.
+        early = folder / f"{_LOCK}.new"
+        lock = os.open(early, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        early.rename(folder / _LOCK)
+        return cls(str(folder), lock)
+
+    def remove(self) -> None:
+        """The folder and all that is in it, then the lock; nothing where it was removed before."""
+        lock, self.lock = self.lock, None
+        if lock is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            os.close(lock)
+
+
+def _sweep(place: Path) -> None:
+    """Remove the folders of dead processes. One that cannot be looked at is left alone."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(place):
+            if entry.name.startswith(_PREFIX):
+                with contextlib.suppress(OSError):
+                    _remove_if_dead(Path(entry.path))
+
+
+def _remove_if_dead(folder: Path) -> None:
+    """Raises OSError where a living process holds it, or it is none of ours."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700:
+        return
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)

@@ -1,0 +1,164 @@
+"""Columns of frames: whatever type pandas, polars or Arrow has, a column is of use in a question, or is refused in our
+words before anything is charged. As a value, as a key, and as the unit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from answers import Desk
+from engines.parquet_columns import ROWS, arrow_columns
+from hubbub.errors import EngineError, HubbubError
+from people import HUGE
+
+DAY = dt.datetime(2020, 1, 1)
+
+
+def polars_columns() -> dict[str, Any]:
+    found = {
+        **{str(kind): pl.Series([1, 2, None], dtype=kind) for kind in (
+            pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32,
+            pl.Float64, pl.Decimal(10, 2),
+        )},
+        **{f"Datetime {unit} {zone}": pl.Series([DAY, DAY, None], dtype=pl.Datetime(unit, zone))
+           for unit in ("ms", "us", "ns") for zone in (None, "UTC", "Europe/Berlin")},
+        **{f"Duration {unit}": pl.Series([dt.timedelta(1), None], dtype=pl.Duration(unit)) for unit in ("ms", "ns")},
+        "String": pl.Series(["a", "b", None]),
+        "Boolean": pl.Series([True, False, None]),
+        "Date": pl.Series([DAY.date(), DAY.date(), None]),
+        "Time": pl.Series([dt.time(1), dt.time(2), None]),
+        "Categorical": pl.Series(["a", "b", None], dtype=pl.Categorical),
+        "Enum": pl.Series(["a", "b", None], dtype=pl.Enum(["a", "b", "c"])),
+        "Binary": pl.Series([b"a", b"\xff", None]),
+        "Null": pl.Series([None, None, None]),
+        "List": pl.Series([[1], [2, 3], None]),
+        "List of Categorical": pl.Series([["a"], ["b"], None], dtype=pl.List(pl.Categorical)),
+        "Array": pl.Series([[1, 2], [3, 4], None], dtype=pl.Array(pl.Int64, 2)),
+        "Struct": pl.Series([{"a": "x"}, {"a": "y"}, None]),
+        "Object": pl.Series([object(), object(), None], dtype=pl.Object),
+    }  # fmt: skip
+    for name in ("UInt128", "Float16"):
+        if hasattr(pl, name):
+            found[name] = pl.Series([1, 2, None], dtype=getattr(pl, name))
+    return {name: pl.DataFrame({"x": column}) for name, column in found.items()}
+
+
+def pandas_columns() -> dict[str, Any]:
+    kinds = (
+        *("int8", "uint64", "float32", "float64", "bool", "object", "complex128"),
+        *("Int64", "UInt8", "Float32", "boolean", "string", "string[pyarrow]", "category"),
+        *("datetime64[ns]", "datetime64[s]", "datetime64[us, Europe/Berlin]", "timedelta64[ns]", "period[D]"),
+        *("Sparse[int64]", "Sparse[float64]"),
+        *("int64[pyarrow]", "timestamp[ms][pyarrow]", "large_string[pyarrow]"),
+    )
+    found: dict[str, Any] = {kind: _as(pd.Series([1, 2, 3]), kind) for kind in kinds}
+    found |= {
+        "category of texts": pd.Series(["a", "b", None], dtype="category"),
+        "category of moments": pd.Series([DAY, DAY, None], dtype="category"),
+        "category of anything": pd.Series(["a", 1, None], dtype="category"),
+        "interval": pd.Series(pd.interval_range(0, 3)),
+        "decimals": pd.Series([Decimal("1.5"), None, Decimal(2)]),
+        "lists": pd.Series([[1], None, "x"]),
+        "half": pd.Series([1.5, 2.5, 3.5], dtype=np.float16),
+        "long": pd.Series(np.array([1.5, 2.5, 3.5], dtype=np.longdouble)),
+    }
+    return {name: pd.DataFrame({"x": column}) for name, column in found.items()}
+
+
+def _as(column: Any, kind: str) -> Any:
+    if kind.startswith(("datetime64[us", "period")):
+        moments = pd.Series(pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"]))
+        return moments.dt.tz_localize("Europe/Berlin") if kind.startswith("date") else moments.dt.to_period("D")
+    if kind == "boolean":
+        return pd.Series([True, False, None], dtype="boolean")
+    return column.astype(kind)
+
+
+def arrow_frames() -> dict[str, Any]:
+    found = {name: column for name, (column, _) in arrow_columns().items() if ", no schema" not in name}
+    found |= {
+        "runs": pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array(["a", "b"])),
+        "runs of codes": pa.RunEndEncodedArray.from_arrays(
+            pa.array([1, 3], pa.int32()), pa.array(["a", "b"]).dictionary_encode()
+        ),
+        "codes of views": pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, None]), pa.array(["a", "b"], pa.string_view())
+        ),
+        "codes that are not UTF-8": pa.DictionaryArray.from_arrays(
+            pa.array([0, 1, None]),
+            pa.Array.from_buffers(pa.string(), 2, pa.array([b"a", b"\xff"], pa.binary()).buffers()),
+        ),
+        "union": pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
+        "dense union": pa.UnionArray.from_dense(
+            pa.array([0, 1], pa.int8()), pa.array([0, 0], pa.int32()), [pa.array([1]), pa.array(["b"])]
+        ),
+        "interval": pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
+        "list view": pa.array([[1], None], pa.list_view(pa.int64())),
+        "fixed list": pa.array([[1, 2], None], pa.list_(pa.int64(), 2)),
+    }
+    return {name: pa.table({"x": column}) for name, column in found.items()}
+
+
+FRAMES = {
+    f"{library} {name}": frame
+    for library, frames in (("polars", polars_columns()), ("pandas", pandas_columns()), ("arrow", arrow_frames()))
+    for name, frame in frames.items()
+}
+TEXTS = {
+    *("polars String", "polars Categorical", "polars Enum", "pandas category of texts", "pandas string", "arrow text"),
+    *("arrow codes of views", "arrow runs", "arrow coded text", "arrow text view"),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_column_of_a_frame_is_of_use_or_refused_in_our_words(name: str) -> None:
+    frame = FRAMES[name]
+    asked = {
+        "value": (hb.EACH_ROW, ["SELECT COUNT(x) AS c FROM t", "SELECT COUNT(DISTINCT x) AS c FROM t"]),
+        "key": (hb.EACH_ROW, ["SELECT COUNT(*) AS c FROM t WHERE x = 'a'", "SELECT COUNT(*) AS c FROM t WHERE x > 1"]),
+        "unit": ("x", ["SELECT COUNT(*) AS c FROM t"]),
+    }
+    answered = 0
+    for unit, questions in asked.values():
+        desk = None
+        try:
+            desk = Desk({"t": hb.table(frame, unit=unit, max_total=1)})
+            for sql in questions:
+                try:
+                    desk.ask(sql, HUGE)
+                    answered += 1
+                except EngineError as error:
+                    raise AssertionError(f"{sql} was charged and failed: {desk.engine.words(error.incident)}") from None
+                except HubbubError:
+                    continue
+        except HubbubError as error:
+            assert not isinstance(error, EngineError), error
+            assert str(error)
+        finally:
+            if desk is not None:
+                desk.engine.close()
+    assert answered >= (3 if name in TEXTS else 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["polars Categorical", "polars Enum", "arrow codes of views", "pandas category of texts"]
+)
+def test_categories_are_texts(name: str) -> None:
+    frame = FRAMES[name]
+    desk = Desk({"t": hb.table(frame, unit=hb.EACH_ROW, columns={"x": hb.one_of("a", "b")})})
+    assert desk.ask("SELECT x, COUNT(*) AS c FROM t GROUP BY x", HUGE).rows() == [("a", 1), ("b", 1)]
+    desk = Desk({"t": hb.table(frame, unit="x", max_total=1)})
+    assert desk.ask("SELECT COUNT(*) AS c FROM t", HUGE).rows() == [(2,)]
+
+
+def test_the_columns_are_as_long_as_they_say() -> None:
+    assert len(FRAMES["arrow text"]) == ROWS

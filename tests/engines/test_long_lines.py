@@ -1,0 +1,35 @@
+"""A line of a CSV that is too long is left out, and no other: Arrow reads no piece of 2 GiB, whoever wrote it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from hubbub.engines import sources
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("read", [1, 3, 7, 64, 4096])
+def test_a_line_beyond_the_longest_is_left_out_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: int, end: str
+) -> None:
+    """Its length made an error of everybody's answer. Read in small pieces here, of lines of at most 20 bytes."""
+    monkeypatch.setattr(sources, "_SLICE", read)
+    monkeypatch.setattr(sources, "_LONGEST", 20)
+    for at in range(4):
+        lines = ["1,a", "2,b", "3,c"]
+        lines.insert(at, "9," + "x" * 5000)
+        path = tmp_path / f"{read}{at}.csv"
+        path.write_text("id,x\n" + "\n".join(lines) + end)
+        assert sources._read_csv(str(path), ["id", "x"]).column("id").to_pylist() == ["1", "2", "3"]
+
+
+def test_no_piece_reaches_what_arrow_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert sources._LONGEST + 2 * sources._SLICE < 2**31 - 1000
+    monkeypatch.setattr(sources, "_SLICE", 16)
+    monkeypatch.setattr(sources, "_LONGEST", 64)
+    pieces = list(sources._pieces(io.BytesIO(b"y" * 10_000 + b"\n" + b"x" * 60 + b"\nz")))
+    assert max(map(len, pieces)) <= 64 + 2 * 16
+    assert b"".join(pieces).split() == [b"x" * 60, b"z"]

@@ -1,0 +1,45 @@
+"""No sum of texts is too long: one person's rows may hold more than the 2 GiB of a plain column of Arrow's."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.engines.sources import _safe_schema, safe_table
+
+pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
+
+VIEWS = [pa.string(), pa.large_string(), pa.string_view()]
+
+
+@pytest.mark.parametrize("kind", VIEWS, ids=str)
+def test_coded_texts_are_written_out_with_long_places_and_bad_bytes_are_null(kind: pa.DataType) -> None:
+    raw = pa.array([b"a", b"\xff", b"c"], pa.binary())
+    codes = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
+    codes = codes.cast(kind) if kind != pa.string_view() else pa.array(["a", None, "c"], kind)
+    column = pa.DictionaryArray.from_arrays(pa.array([2, 0, 1, None, 0]), codes)
+    table = pa.table({"x": pa.chunked_array([column, column])})
+    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    assert found.type == pa.large_string()
+    assert found.to_pylist() == ["c", "a", None, None, "a"] * 2
+    assert _safe_schema(table.schema).field("x").type == pa.large_string()
+
+
+def opened(path, rows: int, size: int) -> hb.Session:
+    with duckdb.connect(str(path)) as con:
+        con.execute(f"CREATE TABLE v AS SELECT 1 AS id, repeat('x', {size}) AS a FROM range({rows})")
+    declared = hb.table(path, table="v", unit="id", max_total=1, columns={"a": hb.one_of("x", "y")})
+    return hb.Session({"v": declared}, budget=hb.Budget(epsilon=3, delta="1e-6"), ledger=None)
+
+
+def test_rows_come_with_long_places(tmp_path) -> None:
+    with opened(tmp_path / "v.duckdb", 2, 3) as session:
+        assert session._owned_rows("v", ["a"]).schema.field("a").type == pa.large_string()
+
+
+@pytest.mark.soak
+def test_a_person_with_more_than_two_gibibytes_of_texts_is_answered(tmp_path) -> None:
+    with opened(tmp_path / "v.duckdb", 2**15 + 1, 2**16) as session:
+        assert session.marginals("v", [("a",)], epsilon=1).charged

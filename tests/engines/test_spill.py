@@ -1,0 +1,80 @@
+"""The folder of spilled rows: gone on close; where its process was killed, gone when the next engine is made."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.spill import Spill
+
+HOLD = """
+import sys
+from hubbub.engines.duckdb import DuckDBEngine
+engine = DuckDBEngine()
+open(engine._folder + "/rows", "w").write("somebody")
+print(engine._folder, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return tmp_path
+
+
+def holder() -> tuple[subprocess.Popen[str], Path]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_the_folder_of_a_killed_process_is_swept_and_that_of_a_living_one_stays() -> None:
+    (killed, dead), (living, kept) = holder(), holder()
+    try:
+        killed.kill()
+        killed.wait()
+        assert (dead / "rows").exists()
+        engine = DuckDBEngine()
+        assert not dead.exists()
+        assert (kept / "rows").read_text() == "somebody"
+        assert Path(engine._folder).is_dir()
+        engine.close()
+        assert not Path(engine._folder).exists()
+    finally:
+        living.kill()
+        living.wait()
+
+
+def test_only_this_user_reads_it(own_folder: Path) -> None:
+    spill = Spill.made()
+    folder = Path(spill.folder)
+    assert folder.parent == own_folder
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
+    spill.remove()
+    spill.remove()  # the descriptor may be another file's by now
+
+
+def test_what_is_none_of_ours_stays(own_folder: Path) -> None:
+    plain, linked = own_folder / "hubbub-mine", own_folder / "hubbub-link"
+    plain.mkdir(mode=0o700)
+    (plain / "work").write_text("x")
+    linked.symlink_to(plain)
+    opened = own_folder / "hubbub-open"
+    opened.mkdir()
+    opened.chmod(0o755)
+    (opened / "in-use").write_text("")
+    Spill.made().remove()
+    assert (plain / "work").exists()
+    assert linked.is_symlink()
+    assert opened.exists()
