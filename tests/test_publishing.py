@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.mechanisms.recording import recording
 from hubbub.session import Session
 from hubbub.tables.declare import Between
 from seeded import SeededBits
@@ -121,3 +123,127 @@ def test_a_failure_on_rows_is_charged_and_says_only_an_incident(
         opened.synthesize("t", epsilon=3)
     assert "Ada" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
     assert [e.state for e in opened.history()] == ["failed"]
+
+
+BROKEN = pa.table({"id": np.arange(2 * N), "sex": [" m", " f"] * N})
+
+
+def broken(**changes: Any) -> Any:
+    """Rows of which none has a declared value: there are blanks before them."""
+    return hb.table(BROKEN, unit="id", max_groups=1, max_rows=1, columns={"sex": hb.one_of("m", "f", **changes)})
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("rows", [None, 2 * N])
+def test_rows_without_declared_values_cost_a_fiftieth_and_nothing_else_is_drawn(rows: Any, neighbours: str) -> None:
+    """One line of history for the charge, one for what came back; asked again it is said again, for nothing."""
+    table = dataclasses.replace(broken(), neighbours=neighbours)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"t": table}, budget=hb.Budget(20, 1e-6), ledger=None, _bits=SeededBits(3))
+    with opened as s:
+        whole = s.ledger.question("id", 3).rho
+        with (
+            recording() as records,
+            pytest.raises(hb.QueryError, match="hardly any row has declared values: check") as said,
+        ):
+            s.synthesize("t", epsilon=3, rows=rows)
+        assert "A fiftieth of the amount was charged, and the rest came back." in str(said.value)
+        assert len(records) == 1
+        assert whole / 51 < s.ledger.total("id").rho <= whole / 50
+        assert [entry.kind for entry in s.history()] == ["question", "return"]
+        assert s.history()[0].epsilon == 3
+        with recording() as records, pytest.raises(hb.QueryError, match=r"hardly any row.* Nothing was charged\."):
+            s.synthesize("t", epsilon=3, rows=rows)
+        assert not records
+        assert len(s.history()) == 2
+        assert s.ledger.verify().sound
+
+
+def test_the_whole_amount_is_asked_for_before_a_row_is_read() -> None:
+    """Though a fiftieth would be enough for what comes of it: else the first step would tell what is there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"t": broken()}, budget=hb.Budget(2, 1e-6), ledger=None)
+    with opened as s, recording() as records:
+        with pytest.raises(hb.BudgetError):
+            s.synthesize("t", epsilon=3)
+        assert not records
+        assert not s.history()
+
+
+def test_with_trim_the_same_rows_make_a_table() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"t": broken(trim=True)}, budget=hb.Budget(20, 1e-6), ledger=None, _bits=SeededBits(3))
+    with opened as s:
+        made = s.synthesize("t", epsilon=3)
+        assert abs(len(made) - 2 * N) < N / 5
+        assert [entry.kind for entry in s.history()] == ["question"]
+
+
+SETTINGS: list[dict[str, Any]] = [
+    {"rows": rows, "epsilon": epsilon, "method": method, "columns": columns}
+    for columns in (["age", "sex"], ["age", "sex", "job"])
+    for method in ("auto", "joint", "independent", "tree", "marginals", "adaptive", "uniform")
+    for rows, epsilon in ((None, "1e-5"), (10, "1e-3"))
+] + [
+    {"constraints": ["age < 18 implies sex = m", "sex = m implies age >= 18", "sex = f implies age < 18"]},
+    {"constraints": ["sex = m implies sex = f", "sex = f implies sex = m"]},
+    {"constraints": ["sex = m implies sex = f", "sex = f implies sex = m"], "method": "joint", "columns": ["sex"]},
+    {"constraints": ["age < 20 implies sex = m"]},
+    {"constraints": ["nothing"]},
+    {"rows": 0},
+    {"rows": -1},
+    {"rows": 10**5, "columns": ["sex"], "epsilon": "1e-4"},
+    {"rows_per_unit": 2**31 - 1, "epsilon": "1e-9"},
+    {"rows_per_unit": 0},
+    {"epsilon": "1e-40"},
+    {"epsilon": 10**6},
+    {"method": "magic"},
+    {"columns": []},
+    {"columns": ["height"]},
+    {"edges": {"age": [5]}},
+    {"edges": {"age": [-1e308, 1e308]}},
+    {"edges": {"height": [0, 1]}},
+    {"thorough": "yes"},
+]
+SETS: list[dict[str, Any]] = [
+    {"marginals": [("sex",)], "epsilon": epsilon, "rows_per_unit": rows, "weights": weights}
+    for epsilon in ("1e-40", "1e-6", 1)
+    for rows in (1, 2**31 - 1)
+    for weights in (None, [0], [1e308], [-1])
+] + [
+    {"marginals": []},
+    {"marginals": [()]},
+    {"marginals": [("sex", "sex")]},
+    {"marginals": [("age", "sex", "job")], "assume_rows": 1},
+    {"marginals": [("sex",)], "edges": {"age": [5]}},
+]
+BOUNDS: list[Any] = [(), ("age",), ("sex",), ("height",), ("age", "age"), ("AGE", "age")]
+
+
+def test_whatever_declarations_rule_out_is_refused_before_the_charge() -> None:
+    """Of every setting: an answer, or a refusal that charged nothing; never an engine's failure."""
+    asked: list[tuple[str, dict[str, Any], Any]] = [
+        *(("synthesize", {"epsilon": "1/10"} | setting, ()) for setting in SETTINGS),
+        *(("marginals", {"epsilon": "1/10"} | setting, ()) for setting in SETS),
+        *(("suggest_bounds", {"epsilon": epsilon}, columns) for columns in BOUNDS for epsilon in ("1e-40", "1/100")),
+    ]
+    refused = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with Session({"t": people()}, budget=hb.Budget(10**7, 1e-6), ledger=None, _bits=SeededBits(3)) as session:
+            for method, setting, columns in asked:
+                before = len(session.history())
+                try:
+                    getattr(session, method)("t", *columns, **setting)
+                except hb.EngineError as error:
+                    raise AssertionError(f"{method} {columns} {setting} failed after its charge") from error
+                except hb.HubbubError as error:
+                    if "hardly any row" in str(error):  # said by the noisy first step, which is charged
+                        continue
+                    refused += 1
+                    assert len(session.history()) == before, (method, columns, setting)
+            assert "failed" not in {entry.state for entry in session.history()}
+    assert refused > 20

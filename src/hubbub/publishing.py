@@ -16,27 +16,29 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from hubbub.accounting import ZCDP, cost as cost_of, rho_of_epsilon, to_json
+from hubbub.accounting import ZCDP, Event, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.given import a_choice, a_level, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.progress import at_work
-from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable
+from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable, trimmed
 
 if TYPE_CHECKING:
+    from hubbub.ledger.records import StoredRelease
     from hubbub.session import Session
     from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
     from hubbub.synthesis.records import Schema
     from hubbub.synthesis.session_door import SynthesisQuestion
 
-__all__ = ["Marginals", "SyntheticTable", "marginals", "schema_of", "synthesis_question", "synthesize"]
+__all__ = ["Marginals", "SyntheticTable", "is_stored", "marginals", "schema_of", "synthesis_question", "synthesize"]
 
 
 @dataclass(frozen=True)
 class SyntheticTable:
     """A synthetic table that was released. Any use of it is free.
 
-    report: how far its marginals are expected to be from the true ones, as text. cost: what was charged for it.
+    report: how far its marginals are expected to be from the true ones, as text. predicted: the same for the pairs of
+    columns that are off by most. cost: what was charged for it.
     """
 
     cost: Fraction
@@ -44,6 +46,13 @@ class SyntheticTable:
     charge_id: str
     report: str = field(repr=False)
     _columns: Mapping[str, list[Any]] = field(repr=False)
+    predicted: Mapping[tuple[str, ...], float] = field(default_factory=dict, repr=False)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """The pairs of columns that are predicted to be off by most, with intervals (needs matplotlib); the Axes."""
+        from hubbub.synthesis.report import plot_distances
+
+        return plot_distances(self.predicted, ways=2, ax=ax)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The rows as lists by column."""
@@ -138,7 +147,9 @@ def schema_of(
                 as_text[name] = {"edges": [float(e) for e in ends], "nullable": nullable}
     used = list(as_text) if columns is None else list(names(columns, "columns", "columns=['ward', 'age']"))
     types = {name: info.columns[name].value for name in as_text if name in info.columns}
-    return declared(as_text, types, edges={n: c for n, c in cuts.items() if n in used}, wanted=used)
+    # Bins of a declared column that is not asked for are not needed; of an unknown one they are a mistake.
+    needed = {name: ends for name, ends in cuts.items() if name in used or name not in as_text}
+    return declared(as_text, types, edges=needed, wanted=used)
 
 
 def _cuts(edges: object) -> dict[str, list[float]]:
@@ -160,9 +171,18 @@ def _cuts(edges: object) -> dict[str, list[float]]:
 
 
 def _declared(session: Session, table: str) -> PrivateTable:
+    """A private table whose rows can be taken into this process.
+
+    Raises QueryError for one that is not private, PolicyError where rows never leave their engine.
+    """
     found = session._catalog.get(a_name(table, "table"))
     if found is None or not found.private:
         raise QueryError(f"{table!r} is no private table of this session.")
+    if not session._engine.gives_rows:
+        raise PolicyError(
+            f"the rows of {table!r} stay where they are: synthetic tables and sets of marginals are made of files and "
+            "frames. Nothing was charged."
+        )
     return found.declaration
 
 
@@ -223,13 +243,24 @@ def synthesis_question(
     )
 
 
+def is_stored(session: Session, question: SynthesisQuestion, epsilon: EpsilonLike) -> bool:
+    """Whether `synthesize` would give a stored table, free of charge."""
+    return _stored(session, question.table, question.key, parse_epsilon(epsilon))[1] is not None
+
+
 def synthesize(session: Session, question: SynthesisQuestion, epsilon: EpsilonLike, *, fresh: bool) -> SyntheticTable:
     """Charge, read, draw, store; or the stored table."""
-    from hubbub.synthesis.session_door import bounded, packed, unpacked
+    from hubbub.synthesis.session_door import bounded, hardly_any, packed, packed_probe, unpacked
 
-    def draw(places: Callable[[Schema], Any], units: Any) -> str:
-        codes = bounded(places(question.schema), units, question.rows_per_unit)
-        return packed(question.answer(codes, bits=session._bits))
+    question.check()
+
+    def draw(places: Callable[[Schema], Any], units: Any) -> _Drawn:
+        codes = places(question.schema)
+        first = question.probe(codes, units, bits=session._bits)
+        if first.hardly_any:
+            return _Drawn(packed_probe(first), first.event)
+        kept = bounded(codes, units, question.rows_per_unit)
+        return _Drawn(packed(question.answer(kept, first=first, bits=session._bits)))
 
     stored, charged = _released(
         session,
@@ -249,13 +280,18 @@ def synthesize(session: Session, question: SynthesisQuestion, epsilon: EpsilonLi
         draw=draw,
         fresh=fresh,
     )
-    codes, report = unpacked(stored.payload, question.schema)
+    nothing = hardly_any(stored.payload)
+    if nothing is not None:
+        spent = "A fiftieth of the amount was charged, and the rest came back." if charged else "Nothing was charged."
+        raise QueryError(f"{nothing} {spent}")
+    codes, report, predicted = unpacked(stored.payload, question.schema)
     return SyntheticTable(
         parse_epsilon(epsilon) if charged else Fraction(0),
         charged,
         stored.charge_id,
         report,
         question.schema.decode(codes, bits=session._bits),
+        predicted,
     )
 
 
@@ -297,9 +333,10 @@ def marginals(
             "rows evenly over its cells. Spend more, ask for fewer or coarser columns, or say assume_rows=..."
         )
 
-    def draw(places: Callable[[Schema], Any], units: Any) -> str:
+    def draw(places: Callable[[Schema], Any], units: Any) -> _Drawn:
         release = plan.release(bounded(places(schema), units, rows), bits=session._bits)
-        return json.dumps({"format": "marginals 1", "residuals": [r.tolist() for r in release.residuals.values()]})
+        residuals = [r.tolist() for r in release.residuals.values()]
+        return _Drawn(json.dumps({"format": "marginals 1", "residuals": residuals}))
 
     shares = sorted((list(columns), str(share)) for columns, share in plan.shares.items())
     text = json.dumps([table, repr(schema), shares, str(plan.rho), moved, rows])
@@ -343,6 +380,27 @@ def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
     return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, found["residuals"], strict=True)}
 
 
+def _stored(session: Session, table: str, key: str, epsilon: Fraction) -> tuple[dict[str, str], StoredRelease | None]:
+    """Under which key and of which version of the rows a question is charged, and its stored release, if there is one.
+
+    It is another question when the rows are others.
+    """
+    space = _declared(session, table).space
+    version = session._version_of(space, table)
+    cut = sorted(name for name, what in _declared(session, table).columns.items() if trimmed(what))
+    question_key = hashlib.sha256(f"{key} {version}{cut or ''}".encode()).hexdigest()
+    known = session.ledger.find_release(space=space, question_key=question_key, at_least=epsilon)
+    return {"question_key": question_key, "data_version": version}, known
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A release that is to be stored. used: what was run of it, where that is less than was charged."""
+
+    payload: str
+    used: Event | None = None
+
+
 @at_work("making the release")
 def _released(
     session: Session,
@@ -354,27 +412,24 @@ def _released(
     sql: str,
     details: Mapping[str, Any],
     schema: Schema,
-    draw: Callable[[Callable[[Schema], Any], Any], str],
+    draw: Callable[[Callable[[Schema], Any], Any], _Drawn],
     fresh: bool,
 ) -> tuple[Any, bool]:
     """The stored release of a question about whole rows, and whether it was charged now."""
     declared, ledger = _declared(session, table), session.ledger
-    space, fresh = declared.space, a_choice(fresh, "fresh")
-    version = session._version_of(space, table)
-    question_key = hashlib.sha256(f"{key} {version}".encode()).hexdigest()
-    known = None if fresh else ledger.find_release(space=space, question_key=question_key, at_least=epsilon)
-    if known is not None:
+    fresh = a_choice(fresh, "fresh")
+    named, known = _stored(session, table, key, epsilon)
+    if known is not None and not fresh:
         ledger.share(known, session.analyst)
         return known, False
     charge = ledger.charge(
         cost=cost_of(ZCDP(rho)),
         policy=session._remembered_policy(),
-        data_version=version,
         block=session._block,
-        space=space,
+        space=declared.space,
         dataset=table,
         analyst=session.analyst,
-        question_key=question_key,
+        **named,
         sql=sql,
         epsilon=epsilon,
         event=to_json(ZCDP(rho)),
@@ -391,25 +446,28 @@ def _released(
         ),
     )
     try:
+        incident = None
         try:
             rows = session._owned_rows(table, list(schema.columns))
         except EngineError as error:
-            ledger.advance(charge, "failed", incident=error.incident)
-            raise
-        ledger.advance(charge, "drawing")
-        incident = None
-        try:
-            columns = {name: rows.column(name).to_pylist() for name in schema.columns}
-            units = rows.column("").to_pylist() if "" in rows.column_names else None
-            payload = draw(lambda of: of.places(columns), units)
-        except Exception:  # it looks at rows, and its words may hold them
-            incident = uuid.uuid4().hex[:12]
-        if incident is not None:
+            incident = error.incident
+        if incident is None:
+            ledger.advance(charge, "drawing")
+            try:
+                columns = {name: rows.column(name).to_pylist() for name in schema.columns}
+                units = rows.column("").to_pylist() if "" in rows.column_names else None
+                drawn = draw(lambda of: of.places(columns), units)
+            except Exception:  # it looks at rows, and its words may hold them
+                incident = uuid.uuid4().hex[:12]
+        if incident is not None:  # and no error is being handled, so that none stands in the traceback of another
             ledger.advance(charge, "failed", incident=incident)
+            session._keep_words(incident)
             raise EngineError(incident)
+        if drawn.used is not None:
+            ledger.give_back(charge, used=cost_of(drawn.used))
+        ledger.store(charge, drawn.payload)
     finally:
         ledger.let_go(charge)
-    ledger.store(charge, payload)
     ledger.advance(charge, "shown")
     stored = ledger.release(charge)
     if stored is None:

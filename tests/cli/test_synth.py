@@ -1,16 +1,21 @@
-"""`hubbub synth`: the plan costs nothing, the charge comes before the rows, the table keeps what was declared."""
+"""`hubbub synth`: the plan costs nothing, the charge comes before the rows, the table keeps what was declared;
+and it is `Session.synthesize`, charge for charge and refusal for refusal, on whatever bytes the file holds.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hubbub as hb
 from cli.helpers import shell
-from hubbub.cli import synth
 from hubbub.cli.main import run
+from hubbub.engines.duckdb import DuckDBEngine
 
 POLICY = """\
 [ledger]
@@ -65,8 +70,10 @@ def test_without_an_output_only_the_plan_is_shown(ask):
 
 def test_a_table_is_charged_once_and_keeps_what_is_declared(ask):
     options = ["--edges", "age=0,18,65,100", "--constraint", "age < 18 implies married = false"]
-    code, out, err = ask("synth", "people", "--epsilon", "1", "-o", "out.parquet", "--yes", *options)
+    asked = ["synth", "people", "--epsilon", "1", "-o", "out.parquet", "--yes", "--plot", "out.png"]
+    code, out, err = ask(*asked, *options)
     assert code == 0, err
+    assert Path("out.png").read_bytes().startswith(b"\x89PNG")
     assert "2-way marginals: mean" in out
     found = pq.read_table("out.parquet").to_pydict()
     assert set(found) == {"age", "ward", "married"}
@@ -115,21 +122,136 @@ def test_refusals_cost_nothing(ask, arguments, code, message):
 
 
 def test_a_pure_budget_says_what_to_declare(ask):
-    Path("hubbub.toml").write_text(POLICY.replace("delta = 1e-6\n", ""))
+    Path("hubbub.toml").write_text(POLICY.replace("delta = 1e-6\n", "").replace("budget.db", "pure.db"))
+    assert ask("ledger", "create")[0] == 0
     code, _, err = ask("synth", "people", "--epsilon", "1")
     assert code == 3
     assert "delta = 1e-6" in err
 
 
 def test_rows_that_cannot_be_read_are_charged_and_said_with_an_id_only(ask, monkeypatch):
-    def fail(table, columns):
-        raise RuntimeError("person 42")
+    def fail(engine, scan, columns):
+        raise hb.EngineError("a1b2c3") from RuntimeError("person 42")
 
-    monkeypatch.setattr(synth, "_rows", fail)
+    monkeypatch.setattr(DuckDBEngine, "rows", fail)
     code, out, err = ask("synth", "people", "--epsilon", "1", "-o", "out.csv", "--yes")
     assert (code, out) == (5, "")
     assert "person 42" not in err
     assert charges(ask)[0]["state"] == "failed"
+
+
+def test_asked_again_it_is_free_and_needs_nobody_to_agree_and_fresh_pays_again(ask):
+    assert ask("synth", "people", "--epsilon", "1", "-o", "out.csv", "--yes")[0] == 0
+    code, out, err = ask("synth", "people.csv", "--epsilon", "1", "-o", "again.parquet")
+    assert code == 0, err
+    assert "2-way marginals" in out
+    assert "nothing charged" in err
+    assert len(charges(ask)) == 1
+    assert len(pq.read_table("again.parquet")) == len(Path("out.csv").read_text().splitlines()) - 1
+    assert ask("synth", "people", "--epsilon", "1", "-o", "new.csv", "--fresh", "--yes")[0] == 0
+    assert len(charges(ask)) == 2
+
+
+def test_a_file_that_is_there_is_replaced_by_force_alone_and_a_source_never(ask):
+    Path("out.csv").write_text("mine")
+    asked = ["synth", "people", "--epsilon", "1", "--yes", "-o"]
+    for output, how in (("out.csv", []), ("people.csv", ["--force"]), ("../" + Path.cwd().name + "/people.csv", [])):
+        before = Path(output).read_bytes()
+        code, out, err = ask(*asked, output, *how)
+        assert (code, out) == (2, "")
+        assert ("add --force" if output == "out.csv" else "a source of the policy") in err
+        assert Path(output).read_bytes() == before
+    assert charges(ask) == []
+    assert ask(*asked, "out.csv", "--force")[0] == 0
+    assert Path("out.csv").read_text() != "mine"
+
+
+def broken_bytes(folder: Path) -> Path:
+    """A CSV whose ids are 16 different texts that are not UTF-8, each with ten rows, beside others that are."""
+    lines = [b"p%d,%d,A,true" % (i, i % 90) for i in range(300)]
+    lines += [b"\xff" + bytes([128 + k]) + b",20,A,true" for k in range(16) for _ in range(10)]
+    (folder / "people.csv").write_bytes(b"person_id,age,ward,married\n" + b"\n".join(lines) + b"\n")
+    return folder / "people.csv"
+
+
+def as_parquet(folder: Path) -> Path:
+    """The same as Parquet, where a text of one person is not UTF-8."""
+    ids = [b"p%d" % i for i in range(300)] + [b"\xff" + bytes([128 + k]) for k in range(16) for _ in range(10)]
+    raw = pa.array(ids, pa.binary())
+    columns = {"person_id": pa.Array.from_buffers(pa.string(), len(ids), raw.buffers())}
+    columns |= {"age": pa.array([i % 90 for i in range(len(ids))])}
+    columns |= {"ward": pa.array(["A"] * len(ids)), "married": pa.array([True] * len(ids))}
+    pq.write_table(pa.table(columns), folder / "people.parquet")
+    return folder / "people.parquet"
+
+
+def cut_off(folder: Path) -> Path:
+    """A Parquet file whose pages are overwritten: its footer is well."""
+    place = as_parquet(folder)
+    found = bytearray(place.read_bytes())
+    found[4:400] = b"\xee" * 396
+    place.write_bytes(bytes(found))
+    return place
+
+
+@pytest.mark.parametrize("source", ["whole", broken_bytes, as_parquet, cut_off])
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ({}, {}),
+        ({"--columns": "age,ward"}, {"columns": ["age", "ward"]}),
+        ({"--rows": "300", "--max-rows": "1"}, {"rows": 300, "rows_per_unit": 1}),
+        (
+            {"--edges": "age=0,50,100", "--method": "independent"},
+            {"edges": {"age": [0, 50, 100]}, "method": "independent"},
+        ),
+        ({"--rows": "10", "--epsilon": "1/1000"}, {"rows": 10, "epsilon": "1/1000"}),
+        ({"--epsilon": "4"}, {"epsilon": 4}),
+        ({"--columns": "nothing"}, {"columns": ["nothing"]}),
+    ],
+)
+def test_both_doors_charge_and_refuse_alike_on_whole_and_on_broken_files(ask, source, options, given):
+    """Two ledgers, one policy: what the command leaves behind is what the session leaves behind."""
+    if source != "whole":
+        place = source(Path.cwd())
+        text = POLICY.replace('person_id = "integer"', 'person_id = "text"').replace("people.csv", place.name)
+        head, _, rest = text.partition("[tables.people.types]")
+        types, _, columns = rest.partition("[tables.people.columns]")
+        kept = "[tables.people.types]" + types if place.suffix == ".csv" else ""
+        Path("hubbub.toml").write_text(head + kept + "[tables.people.columns]" + columns)
+    here = Path("hubbub.toml").read_text()
+    Path("other.toml").write_text(here.replace("budget.db", "other.db"))
+    assert ask("ledger", "create", "--policy", "other.toml")[0] == 0
+    flags = [part for pair in {"--epsilon": "1", **options}.items() for part in pair]
+
+    code = ask("synth", "people", *flags, "-o", "out.csv", "--yes")[0]
+    refused = None
+    with hb.Session.from_policy("other.toml") as session:
+        try:
+            session.synthesize("people", **{"epsilon": 1, **given})
+        except hb.HubbubError as error:
+            refused = error.exit_code
+    assert code == (refused or 0)
+
+    def left(policy: str) -> list[tuple[str, ...]]:
+        found = ask("history", "--policy", policy, "--format", "json")[1]
+        return [(e["state"], str(e["epsilon"]), e["unit_space"], e["sql"]) for e in json.loads(found)]
+
+    assert left("hubbub.toml") == left("other.toml")
+
+
+def test_no_command_reads_rows_or_charges_by_itself():
+    """One door: nothing in `cli` reads a private source, draws for one, or writes a charge."""
+    import hubbub.cli
+
+    words = ("ledger.charge", ".advance(", "bounded(", "read_table(", "DictReader", 'errors="replace", newline')
+    found = {
+        (file.name, word)
+        for file in Path(hubbub.cli.__file__).parent.glob("*.py")
+        for word in words
+        if word in file.read_text()
+    }
+    assert found <= {("attack.py", "read_table(")}  # a steward's own attack on his own file; nothing is answered
 
 
 def test_odd_fields_never_change_what_is_said(ask):
@@ -144,3 +266,21 @@ def test_nobody_there_means_nothing_spent(ask):
     done = shell("synth", "people", "--epsilon", "1", "-o", "out.csv", cwd=Path.cwd())
     assert done.returncode == 2
     assert charges(ask) == []
+
+
+def test_a_file_with_blanks_before_its_values_is_said_to_have_them(ask):
+    """As a public data set has them, ', ' between its fields; and `trim = true` in the policy mends it."""
+    source = Path("people.csv")
+    source.write_text(source.read_text().replace(",A,", ", A,").replace(",B|C,", ", B|C,"))
+    options = ["synth", "people", "--epsilon", "1", "-o", "out.csv", "--yes"]
+    code, out, err = ask(*options)
+    assert (code, out) == (2, "")
+    assert "hardly any row has declared values: check spelling and blanks." in err
+    assert "(trim = true beside a column's one_of in the policy file cuts off blanks)" in err
+    assert not Path("out.csv").exists()
+    assert [c["kind"] for c in charges(ask)] == ["question", "return"] if "kind" in charges(ask)[0] else True
+    policy = Path("hubbub.toml")
+    policy.write_text(policy.read_text().replace("null = true }", "null = true, trim = true }"))
+    code, out, err = ask(*options)
+    assert code == 0, err
+    assert Path("out.csv").exists()

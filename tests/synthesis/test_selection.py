@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from hubbub.accounting import BoundedRange, cost
 from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import epsilon_between
-from hubbub.synthesis import Domain
+from hubbub.synthesis import Domain, measurements
 from hubbub.synthesis.aim import _weights, candidates_of, fit_adaptive
 from hubbub.synthesis.marginals import plan_marginals
 from hubbub.synthesis.measurements import Curator, choice_epsilon, shares
@@ -214,3 +216,38 @@ def test_a_curator_refuses_what_it_cannot_price() -> None:
     with pytest.raises(InternalError, match="pickled"):
         pickle.dumps(curator)
     assert "array" not in repr(curator)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_noise_is_drawn_with_exactly_the_variance_that_is_charged_and_recorded(
+    relation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where variances have more digits than a float: 1941 rows at rho = 61e-12 once cost more than was asked."""
+    rng = random.Random(7)
+    asked: list[tuple[int, Fraction]] = [(1941, Fraction(61, 10**12)), (1, Fraction(1, 2)), (1, Fraction(10**30))]
+    asked += [(rng.randint(1, 5000), Fraction(rng.randint(1, 999), 10 ** rng.randint(1, 20))) for _ in range(200)]
+    drawn: list[Fraction] = []
+    recorded: list[Fraction] = []
+    original = measurements.gaussian
+
+    def watched(**given: Any) -> Any:
+        drawn.extend({Fraction(v) for v in given["variance"].tolist()})
+        return original(**{**given, "variance": np.minimum(given["variance"], 2.0**100)})
+
+    def through(truth: Any, **given: Any) -> Any:
+        recorded.append(given["law"].sigma2)
+        return given["draw"]()
+
+    monkeypatch.setattr(measurements, "gaussian", watched)
+    monkeypatch.setattr(measurements, "through", through)
+    for rows, rho in asked:
+        drawn.clear(), recorded.clear()
+        curator = Curator(table(), DOMAIN, rows, relation, bits=SeededBits("variance"))
+        curator.measure([("a",)], None, [rho])
+        (charged,) = curator.events
+        variance = Fraction(curator.squared_sensitivity) / (2 * charged.rho)
+        assert drawn == recorded == [variance]
+        assert charged.rho <= rho
+        # Rounded up by a sixty-fourth, or a unit in the last place, at most.
+        exact = Fraction(curator.squared_sensitivity) / (2 * rho)
+        assert exact <= variance <= max(exact + Fraction(1, 64), exact * (1 + Fraction(1, 2**51)))

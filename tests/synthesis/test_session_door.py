@@ -64,9 +64,14 @@ def test_a_question_is_priced_before_rows_are_read_and_its_answer_costs_no_more(
     assert cost(question.event).rho == Fraction(1, 10)
     assert question.plan(assume_rows=5000).method in ("joint", "marginals")
     codes = schema.encode({"age": [i % 100 for i in range(1000)], "ward": ["A", None] * 500})
-    found = question.answer(codes, bits=SeededBits("door"))
+    first = question.probe(codes, list(range(1000)), bits=SeededBits("probe"))
+    assert not first.hardly_any
+    found = question.answer(codes, first=first, bits=SeededBits("door"))
     assert found.rho <= Fraction(1, 10)
-    back, report = unpacked(packed(found), schema)
+    assert cost(found.loss).rho == found.rho  # the probe stands in it
+    assert first.event in found.loss.events
+    back, report, predicted = unpacked(packed(found), schema)
+    assert predicted == dict(found.report.worst(2))
     assert np.array_equal(back, found.codes)
     assert report == str(found.report)
     with pytest.raises(PolicyError, match="ask for it anew"):

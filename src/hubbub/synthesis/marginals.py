@@ -254,6 +254,8 @@ def plan_marginals(
         best = _fair_split(costs, importance[:, None] * matrix)
     else:
         raise ParameterError(f"objective = {objective!r} was asked; it is 'total' or 'largest'.")
+    if not bool(np.isfinite(best).all()):
+        raise ParameterError("weights so far apart, or so large, cannot be told from one another; give smaller ones.")
     whole = np.maximum(1, np.floor(best * _SHARES)).astype(object)
     whole[int(np.argmax(best))] += _SHARES - sum(whole)
     shares = {b: amount * Fraction(int(k), _SHARES) for b, k in zip(closure, whole, strict=True)}

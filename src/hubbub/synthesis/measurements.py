@@ -116,10 +116,13 @@ class Curator:
         return sum((cost(event).rho for event in self.events), Fraction(0))
 
     def variance(self, rho: Fraction) -> Fraction:
-        """sigma^2 of a marginal at cost rho, a multiple of 1/64, rounded up."""
+        """sigma^2 of a marginal at cost rho: a multiple of 1/64 that is a float, rounded up."""
         if rho <= 0:
             raise ParameterError(f"rho = {rho} was asked of a marginal; its cost must be positive.")
-        return Fraction(math.ceil(self.squared_sensitivity * _STEPS / (2 * rho)), _STEPS)
+        steps = math.ceil(self.squared_sensitivity * _STEPS / (2 * rho))
+        # The noise of many cells is drawn from floats: of more than 53 digits the last ones go, upwards.
+        spare = max(0, steps.bit_length() - 53)
+        return Fraction(-(-steps >> spare) << spare, _STEPS)
 
     def total(self, rho: Fraction) -> Measurement:
         """The noisy number of rows."""
@@ -139,8 +142,11 @@ class Curator:
         variances = [self.variance(rho) for rho in rhos]
         self.events.extend(ZCDP(self.squared_sensitivity / (2 * v)) for v in variances)
         tables = [self._count(columns, parts) for columns in marginals]
-        # The noise of all cells is drawn at once: multiples of 1/64 are exact floats.
-        each = np.repeat([float(v) for v in variances], [t.size for t in tables])
+        # The noise of all cells is drawn at once, each with exactly the variance that was charged.
+        drawn = [float(v) for v in variances]
+        if any(Fraction(f) != v for f, v in zip(drawn, variances, strict=True)):
+            raise InternalError("a variance is not a float, so that other noise would be drawn than was charged")
+        each = np.repeat(drawn, [t.size for t in tables])
         noise = gaussian(variance=each, size=each.shape, bits=self.bits)
         pieces = np.split(noise, np.cumsum([t.size for t in tables])[:-1])
         return [

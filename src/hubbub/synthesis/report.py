@@ -33,7 +33,7 @@ from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.planner import BIAS, SynthesisPlan
 from hubbub.synthesis.setting import Fitted, Setting
 
-__all__ = ["SynthesisReport"]
+__all__ = ["SynthesisReport", "plot_distances"]
 
 _HALF = 0.4  # E|Z| / 2 of a standard normal variable
 _MOST_TRIPLES = 1000
@@ -77,20 +77,13 @@ class SynthesisReport:
         middle = self._distance(tuple(self.domain.place(c) for c in self.domain.marginal(columns)))
         return middle / _SPREAD, min(1.0, _SPREAD * middle)
 
+    def worst(self, ways: int, *, most: int = 20) -> list[tuple[tuple[str, ...], float]]:
+        """The marginals that are predicted to be off by most, and by how much."""
+        return sorted(self.distances(ways).items(), key=lambda item: -item[1])[:most]
+
     def plot(self, ways: int = 2, *, most: int = 20, ax: Any = None) -> Any:
         """The marginals predicted worst, with their intervals (needs matplotlib); the Axes."""
-        from hubbub.plots import intervals
-
-        worst = sorted(self.distances(ways).items(), key=lambda item: -item[1])[:most]
-        return intervals(
-            [" x ".join(columns) for columns, _ in worst],
-            [value for _, value in worst],
-            [value / _SPREAD for _, value in worst],
-            [min(1.0, _SPREAD * value) for _, value in worst],
-            title=f"Predicted distance of {ways}-way marginals",
-            ylabel="total-variation distance",
-            ax=ax,
-        )
+        return plot_distances(dict(self.worst(ways, most=most)), ways=ways, ax=ax)
 
     def __str__(self) -> str:
         lines = [str(self.plan.reason), *self.warnings, f"{self.rows} rows; predicted distance from the real table:"]
@@ -141,3 +134,18 @@ class SynthesisReport:
             return 0.0
         counts = np.unique(self.domain.index(self.codes, names), return_counts=True)[1]
         return 0.5 * float(np.sqrt(counts).sum()) / self.rows * (1 - coarse / fine)
+
+
+def plot_distances(predicted: Mapping[tuple[str, ...], float], *, ways: int, ax: Any = None) -> Any:
+    """Predicted distances of marginals, with their intervals (needs matplotlib); the Axes."""
+    from hubbub.plots import intervals
+
+    return intervals(
+        [" x ".join(columns) for columns in predicted],
+        list(predicted.values()),
+        [value / _SPREAD for value in predicted.values()],
+        [min(1.0, _SPREAD * value) for value in predicted.values()],
+        title=f"Predicted distance of {ways}-way marginals",
+        ylabel="total-variation distance",
+        ax=ax,
+    )

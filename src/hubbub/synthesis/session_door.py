@@ -28,14 +28,16 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.noise import Bits
 from hubbub.synthesis.constraints import Constraint, constraint
 from hubbub.synthesis.planner import SynthesisPlan, plan_synthesis
+from hubbub.synthesis.probe import SHARE, Probe, probe, undeclared
 from hubbub.synthesis.records import Categories, Edges, Schema, identity
-from hubbub.synthesis.synthetic import SyntheticData, synthesize
+from hubbub.synthesis.synthetic import SyntheticData, prepared, synthesize
 
-__all__ = ["SynthesisQuestion", "bounded", "declared", "packed", "unpacked"]
+__all__ = ["SynthesisQuestion", "bounded", "declared", "hardly_any", "packed", "packed_probe", "unpacked"]
 
 Integers = NDArray[np.int64]
 
 _FORMAT = "synthesis 1"
+_EMPTY = "synthesis without rows 1"
 
 
 def declared(
@@ -116,6 +118,28 @@ class SynthesisQuestion:
         return ZCDP(self.rho)
 
     @property
+    def _left(self) -> Fraction:
+        """What the first step leaves for the table."""
+        return self.rho * (1 - SHARE)
+
+    def probe(self, codes: Integers, units: Sequence[Any] | None, *, bits: Bits | None = None) -> Probe:
+        """The first step: how many rows have declared values. codes: of all rows, -1 where a value is not declared.
+
+        Charge `event` first. Where it says `hardly_any`, nothing else may be drawn; all but its own event comes back.
+        """
+        declared = len(bounded(codes, units, self.rows_per_unit))
+        owners = None if units is None else _owners(units)
+        return probe(
+            declared,
+            undeclared(codes, None if owners is None else owners.tolist(), self.rows_per_unit),
+            rho=self.rho * SHARE,
+            rows=self.rows,
+            rows_per_unit=self.rows_per_unit,
+            neighbours=self.neighbours,
+            bits=bits,
+        )
+
+    @property
     def key(self) -> str:
         """Equal for equal questions."""
         text = json.dumps([_FORMAT, self.table, repr(self.schema), str(self.rho), *map(str, self._options())])
@@ -133,15 +157,28 @@ class SynthesisQuestion:
         squared = self.rows_per_unit**2 * (1 if self.neighbours == "add_remove" else 2)
         return plan_synthesis(
             self.schema.domain,
-            rho=self.rho,
+            rho=self._left,
             rows=self.rows or assume_rows,
             method=self.method,
             squared_sensitivity=squared,
             thorough=self.thorough,
         )
 
-    def answer(self, codes: Integers, *, bits: Bits | None = None) -> SyntheticData:
-        """The synthetic table. codes: encoded and `bounded` rows. Charge `event` first."""
+    def check(self) -> None:
+        """Raises ParameterError for all that `answer` would refuse: it depends on declarations alone."""
+        squared = self.rows_per_unit**2 * (1 if self.neighbours == "add_remove" else 2)
+        prepared(
+            self.schema.domain,
+            rho=self._left,
+            rows=self.rows,
+            squared_sensitivity=squared,
+            method=self.method,
+            thorough=self.thorough,
+            constraints=self.limits(),
+        )
+
+    def answer(self, codes: Integers, *, first: Probe, bits: Bits | None = None) -> SyntheticData:
+        """The synthetic table. codes: encoded and `bounded` rows; first: what `probe` said of them, charged with it."""
         return synthesize(
             codes,
             self.schema.domain,
@@ -152,6 +189,7 @@ class SynthesisQuestion:
             method=self.method,
             thorough=self.thorough,
             constraints=self.limits(),
+            first=first,
             bits=bits,
         )
 
@@ -213,16 +251,40 @@ def packed(data: SyntheticData) -> str:
             "rho": str(data.rho),
             "method": data.plan.method,
             "report": str(data.report),
+            "predicted": [[list(columns), distance] for columns, distance in data.report.worst(2)],
             "codes": base64.b64encode(body).decode("ascii"),
         }
     )
 
 
-def unpacked(payload: str, schema: Schema) -> tuple[Integers, str]:
-    """The synthetic codes of a stored release, and its report's text. Raises PolicyError for another format."""
+def packed_probe(first: Probe) -> str:
+    """The stored form where the first step was the last."""
+    found = {"declared": first.declared, "reach": first.reach, "rows": first.rows}
+    return json.dumps({"format": _EMPTY, **found})
+
+
+def hardly_any(payload: str) -> str | None:
+    """What to say where the first step was the last; None where a table was made."""
+    stored = json.loads(payload)
+    if stored.get("format") != _EMPTY:
+        return None
+    about = f"about {max(0, stored['declared']):,} ± {stored['reach']:,} of {stored['rows']:,}"
+    return (
+        f"hardly any row has declared values: check spelling and blanks. Only {about} rows hold a declared value in "
+        "every column asked for, so a synthetic table would be made of noise, and none was drawn. Compare what the "
+        "source holds with what is declared (hb.one_of(..., trim=True) cuts off blanks), or ask for fewer columns."
+    )
+
+
+def unpacked(payload: str, schema: Schema) -> tuple[Integers, str, dict[tuple[str, ...], float]]:
+    """The synthetic codes of a stored release, its report's text, and the predicted distances of its worst pairs.
+
+    Raises PolicyError for another format.
+    """
     stored = json.loads(payload)
     if stored.get("format") != _FORMAT or tuple(stored["columns"]) != schema.domain.columns:
         raise PolicyError("this stored release is no synthetic table of this schema; ask for it anew.")
     body = zlib.decompress(base64.b64decode(stored["codes"]))
     codes = np.frombuffer(body, np.int32).reshape(stored["rows"], len(stored["columns"]))
-    return codes.astype(np.int64), str(stored["report"])
+    predicted = {tuple(columns): float(distance) for columns, distance in stored.get("predicted", [])}
+    return codes.astype(np.int64), str(stored["report"]), predicted

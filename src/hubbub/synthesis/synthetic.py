@@ -32,16 +32,16 @@ from hubbub.synthesis.measurements import Curator
 from hubbub.synthesis.optimal import fit_marginals
 from hubbub.synthesis.parts import projected
 from hubbub.synthesis.planner import MAX_JOINT, SynthesisPlan, plan_synthesis
+from hubbub.synthesis.probe import SHARE, Probe
 from hubbub.synthesis.report import SynthesisReport
 from hubbub.synthesis.sampling import draw_records, refine
 from hubbub.synthesis.setting import Fitted, Setting, Support, begin
 from hubbub.synthesis.tree import fit_tree
 
-__all__ = ["SyntheticData", "synthesize"]
+__all__ = ["SyntheticData", "prepared", "synthesize"]
 
 Integers = NDArray[np.int64]
 
-_COUNTING = Fraction(1, 50)
 _MOST_ROWS = 50_000_000
 _LEAST = Fraction(1, 10**12)
 
@@ -80,6 +80,7 @@ def synthesize(
     thorough: bool = False,
     constraints: Sequence[Constraint] = (),
     iterations: int | None = None,
+    first: Probe | None = None,
     bits: Bits | None = None,
 ) -> SyntheticData:
     """A synthetic table over `domain`, for rho-zCDP or for (epsilon, delta).
@@ -87,41 +88,38 @@ def synthesize(
     codes: (n, d) integer codes (`Schema.encode` makes them), of which each unit has at most `rows_per_unit`. rows: the
     public number of rows, if it is public; None buys a noisy one. neighbours: "add_remove" or "replace". method: one of
     `METHODS`, or "auto". thorough: let "auto" pick the adaptive method. constraints: what no record may be. iterations:
-    of the fit; None: 100, more for small domains and large budgets. bits: a bit source for tests.
+    of the fit; None: 100, more for small domains and large budgets. first: a probe of the same rows that was drawn for
+    its share of this budget (`hubbub.synthesis.probe`); its count then stands for the one that would be bought. bits: a
+    bit source for tests.
 
     Raises ParameterError, before anything is spent, for codes outside the domain, a budget that is not positive, a
     method that cannot serve the domain, constraints that do not fit or allow nothing, and, where `rows` is declared,
     a budget too small to tell more than uniform records would.
     """
     budget = rho_from(rho, epsilon, delta)
-    if budget < _LEAST:
-        raise ParameterError(
-            f"a budget of rho = {float(budget):.3g} was asked; no noise could be drawn below {float(_LEAST):g}. Give "
-            "more."
-        )
-    if rows is not None:
-        count(rows, "rows", least=0)
-    support = _support(domain, constraints)
     curator = Curator(domain.records(codes), domain, rows_per_unit, neighbours, bits)
     squared = curator.squared_sensitivity
-    # A first plan refuses what can be refused; without declared rows it supposes many.
-    plan = plan_synthesis(
+    left = budget if first is None else budget * (1 - SHARE)
+    support, plan = prepared(
         domain,
-        rho=budget,
-        rows=10**6 if rows is None else rows,
-        method=method,
+        rho=left,
+        rows=rows,
         squared_sensitivity=squared,
+        method=method,
         thorough=thorough,
+        constraints=constraints,
     )
-    if rows is not None and rows > 0 and method == "auto" and not plan.beats_uniform:
-        raise ParameterError(f"{plan.reason} Nothing was spent; method='uniform' gives uniform records.")
-    support.check(plan.parts)
-    left = budget
+    if first is not None:
+        curator.events.append(first.event)
     if rows is None:
-        noisy = curator.total(budget * _COUNTING)
-        total, left = max(float(noisy.counts), 0.0), budget - curator.spent
+        if first is None:
+            noisy = curator.total(budget * SHARE)
+            total, variance, left = float(noisy.counts), noisy.variance, budget - curator.spent
+        else:
+            total, variance = float(first.declared), float(first.variance)
+        total = max(total, 0.0)
         # Planned for fewer rows than may have been drawn: noise must not promise what rows do not hold.
-        sure = max(total - 2 * noisy.variance**0.5, 1.0)
+        sure = max(total - 2 * variance**0.5, 1.0)
         plan = plan_synthesis(
             domain, rho=left, rows=sure, method=method, squared_sensitivity=squared, thorough=thorough
         )
@@ -133,6 +131,41 @@ def synthesize(
     warnings = () if plan.beats_uniform else ("The budget does not beat uniform records; these are uniform.",)
     report = SynthesisReport(domain, plan, number, warnings, setting, fitted, drawn)
     return SyntheticData(domain, drawn, curator.loss, curator.spent, report)
+
+
+def prepared(
+    domain: Domain,
+    *,
+    rho: Fraction,
+    rows: int | None,
+    squared_sensitivity: int,
+    method: str = "auto",
+    thorough: bool = False,
+    constraints: Sequence[Constraint] = (),
+) -> tuple[Support, SynthesisPlan]:
+    """What the constraints allow, and a first plan: all that is known before a row is read.
+
+    Raises ParameterError for whatever `synthesize` refuses, its codes aside. Without declared rows many are supposed.
+    """
+    if rho < _LEAST:
+        raise ParameterError(
+            f"a budget of rho = {float(rho):.3g} was asked; no noise could be drawn below {float(_LEAST):g}. Give more."
+        )
+    if rows is not None:
+        count(rows, "rows", least=0)
+    support = _support(domain, constraints)
+    plan = plan_synthesis(
+        domain,
+        rho=rho,
+        rows=10**6 if rows is None else rows,
+        method=method,
+        squared_sensitivity=squared_sensitivity,
+        thorough=thorough,
+    )
+    if rows is not None and rows > 0 and method == "auto" and not plan.beats_uniform:
+        raise ParameterError(f"{plan.reason} Nothing was spent; method='uniform' gives uniform records.")
+    support.check(plan.parts)
+    return support, plan
 
 
 def _support(domain: Domain, constraints: Sequence[Constraint]) -> Support:

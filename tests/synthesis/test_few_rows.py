@@ -1,0 +1,87 @@
+"""Tables of no rows, of rows without a unit, of one row, and of undeclared values alone: none of them is an error.
+
+That a table is empty, or is not, is something about people. So whatever `synthesize` and `marginals` raise after the
+charge may depend on what was drawn alone, and the engine's error, which is no draw, never comes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.synthesis.planner import METHODS
+from hubbub.synthesis.probe import undeclared
+from seeded import SeededBits
+
+pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
+
+NOTHING: list[tuple[int | None, str | None, float | None]] = []
+WORLDS = {
+    "no rows": NOTHING,
+    "no unit": [(None, "x", 1.0)] * 3,
+    "one row": [(1, "x", 1.0)],
+    "NULL alone": [(1, None, None)],
+    "undeclared alone": [(1, "z", 2.0), (2, "z", 3.0)],
+    "not finite": [(1, "x", float("nan")), (2, "y", float("inf"))],
+}
+
+
+def opened(world: str, *, unit: object = "id", neighbours: str = "add_remove") -> hb.Session:
+    ids, letters, numbers = ([row[i] for row in WORLDS[world]] for i in range(3))
+    frame = pa.table(
+        {"id": pa.array(ids, pa.int64()), "a": pa.array(letters, pa.string()), "n": pa.array(numbers, pa.float64())}
+    )
+    limits = {} if unit is hb.EACH_ROW else {"max_total": 3}
+    declared = hb.table(
+        frame,
+        unit=unit,
+        neighbours=neighbours,
+        columns={"a": hb.one_of("x", "y"), "n": hb.between(0, 10)},
+        **limits,
+    )
+    session = hb.Session({"v": declared}, budget=hb.Budget(epsilon=3, delta="1e-6"), ledger=None)
+    session._bits = SeededBits(7)
+    return session
+
+
+def outcome(session: hb.Session, **asked: object) -> str:
+    """What came of a synthetic table: an answer, or that hardly any row has declared values."""
+    with session:
+        try:
+            session.synthesize("v", epsilon=1, **asked)
+        except hb.QueryError as error:
+            assert "hardly any row has declared values" in str(error)
+            return "hardly any"
+    return "answered"
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_no_table_is_too_small_for_any_method(method: str, world: str) -> None:
+    assert outcome(opened(world), method=method) in ("answered", "hardly any")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("unit", ["id", hb.EACH_ROW], ids=["unit", "each row"])
+def test_nor_under_any_relation_unit_or_public_number_of_rows(world: str, neighbours: str, unit: object) -> None:
+    for rows in (None, 100_000):
+        session = opened(world, unit=unit, neighbours=neighbours)
+        assert outcome(session, rows=rows, method="independent") in ("answered", "hardly any")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_nor_with_constraints(world: str) -> None:
+    assert outcome(opened(world), constraints=["a = x implies n < 5"], method="tree") in ("answered", "hardly any")
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_nor_for_marginals(world: str) -> None:
+    with opened(world) as session:
+        assert session.marginals("v", [("a", "n"), ("a",)], epsilon=1, assume_rows=10**6).charged
+
+
+def test_undeclared_rows_of_no_rows_are_none() -> None:
+    assert undeclared(np.empty((0, 1), int), [], 2) == 0 == undeclared([[0], [-1]], [-1, -1], 2)
