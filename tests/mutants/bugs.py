@@ -1,0 +1,529 @@
+"""A hundred privacy bugs, one kind each, planted in the source for tests to find.
+
+Twenty more stand in `audit.planted`, where the grey-box audit finds them. A bug is a text of a module that is replaced
+by another; where a room is rebuilt, its bugs are planted again here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["BUGS", "Bug"]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """`old` occurs once in the module. what: the bug in words.
+
+    found_by: the test that fails, where one is known; else those of its room are run.
+    """
+
+    module: str
+    old: str
+    new: str
+    what: str
+    found_by: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.module.removeprefix('hubbub.')}: {self.what}"
+
+
+def _of(module: str, *bugs: tuple[str, ...]) -> tuple[Bug, ...]:
+    return tuple(Bug(module, *bug) for bug in bugs)
+
+
+BUGS: Final[tuple[Bug, ...]] = (
+    *_of(
+        "hubbub.tables.price",
+        (
+            "DiscreteLaplaceNoise(part.l1 / amount)",
+            "DiscreteLaplaceNoise(part.l1 / amount / 2)",
+            "half the noise",
+            "tests/tables/test_price.py::test_a_pure_charge_is_the_loss_of_what_is_run_exactly",
+        ),
+        (
+            "DiscreteLaplace(laplace.scale, part.l1))",
+            "DiscreteLaplace(2 * laplace.scale, part.l1))",
+            "half the cost is told",
+            "tests/tables/test_price.py::test_a_pure_charge_is_the_loss_of_what_is_run_exactly",
+        ),
+        (
+            "part.l2_squared / (2 * amount)",
+            "part.l2_squared / (4 * amount)",
+            "half the variance of Gaussian noise",
+            "tests/tables/test_price.py::test_a_rho_charge_is_that_very_rho",
+        ),
+        (
+            'if plan.neighbours == "add_remove" else 2 * c',
+            'if plan.neighbours == "add_remove" else c',
+            "selection under replace",
+        ),
+        ("delta = spend.delta / private if", "delta = spend.delta if", "each plan spends the whole delta"),
+        ('(1 if plan.neighbours == "add_remove" else 2)\n    inner', "1\n    inner", "ranks under replace"),
+        (
+            "each = amount / c / len(part.shares)",
+            "each = amount / len(part.shares)",
+            "quantiles of C groups at one's price",
+        ),
+        (
+            "epsilon = amount if pure else _epsilon_of(8 * amount)",
+            "epsilon = amount if pure else _epsilon_of(32 * amount)",
+            "brackets at twice the epsilon of their rho",
+        ),
+        (
+            "whole = each * len(inner) / 3",
+            "whole = each * len(inner)",
+            "the main quantiles take the brackets' share too",
+        ),
+        (
+            "_epsilon_of(8 * rounds * whole)",
+            "_epsilon_of(8 * rounds * rounds * whole)",
+            "rounds of a quantile tree not shared",
+        ),
+        ("return one if c == 1 else Repeated(one, c)", "return one", "one group's cost told for all groups"),
+        (
+            "        return ZCDP(amount)\n    groups",
+            "        return ZCDP(amount / 2)\n    groups",
+            "half the rho of ranks told",
+        ),
+        ("_checked(gaussian), ZCDP(amount))", "_checked(gaussian), ZCDP(amount / 2))", "half the rho of sums told"),
+    ),
+    *_of(
+        "hubbub.tables.measure",
+        (
+            "rows = 1 if measurement.counting is Counting.UNITS else bounds.rows",
+            "rows = 1",
+            "max_rows left out of sensitivity",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "rows * max(-low, high), rows",
+            "rows * high, rows",
+            "negative ends left out of sensitivity",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "rows * (high - low)",
+            "rows * high",
+            "the width under replace counts from 0",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            'return c * most if neighbours == "add_remove" else',
+            "return c * most if True else",
+            "replace priced as add/remove (l1)",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "return c, max(0, 2 * c - groups)",
+            "return c, c",
+            "two units are taken to share all groups",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "return c * most**2",
+            "return most**2",
+            "C left out of squared l2",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "for k in (shared, c))",
+            "for k in (c,))",
+            "replace: only the shared case looked at (l2)",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "return bounds.groups, 0",
+            "return 1, 0",
+            "C left out where groups are private",
+            "tests/tables/test_measure.py::test_private_groups_are_as_many_as_needed",
+        ),
+        (
+            "return self.values[0].low, self.values[0].high",
+            "return self.values[0].low + 1, self.values[0].high - 1",
+            "the ends of a sum's range left out",
+            "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
+        ),
+        (
+            "[a * b for a in (x.low, x.high) for b in (y.low, y.high)]",
+            "[x.low * y.low, x.high * y.high]",
+            "mixed corners of a product left out",
+            "tests/tables/test_measure.py::test_no_unit_moves_any_measurement_further_and_some_reach_it",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.clipping",
+        (
+            "return reach * max(p, q)",
+            "return reach * min(p, q)",
+            "the smaller end of a clipped sum",
+            "tests/tables/test_clipping.py::test_no_unit_moves_further_than_claimed_and_some_nearly_do",
+        ),
+        (
+            "p + q if groups == 1 else 2 * max(p, q)",
+            "max(p, q)",
+            "clipping under replace as under add/remove (l1)",
+            "tests/tables/test_clipping.py::test_no_unit_moves_further_than_claimed_and_some_nearly_do",
+        ),
+        (
+            "2 * (p * p + q * q))",
+            "(p * p + q * q))",
+            "clipping under replace (l2)",
+            "tests/tables/test_clipping.py::test_no_unit_moves_further_than_claimed_and_some_nearly_do",
+        ),
+        (
+            "reach = c * rows * rows <<",
+            "reach = c * rows <<",
+            "rows not squared in a clipped l2",
+            "tests/tables/test_clipping.py::test_under_add_remove_the_noise_is_that_of_dropping_groups",
+        ),
+        (
+            "return min((c * rows * times << WEIGHT_BITS) // below",
+            "return min((2 * c * rows * times << WEIGHT_BITS) // below",
+            "weights twice too large",
+            "tests/tables/test_clipping.py::test_no_unit_moves_further_than_claimed_and_some_nearly_do",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.plan",
+        (
+            "one_row = single(relation)",
+            "one_row = True",
+            "every table is taken to have one row a unit",
+            "tests/tables/test_plan.py::test_counts_move_by_groups_times_rows",
+        ),
+        (
+            '"neighbours": self.neighbours,',
+            '"neighbours": "",',
+            "one key for both neighbour relations",
+            "tests/tables/test_plan.py::test_whatever_changes_an_answer_makes_another_question",
+        ),
+        (
+            '"declared": [[name, repr(self.declared[name])] for name in sorted(self.read & self.declared.keys())],',
+            '"declared": [],',
+            "one key for different declared bounds",
+        ),
+        (
+            '"bounds": [self.bounds.groups, self.bounds.rows, self.one_row, *([self.norm] if self.clipping else [])],',
+            '"bounds": [],',
+            "one key for different bounds",
+            "tests/tables/test_plan.py::test_whatever_changes_an_answer_makes_another_question",
+        ),
+        (
+            '"keys": [canonical(k.expression) for k in self.keys],',
+            '"keys": [],',
+            "one key for different groups",
+            "tests/tables/test_plan.py::test_whatever_changes_an_answer_makes_another_question",
+        ),
+        (
+            "return l1(measurement, self.bounds, self.group_count, self.neighbours)",
+            "return l1(measurement, self.bounds, 1, self.neighbours)",
+            "one group's sensitivity for all",
+            "tests/tables/test_price.py::test_target_u1_count_and_mean_at_epsilon_1",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.relations",
+        (
+            "return one and single(left)",
+            "return single(left)",
+            "a join with a repeated key keeps one row a unit",
+            "tests/test_reviewed.py::test_a_key_that_a_cast_makes_less_than_unique_is_no_key",
+        ),
+        (
+            "return single(source) or all(isinstance(e, Column) and e.name in owners for _, e in keys)",
+            "return True",
+            "groups by more than the unit taken for one row a unit",
+        ),
+        (
+            "            return single(left)\n    return False",
+            "            return single(left)\n    return True",
+            "UNION ALL taken for one row a unit",
+        ),
+        (
+            'single(right) and (how != "full" or on is None)',
+            "single(right)",
+            "FULL JOIN with a further condition taken for one row",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.growth",
+        ("return sum(below)", "return max(below, default=0)", "joined texts taken to be as long as one"),
+        ("if self.longest > LONGEST:", "if False:", "no bound on the length of texts"),
+        (
+            "return {}\n        case Filter",
+            "return {}\n        case Distinct(source=source):\n            return {}\n        case Filter",
+            "DISTINCT starts lengths again",
+        ),
+    ),
+    *_of(
+        "hubbub.sql.compile",
+        ('return f"least(n, {rows})"', 'return "n"', "rows of a unit not bounded"),
+        ('return f"least(n{i}, {rows})"', 'return f"n{i}"', "values of a unit not bounded"),
+        (
+            'if measurement.argument is None else f"least(n{i}, 1)"\n        case Counting.ROWS',
+            'if measurement.argument is None else f"n{i}"\n        case Counting.ROWS',
+            "a unit counted once a row",
+        ),
+        ("CASE WHEN n{i} > {rows} THEN", "CASE WHEN n{i} > {rows + 1} THEN", "sums bounded a row too late"),
+        (
+            "_order_of_groups(plan, dialect), plan.bounds.groups)\n\n\ndef _too",
+            "_order_of_groups(plan, dialect), plan.bounds.groups + 1)\n\n\ndef _too",
+            "a group too many kept",
+        ),
+        (
+            "plan.bounds.groups < plan.group_count)",
+            "plan.bounds.groups < plan.group_count - 1)",
+            "one group too many not ranked",
+        ),
+        ('*([] if plan.each_row else ["unit"])', '"unit"', "each row's number decides its group"),
+        (
+            "WHERE place <= {plan.bounds.groups}",
+            "WHERE place <= {plan.bounds.groups + 1}",
+            "a group too many for values of single rows",
+        ),
+        (
+            "order, plan.bounds.rows)\n        return",
+            "order, plan.bounds.rows + 1)\n        return",
+            "a distinct value too many",
+        ),
+        ('f"({plan.bounds.rows} - {dialect', 'f"({plan.bounds.rows + 1} - {dialect', "a value too many for quantiles"),
+        ("least(n, {left}) AS n", "n", "equal values not bounded in quantiles"),
+        (
+            'f"unit, {tight}", "unit", order, plan.bounds.groups)',
+            'f"unit, {tight}", "unit", order, plan.bounds.groups + 1)',
+            "a group too many for values",
+        ),
+        (
+            "if value.nullable else str((floor + ceiling) // 2 - centre)",
+            "if value.nullable else str(3 * ceiling)",
+            "NULL counts as more than the ceiling",
+        ),
+        (
+            "ON {dialect.meets(f'owned.k{i}', f'd{i}', kind, None in domain)}",
+            "ON TRUE",
+            "each row counts in every group",
+        ),
+    ),
+    *_of(
+        "hubbub.sql.write_clipping",
+        ('return f"least({2**WEIGHT_BITS}, {quotient})"', "return quotient", "weights above one"),
+        ("OVER (PARTITION BY unit) AS z{i}", "OVER (PARTITION BY unit, n) AS z{i}", "norms of parts of a unit"),
+        ("{d - 1})", "0)", "sizes rounded down"),
+    ),
+    *_of(
+        "hubbub.sql.dialects",
+        (
+            "WHEN {x} <= {floor} THEN {floor - centre} ",
+            "WHEN {x} <= {floor - 50} THEN {floor - centre} ",
+            "clamped fifty steps below the floor",
+        ),
+        ("QUALIFY row_number() OVER", "QUALIFY rank() OVER", "ties kept beyond the bound"),
+        ('return f"{a} IS NOT DISTINCT FROM {b}"', 'return f"{a} = {b}"', "NULL groups lost between two stages"),
+        (
+            'word = "NOT EXISTS" if negated else "EXISTS"',
+            'word = "EXISTS" if negated else "NOT EXISTS"',
+            "a semi join keeps the others",
+        ),
+        (
+            "THEN NULL ELSE {self.double(sql)} + 0.0 END",
+            "THEN NULL ELSE {self.double(sql)} END",
+            "-0.0 and 0.0 are told apart by their order",
+        ),
+        (
+            'return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
+            'return sql\n        return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
+            "columns of texts not cut",
+        ),
+    ),
+    *_of(
+        "hubbub.sql.write_relation",
+        (
+            "f\"  SELECT {columns}\\n  FROM {below[-1][0]}\\n  GROUP BY {', '.join(['unit', *groups])}\"",
+            "f\"  SELECT {columns.replace('unit', 'min(unit) AS unit', 1)}\\n  FROM {below[-1][0]}\\n  GROUP BY {', '.join([*groups, 'TRUE'])}\"",  # noqa: E501
+            "groups by everything but the unit",
+        ),
+        (
+            '"coalesce(a.unit, b.unit) AS unit" if join.how == "full"',
+            '"b.unit AS unit" if join.how == "full"',
+            "rows of a FULL JOIN lose their owner",
+        ),
+        (
+            "coalesce({self.sql(condition)}, FALSE)",
+            "coalesce({self.sql(condition)}, TRUE)",
+            "unknown conditions keep rows",
+        ),
+        ('body += f"\\n  WHERE {unit} IS NOT NULL"', 'body += ""', "rows without an owner kept"),
+        ("*(ties if by_place else [])", "", "rows that ORDER BY leaves equal are in the order of the scan"),
+        ('return f"count(DISTINCT {x})"', 'return f"count({x})"', "COUNT(DISTINCT) of a unit's rows counts rows"),
+    ),
+    *_of(
+        "hubbub.engines.fields",
+        (
+            "return found, self.dialect.column_text(sql)\n        if declared",
+            'return found, f"lower({self.dialect.column_text(sql)})"\n        if declared',
+            "units that differ in case are one",
+        ),
+        ("return Kind.DATE, _in_range(sql, Kind.DATE, dialect)", "return Kind.DATE, sql", "infinite dates are dates"),
+        ('if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):', "if False:", "units as rounded numbers"),
+    ),
+    *_of(
+        "hubbub.mechanisms.groups",
+        (
+            "threshold = _laplace_threshold(noise.scale, declared / most)",
+            "threshold = _laplace_threshold(noise.scale, declared)",
+            "C groups at one group's delta (Laplace)",
+            "tests/mechanisms/test_privacy.py::test_several_groups_of_a_unit_share_epsilon_and_delta",
+        ),
+        (
+            "threshold = _gaussian_threshold(noise.sigma2, declared / most)",
+            "threshold = _gaussian_threshold(noise.sigma2, declared)",
+            "C groups at one group's delta (Gaussian)",
+            "tests/mechanisms/test_theorems.py::test_group_threshold_is_the_least_that_keeps_delta",
+        ),
+        (
+            "noise = DiscreteLaplace(most / epsilon_of(epsilon))",
+            "noise = DiscreteLaplace(1 / epsilon_of(epsilon))",
+            "C groups at one group's noise",
+            "tests/mechanisms/test_privacy.py::test_several_groups_of_a_unit_share_epsilon_and_delta",
+        ),
+        (
+            "np.flatnonzero((exact > 0) & (noisy >= self.threshold))",
+            "np.flatnonzero(noisy >= self.threshold)",
+            "groups that nobody is in may show",
+            "tests/mechanisms/test_sampling.py::test_group_selection_draws_from_its_law",
+        ),
+        (
+            "ev.Threshold(1 / self.noise.scale, self.delta / self.groups, self.groups)",
+            "ev.Threshold(1 / self.noise.scale, self.delta / self.groups, 1)",
+            "one group's cost told for C",
+            "tests/mechanisms/test_privacy.py::test_several_groups_of_a_unit_share_epsilon_and_delta",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.draw",
+        (
+            "sensitivity=part.l1 if laplace else part.l2_squared",
+            "sensitivity=1",
+            "the auditor is told a sensitivity of one",
+            "tests/tables/test_price.py::test_every_part_is_drawn_once_with_its_claimed_sensitivity",
+        ),
+        (
+            "order = sorted(range(found.size), key=lambda i: _order(exact.groups[i]))",
+            "order = list(range(found.size))",
+            "groups shown in the order of the engine",
+            "tests/tables/test_price.py::test_private_groups_are_shown_in_the_order_of_their_keys",
+        ),
+    ),
+    *_of(
+        "hubbub.accounting.filters",
+        (
+            'total.delta == 0 and total.epsilon <= self.epsilon\n\n    def _shown(self, charge: Cost) -> str:\n        return "no finite',  # noqa: E501
+            'total.epsilon <= 2 * self.epsilon\n\n    def _shown(self, charge: Cost) -> str:\n        return "no finite',  # noqa: E501
+            "twice the budget",
+            "tests/accounting/test_budget.py::test_ten_tenths_fill_a_budget_of_one_exactly",
+        ),
+        (
+            "return total.rho <= self.rho and total.delta <= self.delta_threshold",
+            "return total.rho <= self.rho",
+            "delta is not counted",
+            "tests/accounting/test_budget.py::test_thresholds_use_their_own_share_of_delta",
+        ),
+        (
+            "            return True\n        return total.rho <= self.rho",
+            "            return True\n        return total.rho <= 2 * self.rho",
+            "twice the rho",
+            "tests/accounting/test_budget.py::test_one_question_at_the_whole_epsilon_fits_once_and_small_ones_far_more_often",
+        ),
+    ),
+    *_of(
+        "hubbub.ledger.charging",
+        (
+            "if not all(found.holds(cost) for found in standing.filters):",
+            "if not any(found.holds(cost) for found in standing.filters):",
+            "one filter that admits is enough",
+        ),
+        ("books.post(space, account, total)", "pass", "charges of one batch do not see each other"),
+        (
+            "return (EVERYONE, *table_accounts(dataset), analyst_account(analyst))",
+            "return (*table_accounts(dataset), analyst_account(analyst))",
+            "the joint budget is not charged",
+        ),
+        (
+            "return (EVERYONE, *table_accounts(dataset), analyst_account(analyst))",
+            "return (EVERYONE, analyst_account(analyst))",
+            "a table's limit is not charged",
+        ),
+        (
+            "return (EVERYONE, *table_accounts(dataset), analyst_account(analyst))",
+            "return (EVERYONE, *table_accounts(dataset))",
+            "an analyst's limit is not charged",
+        ),
+        (
+            "            return (analyst_account(analyst),)",
+            "            return ()",
+            "reading another's answer counts for nobody",
+        ),
+        (
+            "return (block_account(str(block)), *table_accounts(dataset))",
+            "return table_accounts(dataset)",
+            "a block pays without end",
+        ),
+        ("if known is not None and known != neighbours:", "if False:", "two neighbour relations in one sum"),
+        (
+            "if read_amount(epsilon) < request.epsilon or state",
+            "if state",
+            "an answer of less epsilon taken for one of more",
+        ),
+    ),
+    *_of(
+        "hubbub.ledger.accounts",
+        (
+            "_held(self.epsilon + other.epsilon) if other.epsilon else self.epsilon,",
+            "max(self.epsilon, other.epsilon),",
+            "charges do not add up",
+        ),
+        (
+            "_held(self.delta + other.delta) if other.delta else self.delta,",
+            "max(self.delta, other.delta),",
+            "deltas do not add up",
+        ),
+        (
+            "return cls(cost.epsilon or Fraction(0), cost.rho, cost.delta, int(cost.epsilon is None))",
+            "return cls(cost.epsilon or Fraction(0), cost.rho, cost.delta, 0)",
+            "what has no pure epsilon counts as 0",
+        ),
+    ),
+    *_of(
+        "hubbub.synthesis.measurements",
+        (
+            "return self.rows_per_unit**2 * (1 if",
+            "return self.rows_per_unit * (1 if",
+            "rows not squared in a marginal's l2",
+        ),
+        (
+            'return self.rows_per_unit * (1 if self.neighbours == "add_remove" else 2)\n\n    @property\n    def loss',
+            "return self.rows_per_unit\n\n    @property\n    def loss",
+            "scores under replace",
+        ),
+        (
+            "self.events.extend(ZCDP(self.squared_sensitivity / (2 * v)) for v in variances)",
+            "self.events.extend(ZCDP(self.squared_sensitivity / (2 * v)) for v in variances[:1])",
+            "one marginal's cost told for all",
+        ),
+        (
+            "sensitivity=self.score_sensitivity * max(factors))",
+            "sensitivity=self.score_sensitivity)",
+            "weights left out of a choice's sensitivity",
+        ),
+    ),
+    *_of(
+        "hubbub.asking",
+        (
+            "found = [version, self.amount.noise,",
+            "found = [self.amount.noise,",
+            "an answer about older rows given for newer ones",
+        ),
+    ),
+)

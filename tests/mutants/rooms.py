@@ -1,0 +1,45 @@
+"""Which modules are changed, and the tests of each, the quick and telling ones first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TABLES: Final = ("tests/tables", "tests/test_reviewed.py", "tests/test_release.py")
+_WAY: Final = ("tests/sql", "tests/golden", "tests/test_reviewed.py", "tests/test_hostile.py", "tests/test_verbs.py")
+_LEDGER: Final = ("tests/ledger/test_store.py", "tests/ledger/test_life.py", "tests/ledger/test_limits.py")
+_NEIGHBOURS: Final = ("tests/test_neighbours.py", "tests/test_ownership.py")
+_AUDIT: Final = ("tests/audit/test_grey_box.py",)
+
+ROOMS: Final[dict[str, tuple[str, ...]]] = {
+    "hubbub.tables.price": (*_TABLES, *_NEIGHBOURS, *_AUDIT),
+    "hubbub.tables.measure": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.parts": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.plan": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.moments": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.clipping": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.growth": ("tests/sql/test_growth.py",),
+    "hubbub.sql.compile": (*_WAY, *_NEIGHBOURS),
+    "hubbub.sql.write_relation": (*_WAY, *_NEIGHBOURS),
+    "hubbub.sql.write_expression": (*_WAY, "tests/tables"),
+    "hubbub.sql.write_clipping": (*_TABLES, *_WAY, *_NEIGHBOURS),
+    "hubbub.ledger.charging": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.ledger.accounts": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.ledger.life": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.asking": ("tests/test_session.py", "tests/test_release.py", "tests/ledger", "tests/cli/test_questions.py"),
+}
+"""Pricing, bounding, the writing of SQL, and charging."""
+
+TEXTS: Final = ("hubbub.sql.",)
+"""Where texts are SQL; elsewhere they are words for people."""
+
+TESTS: Final[dict[str, tuple[str, ...]]] = {
+    "hubbub.tables": (*_TABLES, *_NEIGHBOURS, *_AUDIT),
+    "hubbub.sql": (*_NEIGHBOURS, *_WAY, *_AUDIT),
+    "hubbub.engines": ("tests/engines/test_duckdb.py", "tests/pitfalls", "tests/test_hostile.py"),
+    "hubbub.mechanisms": ("tests/mechanisms",),
+    "hubbub.accounting": ("tests/accounting/test_budget.py", *_LEDGER),
+    "hubbub.ledger": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.synthesis": ("tests/synthesis", *_AUDIT),
+    "hubbub.asking": ("tests/test_session.py", "tests/ledger"),
+}
+"""The tests of a room, for a planted bug that names none of its own."""
