@@ -55,4 +55,4 @@ class Desk:
             estimates.append(drawn[at : at + len(of_question)])
             at += len(of_question)
         answered = Answered(statement, tuple(estimates), self.outer, self.bits)
-        return Release(Fraction(1), True, charge, {}, Fraction(1), answered)
+        return Release(Fraction(1), True, charge, {}, Fraction(1), _answered=answered)

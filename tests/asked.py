@@ -56,17 +56,18 @@ Rows = dict[str, list[tuple[Any, ...]]]
 """The rows of one unit, or of everybody, table by table, without the owner's name where it is known."""
 
 
-def tables(neighbours: str, *, each_row: bool = False, **limits: Any) -> dict[str, Any]:
-    """The declared tables, all empty."""
+def tables(neighbours: str, *, each_row: bool = False, undeclared: bool = False, **limits: Any) -> dict[str, Any]:
+    """The declared tables, all empty. undeclared: nothing is said of their numbers, so no bounds are known."""
     empty = {name: pa.schema(list(s.items())).empty_table() for name, s in SCHEMAS.items()}
     common: dict[str, Any] = {"neighbours": neighbours, "max_groups": 2, "max_rows": 2} | limits
+    said = {name: {} if undeclared else columns for name, columns in COLUMNS.items()}
     if each_row:
-        visits = hb.table(empty["visits"], unit=hb.EACH_ROW, columns=COLUMNS["visits"], **common)
+        visits = hb.table(empty["visits"], unit=hb.EACH_ROW, columns=said["visits"], **common)
         return {"visits": visits, "wards": hb.public(PUBLIC)}
     return {
-        "visits": hb.table(empty["visits"], unit="id", columns=COLUMNS["visits"], **common),
-        "people": hb.table(empty["people"], unit="id", columns=COLUMNS["people"], **common),
-        "items": hb.table(empty["items"], unit="visits.id", through="vid", columns=COLUMNS["items"], **common),
+        "visits": hb.table(empty["visits"], unit="id", columns=said["visits"], **common),
+        "people": hb.table(empty["people"], unit="id", columns=said["people"], **common),
+        "items": hb.table(empty["items"], unit="visits.id", through="vid", columns=said["items"], **common),
         "wards": hb.public(PUBLIC),
     }
 

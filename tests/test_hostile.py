@@ -461,7 +461,6 @@ def test_a_plan_may_ask_one_question_twice() -> None:
         ({"n": hb.between(2**64, 2**64 + 5)}, "n"),
         ({"n": hb.between(2**64, 2**64 + 5)}, "n % 3"),
         ({"age": hb.between(10**30, 10**30 + 5)}, "FLOOR(age)"),
-        ({"ward": hb.one_of("20000-01-01", "A")}, "CAST(ward AS DATE)"),
         ({}, "TRUE"),
         ({}, "1 + 1"),
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import hubbub as hb
+from hubbub.errors import how_to_install
 
 ROOT = Path(__file__).parents[1]
 HEAVY = "numpy pandas polars scipy duckdb pyarrow sqlglot matplotlib cryptography".split()
@@ -67,3 +68,17 @@ def test_no_file_outside_noise_touches_random_bits() -> None:
     for file in (ROOT / "src/hubbub").rglob("*.py"):
         if "noise" not in file.parts:
             assert not banned.search(file.read_text()), file
+
+
+def test_no_text_says_to_install_a_name_that_is_not_ours() -> None:
+    """Until our name on a package index is ours, whoever registers it would own everybody who follows such a text."""
+    told = re.compile(
+        r"(pip3?|uv|pipx|conda|poetry) (tool )?(install|add|pip install)[^\n]*[\s'\"`]hubbub|['\"`]hubbub\["
+    )
+    pages = [*ROOT.glob("*.md"), *(p for of in ("src", "docs") for p in (ROOT / of).rglob("*"))]
+    for page in (p for p in pages if p.suffix in (".md", ".py", ".toml", ".sh")):
+        found = told.search(page.read_text("utf-8"))
+        assert found is None, f"{page}: {found and found[0]}"
+    assert all(told.search(f"pip install {name}") for name in ("hubbub", "'hubbub[demo]'", "-U hubbub"))
+    assert not told.search(how_to_install("demo"))
+    assert not told.search("pip install '.[demo]'")

@@ -226,6 +226,34 @@ def test_a_notebook_shows_a_table_and_a_picture_without_scripts() -> None:
     assert not re.search(r"\son\w+=|href=|src=", shown)
 
 
+def test_null_is_a_gap_in_every_picture_of_an_answer() -> None:
+    """The growth from one group to the next: the first has none, and 0 would be a lie."""
+    with session(epsilon=9, bits=SeededBits(5)) as s:
+        r = s.sql(
+            "SELECT n, c / NULLIF(LAG(c) OVER (ORDER BY n), 0) AS growth FROM (SELECT n, COUNT(*) AS c FROM visits "
+            "WHERE n < 4 GROUP BY n) ORDER BY n",
+            epsilon=8,
+            keys={"n": [0, 1, 2, 3]},
+        )
+        assert r.rows()[0][1] is None
+        for kind in ("bars", "lines", "points"):
+            drawn = r.plot("growth", kind=kind)
+            line = drawn.containers[-1].lines[0]
+            assert np.isnan(np.asarray(line.get_ydata(), float)).tolist() == [True, False, False, False]
+        shown = r._repr_html_()
+    assert shown.count("<rect") == 3
+    assert shown.count(">NULL</text>") == 1
+
+
+def test_a_bar_whose_value_is_null_is_not_drawn() -> None:
+    picture = bars(
+        ["a", "b", "c"], [math.nan, 2.0, 3.0], [math.nan, math.nan, 2.0], [math.nan, math.nan, 4.0], title="t"
+    )
+    assert picture.count("<rect") == 2
+    assert picture.count("<path") == 1  # nor a whisker whose ends are not known
+    assert picture.count(">NULL</text>") == 1
+
+
 def test_a_picture_needs_columns_of_one_length() -> None:
     with pytest.raises(hb.ParameterError, match="each label"):
         bars(["a"], [1.0], [1.0], [], title="t")

@@ -50,7 +50,7 @@ ORACLE = [
     "SELECT SUM(CASE ward WHEN 'A' THEN n WHEN 'B' THEN -n END) AS s FROM visits",
     "SELECT SUM(2 * n - 1) AS s, AVG(n / 4) AS q FROM visits WHERE age > 20 OR age IS NULL",
     "SELECT COUNT(CASE WHEN age > 50 THEN 1 END) AS old FROM visits WHERE id <> 3",
-    "SELECT COUNT(*) FROM visits WHERE ward = 'nobody''s'",
+    "SELECT COUNT(*) FROM visits WHERE ward IN ('A', 'nobody''s')",
     "SELECT COUNT(*) AS c FROM visits AS v WHERE v.id = 1 AND visits.n = 1".replace("visits.n", "v.n"),
     "FROM visits SELECT COUNT(*) AS c WHERE TRUE",
     "SELECT ward, SUM(n) / COUNT(*) AS m, 2 * COUNT(*) - 1 AS k FROM visits GROUP BY ward "
@@ -570,3 +570,18 @@ def test_nothing_warns_on_the_way() -> None:
         warnings.simplefilter("error")
         with session() as s:
             str(s.sql(ORACLE[3], epsilon=HUGE))
+
+
+@pytest.mark.parametrize("value", [2**63, 2**64 - 1, 10**38 - 1, 10**38, -(2**127) + 1, 5])
+def test_a_group_found_privately_can_be_read_whatever_its_whole_number(value: int, tmp_path: Path) -> None:
+    path = tmp_path / "wide.duckdb"
+    with duckdb.connect(str(path)) as con:
+        con.execute(f"CREATE TABLE wide AS SELECT i AS id, {value}::HUGEINT AS k FROM range(2000) t(i)")
+    table = hb.table(path, table="wide", unit="id", max_groups=1, max_rows=1)
+    with Session({"t": table}, budget=hb.Budget(epsilon=4, delta=1e-6), ledger=None) as s:
+        release = s.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k", epsilon=1, delta=1e-7)
+        ((key, count),) = release.rows()
+        assert int(key) == value
+        assert abs(count - 2000) < 100
+        assert release.intervals().num_rows == 1
+        assert str(value) in str(release)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         one_of as one_of,
         public as public,
         table as table,
+        text as text,
     )
     from hubbub.verbs.functions import (
         coalesce as coalesce,
@@ -87,6 +88,7 @@ _HOME = {
     "one_of": "hubbub.tables.declare",
     "public": "hubbub.tables.declare",
     "table": "hubbub.tables.declare",
+    "text": "hubbub.tables.declare",
     "coalesce": "hubbub.verbs.functions",
     "col": "hubbub.verbs.functions",
     "concat": "hubbub.verbs.functions",

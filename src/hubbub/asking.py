@@ -22,8 +22,10 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.given import an_amount
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
+from hubbub.sql.locate import refuse
 from hubbub.sql.parse import Catalog, PublicQuestion, parse
 from hubbub.tables.clipping import Norm
+from hubbub.tables.conditions import doubts
 from hubbub.tables.declare import Bounding, Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
@@ -111,6 +113,7 @@ class Asked:
     outer: OuterSide = field(repr=False, compare=False)
     public: tuple[str, ...] = ()
     weights: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def epsilon(self) -> Fraction:
@@ -185,6 +188,7 @@ def ask(
     plans = tuple(
         make_plans(q, image, limits=terms.limits, private_keys=private, norm=norm) for q in statement.questions
     )
+    told = _noted(sql, statement)
     flat = tuple(plan for of in plans for plan in of)
     places = _places(plans)
     found = _amount(held, flat, statement, places, wanted)
@@ -192,8 +196,20 @@ def ask(
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
     shown = f"{sql} /* {json.dumps(terms.params, default=str, sort_keys=True)} */" if terms.params else sql
     weights = _weights(statement, terms.weights)
-    told = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return Asked(shown, statement, plans, found, price, outer, public, told)
+    chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
+    return Asked(shown, statement, plans, found, price, outer, public, chosen, told)
+
+
+def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
+    """What to say of conditions that nothing declared meets.
+
+    Raises QueryError, with a caret, where such a condition is all that is asked for.
+    """
+    found = [doubt for question in statement.questions for doubt in doubts(question, image)]
+    for doubt in found:
+        if doubt.refused:
+            raise refuse(doubt.text, sql, None, word=doubt.word)
+    return tuple(dict.fromkeys(f"note: {doubt.text}" for doubt in found))
 
 
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:

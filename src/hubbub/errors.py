@@ -67,3 +67,15 @@ class EngineError(HubbubError):
 
 class InternalError(HubbubError):
     """A defect of hubbub itself: report it."""
+
+
+def how_to_install(extra: str = "", *, needed: bool = True) -> str:
+    """How to get what hubbub, or one of its extras, needs.
+
+    From a checkout alone: whoever holds our name on a package index could put anything under it.
+
+    >>> how_to_install("plot")
+    "In a checkout of hubbub run: pip install '.[plot]'"
+    """
+    wanted = f"'.[{extra}]'" if extra else "."
+    return f"{'In' if needed else 'If you need it, in'} a checkout of hubbub run: pip install {wanted}"

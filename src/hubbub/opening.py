@@ -6,9 +6,10 @@ What can be refused here is refused before any question is asked.
 from __future__ import annotations
 
 import getpass
+import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, tabl
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
+from hubbub.ledger.versions import ROWS, same_people
+from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.declare import (
     EACH_ROW,
     Declaration,
@@ -28,6 +31,8 @@ from hubbub.tables.declare import (
     one_of,
     public,
     table,
+    text,
+    trimmed,
 )
 from hubbub.tables.remote import PostgresAddress, SparkName, remote
 
@@ -42,6 +47,7 @@ __all__ = [
     "public_of",
     "reach",
     "resolved_paths",
+    "source_places",
     "user",
 ]
 
@@ -69,9 +75,25 @@ def named_tables(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, 
                 f"tables: {name!r} is a {type(item).__name__}; wrap it: hb.table(..., unit=...) for a table about "
                 "people, hb.public(...) for one that protects nobody."
             )
-    if len({name.lower() for name in tables}) < len(tables):
-        raise PolicyError("tables: two names differ in case alone; rename one.")
+        table_name(name)
+    if len({one_spelling(name) for name in tables}) < len(tables):
+        raise PolicyError("tables: two names differ in case alone, or look the same; rename one.")
+    _keep_keys(tables)
     return dict(tables)
+
+
+def _keep_keys(tables: Mapping[str, PrivateTable | PublicTable]) -> None:
+    """Raises PolicyError where blanks would be cut off a column by which another table finds its units."""
+    for name, item in tables.items():
+        if not isinstance(item, PrivateTable) or item.path is None:
+            continue
+        _, holder, key, _ = item.path
+        there = tables.get(holder)
+        if isinstance(there, PrivateTable) and trimmed(there.columns.get(key)):
+            raise PolicyError(
+                f"table {name!r} finds its units by {holder}.{key}, which is declared with trim: two keys that differ "
+                "in blanks would become one. Declare it without."
+            )
 
 
 def neighbours_of(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, str]:
@@ -99,17 +121,115 @@ def check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
 
 
 def open_ledger(
-    ledger: str | Path | None, spaces: Mapping[str, Budget], *, create: bool, policy: Policy | None
+    ledger: str | Path | None,
+    spaces: Mapping[str, Budget],
+    *,
+    create: bool,
+    policy: Policy | None,
+    new_spaces: Collection[str] = (),
+    sources: Mapping[tuple[str, str], str],
+    relations: Mapping[str, str],
+    anchor: str | Path | None = None,
 ) -> Ledger:
+    """The session's ledger. new_spaces: the unit spaces that may be added to one that holds others already.
+
+    sources, relations: what `source_places` and `neighbours_of` say; nothing is added where the ledger says otherwise.
+    """
+
+    def check(opened: Ledger) -> None:
+        check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
+
     if ledger is not None:
-        key, failures = (None, 3) if policy is None else (policy.key(), policy.max_failures)
-        return Ledger.open(ledger, budgets=spaces, create=create, key=key, max_failures=failures)
+        if policy is None:
+            return Ledger.open(
+                ledger,
+                budgets=spaces,
+                create=create,
+                new_spaces=new_spaces,
+                sources=sources,
+                check=check,
+                anchor=anchor,
+            )
+        return Ledger.open(
+            ledger,
+            budgets=spaces,
+            create=create,
+            sources=sources,
+            check=check,
+            new_spaces=set(spaces) if create else (),
+            key=policy.key(),
+            anchor=policy.anchor,
+            max_failures=policy.max_failures,
+            max_failures_all=policy.max_failures_all,
+        )
     warnings.warn(
         "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
         "another program spends the same people's privacy twice.",
         stacklevel=3,
     )
     return Ledger.in_memory(spaces)
+
+
+def source_places(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[tuple[str, str], str]:
+    """The unit space of each private source, by its place and its unit's column, as far as the place is known.
+
+    Raises PolicyError where one source with one unit stands in two unit spaces, or in one by a column and in another
+    row by row: two budgets for the same people.
+    """
+    found: dict[tuple[str, str], str] = {}
+    here: dict[tuple[object, str], str] = {}  # the same by what the source is, whatever names it has
+    for name, item in tables.items():
+        if not isinstance(item, PrivateTable):
+            continue
+        place, unit = _place(name, item), item.unit.lower() if isinstance(item.unit, str) else ROWS
+        if place is not None:
+            found.setdefault((place, unit), item.space)
+        for one in (place, _identity(item)):
+            for (other, its_unit), space in here.items():
+                same = one == other and one is not None and same_people(unit, its_unit)
+                if same and space != item.space:
+                    raise PolicyError(
+                        f"table {name!r}: {place} with the unit {unit!r} stands in two unit spaces, {space!r} and "
+                        f"{item.space!r}. That would be two budgets for the same people: declare one of them."
+                    )
+            here[one, unit] = item.space
+    return found
+
+
+def _identity(declared: PrivateTable) -> object:
+    """What a source is by any name of it: a file, by its number; or a frame itself. None where only its place tells."""
+    match declared.source:
+        case PostgresAddress() | SparkName():
+            return None
+        case str() | Path() as file:
+            try:
+                at = os.stat(file)
+            except OSError:
+                return None
+            return at.st_dev, at.st_ino, declared.inner_table
+    return id(declared.source)
+
+
+def _place(name: str, declared: PrivateTable) -> str | None:
+    """Where a table is, so that it is known again; None where an address does not say."""
+    inner = "" if declared.inner_table is None else f", table {declared.inner_table}"
+    match declared.source:
+        case PostgresAddress() as address:
+            return f"{without_login(address.kept)}{inner}" if address.readable else None
+        case SparkName() as spark:
+            return str(spark).lower()
+        case str() | Path() as file:
+            return f"{os.path.realpath(file)}{inner}"
+    return f"the frame {one_spelling(name)}"
+
+
+def without_login(address: str) -> str:
+    """An address without the name of who reads it.
+
+    >>> without_login("postgresql://ada@db.example/clinic")
+    'postgresql://db.example/clinic'
+    """
+    return re.sub(r"//[^/@]*@", "//", address)
 
 
 def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
@@ -202,7 +322,10 @@ def _declaration(what: Mapping[str, Any]) -> Declaration:
     if "between" in what:
         low, high = what["between"]
         return between(low, high, nullable=what.get("nullable", True))
-    return one_of(*what["one_of"], *([None] if what.get("null") else []), other=what.get("other"))
+    if "one_of" not in what:
+        return text(trim=what["trim"])
+    values = (*what["one_of"], *([None] if what.get("null") else []))
+    return one_of(*values, other=what.get("other"), others=what.get("others", False), trim=what.get("trim", False))
 
 
 def public_of(policy: PublicPolicy) -> PublicTable:
@@ -220,14 +343,9 @@ def agree_on_limits(
             own = policy.tables[name].budget if name in policy.tables else None
             if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
                 limits[table_account(name)] = own
-        each = limits.get(EACH_ANALYST)
-        same = {a for a, amount in limits.items() if a.startswith("analyst:") and a != EACH_ANALYST and amount == each}
-        limits = {a: amount for a, amount in limits.items() if amount < policy.budget.epsilon and a not in same}
-        known = ledger.policy_limits(space)
         if record:
             ledger.record_limits(space, limits)
-        elif known != limits:
-            changed = sorted(a for a in known.keys() | limits.keys() if known.get(a) != limits.get(a))
+        elif changed := ledger.policy_differs(space, limits):
             raise PolicyError(
                 f"{policy.path} gives other limits than its ledger holds, for {', '.join(changed)}. A steward "
                 "records them with `hubbub ledger create`; nothing that was spent comes back."

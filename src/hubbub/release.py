@@ -26,6 +26,7 @@ import pyarrow as pa
 from hubbub.columns import Column
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.given import a_level
+from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.released import Answered, as_column, floats
 from hubbub.tables.declare import Scalar
 from hubbub.tables.functions import DAY
@@ -33,7 +34,7 @@ from hubbub.tables.functions import DAY
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Release", "text_table"]
+__all__ = ["Refinement", "Refining", "Release", "text_table"]
 
 Cell = Scalar
 
@@ -47,13 +48,45 @@ FIRST_MOMENT, LAST_MOMENT = (
 """In days since 1970-01-01: to the last whole second, as a float of days holds no microsecond there."""
 
 
+@dataclass(frozen=True)
+class Refinement:
+    """What refining an answer would cost, and how much better it would be. Nothing was charged.
+
+    columns: for each estimate its name, the half-width of its 95 % interval now and then (of several rows the middle
+    one; of a quantile in ranks), and what they are counted in. helps: whether any group of any aggregate would have a
+    narrower interval, and none a wider one.
+    """
+
+    epsilon: Fraction
+    left: Fraction
+    columns: tuple[tuple[str, float, float, str], ...]
+    helps: bool
+    fits: bool
+
+    def __str__(self) -> str:
+        rows = [(name, _width(now, unit), _width(then, unit)) for name, now, then, unit in self.columns]
+        lines = [text_table(("column", "now", "refined"), rows), ""]
+        cost = f"cost: epsilon {decimal_text(self.epsilon)}; left: {short_text(self.left)}"
+        lines.append(f"{cost}{'' if self.fits else ', NOT ENOUGH'}")
+        lines += [] if self.helps else ["This would not make the answer better."]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+@dataclass(frozen=True)
+class Refining:
+    """How an answer is made better, and what is known of that before."""
+
+    refine: Callable[[Any], Release]
+    check: Callable[[Any], Refinement]
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """An answer. `columns` and `rows()` are the table; the rest says how good it is and what it cost.
 
     cost: what was charged for it, exactly. charged: False where a stored release was handed out again, for nothing.
     receipt: what was asked of whom, by which mechanism, at which scale. epsilon: the epsilon it was drawn at, 0 for an
-    exact answer about public tables.
+    exact answer about public tables. notes: what is odd about the question, found from declarations alone.
     """
 
     cost: Fraction
@@ -61,9 +94,10 @@ class Release:
     charge_id: str
     receipt: Mapping[str, Any] = field(repr=False)
     epsilon: Fraction = Fraction(0)
+    notes: tuple[str, ...] = ()
     _answered: Answered | None = field(default=None, repr=False)
     _exact: Any = field(default=None, repr=False)
-    _refine: Callable[[Any], Release] | None = field(default=None, repr=False)
+    _refine: Refining | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.to_arrow()  # the outer part runs now, while its public tables are what was checked
@@ -192,14 +226,30 @@ class Release:
     def refine(self, epsilon: Any) -> Release:
         """The answer made better: asked again at a further `epsilon`, both draws combined.
 
-        `epsilon` is charged in addition to what was. Sums and counts are combined first, ratios formed then.
+        `epsilon` is charged in addition to what was. Sums and counts are combined first, by inverse variances
+        (covariances where their errors go together), ratios formed then; quantiles are those of the dearer draw.
+        `check_refine` tells before what comes of it.
 
-        Raises QueryError for an answer that cannot be refined: one about public tables, one with private groups, or one
-        whose data has a newer version.
+        Raises QueryError, before the charge, where it would not help: where no interval would be narrower, or one would
+        be wider; and for an answer that cannot be refined: one about public tables, one with private groups, one that
+        was refined, or one whose data has a newer version.
         """
+        return self._refiner.refine(epsilon)
+
+    def check_refine(self, epsilon: Any) -> Refinement:
+        """How wide the intervals are now, how wide they would be after `refine`, and what it costs.
+
+        Reads no rows and charges nothing: it follows from this answer and from scales.
+
+        Raises QueryError for an answer that cannot be refined.
+        """
+        return self._refiner.check(epsilon)
+
+    @property
+    def _refiner(self) -> Refining:
         if self._refine is None:
             raise QueryError("this answer cannot be refined. Ask the question again, at a larger epsilon.")
-        return self._refine(epsilon)
+        return self._refine
 
     def _floats(self, i: int) -> Any:
         return floats(self.to_arrow().column(i))
@@ -222,7 +272,7 @@ class Release:
     # -- shown ------------------------------------------------------------------------------------------------
 
     def plot(self, column: str | None = None, *, level: float = 0.95, kind: str | None = None, ax: Any = None) -> Any:
-        """Draw one column of the answer with whiskers; returns matplotlib axes.
+        """Draw one column of the answer with whiskers, NULL as a gap; returns matplotlib axes.
 
         column: the name of an estimate (default: the first one). kind: "bars", "lines" or "points"; by default lines
         where the only key is a number or a date, else bars; points for dates and times. ax: the Axes of matplotlib to
@@ -265,15 +315,14 @@ class Release:
         return drawn
 
     def _drawn(self, column: str | None, level: float) -> tuple[str, list[float], list[float], list[float]]:
-        """The column to draw, with what to draw of it; what is NULL is drawn as 0."""
+        """The column to draw, with what to draw of it: NaN for what is NULL, which has no place on an axis."""
         found = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
         chosen = column if column is not None else next(iter(found), "")
         if not isinstance(chosen, str) or chosen not in found:
             raise ParameterError(f"plot: {chosen!r} is no estimate of this answer. Estimates: {', '.join(found)}.")
         at, low, high = found[chosen]
         values = self._floats(at)
-        arrays = (values, np.minimum(low, values), np.maximum(high, values))
-        return (chosen, *(np.nan_to_num(a).tolist() for a in arrays))
+        return chosen, values.tolist(), np.minimum(low, values).tolist(), np.maximum(high, values).tolist()
 
     def _keys(self) -> list[int]:
         return [] if self._answered is None else list(self._answered.keys)
@@ -286,7 +335,7 @@ class Release:
         return int(self.to_arrow().num_rows)
 
     def __str__(self) -> str:
-        return text_table(self.columns, self.text_rows())
+        return "\n".join([text_table(self.columns, self.text_rows()), *self.notes])
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
@@ -304,7 +353,8 @@ class Release:
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        return f"<div>{table}{left_out}{picture}<p>{about}</p></div>"
+        said = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"<div>{table}{left_out}{picture}<p>{about}</p>{said}</div>"
 
     def text_rows(self, level: float = 0.95) -> list[tuple[str, ...]]:
         """The rows as text, each estimate as `value ± half-width`."""
@@ -359,6 +409,10 @@ def _with_reach(value: Cell, reach: float) -> str:
     if math.isnan(reach):
         return f"{_number(value, 0.0)} ± ?"
     return f"{_number(value, reach)} ± {_number(reach, reach)}"
+
+
+def _width(width: float, unit: str) -> str:
+    return f"± {width:,.4g}{unit and f' {unit}'}"
 
 
 def _days(days: float) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -83,7 +84,9 @@ class Answered:
         if self.statement.rowwise is not None:
             places = found.column(found.num_columns - 1).to_numpy().astype(np.int64)
         names = [o.name for o in self.statement.outputs]
-        columns = [_usual(found.column(i)) for i in range(len(names))]
+        columns = [
+            (_exactly if output.exact else _usual)(found.column(i)) for i, output in enumerate(self.statement.outputs)
+        ]
         return pa.table(columns, names=names), places
 
     @property
@@ -269,7 +272,7 @@ class Answered:
                 at = positions.index(j) if inside else -1
                 values += [group[at] for group in plan.groups] if inside else [None] * plan.size
                 summed += [int(not inside)] * plan.size
-            columns[f"k{j}"] = pa.array(values, key_type(key))
+            columns[f"k{j}"] = _key_array(values, key)
             if len(question.sets) > 1:
                 columns[f"g{j}"] = pa.array(summed, pa.int64())
         return columns
@@ -286,6 +289,18 @@ def quantiles(draws: Floats, level: float) -> tuple[Floats, Floats]:
         if chosen.any():
             low[chosen], high[chosen] = find(draws[:, chosen], levels, axis=0)
     return low, high
+
+
+def _key_array(values: list[Any], key: Key) -> pa.Array:
+    """The values of a key; whole numbers beyond 64 bits as decimals, beyond 38 digits as text."""
+    kind = key_type(key)
+    if pa.types.is_int64(kind):
+        whole = [abs(value) for value in values if value is not None]
+        if max(whole, default=0) >= 10**38:
+            return pa.array([None if value is None else str(value) for value in values], pa.string())
+        if any(not -(2**63) <= value < 2**63 for value in values if value is not None):
+            return pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(38, 0))
+    return pa.array(values, kind)
 
 
 def key_type(key: Key) -> pa.DataType:
@@ -338,7 +353,7 @@ def _whole_keys(plan: Estimates) -> list[set[Any]]:
 
 def _keys(table: pa.Table, positions: Sequence[int]) -> list[tuple[Any, ...]]:
     """What tells each row apart: its exact columns, and which of the rows with the same ones it is."""
-    columns = [[v if v.__hash__ else repr(v) for v in _usual(table.column(i)).to_pylist()] for i in positions]
+    columns = [[v if v.__hash__ else repr(v) for v in _exactly(table.column(i)).to_pylist()] for i in positions]
     seen: dict[tuple[Any, ...], int] = {}
     found = []
     for row in range(table.num_rows):
@@ -369,6 +384,15 @@ def _usual(column: Any) -> Any:
         plain = column.cast(pa.float64())
         return pc.if_else(pc.is_finite(plain), plain, pa.scalar(None, pa.float64()))
     return column
+
+
+def _exactly(column: Any) -> Any:
+    """The same for a column that is exact: whole numbers that no float holds are their digits."""
+    if pa.types.is_decimal(column.type) and column.type.scale == 0:
+        digits = [None if value is None else int(value) for value in column.to_pylist()]
+        if any(abs(value) > 2**53 for value in digits if value is not None):
+            return pa.array([None if value is None else str(value) for value in digits], pa.string())
+    return _usual(column)
 
 
 def _length(column: Any) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -35,13 +35,13 @@ from hubbub.engines.outer import OuterSide
 from hubbub.engines.stopping import stoppable
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
 from hubbub.given import a_choice, a_name, a_whole_number, an_amount, names
+from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.remainder import Remainder
 from hubbub.ledger.store import Entry, StoredRelease
 from hubbub.opening import (
     agree_on_limits,
-    check_neighbours,
     described,
     named_tables,
     neighbours_of,
@@ -49,17 +49,20 @@ from hubbub.opening import (
     private_of,
     public_of,
     resolved_paths,
+    source_places,
     user,
 )
 from hubbub.progress import at_work
-from hubbub.release import Release
+from hubbub.refining import refinement
+from hubbub.release import Refinement, Refining, Release
 from hubbub.released import Answered
+from hubbub.spelling import space_name
 from hubbub.sql.parse import PublicQuestion, TableInfo
 from hubbub.sql.reader import Reader
 from hubbub.suggest import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
 from hubbub.tables.declare import EACH_ROW, Between, Bounding, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of
-from hubbub.tables.estimates import Estimates, combine, read
+from hubbub.tables.estimates import Estimates, combine, expected, read
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import make_price
 
@@ -77,7 +80,10 @@ class Session:
 
     tables: private and public tables by the name questions use. budget: the ceiling, one for each unit space.
     ledger: the ledger's file, made if missing, or a Postgres address; None keeps it in memory. analyst: who asks; by
-    default the operating system's user.
+    default the operating system's user. new_unit_spaces: the unit spaces for which a ledger that holds others gets a
+    new budget: other people than theirs. Without it such a space is refused, because it may be the same people's by
+    another name. anchor: a file on another disk, say, that the head of the ledger's chain is kept in, so that an older
+    copy of the ledger is refused.
 
     Raises PolicyError for a source that is missing or declared wrongly, and for a ledger that cannot be used.
     """
@@ -89,6 +95,8 @@ class Session:
         budget: Budget,
         ledger: str | Path | None,
         analyst: str | None = None,
+        new_unit_spaces: Collection[str] = (),
+        anchor: str | Path | None = None,
         _create_ledger: bool = True,
         _policy: Policy | None = None,
         _bits: Bits | None = None,
@@ -97,6 +105,8 @@ class Session:
             raise PolicyError(f"budget={budget!r}: expected a budget, as in hb.Budget(epsilon=3).")
         if not isinstance(ledger, str | Path | None):
             raise PolicyError(f"ledger={ledger!r:.60}: expected a file's name, a Postgres address, or None.")
+        if not isinstance(anchor, str | Path | None):
+            raise PolicyError(f"anchor={anchor!r:.60}: expected a file's name, or None.")
         self.budget = budget
         self.analyst = user() if analyst is None else a_name(analyst, "analyst")
         self._bits = _bits
@@ -115,8 +125,20 @@ class Session:
             self._engine.seal()
             spaces = {t.space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
             relations = neighbours_of(self._tables)
-            self.ledger = open_ledger(ledger, spaces, create=_create_ledger, policy=_policy)
-            check_neighbours(self.ledger, relations)
+            places = source_places(self._tables)
+            new = {space_name(name) for name in names(new_unit_spaces, "new_unit_spaces", '["patient_id"]')}
+            self.ledger = open_ledger(
+                ledger,
+                spaces,
+                create=_create_ledger,
+                policy=_policy,
+                new_spaces=new,
+                sources=places,
+                relations=relations,
+                anchor=anchor,
+            )
+            self._respell(self.ledger.spelling)
+            self.ledger.remember_sources({at: self.ledger.spelling.get(s, s) for at, s in places.items()})
             if _policy is not None:
                 agree_on_limits(self.ledger, self._tables, _policy, record=_create_ledger)
         except BaseException:
@@ -201,7 +223,7 @@ class Session:
             left=left.epsilon if asked.amount.spend.pure else self._question(budget, left),
             columns=predicted(price, outputs, places, assume_rows),
             mechanism=mechanism(price),
-            notes=notes(price),
+            notes=(*asked.notes, *notes(price)),
             stored=self._stored(asked) is not None,
             groups=sum(plan.group_count or 0 for plan in price.plans) or None,
             fits=fits,
@@ -276,15 +298,31 @@ class Session:
                     self.ledger.share(stored, self.analyst)
                     return self._release(asked, stored, charged=False)
                 charge, _ = self._charge(asked, request, once=False)
+        incident = refused = None
         try:
-            payload = self._drawn(asked, charge)
-        except QueryError as error:
-            # A part that reads releases failed on their values, which are public; the charge stays.
-            self.ledger.advance(charge, "failed", incident=uuid.uuid4().hex[:12])
-            raise QueryError(f"{error}\nThis was charged ({charge}): an earlier part had been answered.") from None
+            try:
+                payload = json.dumps(self._drawn(asked, charge))
+            except EngineError as error:
+                incident = error.incident
+            except QueryError as error:
+                # A part that reads releases failed on their values, which are public; the charge stays.
+                incident, refused = uuid.uuid4().hex[:12], str(error)
+            except PolicyError:  # the ledger's
+                raise
+            except Exception:  # it looked at rows, and its words may hold them
+                incident = uuid.uuid4().hex[:12]
+            # Here no error is being handled, so that none stands in the traceback of another.
+            if incident is None:
+                self.ledger.store(charge, payload)
+            else:
+                self.ledger.advance(charge, "failed", incident=incident)
+                self._keep_words(incident)
         finally:
             self.ledger.let_go(charge)
-        self.ledger.store(charge, json.dumps(payload))
+        if refused is not None:
+            raise QueryError(f"{refused}\nThis was charged ({charge}): an earlier part had been answered.")
+        if incident is not None:
+            raise EngineError(incident)
         self.ledger.advance(charge, "shown")
         drawn = self.ledger.release(charge)
         if drawn is None:
@@ -494,7 +532,8 @@ class Session:
         "age < 18 implies married = no"; never violated. fresh: draw anew, and pay again.
 
         Raises PolicyError for a column whose domain is not declared, ParameterError for a domain too large or a budget
-        too small to be of use, BudgetError; nothing is charged then.
+        too small to be of use, BudgetError; nothing is charged then. QueryError where hardly any row has declared
+        values: a fiftieth is charged then, and the rest comes back (`hubbub.synthesis.probe`).
         """
         question = publishing.synthesis_question(
             self,
@@ -616,6 +655,13 @@ class Session:
             table = self._tables[name] = replace(table, unit=schema.unit)
         return TableInfo(schema.columns, True, schema.unit, table.without_source(), schema.unit_type)
 
+    def _respell(self, spelling: Mapping[str, str]) -> None:
+        """Call the unit spaces as an older ledger recorded them."""
+        for name, declared in self._tables.items():
+            if isinstance(declared, PrivateTable) and spelling.get(declared.space, declared.space) != declared.space:
+                table = self._tables[name] = replace(declared, unit_space=spelling[declared.space])
+                self._catalog[name] = replace(self._catalog[name], table=table.without_source())
+
     def _spaces(self) -> set[str]:
         return {t.space for t in self._tables.values() if isinstance(t, PrivateTable)}
 
@@ -672,6 +718,7 @@ class Session:
             epsilon=asked.epsilon,
             block=self._block,
             charge=charge,
+            spend=Total.of(cost_of(asked.price.event)),
         )
 
     def _charge(self, asked: Asked, request: str | None, *, once: bool) -> tuple[str, bool]:
@@ -712,13 +759,13 @@ class Session:
         exacts: Iterable[Exact]
         if staged:
             self.ledger.advance(charge, "drawing")
-            exacts = self._exacts(asked, charge, drawn)
+            exacts = self._exacts(asked, drawn)
         else:
-            exacts = list(self._exacts(asked, charge, drawn))
+            exacts = list(self._exacts(asked, drawn))
             self.ledger.advance(charge, "drawing")
         return draw(asked.price, exacts, self._bits, into=drawn)
 
-    def _exacts(self, asked: Asked, charge: str, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
+    def _exacts(self, asked: Asked, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
         for q, plans in enumerate(asked.plans):
             leaves = asked.leaves(q)
             released = {}
@@ -728,15 +775,10 @@ class Session:
                 released = Answered(asked.statement, tuple(done), asked.outer).releases
             public = {leaf.place: asked.outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
             for plan in plans:
-                yield self._run(plan, public, charge)
+                yield self._run(plan, public)
 
-    def _run(self, plan: Plan, public: Mapping[str, Any], charge: str) -> Exact:
-        try:
-            return stoppable(lambda: self._engine.run(plan, public), self._engine.interrupt)
-        except EngineError as error:
-            self.ledger.advance(charge, "failed", incident=error.incident)
-            self._keep_words(error.incident)
-            raise
+    def _run(self, plan: Plan, public: Mapping[str, Any]) -> Exact:
+        return stoppable(lambda: self._engine.run(plan, public), self._engine.interrupt)
 
     def _release(self, asked: Asked, stored: StoredRelease, *, charged: bool) -> Release:
         """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
@@ -757,8 +799,12 @@ class Session:
             charge_id=stored.charge_id,
             receipt=receipt,
             epsilon=entry.epsilon,
+            notes=asked.notes,
             _answered=Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits),
-            _refine=lambda epsilon: self._refined(asked, stored, epsilon),
+            _refine=Refining(
+                lambda epsilon: self._refined(asked, stored, epsilon),
+                lambda epsilon: self._foreseen(asked, stored, epsilon)[0],
+            ),
         )
 
     def _keep_words(self, incident: str) -> None:
@@ -768,8 +814,8 @@ class Session:
             with suppress(PolicyError):
                 self.ledger.keep_incident(incident, words)
 
-    def _refined(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
-        """The same question asked again with additional budget, both answers combined."""
+    def _foreseen(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> tuple[Refinement, Asked]:
+        """What asking again would cost and how good both draws together would be, and what is asked then."""
         epsilon = an_amount(epsilon)
         if any(plan.private_keys for of in asked.plans for plan in of):
             raise QueryError("refine is for public groups: groups found privately differ from draw to draw.")
@@ -784,12 +830,47 @@ class Session:
         flat = [plan for of in asked.plans for plan in of]
         more = replace(asked, amount=(amount := amount_of(budget, flat, Wanted(epsilon, noise=_noise(asked, budget)))))
         more = replace(more, price=make_price(flat, amount.spend))
+        cost = cost_of(more.price.event)
+        left = self.ledger.left(asked.space, dataset=asked.dataset, analyst=self.analyst, block=self._block)
+        bought = price_of(flat, json.loads(stored.payload))
+        ranks = [
+            {
+                c.name: c.ranks
+                for c in predicted(price, asked.statement.outputs, asked.places, 1000)
+                if c.ranks is not None
+            }
+            for price in (bought, more.price)
+        ]
+        found = refinement(
+            Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits),
+            asked.grouped(expected(more.price)),
+            ranks=[ranks[0], {name: min(now, ranks[1][name]) for name, now in ranks[0].items()}],
+        )
+        fits = self.ledger.admits(
+            cost, space=asked.space, dataset=asked.dataset, analyst=self.analyst, block=self._block
+        )
+        shown = left.epsilon if more.amount.spend.pure else self._question(budget, left)
+        return replace(found, epsilon=amount.epsilon, left=shown, fits=fits), more
+
+    def _refined(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
+        """The same question asked again with additional budget, both answers combined."""
+        foreseen, more = self._foreseen(asked, stored, epsilon)
+        if not foreseen.helps:
+            amounts = (foreseen.epsilon * 2**k for k in range(1, 8))
+            enough = next((e for e in amounts if self._foreseen(asked, stored, str(e))[0].helps), None)
+            hint = "" if enough is None else f" At epsilon {decimal_text(enough)} it would."
+            raise QueryError(
+                f"refine at epsilon {decimal_text(foreseen.epsilon)} would not make this answer better.{hint} Nothing "
+                f"was charged.\n{foreseen}"
+            )
         again = self._answer(more, fresh=True)
         first = asked.grouped(self._estimates(asked, stored))
         second = again._answered
         assert second is not None
+        # Quantiles are taken from the last of the two: the dearer one.
+        dearer = 1 if again.epsilon > stored.epsilon else -1
         joined = tuple(
-            tuple(combine([a, b]) for a, b in zip(of_first, of_second, strict=True))
+            tuple(combine([a, b][::dearer]) for a, b in zip(of_first, of_second, strict=True))
             for of_first, of_second in zip(first, second.estimates, strict=True)
         )
         return replace(

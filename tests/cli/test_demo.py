@@ -97,7 +97,7 @@ def test_a_plain_ascii_terminal_is_enough(tmp_path):
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PolicyError, match=r"hubbub\[demo\]"):
+    with pytest.raises(PolicyError, match=r"run: pip install '\.\[demo\]'"):
         survey.find_survey()
     assert run(["demo"]) == 3
 

@@ -192,3 +192,23 @@ def test_binary_is_not_thrown_at_a_terminal(cli, people):
     assert code == 2
     assert "--format arrow is binary" in screen
     assert left(cli) == "1"
+
+
+def test_a_value_that_is_not_declared_is_refused_in_the_words_of_the_policy(cli, people):
+    """And with `others = true` it is answered; a list that holds a declared one is answered with a note."""
+    code, out, err = cli("query", "SELECT COUNT(*) AS n FROM people WHERE ward = 'a'", "--epsilon", "0.1", "--yes")
+    assert (code, out) == (2, "")
+    assert "ward has no declared value 'a'; did you mean 'A'? Nothing was charged." in err
+    assert "declare that: others = true beside its one_of in the policy file" in err
+    some = ["SELECT COUNT(*) AS n FROM people WHERE ward IN ('a', 'A')", "--epsilon", "0.1"]
+    note = "note: ward has no declared value 'a'; did you mean 'A'? That part of the question finds nothing"
+    assert note in cli("check", *some)[1]
+    code, out, err = cli("query", *some, "--yes")
+    assert code == 0
+    assert note in err
+    assert json.loads(cli("query", *some, "--yes", "--format", "json")[1])["notes"][0].startswith(note)
+    policy = people / "hubbub.toml"
+    policy.write_text(policy.read_text().replace('"B|C"] }', '"B|C"], others = true }'))
+    code, out, err = cli("query", "SELECT COUNT(*) AS n FROM people WHERE ward = 'a'", "--epsilon", "0.1", "--yes")
+    assert code == 0
+    assert "note:" not in err

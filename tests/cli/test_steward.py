@@ -7,11 +7,14 @@ import importlib.metadata
 import io
 import json
 import shutil
+from fractions import Fraction
 
 import pytest
 
 from cli.helpers import COUNT, WARDS
 from hubbub.cli.main import run
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.store import Ledger
 
 
 @pytest.fixture
@@ -82,7 +85,7 @@ def test_a_report_says_who_asked_what_and_what_was_refused(cli, asked, people):
     ]
     assert "0.25 of 1" in cli("report")[1]
     assert cli("report", "--since", "2090-01-01", "--format", "csv")[1].count("\n") == 1
-    pytest.importorskip("matplotlib", reason="drawing needs the extra hubbub[plot]")
+    pytest.importorskip("matplotlib", reason="drawing needs the extra `plot`")
     assert cli("report", "--plot", "course.svg")[0] == 0
     assert "<svg" in (people / "course.svg").read_text()
 
@@ -99,6 +102,8 @@ def test_the_ledger_is_exported_backed_up_migrated_refreshed_and_raised(cli, ask
     assert "data version" in cli("ledger", "refresh", "people")[2]
     assert cli("query", COUNT, "--epsilon", "0.25")[0] == 2  # new rows: charged again, and nobody agreed
     assert cli("ledger", "unlock", "ada")[2] == "ada may ask again.\n"
+    assert cli("ledger", "unlock", "--all")[2] == "Whoever is not locked himself may ask about person_id again.\n"
+    assert cli("ledger", "unlock")[0] == cli("ledger", "unlock", "ada", "--all")[0] == 2
     assert "is Budget(epsilon=2) from now on" in cli("ledger", "raise", "--epsilon", "2", "--reason", "r", "--yes")[2]
     assert cli("check", COUNT, "--epsilon", "1")[0] == 3  # the policy still says 1
     (people / "hubbub.toml").write_text((people / "hubbub.toml").read_text().replace("epsilon = 1", "epsilon = 2"))
@@ -175,3 +180,100 @@ def test_explain_puts_an_epsilon_into_words(cli):
     assert code == 0
     assert out.startswith("epsilon = 0.5: ")
     assert cli("explain", "--epsilon", "-1")[0] == 2
+
+
+def test_the_budget_says_what_failed_and_who_is_locked(cli, asked, people):
+    policy = people / "hubbub.toml"
+    policy.write_text(policy.read_text().replace("[budget]", "max_failures = 2\nmax_failures_all = 3\n[budget]", 1))
+    with Ledger.open(people / "budget.db", budgets={"person_id": Budget(1)}) as ledger:
+        for number, analyst in enumerate(("ada", "ada", "ada", "bob")):
+            made = ledger.charge(
+                space="person_id", dataset="people", analyst=analyst, question_key=str(number), sql="s",
+                epsilon=Fraction(1, 100), event="{}", details="{}",
+            )  # fmt: skip
+            ledger.advance(made, "failed")
+            if number == 1:
+                ledger.unlock("person_id", "ada", author="steward")
+    assert (
+        "person_id: failures ada 1 of 2, bob 1 of 2, all together 4 of 3 (locked: hubbub ledger unlock --all)."
+        in cli("budget")[2]
+    )
+    code, _, err = cli("query", WARDS, "--epsilon", "0.25", "--yes")
+    assert code == 3
+    assert "4 questions about the unit space 'person_id' failed" in err
+    assert cli("query", COUNT, "--epsilon", "0.25")[0] == 0  # stored, and free
+    assert cli("ledger", "unlock", "--all")[0] == 0
+    assert cli("query", WARDS, "--epsilon", "0.25", "--yes")[0] == 0
+
+
+def test_a_unit_space_that_is_new_to_a_policys_ledger_waits_for_a_steward(cli, asked, people):
+    policy = people / "hubbub.toml"
+    text = policy.read_text()
+    policy.write_text(text.replace('unit = "person_id"', 'unit = "person_id"\nunit_space = " PERSON_ID"'))
+    assert cli("check", COUNT, "--epsilon", "0.5")[0] == 0  # the same space
+    (people / "others.csv").write_bytes((people / "people.csv").read_bytes())
+    others = text.replace('unit = "person_id"', "each_row = true").replace('"people.csv"', '"others.csv"')
+    policy.write_text(others)
+    for command in (["query", WARDS, "--epsilon", "0.5", "--yes"], ["policy", "check"]):
+        code, _, err = cli(*command)
+        assert code == 3
+        assert "the unit space 'each row' is new to the ledger" in err
+    code, _, err = cli("ledger", "create")
+    assert code == 0
+    assert "A new budget: Budget(epsilon=1) for the unit space 'each row'." in err
+    assert "The ledger holds budgets for 'person_id' too." in err
+    assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
+    assert "A new budget" not in cli("ledger", "create")[2]
+
+
+def test_one_create_records_every_limit_that_the_policy_names(cli, asked, people):
+    """A limit that equals the default was not recorded: lowering the default needed `ledger create` twice."""
+    policy = people / "hubbub.toml"
+    text = policy.read_text()
+
+    def say(each: str, *named: str) -> None:
+        lines = "".join(f"{name} = {amount}\n" for name, amount in (one.split("=") for one in named))
+        policy.write_text(text.replace("epsilon = 1", f"epsilon = 1\nper_analyst = {each}\n[budget.analysts]\n{lines}"))
+
+    for each, *named in (("0.5", "bob=0.5", "cleo=1"), ("0.3", "bob=0.5", "cleo=1"), ("0.3", "bob=0.3"), ("0.4",)):
+        say(each, *named)
+        assert cli("ledger", "create")[0] == 0
+        assert cli("check", COUNT, "--epsilon", "0.1")[0] == 0
+        rows = list(csv.DictReader(io.StringIO(cli("budget", "--accounts", "--format", "csv")[1])))
+        found = {row["account"]: row["limit"] for row in rows}
+        assert found.items() >= {f"analyst:{n.split('=')[0]}": n.split("=")[1] for n in named}.items()
+    assert found["analyst:bob"] == found["analyst:cleo"] == "0.4"
+    say("0.3")
+    assert cli("check", COUNT, "--epsilon", "0.1")[0] == 3  # not recorded yet
+
+
+def test_an_older_ledger_is_found_by_its_head_and_by_the_anchor(cli, asked, people):
+    policy = people / "hubbub.toml"
+    policy.write_text(policy.read_text().replace("[budget]", 'anchor = "elsewhere"\n[budget]', 1))
+    code, _, err = cli("budget")
+    assert code == 3
+    assert "is missing" in err
+    assert cli("ledger", "anchor")[2].startswith(f"The anchor {people / 'elsewhere'} names line ")
+    shutil.copy(people / "budget.db", people / "old.db")
+    assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
+    head = cli("ledger", "verify")[2].split("Head: ")[1].strip()
+    assert cli("ledger", "verify", "--head", head)[0] == 0
+    assert cli("ledger", "verify", "--head", head[:24])[0] == 0
+    assert cli("ledger", "verify", "--head", "17")[0] == 2
+    shutil.copy(people / "old.db", people / "budget.db")
+    for command in (
+        ["query", WARDS, "--epsilon", "0.5", "--yes"],
+        ["budget"],
+        ["doctor"],
+        ["grant", "a", "--epsilon", "1"],
+    ):
+        code, out, err = cli(*command)
+        assert code == 3
+        assert "An older copy was put back" in out + err
+    code, _, err = cli("ledger", "verify", "--head", head)
+    assert code == 3
+    assert "the head that was noted (line" in err
+    assert "the anchor (line" in err
+    assert cli("ledger", "anchor")[0] == 3
+    assert cli("ledger", "anchor", "--accept-older", "--yes")[0] == 0
+    assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -130,3 +131,48 @@ def test_misses_of_the_window_fall_on_every_other_report_once(step: int, monkeyp
     reports = oracle._client(np.full(oracle.window, step), None)
     assert np.array_equal(reports, np.arange(step, step + oracle.window))
     assert all(oracle.chance(int(r), step) == (1 - oracle.miss) / oracle.window for r in (reports[0], reports[-1]))
+
+
+EXTREMES = [0.0, -0.0, 5e-324, -1e-300, 1e-11, 1.0, -3.5, 1e150, 1e155, -1e308, 1.7976931348623157e308]
+EXTREMES += [math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("radius", ["1e-300", "1e-10", 1, "1e154", "1e300"])
+def test_every_vector_has_a_report_whatever_its_size_and_the_radius(radius: object) -> None:
+    """One row that raises would fail a whole batch, and so tell of one person."""
+    client = local.BallMean(1, 4, radius)
+    rows = np.array([np.roll([x, y, 0.0, 1e-11], i) for i, x in enumerate(EXTREMES) for y in EXTREMES])
+    with np.errstate(all="raise"):
+        steps = client.steps(rows)
+        reports = client.privatize(rows, bits=SeededBits("extremes"))
+    assert steps.min() >= 0
+    assert steps.max() <= GRID
+    assert client.aggregate(reports).dropped == 0
+    # NaN and infinities count as 0, and a longer vector as the one of the same direction on the sphere.
+    plain = np.where(np.isfinite(rows), rows, 0)
+    assert np.array_equal(steps, client.steps(plain))
+    far = np.array([[3.0, -4.0, 0.0, 0.0]]) * float(client.radius)
+    assert np.array_equal(client.steps(far / 5), client.steps(far))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1, 1), ("-1e300", "1e300"), (0, "1e-300"), ("1e299", "1e300"), (1, 1 + Fraction(1, 10**290))]
+)
+def test_every_number_has_a_report_whatever_its_size_and_the_range(kind: type, low: object, high: object) -> None:
+    client = kind(1, Fraction(low), Fraction(high))
+    with np.errstate(all="raise"):
+        steps = client.steps(EXTREMES)
+        client.privatize(np.array(EXTREMES), bits=SeededBits("extremes"))
+    assert steps.min() >= 0
+    assert steps.max() <= GRID
+
+
+def test_ranges_and_radii_beyond_floats_are_refused() -> None:
+    for kind in KINDS:
+        for low, high in ((Fraction(-(10**400)), 0), (0, Fraction(10**400)), (0, Fraction(1, 10**400))):
+            with pytest.raises(ParameterError, match="unit"):
+                kind(1, low, high)
+    for radius in ("1e-400", "1e400"):
+        with pytest.raises(ParameterError, match="unit"):
+            local.BallMean(1, 4, radius)

@@ -85,6 +85,24 @@ def test_other_texts_are_no_specifications(bad: object) -> None:
         wire.from_specification(bad)
 
 
+@pytest.mark.parametrize("text", ["1e4000000", "1e30000000", "9" * 5000, "1/" + "9" * 5000, "-1e-4000000", "1e", "nan"])
+@pytest.mark.parametrize("oracle", [local.OneBitMean(1), local.HybridMean(2), local.BallMean(1, 5, 2)], ids=type)
+def test_a_short_text_from_outside_never_becomes_an_enormous_number(oracle: wire.Wired, text: str) -> None:
+    """Twelve characters used to keep a client busy for minutes. Here each is refused, by the length of its text."""
+    for name in ("lower", "upper", "radius", "epsilon"):
+        specified = json.loads(json.dumps(wire.specification(oracle)))
+        if name in specified["arguments"]:
+            specified["arguments"][name] = text
+            with pytest.raises(ParameterError) as caught:
+                wire.from_specification(json.dumps(specified))
+            assert len(str(caught.value)) < 6000
+
+
+def test_a_specification_nested_without_end_is_refused() -> None:
+    with pytest.raises(ParameterError, match="JSON"):
+        wire.from_specification("[" * 200_000)
+
+
 def test_labels_must_be_plain() -> None:
     with pytest.raises(ParameterError, match="label"):
         wire.specification(local.DirectEncoding(1, [1.5, 2.5]))

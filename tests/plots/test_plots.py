@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 
+import numpy as np
 import pytest
 
 from hubbub import plots
@@ -70,3 +71,30 @@ def test_the_course_of_everyone_shows_beside_an_equal_one():
     everyone, ada = lines["everyone"], lines["analyst:ada"]
     assert everyone.get_linewidth() > 2 * ada.get_linewidth()
     assert everyone.get_zorder() < ada.get_zorder()
+
+
+NULL = float("nan")
+
+
+@pytest.mark.parametrize("kind", ["bars", "lines", "points"])
+def test_what_is_null_leaves_a_gap(kind):
+    ax = plots.whiskers(
+        [2021, 2022, 2023, 2024],
+        [NULL, 5, NULL, 7],
+        [NULL, 4, NULL, 6],
+        [NULL, 6, NULL, 8],
+        kind=kind,
+        title="",
+        xlabel="",
+        ylabel="",
+    )
+    ax.figure.canvas.draw()
+    line, caps, _ = ax.containers[-1]
+    assert np.isnan(np.asarray(line.get_ydata(), float)).tolist() == [True, False, True, False]
+    assert line.get_marker() != "None"  # or an estimate between two gaps would not show
+    for drawn in caps:
+        assert np.isnan(np.asarray(drawn.get_ydata(), float)).tolist() == [True, False, True, False]
+    heights = [patch.get_height() for patch in ax.patches]
+    assert not heights or np.isnan(heights).tolist() == [True, False, True, False]
+    if kind != "bars":
+        assert ax.get_ylim()[0] > 3.5  # no whisker leads down to 0

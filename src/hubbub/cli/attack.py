@@ -41,7 +41,7 @@ def _attack(function: _Function) -> _Function:
     for option in (
         click.option(
             "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-            help="Draw the attack on exact answers; needs the extra hubbub[plot].",
+            help="Draw the attack on exact answers; needs the extra plot.",
         ),
         format_option(),
         click.option("--epsilon", required=True, metavar="NUMBER", help="The epsilon of the private answers."),

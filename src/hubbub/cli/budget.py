@@ -41,7 +41,7 @@ def command(policy: Path | None, ledger: str | None, form: str | None, accounts:
              str(len(book.history(space))))
             for space in book.spaces()
         ]  # fmt: skip
-        for line in _under_delta(book):
+        for line in (*_under_delta(book), *_failed(book)):
             note(line)
     match chosen_format(form):
         case "json":
@@ -74,6 +74,21 @@ def _under_delta(book: Ledger) -> Iterator[str]:
                 f"{space}: rho {float(left.rho):.4g} and delta {float(left.delta):.4g} are left, for {count} questions "
                 f"at epsilon {decimal_text(tenth)} with Gaussian noise."
             )
+
+
+def _failed(book: Ledger) -> Iterator[str]:
+    """What failed and counts, and who is locked by it."""
+    for space in book.spaces():
+        counted = book.failures(space)
+        joint, allowed = counted.pop(None)
+        said = [
+            f"{analyst} {count} of {most}{f' (locked: hubbub ledger unlock {analyst})' if count >= most else ''}"
+            for analyst, (count, most) in counted.items()
+            if count
+        ]
+        if joint or said:
+            locked = " (locked: hubbub ledger unlock --all)" if joint >= allowed else ""
+            yield f"{space}: failures {', '.join([*said, f'all together {joint} of {allowed}{locked}'])}."
 
 
 def _accounts(book: Ledger, exact: bool) -> list[tuple[str, ...]]:

@@ -63,6 +63,7 @@ def _fields(check: Check) -> dict[str, object]:
         "affordable": check.affordable,
         "stored": check.stored,
         "mechanism": check.mechanism,
+        "notes": check.notes,
         "columns": [
             {"name": c.name, "plus_minus": c.plus_minus, "ranks": c.ranks, "note": c.unit_note} for c in check.columns
         ],

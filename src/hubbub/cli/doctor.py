@@ -18,7 +18,7 @@ import click
 from hubbub import __version__
 from hubbub.cli.console import printable
 from hubbub.cli.options import open_ledger, policy_option
-from hubbub.errors import HubbubError
+from hubbub.errors import HubbubError, how_to_install
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import TablePolicy
@@ -46,12 +46,12 @@ def _installed() -> Iterator[tuple[bool | None, str]]:
         try:
             yield True, f"{name} {importlib.metadata.version(name)}"
         except importlib.metadata.PackageNotFoundError:
-            yield False, f"{name} is not installed: pip install hubbub"
+            yield False, f"{name} is not installed. {how_to_install()}"
     for name, extra in _EXTRA.items():
         try:
             yield True, f"{name} {importlib.metadata.version(name)}"
         except importlib.metadata.PackageNotFoundError:
-            yield None, f"{name} is not installed; if you need it: pip install 'hubbub[{extra}]'"
+            yield None, f"{name} is not installed. {how_to_install(extra, needed=False)}"
             continue
         if name == "pyspark":
             yield _java(importlib.metadata.version(name))
@@ -117,6 +117,8 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
             yield damage == "ok", f"the ledger {book.where} is {'whole' if damage == 'ok' else damage}"
             problems = "; ".join(verification.problems)
             yield verification.sound, problems or f"its chain of {verification.rows} rows is sound"
+            for line in verification.notes:
+                yield None, line
             for block in book.open_blocks():
                 yield (
                     None,

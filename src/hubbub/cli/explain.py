@@ -19,7 +19,7 @@ __all__ = ["command"]
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw it as well, into a .png, .svg or .pdf file; needs the extra hubbub[plot].",
+    help="Draw it as well, into a .png, .svg or .pdf file; needs the extra plot.",
 )
 def command(epsilon: str, delta: str, prior: str | None, plot: Path | None) -> None:
     """What an epsilon means for one person: odds, an attacker's best guess, and a bet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -42,6 +43,14 @@ def create(policy: Path | None) -> None:
     from hubbub.session import Session
 
     with Session.from_policy(policy, create_ledger=True) as session:
+        for space in session.ledger.added:
+            note(f"A new budget: {session.ledger.budget(space)!r} for the unit space {space!r}.")
+        before = sorted(set(session.ledger.spaces()) - set(session.ledger.added))
+        if session.ledger.added and before:
+            note(
+                f"The ledger holds budgets for {', '.join(map(repr, before))} too. Be sure that they "
+                "are about other people: losses of two unit spaces are not added up."
+            )
         ceiling = decimal_text(session.budget.epsilon)
         left = decimal_text(session.remaining)
     note(f"The ledger is ready: epsilon {left} of {ceiling} is left.")
@@ -54,24 +63,80 @@ def create(policy: Path | None) -> None:
     metavar="FILE",
     help="A receipt that was kept: find its links in the chain.",
 )
+@click.option(
+    "--head",
+    metavar="N:HASH",
+    callback=lambda _context, _option, given: None if given is None else _head(given),
+    help="A head that was noted: this line, with this hash (16 characters of it or more), is in the chain.",
+)
 @policy_option
 @ledger_option
 @key_option
-def verify(receipt: Path | None, policy: Path | None, ledger: str | None, key_file: Path | None) -> None:
-    """Walk the whole chain: every row, every sum, every life of a charge."""
+def verify(
+    receipt: Path | None,
+    head: tuple[int, str] | None,
+    policy: Path | None,
+    ledger: str | None,
+    key_file: Path | None,
+) -> None:
+    """Walk the whole chain: every row, every sum, every life of a charge.
+
+    That the chain's end was cut off, or an older copy put back, only a note from outside tells: --receipt, --head, or
+    the policy's anchor.
+    """
     try:
         kept = None if receipt is None else json.loads(receipt.read_text("utf-8"))
     except (ValueError, OSError):
         raise PolicyError(f"{receipt} is no receipt: it is not JSON.") from None
     if isinstance(kept, dict) and "receipt" in kept:  # what `hubbub query --format json` wrote
         kept = kept["receipt"]
-    with open_ledger(policy, ledger, key_file) as book:
+    with open_ledger(policy, ledger, key_file, anchored=False) as book:
         damage = book.integrity()
-        found = book.verify(kept)
+        found = book.verify(kept, head=head)
     problems = [*([] if damage == "ok" else [f"the file: {damage}"]), *found.problems]
     if problems:
         raise PolicyError("the ledger is not what it was:\n" + "\n".join(problems))
-    note(f"The ledger is sound: {found.rows} rows. Head: line {found.serial}, {found.head}.")
+    for line in found.notes:
+        note(f"Note: {line}.")
+    note(f"The ledger is sound: {found.rows} rows. Head: {found.serial}:{found.head}")
+
+
+def _head(text: str) -> tuple[int, str]:
+    """A line and its hash.
+
+    Raises UsageError for anything else.
+
+    >>> _head("17:0123456789abcdef")
+    (17, '0123456789abcdef')
+    """
+    found = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{16,64})", text.strip())
+    if found is None:
+        raise click.UsageError("--head: write N:HASH, as `hubbub ledger verify` prints it; 16 characters of it do.")
+    return int(found[1]), found[2]
+
+
+@command.command("anchor")
+@click.option("--accept-older", is_flag=True, help="Also where what was spent since is lost and forgotten.")
+@click.option("--yes", is_flag=True, help="Accept an older ledger without asking.")
+@policy_option
+def anchor(accept_older: bool, yes: bool, policy: Path | None) -> None:
+    """Make the policy's anchor, the note outside the ledger that shows whether an older copy was put back.
+
+    With --accept-older the ledger is taken as it is, where newer copies of it are lost. What was spent since is then
+    forgotten, and may be spent again: the people in the data were promised less.
+    """
+    from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.ledger.store import Ledger
+
+    found = load_policy(policy or find_policy())
+    if accept_older and not yes:
+        click.confirm(
+            "What was spent since this copy is forgotten, and may be spent again. Accept it?", abort=True, err=True
+        )
+    with Ledger.manage(found.ledger, key=found.key()) as book:
+        book.anchor_at(found.anchor)
+        line = book.make_anchor(accept_older=accept_older)
+    note(f"The anchor {found.anchor} names line {line} of the ledger.")
 
 
 @command.command("export")
@@ -120,18 +185,34 @@ def migrate(policy: Path | None, ledger: str | None, key_file: Path | None) -> N
 
 
 @command.command("unlock")
-@click.argument("analyst")
+@click.argument("analyst", required=False)
+@click.option("--all", "everybody", is_flag=True, help="The unit space, where too many questions of all failed.")
 @space_option
 @policy_option
 @ledger_option
 @key_option
 def unlock(
-    analyst: str, unit_space: str | None, policy: Path | None, ledger: str | None, key_file: Path | None
+    analyst: str | None,
+    everybody: bool,
+    unit_space: str | None,
+    policy: Path | None,
+    ledger: str | None,
+    key_file: Path | None,
 ) -> None:
-    """Clear the engine failures of ANALYST, after looking at the incidents."""
+    """Clear the engine failures of ANALYST, or with --all those that lock a unit space for everybody.
+
+    Look at the incidents first (`hubbub history`): that something failed may tell about the data. Each of the two is a
+    record of its own; with --all, analysts at their own limits stay locked.
+    """
+    if everybody == (analyst is not None):
+        raise click.UsageError("name one ANALYST, or give --all.")
     with manage_ledger(policy, ledger, key_file) as book:
-        book.unlock(one_space(book, unit_space), analyst, author=me())
-    note(f"{analyst} may ask again.")
+        space = one_space(book, unit_space)
+        if analyst is None:
+            book.unlock_all(space, author=me())
+        else:
+            book.unlock(space, analyst, author=me())
+    note(f"{analyst} may ask again." if analyst else f"Whoever is not locked himself may ask about {space} again.")
 
 
 @command.command("incident")

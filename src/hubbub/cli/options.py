@@ -12,6 +12,7 @@ import click
 from hubbub.cli.console import on_terminal, printable
 
 if TYPE_CHECKING:
+    from hubbub.ledger.policy import Policy
     from hubbub.ledger.store import Ledger
     from hubbub.session import Session
 
@@ -221,29 +222,46 @@ def open_session(policy: Path | None) -> Session:
     return Session.from_policy(policy)
 
 
-def open_ledger(policy: Path | None, ledger: str | None, key_file: Path | None = None) -> Ledger:
-    """The ledger, for reading: the one named, or that of the policy file."""
+def open_ledger(
+    policy: Path | None, ledger: str | None, key_file: Path | None = None, *, anchored: bool = True
+) -> Ledger:
+    """The ledger, for reading: the one named, or that of the policy file, which must be what its anchor says.
+
+    anchored: False leaves that to `verify`.
+    """
     from hubbub.ledger.store import Ledger
 
-    place, key = _place(policy, ledger, key_file)
-    return Ledger.inspect(place, key=key)
+    place, key, said = _place(policy, ledger, key_file)
+    if said is None:
+        return Ledger.inspect(place, key=key)
+    found = Ledger.inspect(
+        place,
+        key=key,
+        anchor=said.anchor if anchored else None,
+        max_failures=said.max_failures,
+        max_failures_all=said.max_failures_all,
+    )
+    found.anchor_at(said.anchor)
+    return found
 
 
 def manage_ledger(policy: Path | None, ledger: str | None, key_file: Path | None = None) -> Ledger:
-    """The ledger, for a steward's entries."""
+    """The ledger, for a steward's entries. One that is named does without the policy and its anchor."""
     from hubbub.ledger.store import Ledger
 
-    place, key = _place(policy, ledger, key_file)
-    return Ledger.manage(place, key=key)
+    place, key, said = _place(policy, ledger, key_file)
+    return Ledger.manage(place, key=key, anchor=None if said is None else said.anchor)
 
 
-def _place(policy: Path | None, ledger: str | None, key_file: Path | None) -> tuple[str | Path, bytes | None]:
+def _place(
+    policy: Path | None, ledger: str | None, key_file: Path | None
+) -> tuple[str | Path, bytes | None, Policy | None]:
     from hubbub.ledger.policy import find_policy, load_policy, read_key
 
     if ledger is not None:
-        return ledger, None if key_file is None else read_key(key_file)
+        return ledger, None if key_file is None else read_key(key_file), None
     found = load_policy(policy or find_policy())
-    return found.ledger, found.key() if key_file is None else read_key(key_file)
+    return found.ledger, found.key() if key_file is None else read_key(key_file), found
 
 
 def one_space(book: Ledger, named: str | None) -> str:

@@ -87,6 +87,8 @@ def command(
 
 def say_cost(release: Release, left: str | None) -> None:
     """What an answer cost, and what is left for others like it (`left_after`)."""
+    for told in release.notes:
+        note(told)
     if left is None:
         note("Public tables only: free.")
     elif release.charged:
@@ -151,6 +153,7 @@ def _document(release: Release, level: float) -> dict[str, object]:
         "cost": release.cost,
         "charged": release.charged,
         "charge": release.charge_id,
+        "notes": release.notes,
         "receipt": dict(release.receipt),
     }
 

@@ -28,7 +28,7 @@ _COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw the budget's course as well, into a .png, .svg or .pdf file; needs the extra hubbub[plot].",
+    help="Draw the budget's course as well, into a .png, .svg or .pdf file; needs the extra plot.",
 )
 @policy_option
 @ledger_option

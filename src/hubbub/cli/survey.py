@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, how_to_install
 
 if TYPE_CHECKING:
     import duckdb
@@ -116,10 +116,7 @@ def find_survey() -> Path:
         path = Path(folder) / "datasets" / "fair" / "fair.csv"
         if path.is_file():
             return path
-    raise PolicyError(
-        "the demo's survey ships with statsmodels, which is not installed. Install it with the extra: "
-        "pip install 'hubbub[demo]'."
-    )
+    raise PolicyError(f"the demo's survey ships with statsmodels, which is not installed. {how_to_install('demo')}")
 
 
 def right_by_differencing(epsilon: Fraction) -> float:

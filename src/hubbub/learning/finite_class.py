@@ -39,7 +39,11 @@ Hypothesis = Callable[[Any], Any]
 
 @dataclass(frozen=True, init=False)
 class FiniteClassLearner:
-    """Picks one of finitely many hypotheses, each a function from an array of n examples to n truth values."""
+    """Picks one of finitely many hypotheses, each a function from an array of n examples to n truth values.
+
+    A hypothesis must be row-wise: its answer for an example may depend on that example alone, or one example could
+    change every mistake. Only the shape can be checked.
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     mechanism: ExponentialMechanism

@@ -57,6 +57,10 @@ class StatisticalQueryOracle:
     def stat(self, predicate: Callable[[Any], Any]) -> Fraction:
         """The noisy share of rows that satisfy the predicate (an array of n rows -> n truth values).
 
+        The predicate must be row-wise: the truth of a row may depend on that row and on public values alone. That is
+        what makes the sensitivity 1, and only the shape can be checked: `lambda x: x > x.mean()` has every row's truth
+        depend on everybody, and is not private.
+
         Raises QueryError once all queries are used up, and in a forked process.
         """
         truth = np.asarray(predicate(self._rows))

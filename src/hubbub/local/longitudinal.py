@@ -70,7 +70,10 @@ class Memory:
 
     @property
     def loss(self) -> Event:
-        """What all reports so far cost, for histories with the same pattern of changes."""
+        """What all reports so far cost, for histories with the same pattern of changes.
+
+        It tells how many different values this person had, which is private: do not publish it, nor a sum of it.
+        """
         return PureDP(self.oracle.epsilon * len(self._kept))
 
     def state(self) -> dict[str, str]:

@@ -40,6 +40,8 @@ from hubbub.noise.parameters import exact
 __all__ = ["GRID", "HybridMean", "MeanOracle", "MeanTally", "OneBitMean", "PiecewiseMean"]
 
 GRID = 1 << 20
+# Ends and radii lie between 1 / LARGEST and LARGEST, so that their floats, and quotients of these, are sound.
+LARGEST = 10**300
 
 
 def _sum_and_squares(start: int, stop: int) -> tuple[int, int]:
@@ -96,6 +98,8 @@ class MeanOracle(ABC):
         low, high = exact(lower, "lower"), exact(upper, "upper")
         if low >= high:
             raise ParameterError(f"lower = {lower} and upper = {upper} were asked; give lower < upper.")
+        if max(abs(low), abs(high)) > LARGEST or high - low < Fraction(1, LARGEST):
+            raise ParameterError("lower and upper were asked beyond 1e300, or closer than 1e-300; use another unit.")
         object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
         object.__setattr__(self, "lower", low)
         object.__setattr__(self, "upper", high)
@@ -150,7 +154,9 @@ class MeanOracle(ABC):
     def steps(self, values: Any) -> Integers:
         """Values on the grid; total: clamped, NaN to the middle."""
         array = np.asarray(values, np.float64)
-        share = (array - float(self.lower)) / float(self.upper - self.lower)
+        # A caller's np.seterr must not turn an overflow, which depends on a person's value, into an exception.
+        with np.errstate(all="ignore"):
+            share = (array - float(self.lower)) / float(self.upper - self.lower)
         share = np.clip(np.where(np.isnan(share), 0.5, share), 0, 1)
         return np.floor(share * GRID + 0.5).astype(np.int64)
 

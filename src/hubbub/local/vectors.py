@@ -26,7 +26,7 @@ from hubbub.accounting.events import Event, PureDP
 from hubbub.errors import ParameterError
 from hubbub.local.direct import integer_type
 from hubbub.local.draws import Array, Floats, Integers, coins, lie_chance, uniform
-from hubbub.local.means import GRID
+from hubbub.local.means import GRID, LARGEST
 from hubbub.local.oracle import chunks, epsilon_above_zero, integer_reports, whole
 from hubbub.noise import Bits, bernoulli
 
@@ -75,6 +75,8 @@ class BallMean:
         object.__setattr__(self, "epsilon", epsilon_above_zero(epsilon))
         object.__setattr__(self, "dimension", whole(dimension, "dimension", 1, 1 << 20))
         object.__setattr__(self, "radius", scale(radius, "radius"))
+        if not Fraction(1, LARGEST) <= self.radius <= LARGEST:
+            raise ParameterError("radius was asked beyond 1e-300 .. 1e300; use another unit.")
         object.__setattr__(self, "public_name", str(public_name))
 
     @property
@@ -136,14 +138,21 @@ class BallMean:
             raise ParameterError(
                 f"vectors have {rows.shape[1]} numbers each; the client was built for {self.dimension}."
             )
-        rows = np.where(np.isfinite(rows), rows, 0) / float(self.radius)
-        largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), 1.0)
-        length = np.linalg.norm(rows / largest, axis=1, keepdims=True)
-        rows = rows / largest / np.maximum(length, 1 / largest)
-        wide = np.zeros((len(rows), self.padded))
-        wide[:, : self.dimension] = rows
-        share = np.clip((rotate(wide * self.signs()) / self.clamp + 1) / 2, 0, 1)
+        # A caller's np.seterr must not turn an overflow, which depends on a person's vector, into an exception.
+        with np.errstate(all="ignore"):
+            share = np.clip((rotate(self._shrunk(rows) * self.signs()) / self.clamp + 1) / 2, 0, 1)
         return np.floor(share * GRID + 0.5).astype(np.int64)
+
+    def _shrunk(self, rows: Floats) -> Floats:
+        """Rows in units of the radius, of norm at most 1, padded to D."""
+        rows = np.where(np.isfinite(rows), rows, 0)
+        # Each by its own largest number first: what is finite then stays finite, whatever the radius.
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        rows = np.where(largest > 0, rows / largest, 0.0)
+        length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1.0)
+        wide = np.zeros((len(rows), self.padded))
+        wide[:, : self.dimension] = rows * np.minimum(largest / float(self.radius), 1 / length)
+        return wide
 
     def chance(self, report: int, steps: Any) -> Fraction:
         """P(report | rotated steps of the vector), exactly."""

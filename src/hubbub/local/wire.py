@@ -17,11 +17,11 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from hubbub.accounting.amounts import number
 from hubbub.errors import ParameterError
 from hubbub.local.direct import DirectEncoding
 from hubbub.local.draws import Array
@@ -129,7 +129,7 @@ def from_specification(specified: Any) -> Any:
     if isinstance(specified, str | bytes):
         try:
             specified = json.loads(specified)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ParameterError("the specification is not JSON; pass what `specification` made.") from None
     if not isinstance(specified, dict) or specified.get("hubbub") != "local" or specified.get("version") != VERSION:
         raise ParameterError(f"this is no specification of version {VERSION}; pass what `specification` made.")
@@ -149,7 +149,8 @@ def from_specification(specified: Any) -> Any:
 
 def _number(name: str, value: Any) -> Any:
     """Rationals travel as texts; labels and public names stay as they are."""
-    return Fraction(value) if name in ("lower", "upper", "radius") else value
+    # A specification comes from outside: "1e30000000" is a short text, and a number that nobody could hold.
+    return number(value, name) if name in ("lower", "upper", "radius") else value
 
 
 def to_bytes(oracle: Wired, reports: Any) -> Array:

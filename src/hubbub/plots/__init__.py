@@ -9,10 +9,11 @@ Without an `ax` a figure is made that belongs to no window system, so drawing wo
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from hubbub.errors import ParameterError, PolicyError
+from hubbub.errors import ParameterError, PolicyError, how_to_install
 
 __all__ = ["axes", "band", "curves", "intervals", "save", "whiskers"]
 
@@ -28,7 +29,7 @@ def axes(ax: Any = None) -> Any:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise PolicyError("plots need matplotlib, which is not installed. Run: pip install 'hubbub[plot]'") from None
+        raise PolicyError(f"plots need matplotlib, which is not installed. {how_to_install('plot')}") from None
     figure = Figure(figsize=(6.4, 4.2), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     return figure.add_subplot()
@@ -72,6 +73,7 @@ def intervals(
         capsize=4,
         lw=2,
     )
+    _room_for_gaps(ax, list(places), estimates)
     crowded = len(labels) > 8 or sum(len(str(label)) for label in labels) > 60
     ax.set_xticks(
         list(places),
@@ -95,7 +97,7 @@ def whiskers(
     ax: Any = None,
 ) -> Any:
     """Estimates with whiskers from low to high: as "bars" or "points", one per label, or as "lines" over numbers or
-    dates, in increasing order; a place that is None is left out.
+    dates, in increasing order; a place that is None is left out, and an estimate that is NaN leaves a gap.
 
     Raises ParameterError for another kind, and for columns of different lengths.
     """
@@ -111,10 +113,14 @@ def whiskers(
         case "lines":
             ax = axes(ax)
             known = [row for row in zip(places, estimates, lows, highs, strict=True) if row[0] is not None]
-            x, middle, low, high = ([row[i] for row in sorted(known)] for i in range(4))
+            known.sort(key=lambda row: row[0])
+            x, middle, low, high = ([row[i] for row in known] for i in range(4))
             below = [e - a for e, a in zip(middle, low, strict=True)]
             above = [b - e for e, b in zip(middle, high, strict=True)]
-            ax.errorbar(x, middle, yerr=[below, above], color=COLOURS[0], ecolor=COLOURS[5], capsize=4, lw=2)
+            # The dots show an estimate between two gaps, to which no line leads.
+            look = {"color": COLOURS[0], "ecolor": COLOURS[5], "capsize": 4, "lw": 2, "marker": "o", "markersize": 3}
+            ax.errorbar(x, middle, yerr=[below, above], **look)
+            _room_for_gaps(ax, x, middle)
             if x and isinstance(x[0], dt.date):
                 _dated(ax)
             return _dressed(ax, title, xlabel, ylabel)
@@ -168,6 +174,13 @@ def band(
         ax.plot(list(x), list(middle), color=COLOURS[6], lw=1.2, label="nothing learned")
     ax.legend(frameon=False, loc="upper left")
     return _dressed(ax, title, xlabel, ylabel)
+
+
+def _room_for_gaps(ax: Any, places: Sequence[Any], estimates: Sequence[float]) -> None:
+    """Makes the axis reach to where nothing is drawn: what has no estimate has its place none the less."""
+    there = [e for e in estimates if not math.isnan(e)]
+    if there and len(there) < len(estimates):
+        ax.plot(places, [there[0]] * len(places), linestyle="none")
 
 
 def _dated(ax: Any) -> None:

@@ -16,7 +16,7 @@ _ROW, _LABEL, _WIDTH = 18, 140, 480
 def bars(
     labels: Sequence[str], values: Sequence[float], lows: Sequence[float], highs: Sequence[float], *, title: str
 ) -> str:
-    """Horizontal bars with whiskers from low to high, one per label.
+    """Horizontal bars with whiskers from low to high, one per label; where the value is NaN, the word NULL and no bar.
 
     Raises ParameterError for columns of different lengths.
 
@@ -30,20 +30,26 @@ def bars(
     span = (most - least) or 1.0
 
     def at(x: float) -> float:
-        inside = min(max(x, least), most) if math.isfinite(x) else 0.0
+        inside = min(max(x, least), most)
         return round(_LABEL + (inside - least) / span * (_WIDTH - _LABEL - 10), 1)
 
     lines = []
     for i, (label, value, low, high) in enumerate(zip(labels, values, lows, highs, strict=True)):
         y = 22 + i * _ROW
-        left, right = sorted((at(0.0), at(value)))
         text = label if len(label) <= 20 else label[:19] + "…"
+        lines.append(f'<text x="{_LABEL - 6}" y="{y + 12}" text-anchor="end">{html.escape(text)}</text>')
+        if math.isnan(value):
+            lines.append(f'<text x="{at(0.0) + 4}" y="{y + 12}" fill="#777">NULL</text>')
+            continue
+        left, right = sorted((at(0.0), at(value)))
         lines.append(
-            f'<text x="{_LABEL - 6}" y="{y + 12}" text-anchor="end">{html.escape(text)}</text>'
             f'<rect x="{left}" y="{y + 3}" width="{round(right - left, 1)}" height="{_ROW - 6}" fill="#56B4E9"/>'
-            f'<path d="M{at(low)} {y + 9}H{at(high)}M{at(low)} {y + 5}v8M{at(high)} {y + 5}v8" stroke="#0072B2" '
-            'stroke-width="1.5" fill="none"/>'
         )
+        if not (math.isnan(low) or math.isnan(high)):
+            lines.append(
+                f'<path d="M{at(low)} {y + 9}H{at(high)}M{at(low)} {y + 5}v8M{at(high)} {y + 5}v8" stroke="#0072B2" '
+                'stroke-width="1.5" fill="none"/>'
+            )
     height = 26 + len(lines) * _ROW
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
