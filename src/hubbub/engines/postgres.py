@@ -28,11 +28,11 @@ from hubbub.engines.contract import Exact, Schema
 from hubbub.engines.duckdb import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres_catalog import Found, look, refuse_hidden
+from hubbub.engines.postgres_catalog import Found, look, refuse_hidden, steady, strayed
 from hubbub.engines.postgres_settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
-from hubbub.sql.dialect_postgres import POSTGRES, Postgres
+from hubbub.sql.dialect_postgres import Postgres
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
@@ -54,10 +54,9 @@ class _Known:
 
     address: PostgresAddress
     table: str
-    relation: str
     columns: Mapping[str, str]
     unit: str | None
-    physical: Mapping[str, str]
+    found: Found
     trusted: bool
 
 
@@ -103,9 +102,7 @@ class PostgresEngine:
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
-        self._known[name] = _Known(
-            address, inner, found.relation, fields.expressions(), unit, found.physical, table.trusted_view
-        )
+        self._known[name] = _Known(address, inner, fields.expressions(), unit, found, table.trusted_view)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -127,7 +124,7 @@ class PostgresEngine:
             return None
         with self._reading(known.address, name) as con:
             found = look(con, name, known.table, trusted=known.trusted)
-        if found.physical != known.physical or found.relation != known.relation:
+        if not found.reads_as(known.found):
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
@@ -151,7 +148,7 @@ class PostgresEngine:
 
     def _places(self, plan: Plan) -> dict[str, Place]:
         names = {scan.table for scan in scans(plan.question.relation)}
-        return {n: Place(k.relation, k.columns, k.unit) for n, k in self._known.items() if n in names}
+        return {n: Place(k.found.relation, k.columns, k.unit) for n, k in self._known.items() if n in names}
 
     def prepare(self, plan: Plan) -> None:
         """Whether the server takes every text of a plan: it reads and binds them, and plans and runs none.
@@ -204,16 +201,25 @@ class PostgresEngine:
         return exact(plan, main, dict(zip(listed, found, strict=False)))
 
     def _answers(self, plan: Plan, statements: Sequence[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]] | None:
-        """The rows of each statement, in one state of the database; None if it failed, for whatever reason."""
+        """The rows of each statement, in one state of the database; None if it failed, for whatever reason.
+
+        A table that has changed since it was looked at before the charge is such a reason.
+        """
         address = self._known[plan.tables[0]].address
+        names = sorted({scan.table for scan in scans(plan.question.relation)})
+        known = [(self._known[name].found, self._known[name].trusted) for name in names]
         con = None
         try:
             con = connect(address.url)
             with self._lock:
                 self._running.add(con)
-            begin(con)
+            locked = steady(con, known)
+            if locked is None:
+                return None
             cursor = psycopg.RawCursor(con)
-            return [cursor.execute(text.encode(), values).fetchall() for text, values in statements]
+            found = [cursor.execute(text.encode(), values).fetchall() for text, values in statements]
+            # What a trusted view calls may read tables of its own.
+            return None if strayed(con, locked) and not any(trusted for _, trusted in known) else found
         except Exception:  # its words may hold rows: nothing of it goes further
             return None
         finally:
@@ -280,9 +286,8 @@ def _try(con: psycopg.Connection[Any], name: str, inner: str, found: Found) -> N
     Raises PolicyError where the server refuses: rights, row security below the view, a name that is not found.
     """
     state = None
-    columns = ", ".join(map(POSTGRES.quote, found.physical))
     try:
-        con.execute(f"SELECT {columns} FROM {found.relation} LIMIT 0".encode())
+        con.execute(found.empty())
     except psycopg.Error as error:
         state = error.sqlstate or "no answer"
     if state is not None:

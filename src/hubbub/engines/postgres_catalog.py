@@ -5,6 +5,14 @@ What may be one is a list: ordinary and partitioned tables that people made, sto
 foreign tables, tables of other storage) needs `trusted_view`, or is none. Types are known by the catalogue they
 come from, not by name alone: a type that somebody calls "text" is not one. Columns that the role may not read are
 left out. All of it is asked for under the settings that questions have (`postgres_settings`).
+
+What was seen before a charge may be something else when its question runs, so a run looks again (`steady`), and says
+at its end whether it read what it had looked at and nothing else (`strayed`). In a REPEATABLE READ transaction the
+catalogue that a SELECT shows is that of the transaction's snapshot, and the one by which texts are read is the newest.
+The snapshot is taken before a table is locked, and the wait for the lock may be long. So a look is believed only if
+the transaction before it saw the same *versions* of the same rows of the catalogue: xmin, and xmax, which is read as
+it stands on the page, not as of the snapshot. Then nothing was changed between snapshot and lock, and the lock keeps
+it so. LOCK TABLE, which needs no snapshot, is no way: it asks for a right on the whole table, and not all can be named.
 """
 
 from __future__ import annotations
@@ -21,7 +29,7 @@ from hubbub.errors import PolicyError
 from hubbub.sql.dialect_postgres import POSTGRES
 from hubbub.sql.scope import did_you_mean
 
-__all__ = ["TYPES", "Found", "look", "refuse_hidden"]
+__all__ = ["TYPES", "Found", "look", "refuse_hidden", "steady", "strayed"]
 
 TYPES = {
     "smallint": "SMALLINT",
@@ -56,7 +64,16 @@ _TABLE = f"""SELECT c.oid, n.nspname, c.relname, c.relkind, c.relfilenode, row_s
   EXISTS ({_PARTS} SELECT 1 FROM below JOIN pg_class AS p ON p.oid = below.part WHERE NOT ({_STORED})),
   EXISTS ({_PARTS} SELECT 1 FROM below JOIN pg_attribute AS a ON a.attrelid = below.part
           WHERE a.attgenerated <> '' AND NOT a.attisdropped),
-  CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END
+  CASE WHEN c.relkind IN ('v', 'm') THEN md5(pg_get_viewdef(c.oid)) END, (
+    {_PARTS}, versions AS (
+      SELECT format('c %%s %%s %%s', p.oid, p.xmin, p.xmax) AS v FROM below JOIN pg_class AS p ON p.oid = below.part
+      UNION ALL SELECT format('a %%s %%s %%s %%s', a.attrelid, a.attnum, a.xmin, a.xmax)
+      FROM below JOIN pg_attribute AS a ON a.attrelid = below.part
+      UNION ALL SELECT format('i %%s %%s %%s', i.inhrelid, i.xmin, i.xmax)
+      FROM below JOIN pg_inherits AS i ON i.inhrelid = below.part
+      UNION ALL SELECT format('r %%s %%s %%s', r.oid, r.xmin, r.xmax) FROM pg_rewrite AS r WHERE r.ev_class = c.oid
+      UNION ALL SELECT format('n %%s %%s %%s', n.oid, n.xmin, n.xmax))
+    SELECT md5(string_agg(v, ';' ORDER BY v)) FROM versions)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE CAST(c.relname AS text) = CAST(%(name)s AS text) AND CAST(n.nspname AS text) = ANY(CAST(%(schemas)s AS text[]))
 ORDER BY array_position(CAST(%(schemas)s AS text[]), CAST(n.nspname AS text)) LIMIT 1"""
@@ -77,19 +94,47 @@ FROM pg_attribute AS a CROSS JOIN LATERAL (
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
 _NAMES = """SELECT DISTINCT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND CAST(n.nspname AS text) = ANY(CAST(%s AS text[]))"""
+_LOCKED = """SELECT DISTINCT relation FROM pg_locks
+WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation >= 16384"""
+_STRAYED = f"""SELECT EXISTS (SELECT 1 FROM ({_LOCKED}) AS l WHERE relation <> ALL (%s)
+  AND (pg_identify_object(CAST('pg_class' AS regclass), relation, 0)).type NOT IN ('index', 'toast table'))"""
+"""What it is that is locked is told by the newest catalogue: it may have been made after the snapshot."""
+_LOOKS = 5
 _SCHEMAS = b"SELECT pg_catalog.current_schemas(false)"
 _KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
 
 
 @dataclass(frozen=True)
 class Found:
-    """A table of the database: where, the types of the columns that this role may read, the others' names, and a text
-    that changes when it is emptied or written anew."""
+    """A table of the database: where, what it is, the types of the columns that this role may read, the others' names.
 
-    relation: str
+    mark: a text that changes when it is emptied or written anew. version: one that changes with all that the catalogue
+    says of it.
+    """
+
+    schema: str
+    table: str
+    kind: str
     physical: dict[str, str]
     hidden: tuple[str, ...]
     mark: str
+    version: str
+
+    @property
+    def relation(self) -> str:
+        return f"{POSTGRES.quote(self.schema)}.{POSTGRES.quote(self.table)}"
+
+    def reads_as(self, other: Found) -> bool:
+        """Whether a text written for the one says the same of the other: the same columns in the same order.
+
+        In another order, two columns may have changed names.
+        """
+        mine, others = [(f.schema, f.table, f.kind, [*f.physical.items()]) for f in (self, other)]
+        return mine == others
+
+    def empty(self) -> bytes:
+        """A text that reads it as questions do, without its rows: it locks the table, its parts, what a view reads."""
+        return f"SELECT {', '.join(map(POSTGRES.quote, self.physical))} FROM {self.relation} LIMIT 0".encode()
 
 
 def look(con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) -> Found:
@@ -107,12 +152,18 @@ def look(con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) 
         raise PolicyError(
             f"table {name!r}: the database cannot be asked as answers need it: {kept.words}. Nothing was charged."
         ) from None
-    schemas = [space] if space else own
+    return _found(con, name, inner, [space] if space else own, bare, trusted=trusted)
+
+
+def _found(
+    con: psycopg.Connection[Any], name: str, inner: str, schemas: list[str], bare: str, *, trusted: bool
+) -> Found:
+    """A table of the first schema that has it, in a transaction of ours. Raises as `look` does."""
     row = con.execute(_TABLE, {"schemas": schemas, "name": bare}).fetchone()
     if row is None:
         names = [r[0] for r in con.execute(_NAMES, [schemas]).fetchall()]
         raise PolicyError(f"table {name!r}: the database has no table {inner!r}. {did_you_mean(bare, names)}")
-    oid, schema, relname, relkind, filenode, secured, foreign, unusual, generated, defined = row
+    oid, schema, relname, relkind, filenode, secured, foreign, unusual, generated, defined, version = row
     columns = con.execute(_COLUMNS, [oid]).fetchall()
     if relkind not in _KINDS and relkind not in ("r", "p"):
         raise PolicyError(f"table {name!r}: {inner!r} is no table.")
@@ -127,7 +178,40 @@ def look(con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) 
     physical = {column: TYPES.get(kind, kind) for column, kind, _, readable in columns if readable}
     hidden = tuple(column for column, _, _, readable in columns if not readable)
     mark = f"{oid} {filenode}" if defined is None else f"{oid} {filenode} {defined}"
-    return Found(f"{POSTGRES.quote(schema)}.{POSTGRES.quote(relname)}", physical, hidden, mark)
+    return Found(schema, relname, relkind, physical, hidden, mark, version)
+
+
+def steady(con: psycopg.Connection[Any], known: Sequence[tuple[Found, bool]]) -> list[int] | None:
+    """Begin the transaction of a question, with its tables locked; gives what is locked.
+
+    known: each table as it was when it was declared, and whether it is trusted. None where one of them is no longer
+    what texts were written for, or does not stand still.
+
+    Raises PolicyError as `look` does, Kept and psycopg.Error as `begin` does.
+    """
+    before = None
+    for _ in range(_LOOKS):
+        begin(con)
+        for was, _ in known:
+            con.execute(was.empty())
+        now = [_found(con, "", was.table, [was.schema], was.table, trusted=trusted) for was, trusted in known]
+        versions = [one.version for one in now]
+        if versions == before:
+            if not all(one.reads_as(was) for one, (was, _) in zip(now, known, strict=True)):
+                return None
+            return [relation for (relation,) in con.execute(_LOCKED).fetchall()]
+        before = versions
+        con.execute("ROLLBACK")
+    return None
+
+
+def strayed(con: psycopg.Connection[Any], locked: Sequence[int]) -> bool:
+    """Whether the transaction has read a table that it had not locked at its beginning.
+
+    A lock on a table holds neither the name of its schema nor the list of its parts.
+    """
+    ((found,),) = con.execute(_STRAYED, [locked]).fetchall()
+    return bool(found)
 
 
 def _problem(relkind: str, foreign: bool, unusual: bool, generated: bool, own_generated: bool) -> str | None:
