@@ -354,3 +354,6 @@ def test_one_row_more_does_not_change_which_groups_other_rows_keep(rows_as_units
         world.fill({1: {"visits": visits, "people": [], "items": []}})
         found.append(world.desk.engine.run(plan, world.public(question, {})).vectors)
     assert found[0] == found[1] == found[2]
+    for measurement, vector in zip(plan.measurements, found[0], strict=True):
+        counts = [sum(n for _, n in group) for group in vector] if measurement.values else vector
+        assert sum(counts) == 40, measurement.counting

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from hubbub.accounting import Cost, rho_of_epsilon
+from hubbub.accounting import Cost, PureDP, rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError
 from hubbub.ledger import journal
 from hubbub.ledger.accounts import EVERYONE, Total, analyst_account, pure_cost, table_account
@@ -240,6 +240,19 @@ def test_a_block_under_delta_holds_the_rho_of_one_release_and_comes_back_pure():
         charge(ledger, "0.1", block=block)
         ledger.close_block(block)
         assert ledger.total(SPACE) == Total.of(pure_cost(Fraction(1, 10)))
+        assert ledger.verify().sound
+
+
+def test_a_pure_plan_under_delta_holds_its_questions_to_its_epsilon_and_to_its_rho():
+    """Two filters, and both must admit: small questions would fit its rho long after its epsilon is spent."""
+    with Ledger.in_memory({SPACE: Budget(2, DELTA)}) as ledger:
+        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1), plan="one", events=[PureDP(1)])
+        for _ in range(5):
+            charge(ledger, "0.2", block=block)
+        with pytest.raises(BudgetError, match="the reserved block"):
+            charge(ledger, "0.01", block=block)
+        with pytest.raises(BudgetError, match="the reserved block"):
+            charge(ledger, "0.01", block=block, cost=Cost(None, Fraction(1, 10**9)))
         assert ledger.verify().sound
 
 

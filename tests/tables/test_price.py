@@ -110,6 +110,40 @@ def test_one_unit_moves_the_law_of_a_groups_quantiles_by_its_share_at_most(neigh
         assert float(claimed) / 5 < reached <= float(claimed) + 1e-9
 
 
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_the_worst_pair_of_tables_reaches_a_medians_share_and_no_more(neighbours: str) -> None:
+    """Two rows a unit. Nearly all values lie in the gap of which the unit makes bad candidates, and the value 1000
+    becomes a good one; under replace its rows go from one end to the other, which moves scores twice as far.
+    """
+    made = plan(
+        MEDIAN, bounds=Bounds(1, 2), neighbours=neighbours, declared={"t0.x": hb.between(0, 1000, nullable=False)}
+    )  # type: ignore[arg-type]
+    _, _, draws = make_price([made], ONE).ranks(0, made.measurements[0])
+    assert draws.main is not None
+    step = draws.main.high // 1000
+    rows, few = [0] * 20, [999 * step] * 2 if neighbours == "replace" else [999 * step]
+    first = np.array(rows + few + [1000 * step] * (20 - len(few)))
+    moved = np.array(rows[: -2 if neighbours == "replace" else None] + few + [1000 * step] * (22 - len(few)))
+    ratio = draws.main.log_prob([1000 * step], moved) - draws.main.log_prob([1000 * step], first)
+    claimed = cost(draws.main.loss).epsilon
+    assert claimed == Fraction(1, 3)
+    assert 0.9 / 3 < ratio <= 1 / 3
+
+
+def test_plans_that_find_groups_privately_share_the_delta() -> None:
+    """Whatever else they measure: two groupings at delta / 2 each, and a third that needs none."""
+    delta = Fraction(1, 10**6)
+    private, public = plan(COUNT, groups=None, bounds=Bounds(2, 1)), plan(COUNT, groups=3, bounds=Bounds(2, 1))
+    for spend in (Spend(epsilon=Fraction(1), delta=delta), Spend(rho=Fraction(1, 20), delta=delta)):
+        price = make_price([private, public, private], spend)
+        assert price.delta == delta
+        shown = [p.draws for p in price.parts if isinstance(p.part, Selection)]
+        assert len(shown) == 2
+        for threshold in shown:
+            assert isinstance(threshold, GroupThreshold)
+            assert 1 - (1 - threshold.one_unit) ** 2 <= delta / 2
+
+
 def test_target_u1_count_and_mean_at_epsilon_1() -> None:
     """Groups of 1,340 rows, mean 40 of [0, 100], 3 groups x 2 rows per unit: count sd <= 12.2, mean sd <= .46.
 
