@@ -99,7 +99,7 @@ def fresh(work: Callable[[], object]) -> Callable[[], object]:
     """`work` without our caches."""
 
     def run() -> object:
-        certify.epsilon_bounds.cache_clear()
+        certify.certified_epsilon.cache_clear()
         certify.upper_epsilon.cache_clear()
         return work()
 

@@ -19,8 +19,9 @@ import pytest
 
 from hubbub import accounting as acc
 from hubbub.accounting import pairs, ranges
-from hubbub.accounting.certify import bounds, delta_bounds, upper_epsilon
+from hubbub.accounting.certify import upper_epsilon
 from hubbub.accounting.outcomes import outcomes
+from hubbub.accounting.questions import bounds, delta_bounds
 from hubbub.errors import ParameterError
 
 

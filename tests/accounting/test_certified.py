@@ -18,7 +18,7 @@ from hypothesis import given, settings, strategies as st
 
 from hubbub import accounting as acc
 from hubbub.accounting import certify, decompose, lattice, pairs
-from hubbub.accounting.certify import bounds, delta_bounds
+from hubbub.accounting.questions import bounds, delta_bounds
 from hubbub.errors import ParameterError
 
 REFERENCES = json.loads(Path(__file__).with_name("references.json").read_text())

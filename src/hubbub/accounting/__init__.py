@@ -52,12 +52,13 @@ from hubbub.accounting.zcdp import (
 )
 
 if TYPE_CHECKING:
-    from hubbub.accounting.certify import bounds as bounds, delta_bounds as delta_bounds
     from hubbub.accounting.losses import Loss as Loss, loss as loss
     from hubbub.accounting.meaning import explain as explain
     from hubbub.accounting.questions import (
+        bounds as bounds,
         calibrate as calibrate,
         delta as delta,
+        delta_bounds as delta_bounds,
         epsilon as epsilon,
         mu as mu,
         profile as profile,
@@ -66,10 +67,10 @@ if TYPE_CHECKING:
     )
 
 _LATER = {
-    "bounds": "certify",
+    "bounds": "questions",
     "calibrate": "questions",
     "delta": "questions",
-    "delta_bounds": "certify",
+    "delta_bounds": "questions",
     "epsilon": "questions",
     "explain": "meaning",
     "Loss": "losses",

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev, ranges
-from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.convolution import Convolved, Part, convolve, saddle
 from hubbub.accounting.decompose import Flat, directions, extreme, flatten
 from hubbub.accounting.lattice import MOST_POINTS, Measure, cells, lower, too_wide, upper
@@ -34,7 +33,17 @@ from hubbub.accounting.rational import known_delta, known_epsilon, pure_bounds
 from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.errors import ParameterError
 
-__all__ = ["bounds", "composed", "delta_bounds", "epsilon_bounds", "invert", "lattice_step", "upper_epsilon"]
+__all__ = [
+    "LEAST",
+    "certified_before",
+    "certified_delta",
+    "certified_epsilon",
+    "composed",
+    "far",
+    "invert",
+    "lattice_step",
+    "upper_epsilon",
+]
 
 Array = NDArray[np.float64]
 _COARSE = 1500
@@ -64,7 +73,7 @@ class Goal:
 
 
 @lru_cache(maxsize=256)
-def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tuple[float, float]:
+def certified_epsilon(event: ev.Event, delta: Fraction, width: float | None) -> tuple[float, float]:
     """(lower, upper) on the smallest epsilon at delta, of a width of at most `width` (1e-3 epsilon if
     None).
     """
@@ -73,10 +82,11 @@ def epsilon_bounds(event: ev.Event, delta: Fraction, width: float | None) -> tup
     cap = known_epsilon(event, delta)
     if delta < LEAST:
         # Floats end here; epsilon only falls with delta.
-        return min(cap, epsilon_bounds(event, LEAST, width)[0]), cap
+        return min(cap, certified_epsilon(event, LEAST, width)[0]), cap
     found = [_epsilon_of(flat, delta, width, cap) for flat in flatten(event)]
     low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
-    return _remembered(event, delta, min(low, high), high)
+    _remember(event, delta, min(low, high), high)
+    return min(low, high), high
 
 
 # The narrowest interval that was certified, per event and delta: all of them are true, so their intersection is.
@@ -84,17 +94,15 @@ _certified: dict[tuple[ev.Event, Fraction], tuple[float, float]] = {}
 _MOST_REMEMBERED = 512
 
 
-def _remembered(event: ev.Event, delta: Fraction, low: float, high: float) -> tuple[float, float]:
+def _remember(event: ev.Event, delta: Fraction, low: float, high: float) -> None:
     before = _certified.pop((event, delta), (0.0, math.inf))
-    low, high = max(low, before[0]), min(high, before[1])
     while len(_certified) >= _MOST_REMEMBERED:
         _certified.pop(next(iter(_certified), (event, delta)), None)
-    _certified[event, delta] = low, high
-    return low, high
+    _certified[event, delta] = max(low, before[0]), min(high, before[1])
 
 
 def certified_before(event: ev.Event, delta: Fraction) -> tuple[float, float]:
-    """The narrowest interval that `epsilon_bounds` has found for these in this process; (0, inf) before the first."""
+    """The narrowest interval that `certified_epsilon` found for these in this process; (0, inf) before the first."""
     return _certified.get((event, delta), (0.0, math.inf))
 
 
@@ -139,7 +147,7 @@ def lattice_step(event: ev.Event, delta: Fraction) -> float | None:
 
 
 @lru_cache(maxsize=256)
-def delta_bounds(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[float, float]:
+def certified_delta(event: ev.Event, epsilon: Fraction, relative: float) -> tuple[float, float]:
     """(lower, upper) on the smallest delta at epsilon, within `relative` of each other where that can be had.
 
     Never raises for want of width: a delta below 1e-270 is beyond floats, and the interval then says [0, that].
@@ -639,15 +647,3 @@ def composed(event: ev.Event, delta: Fraction) -> list[Convolved]:
         plan = Plan(flat, Goal(delta=delta))
         result += [top for _, top in plan.composed(plan.first_step(), only_above=True)]
     return result
-
-
-def bounds(event: ev.Event, delta: Number, *, width: float | None = None) -> tuple[float, float]:
-    """Certified (lower, upper) on the smallest epsilon at which the event is (epsilon, delta)-DP.
-
-    `width=None` asks for 1e-3 of epsilon, and returns a true but wider interval where that would not fit into
-    500 MB. Raises ParameterError for a delta outside [0, 1), a width that is not positive, and a width that was asked
-    and would not fit.
-    """
-    if width is not None and not (0 < width < math.inf):
-        raise ParameterError(f"width = {width} was asked; it must be a positive number. Leave it out for 1e-3 epsilon.")
-    return epsilon_bounds(event, probability(delta, "delta"), width)

@@ -34,6 +34,9 @@ MOST_NODES = 4000
 # Relative errors that an estimate may have by its steps, and how far the terms may exceed their sum, as logarithms.
 _ALIASED = -24.0
 _CANCELLED = 7.0
+# How many tilted deviations Chebyshev's bounds from below take, and the rounding that they are allowed, as a logarithm.
+_DEVIATIONS: Array = np.array([1.2, 1.5, 2.0, 3.0])
+_ROUNDED = 1e-6
 Complex = NDArray[np.complex128]
 
 
@@ -159,13 +162,33 @@ class _Saddle:
     spread: float
     above: Array
     k: Array
+    # Every tilt that was looked at, with K and its two derivatives there.
+    seen: Array
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """ln delta at epsilon from below and from above, without inversion.
+
+        Above: (1 - e^(epsilon - L))+ <= e^(theta (L - epsilon)) theta^theta / (1 + theta)^(1 + theta). Below: under the
+        law tilted at theta, of mean m and deviation d, L lies within c d of m with probability 1 - 1/c^2 (Chebyshev),
+        so delta >= (1 - 1/c^2) e^(K - theta (m + c d)) (1 - e^(epsilon - m + c d)).
+        """
+        theta, k, mean, variance = self.seen
+        above = k - theta * epsilon + theta * np.log(theta) - (1 + theta) * np.log1p(theta)
+        c = _DEVIATIONS[:, None]
+        reach = c * np.sqrt(variance)
+        rest = np.minimum(epsilon - mean + reach, 0.0)
+        with np.errstate(divide="ignore"):
+            below = np.log1p(-1 / c**2) + k - theta * (mean + reach) + np.log(-np.expm1(rest))
+        return float(np.max(below)), min(0.0, float(np.min(above)))
 
 
 def _saddle(line: _Inversion, log_delta: float | None, epsilon: float | None) -> _Saddle:
     """The tilt whose mean is epsilon, or at which delta is about e^log_delta."""
     theta = np.geomspace(1e-2, 30.0, 48)
+    seen: list[Array] = []
     for _ in range(4):
         k, k1, k2 = line.real(theta)
+        seen.append(np.array([theta, k, k1, k2]))
         off = _off(theta, k, k1, k2, log_delta, epsilon)
         i = int(np.argmin(np.abs(off)))
         if 0 < i < theta.size - 1:
@@ -180,10 +203,11 @@ def _saddle(line: _Inversion, log_delta: float | None, epsilon: float | None) ->
         first, last = max(i - 1, 0), min(i + 1, theta.size - 1)
         theta = np.linspace(theta[first], theta[last], 9)
         k, k1, k2 = line.real(theta)
+        seen.append(np.array([theta, k, k1, k2]))
         off = _off(theta, k, k1, k2, log_delta, epsilon)
         i = int(np.argmin(np.abs(off)))
         above, k_above = np.concatenate((theta[i + 1 :], above)), np.concatenate((k[i + 1 :], k_above))
-    return _Saddle(float(theta[i]), float(k1[i]), math.sqrt(float(k2[i])), above, k_above)
+    return _Saddle(float(theta[i]), float(k1[i]), math.sqrt(float(k2[i])), above, k_above, np.hstack(seen))
 
 
 def _off(theta: Array, k: Array, k1: Array, k2: Array, log_delta: float | None, epsilon: float | None) -> Array:
@@ -267,8 +291,16 @@ def _epsilon(line: _Inversion, delta: float) -> float:
         elif inverse.alias(found, log_delta) > _ALIASED:
             widen *= 2.0
         else:
+            _check(saddle, found, log_delta)
             return max(0.0, found)
     raise ParameterError("the contour found no epsilon that it is sure of. Ask for `bounds`.")
+
+
+def _check(saddle: _Saddle, epsilon: float, log_delta: float) -> None:
+    """Raises ParameterError unless delta at epsilon may be e^log_delta by bounds that owe nothing to the inversion."""
+    low, high = saddle.delta(epsilon)
+    if not low - _ROUNDED <= log_delta <= high + _ROUNDED:
+        raise ParameterError("the contour is not within the bounds of Chernoff and Chebyshev. Ask for `bounds`.")
 
 
 def _chernoff(saddle: _Saddle, log_delta: float) -> float:
@@ -319,6 +351,7 @@ def _delta(line: _Inversion, epsilon: float) -> float:
         if inverse.cancelled(epsilon, log_delta) > _CANCELLED:
             break
         if inverse.alias(epsilon, log_delta) < _ALIASED:
+            _check(saddle, epsilon, log_delta)
             return value
         widen *= 2.0
     raise ParameterError("the contour found no delta that it is sure of. Ask for `bounds`.")

@@ -3,7 +3,8 @@
 `epsilon` and `delta` are exact where there is a closed form or few outcomes, contour inversions for sampled Gaussian
 noise, extrapolated lattices where atoms share a lattice (all to about ten digits), and otherwise the certified *upper*
 bound (sampled Laplace noise, classes without one worst pair, epsilons at the very end of the losses).
-`bounds` and `calibrate` are certified. Neighbours: the event's.
+`bounds` and `calibrate` are certified, and no estimate lies outside its `bounds`, whichever is asked first: see
+`_clipped`. Neighbours: the event's.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, amount, probability
 from hubbub.accounting.certify import (
     LEAST,
-    bounds,
     certified_before,
-    delta_bounds,
+    certified_delta,
+    certified_epsilon,
     far,
     lattice_step,
     upper_epsilon,
@@ -36,9 +37,12 @@ from hubbub.accounting.rational import known_epsilon, pure_bounds
 from hubbub.accounting.rounding import float_down, float_up, root_up
 from hubbub.errors import ParameterError
 
-__all__ = ["Curve", "bounds", "calibrate", "delta", "epsilon", "mu", "profile", "renyi", "tradeoff"]
+__all__ = ["Curve", "bounds", "calibrate", "delta", "delta_bounds", "epsilon", "mu", "profile", "renyi", "tradeoff"]
 
 Array = NDArray[np.float64]
+# The width of delta's bounds that estimates are held in, and up to which part of epsilon no width is too narrow.
+_RELATIVE = 1e-2
+_ALIKE = 2e-9
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Curve:
 
 
 def epsilon(event: ev.Event, delta: Number) -> float:
-    """The smallest epsilon at which the event is (epsilon, delta)-DP.
+    """The smallest epsilon at which the event is (epsilon, delta)-DP; never outside `bounds`, asked before or after.
 
     >>> round(epsilon(ev.Repeated(ev.Gaussian(50), 1000), "1e-6"), 9)
     2.92160059
@@ -62,26 +66,120 @@ def epsilon(event: ev.Event, delta: Number) -> float:
     d = probability(delta, "delta")
     if d == 0:
         return pure_bounds(event)[1]
-    worst, checked = 0.0, True
+    near = _quick_epsilon(event, d)
+    if near is not None and _contours(event):
+        # A contour accounts for its own errors, in a tenth of the time of a certificate: used where there is one.
+        return _clipped(near, certified_before(event, d))
+    certified = _narrowest(certified_epsilon(event, d, None), certified_before(event, d))
+    near = near if near is not None else _dear_epsilon(event, d)
+    return _clipped(near, certified) if near is not None else certified[1]
+
+
+def bounds(event: ev.Event, delta: Number, *, width: float | None = None) -> tuple[float, float]:
+    """Certified (lower, upper) on the smallest epsilon at which the event is (epsilon, delta)-DP.
+
+    `width=None` asks for 1e-3 of epsilon, and returns a true but wider interval where that would not fit into
+    500 MB. Raises ParameterError for a delta outside [0, 1), a width that is not positive, and a width that was asked
+    and would not fit.
+    """
+    if width is not None and not (0 < width < math.inf):
+        raise ParameterError(f"width = {width} was asked; it must be a positive number. Leave it out for 1e-3 epsilon.")
+    d = probability(delta, "delta")
+    if d == 0:
+        return pure_bounds(event)
+    near, known = _quick_epsilon(event, d), (0.0, math.inf)
+    if near is None:
+        # Every estimate is clipped to these: where they do, no estimate is needed.
+        own = certified_epsilon(event, d, None)
+        known = _narrowest(own, certified_before(event, d))
+        enough = width is None or known[1] - known[0] <= width
+        if (enough and known == own) or math.isinf(own[1]):
+            return own
+        near = _dear_epsilon(event, d)
+        if enough:
+            return _held(known, near)
+    certified = _narrowest(certified_epsilon(event, d, width), certified_before(event, d))
+    low, high = _held(certified, near)
+    if width is not None and high - low > max(width, _ALIKE * high) and (low, high) != certified:
+        raise ParameterError(
+            f"a width of {width} was asked; certified is [{certified[0]:.12g}, {certified[1]:.12g}], and the estimate "
+            f"is {near:.12g}. Leave the width out for an interval that holds both."
+        )
+    return low, high
+
+
+def delta_bounds(event: ev.Event, epsilon: Number, relative: float = _RELATIVE) -> tuple[float, float]:
+    """Certified (lower, upper) on the smallest delta at epsilon, within `relative` of each other where that can be had.
+
+    Never raises for want of width: a delta below 1e-270 is beyond floats, and the interval then says [0, that].
+    """
+    e = amount(epsilon, "epsilon")
+    near = None if _none_lost(event, e) else _quick_delta(event, e)
+    if near is None:
+        low, high = certified_delta(event, e, _RELATIVE)
+        if relative >= _RELATIVE or high - low <= relative * high:
+            return low, high
+        near = _dear_delta(event, e)
+    return _held(certified_delta(event, e, relative), near)
+
+
+def _clipped(near: float, certified: tuple[float, float]) -> float:
+    """An estimate as it is given: inside what is certified.
+
+    Let I and J hold the truth. The clip of `near` to I lies in the hull of J and `near`: where it is not `near`, it is
+    the end of I between `near` and the truth. So an estimate that is given as the first, and bounds that are given as
+    the second, agree for all I and J, whichever is asked first and however wrong `near` may be.
+    """
+    return min(max(near, certified[0]), certified[1])
+
+
+def _held(certified: tuple[float, float], near: float | None) -> tuple[float, float]:
+    """Bounds as they are given: the hull of what is certified and the estimate. It holds the truth, too."""
+    return certified if near is None else (min(certified[0], near), max(certified[1], near))
+
+
+def _narrowest(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return max(one[0], other[0]), min(one[1], other[1])
+
+
+def _contours(event: ev.Event) -> bool:
+    """Whether every quick estimate of the event is a contour's."""
+    return not any(flat.gaussian_only or _sampled_once(flat) is not None for flat in flatten(event))
+
+
+def _quick_epsilon(event: ev.Event, d: Fraction) -> float | None:
+    """The estimate where it costs less than a certificate: closed forms and contours."""
+    return _worst(event, lambda flat: None if d < LEAST else _quick_epsilon_of(flat, d))
+
+
+def _quick_epsilon_of(flat: Flat, d: Fraction) -> float | None:
+    if flat.gaussian_only:
+        return epsilon_of_mu(float(root_up(flat.mu_squared)), float(d))
+    if (once := _sampled_once(flat)) is not None:
+        return _epsilon_once(*once, float(d))
+    parts = terms(flat)
+    return _contour(parts, float(d)) if parts is not None and d >= Fraction(1, 10**200) else None
+
+
+def _dear_epsilon(event: ev.Event, d: Fraction) -> float | None:
+    """The estimate that costs several certificates: extrapolated lattices."""
+
+    def of(flat: Flat) -> float | None:
+        quick = _quick_epsilon_of(flat, d)
+        return quick if quick is not None else epsilon_near(flat, d)
+
+    return _worst(event, lambda flat: None if d < LEAST else of(flat))
+
+
+def _worst(event: ev.Event, of: Callable[[Flat], float | None]) -> float | None:
+    """The largest over all choices; None where one has no estimate."""
+    worst = 0.0
     for flat in flatten(event):
-        if d < LEAST or far(flat):
-            return bounds(event, d)[1]
-        parts = terms(flat)
-        if flat.gaussian_only:
-            found, checked = epsilon_of_mu(float(root_up(flat.mu_squared)), float(d)), False
-        elif (once := _sampled_once(flat)) is not None:
-            found, checked = _epsilon_once(*once, float(d)), False
-        elif parts is not None and d >= Fraction(1, 10**200) and (near := _contour(parts, float(d))) is not None:
-            found = near
-        elif (guess := epsilon_near(flat, d)) is not None:
-            found, checked = guess, False
-        else:
-            return bounds(event, d)[1]
+        found = None if far(flat) else of(flat)
+        if found is None:
+            return None
         worst = max(worst, found)
-    # A contour accounts for its own errors, in a tenth of the time of a certificate, which is used where there is one;
-    # all else stays inside its certified interval.
-    low, high = certified_before(event, d) if checked else bounds(event, d)
-    return min(max(worst, low), high)
+    return worst
 
 
 def _sampled_once(flat: Flat) -> tuple[float, float] | None:
@@ -115,7 +213,7 @@ def _contour_delta(parts: Sequence[Term], epsilon: float) -> float | None:
 
 
 def delta(event: ev.Event, epsilon: Number) -> float:
-    """The smallest delta at which the event is (epsilon, delta)-DP.
+    """The smallest delta at which the event is (epsilon, delta)-DP; never outside `delta_bounds`.
 
     >>> delta(ev.PureDP(1), 1)
     0.0
@@ -123,28 +221,41 @@ def delta(event: ev.Event, epsilon: Number) -> float:
     Raises ParameterError for a negative epsilon.
     """
     e = amount(epsilon, "epsilon")
-    if (largest := pure_bounds(event)[1]) < math.inf and e >= Fraction(largest):
+    if _none_lost(event, e):
         return 0.0
-    worst, checked = 0.0, True
-    for flat in flatten(event):
-        if far(flat):
-            return delta_bounds(event, e, 1e-2)[1]
-        parts = terms(flat)
-        if flat.gaussian_only:
-            found, checked = delta_of_mu(float(root_up(flat.mu_squared)), float(e)), False
-        elif (once := _sampled_once(flat)) is not None:
-            found, checked = _delta_once(*once, float(e)), False
-        elif parts is not None and (near := _contour_delta(parts, float(e))) is not None:
-            found = near
-        elif (guess := delta_near(flat, e)) is not None:
-            found, checked = guess, False
-        else:
-            return delta_bounds(event, e, 1e-2)[1]
-        worst = max(worst, found)
-    if checked:
-        return worst
-    low, high = delta_bounds(event, e, 1e-2)
-    return min(max(worst, low), high)
+    near = _quick_delta(event, e)
+    if near is not None and _contours(event):
+        return near
+    certified = certified_delta(event, e, _RELATIVE)
+    near = near if near is not None else _dear_delta(event, e)
+    return _clipped(near, certified) if near is not None else certified[1]
+
+
+def _none_lost(event: ev.Event, e: Fraction) -> bool:
+    """Whether no loss is larger than epsilon."""
+    largest = pure_bounds(event)[1]
+    return largest < math.inf and e >= Fraction(largest)
+
+
+def _quick_delta(event: ev.Event, e: Fraction) -> float | None:
+    return _worst(event, lambda flat: _quick_delta_of(flat, e))
+
+
+def _quick_delta_of(flat: Flat, e: Fraction) -> float | None:
+    if flat.gaussian_only:
+        return delta_of_mu(float(root_up(flat.mu_squared)), float(e))
+    if (once := _sampled_once(flat)) is not None:
+        return _delta_once(*once, float(e))
+    parts = terms(flat)
+    return _contour_delta(parts, float(e)) if parts is not None else None
+
+
+def _dear_delta(event: ev.Event, e: Fraction) -> float | None:
+    def of(flat: Flat) -> float | None:
+        quick = _quick_delta_of(flat, e)
+        return quick if quick is not None else delta_near(flat, e)
+
+    return _worst(event, of)
 
 
 def profile(event: ev.Event, epsilons: Sequence[float] | None = None) -> Curve:
