@@ -15,7 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.engines import sources
 from hubbub.engines.parquet import Patient
+from hubbub.engines.sources import Held
 from hubbub.errors import EngineError, PolicyError
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
@@ -176,3 +178,63 @@ def test_columns_are_looked_at_though_size_and_time_are_what_they_were(tmp_path:
         os.utime(path, ns=(then.st_atime_ns, then.st_mtime_ns))
         with pytest.raises(PolicyError, match="have changed; open a new session"):
             session.sql(QUESTIONS[1], epsilon=1)
+
+
+def lines(header: str, *rows: str) -> bytes:
+    return "\n".join([header, *rows, ""]).encode()
+
+
+FIFTY = [f"{i},{i % 2},7" for i in range(50)]
+"""Units, a column of two values, and one of one."""
+
+
+def csv_session(path: Path) -> hb.Session:
+    types = {"id": "integer", "x": "integer", "y": "integer"}
+    return hb.Session({"v": hb.table(path, unit="id", max_total=1, types=types)}, budget=hb.Budget(100), ledger=None)
+
+
+@pytest.mark.parametrize("header", ["x,id,y", "id,y,x", "ID,x,y", "id,x", "id,x,y,z", "", '"id,x,y', "\ufeffid,x,y"])
+def test_a_csv_with_another_header_since_the_charge_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    """With `x,id,y`, fifty people were two units; with another number of columns, other lines were left out."""
+    path, table = tmp_path / "v.csv", Held.table
+    path.write_bytes(lines("id,x,y", *FIFTY))
+
+    def late(self: Held) -> pa.Table:
+        path.write_bytes(lines(header, *FIFTY))
+        return table(self)
+
+    with csv_session(path) as session:
+        monkeypatch.setattr(Held, "table", late)
+        if header == "\ufeffid,x,y":  # a mark of the order of bytes is no other name
+            assert session.sql("SELECT COUNT(*) AS n FROM v", epsilon=50).rows() == [(50,)]
+            return
+        with pytest.raises(EngineError, match="incident"):
+            session.sql("SELECT COUNT(*) AS n FROM v", epsilon=50)
+        assert session.remaining == 50
+        monkeypatch.undo()
+        with pytest.raises(PolicyError):
+            session.sql("SELECT COUNT(*) AS n FROM v", epsilon=1)
+        assert session.remaining == 50
+
+
+def test_a_csv_is_read_whole_or_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of one file and half of another is nobody's rows."""
+    path, pieces, turns = tmp_path / "v.csv", sources._pieces, [1]
+
+    def torn(file: Any) -> Any:
+        yield from pieces(file)
+        if turns[0]:
+            turns[0] -= 1
+            path.write_bytes(lines("id,x,y", *FIFTY[: 20 - turns[0]]))
+
+    path.write_bytes(lines("id,x,y", *FIFTY))
+    monkeypatch.setattr(sources, "_pieces", torn)
+    with csv_session(path) as session:
+        assert session.sql("SELECT COUNT(*) AS n FROM v", epsilon=50).rows() == [(20,)]
+        turns[0] = 99
+        path.write_bytes(lines("id,x,y", *FIFTY))
+        with pytest.raises(EngineError, match="incident"):
+            session.sql("SELECT COUNT(*) AS n FROM v WHERE x >= 0", epsilon=20)
+        assert turns[0] == 99 - sources.READINGS

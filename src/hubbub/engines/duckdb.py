@@ -25,7 +25,7 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.parquet import Patient, parquet_columns, read_parquet
 from hubbub.engines.ranking import bounded_sums
-from hubbub.engines.sources import CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, source_of, stamp_of
+from hubbub.engines.sources import READINGS, CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, source_of, stamp_of
 from hubbub.engines.spill import Spill
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.plain import quick
@@ -59,9 +59,6 @@ _SHUT: dict[str, str | bool | int | float | list[str]] = {
 
 BATCH = 1 << 18
 """How many rows come from the engine at a time, where they are ranked in this process."""
-
-READINGS = 3
-"""How often a question is read where its files are written anew meanwhile."""
 
 LEFT_OUT = "common_subexpressions"
 """The optimiser that computes a part of an expression before the rest of it: out of a TRY that was around it, too."""

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName
 
 __all__ = [
+    "READINGS",
     "CsvFile",
     "DuckDBFile",
     "Frame",
@@ -70,6 +71,8 @@ class Frame:
 
 Source = ParquetFile | CsvFile | DuckDBFile | Frame
 
+READINGS = 3
+"""How often a file is read, or a question, where files are written anew meanwhile."""
 UNUSABLE = pa.list_(pa.null())
 """The type of a column that no question can use."""
 
@@ -123,8 +126,9 @@ def not_trusted(name: str, inner: str, what: str) -> PolicyError:
 class Held:
     """Rows that the program holds or parses itself: known by their schema, read when first asked for.
 
-    They are read again when `stamp` says that their file has changed; `unchanged` says whether its columns are still
-    those of the schema.
+    They are read again when `stamp` says that their file has changed, and once more when it changes while it is read:
+    half of one file and half of another is nobody's rows. `unchanged` says whether its columns are still those of the
+    schema.
     """
 
     schema: pa.Schema
@@ -140,12 +144,21 @@ class Held:
         return self.schema.empty_table()
 
     def table(self) -> pa.Table:
-        """The table, of the schema that was promised."""
+        """The table, of the schema that was promised.
+
+        Raises PolicyError for a file whose columns have changed, or that changes at each reading.
+        """
         with self._lock:
-            now = self.stamp()
-            if self._table is None or now != self._read_at:
-                self._table, self._read_at = self.load(), now
-            return self._table
+            for _ in range(READINGS):
+                now = self.stamp()
+                if self._table is not None and now == self._read_at:
+                    return self._table
+                self._table = None
+                found = self.load()
+                if self.stamp() == now:
+                    self._table, self._read_at = found, now
+                    return found
+            raise PolicyError("a file was written anew while it was read")
 
 
 def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
@@ -197,21 +210,27 @@ def csv_header(name: str, path: str) -> list[str]:
     Raises PolicyError for a file without a usable header.
     """
     problem = None
-    try:
-        # As bytes: decoding a buffer of text would look at rows, and fail on them.
-        with open(path, "rb") as file:
-            line = file.readline(1 << 20).decode("utf-8-sig")
-        header = next(csv.reader([line], strict=True), [])
-    except (UnicodeDecodeError, csv.Error):
+    with open(path, "rb") as file:
+        header = _header(file)
+    if header is None:
         problem = "the first line of the CSV is not a UTF-8 header"
-    else:
-        if not header or any(not column.strip() for column in header):
-            problem = "the first line of the CSV must name every column"
-        elif len({c.lower() for c in header}) < len(header):
-            problem = "two columns of the CSV have the same name (case aside); rename one"
-    if problem:
+    elif not header or any(not column.strip() for column in header):
+        problem = "the first line of the CSV must name every column"
+    elif len({c.lower() for c in header}) < len(header):
+        problem = "two columns of the CSV have the same name (case aside); rename one"
+    if header is None or problem:
         raise PolicyError(f"table {name!r}: {problem}.")
     return header
+
+
+def _header(file: BinaryIO) -> list[str] | None:
+    """The fields of the first line of a CSV that was just opened; None if they cannot be told.
+
+    As bytes: decoding a buffer of text would look at rows, and fail on them.
+    """
+    with contextlib.suppress(UnicodeDecodeError, csv.Error):
+        return next(csv.reader([file.readline(1 << 20).decode("utf-8-sig")], strict=True), [])
+    return None
 
 
 _SLICE = 1 << 26
@@ -225,10 +244,13 @@ def _read_csv(path: str, header: list[str]) -> pa.Table:
     By rule: fields are divided by commas and may stand in double quotes, a doubled quote inside them is one; a line
     break always ends a row; a line with another number of fields, with a quote that is not closed, or beyond 512 MiB,
     is left out; an empty field, or one that is not UTF-8, is NULL.
+
+    Raises PolicyError where the file that is read has another header, or none.
     """
     tables: list[pa.Table] = []
     with open(path, "rb") as file:
-        file.readline(1 << 20)
+        if _header(file) != header:
+            raise PolicyError("the columns of a CSV have changed")
         tables += [_parse(piece, header) for piece in _pieces(file)]
     return pa.concat_tables(tables) if tables else pa.schema([(c, pa.string()) for c in header]).empty_table()
 
