@@ -1,7 +1,8 @@
 """The folder of an engine's spilled rows: for this user alone, gone when the engine closes, swept where none closed it.
 
 A folder holds a file that its process keeps locked as long as it lives; the operating system lets go of the lock when
-the process ends, however it ends. Whoever makes a folder first removes those of the same user whose lock is free.
+the process ends, however it ends. Whoever makes a folder first removes those of the same user whose lock is free; one
+process looks for them at most once a minute.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,8 @@ __all__ = ["Spill"]
 
 _PREFIX = "hubbub-"
 _LOCK = "in-use"
+_PAUSE = 60.0  # seconds between two looks for the folders of dead processes: there may be hundreds of others
+_looked: dict[str, float] = {}  # in which folders this process looked, and when
 
 
 @dataclass
@@ -31,7 +35,10 @@ class Spill:
     @classmethod
     def made(cls) -> Spill:
         """A new folder, after those of processes that are dead have gone."""
-        _sweep(Path(tempfile.gettempdir()))
+        place, now = tempfile.gettempdir(), time.monotonic()
+        if now > _looked.get(place, -_PAUSE) + _PAUSE:
+            _looked[place] = now
+            _sweep(place)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 0700
         # Locked before it has its name: whoever sees the name sees the lock.
         early = folder / f"{_LOCK}.new"
@@ -48,23 +55,23 @@ class Spill:
             os.close(lock)
 
 
-def _sweep(place: Path) -> None:
+def _sweep(place: str) -> None:
     """Remove the folders of dead processes. One that cannot be looked at is left alone."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(place):
             if entry.name.startswith(_PREFIX):
                 with contextlib.suppress(OSError):
-                    _remove_if_dead(Path(entry.path))
+                    _remove_if_dead(entry)
 
 
-def _remove_if_dead(folder: Path) -> None:
+def _remove_if_dead(folder: os.DirEntry[str]) -> None:
     """Raises OSError where a living process holds it, or it is none of ours."""
-    found = folder.lstat()
+    found = folder.stat(follow_symlinks=False)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700:
         return
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    lock = os.open(f"{folder.path}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder.path, ignore_errors=True)
     finally:
         os.close(lock)

@@ -107,6 +107,7 @@ class Books:
         self._allowances: dict[tuple[str, str], Allowance | None] = {}
         self._limits: dict[tuple[str, str], tuple[Allowance | None, Filters]] = {}
         self._totals: dict[tuple[str, str], Total] = {}
+        self._all_failed: dict[str, list[tuple[str, int]]] = {}
         self._failures: dict[tuple[str, str], int] = {}
         self._joint_failures: dict[tuple[str, int], int] = {}
         self._relations: dict[str, str | None] = {}
@@ -150,14 +151,25 @@ class Books:
         """How many questions of an analyst failed in the engine, or died there, since a steward last looked."""
         key = space, analyst
         if key not in self._failures:
-            self._failures[key] = self.connection.execute(
-                # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
-                "SELECT count(*) FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
-                "charge.serial = step.charge AND charge.unit_space = ? AND charge.analyst = ? AND step.serial > "
-                "(SELECT coalesce(max(serial), 0) FROM clearance WHERE unit_space = ? AND analyst = ?)",
-                (space, analyst, space, analyst),
-            ).fetchone()[0]
+            failed = [serial for who, serial in self._failed(space) if who == analyst]
+            if failed:
+                (cleared,) = self.connection.execute(
+                    "SELECT coalesce(max(serial), 0) FROM clearance WHERE unit_space = ? AND analyst = ?", key
+                ).fetchone()
+                failed = [serial for serial in failed if serial > cleared]
+            self._failures[key] = len(failed)
         return self._failures[key]
+
+    def _failed(self, space: str) -> list[tuple[str, int]]:
+        """The failures in a space: of whom, and the line. Mostly there are none, and then nothing more is read."""
+        if space not in self._all_failed:
+            self._all_failed[space] = self.connection.execute(
+                # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
+                "SELECT charge.analyst, step.serial FROM step CROSS JOIN charge WHERE "
+                "step.state IN ('failed', 'lost') AND charge.serial = step.charge AND charge.unit_space = ?",
+                (space,),
+            ).fetchall()
+        return self._all_failed[space]
 
     def joint_failures(self, space: str, allowed: int) -> int:
         """How many questions of a space failed, of all analysts, since a steward last cleared the space.
@@ -165,13 +177,13 @@ class Books:
         allowed: so many of one analyst, at most, between two clearances of his own: at his limit he adds no more.
         """
         key = space, allowed
+        if not self._failed(space):
+            return 0
         if key not in self._joint_failures:
-            failed = self.connection.execute(
-                "SELECT charge.analyst, step.serial FROM step CROSS JOIN charge WHERE "
-                "step.state IN ('failed', 'lost') AND charge.serial = step.charge AND charge.unit_space = ? AND "
-                "step.serial > (SELECT coalesce(max(serial), 0) FROM joint_clearance WHERE unit_space = ?)",
-                (space, space),
-            ).fetchall()
+            (looked,) = self.connection.execute(
+                "SELECT coalesce(max(serial), 0) FROM joint_clearance WHERE unit_space = ?", (space,)
+            ).fetchone()
+            failed = [(who, serial) for who, serial in self._failed(space) if serial > looked]
             cleared = self.connection.execute(
                 "SELECT analyst, serial FROM clearance WHERE unit_space = ?", (space,)
             ).fetchall()

@@ -7,8 +7,8 @@
 **Turns.** Processes take turns to write (`hubbub.ledger.turns`), and whoever has the turn also records the charges that
 others wait to make: one flush for all of them.
 
-**Places.** A file that is deleted or replaced while it is open takes writes that nobody finds again: before the first
-statement of a write, before its COMMIT and after it, the open files are compared with those at their paths.
+**Places.** A file that is deleted or replaced while it is open takes writes that nobody finds again: before each COMMIT
+and after it, the open files are compared with those at their paths.
 
 **Signals.** Ctrl-C comes before or after a transaction, and in the waits for one (`hubbub.ledger.interrupts`).
 
@@ -87,6 +87,7 @@ class Database:
         self._lock = threading.RLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
+        self._pauses = True  # whether SQLite itself waits for a lock
         self._turns: Turns | None = None
         self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
         self._files: dict[str, tuple[int, int] | None] = {}  # the files that are open, by their places
@@ -112,8 +113,7 @@ class Database:
             taken = self._await_turn(deadline, signals)
             try:
                 connection = self._connected()
-                _begin(connection, deadline, self._patience, signals)
-                self._check_place()
+                _begin(self._pausing(connection, False), deadline, signals)
                 with finished(connection, self._check_place):
                     yield connection
                 self._after_commit()
@@ -222,8 +222,7 @@ class Database:
         try:
             with self._translated():
                 connection = self._connected()
-                _begin(connection, deadline, self._patience, signals)
-                self._check_place()
+                _begin(self._pausing(connection, False), deadline, signals)
                 with finished(connection, self._check_place):
                     results = work(connection, pull)
                     if self._turns is not None and results:
@@ -247,7 +246,7 @@ class Database:
             Undisturbed() as signals,
             self._held(time.monotonic() + self._patience, signals),
             self._translated(),
-            transaction(self._connected(), "BEGIN") as connection,
+            transaction(self._pausing(self._connected(), True), "BEGIN") as connection,
         ):
             yield connection
 
@@ -265,16 +264,19 @@ class Database:
         """
         if self._path is None:
             return
+        stat = os.stat
         for place, known in self._files.items():
             try:
-                found = os.stat(place)
+                found = stat(place)
+                now: tuple[int, int] | None = (found.st_dev, found.st_ino)
+                names = found.st_nlink
             except FileNotFoundError:
-                found = None
-            if (None if found is None else (found.st_dev, found.st_ino)) != known:
+                now, names = None, 0
+            if now != known:
                 self._gone = True
                 self._let_go()
                 raise _replaced(place)
-            if found is not None and found.st_nlink > 1:
+            if names > 1:
                 raise hard_link(self._path)
 
     @property
@@ -373,9 +375,17 @@ class Database:
                 check_contents(self._connection, self._path, self._read_only)
         return self._connection
 
+    def _pausing(self, connection: sqlite3.Connection, pauses: bool) -> sqlite3.Connection:
+        """The connection, where SQLite itself waits for a lock, as readers let it, or does not."""
+        if self._pauses != pauses:
+            self._pauses = pauses
+            connection.execute(f"PRAGMA busy_timeout = {round(self._patience * 1000) if pauses else 0}")
+        return connection
+
     def _opened(self) -> sqlite3.Connection:
         before = None if self._path is None else _identity(str(self._path))
         connection = _connect(self._path, self._patience, self._read_only)
+        self._pauses = True
         if self._path is None:
             with transaction(connection, "BEGIN"):
                 make_tables(connection, self._fill)
@@ -466,23 +476,19 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _begin(connection: sqlite3.Connection, deadline: float, patience: float, signals: Undisturbed) -> None:
+def _begin(connection: sqlite3.Connection, deadline: float, signals: Undisturbed) -> None:
     """BEGIN IMMEDIATE, tried again after pauses of 1 to 20 ms; only who does without turns stands in the way here.
 
     SQLite's own pauses grow to a tenth of a second, which starves some.
     """
     pause = 0.001
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-            signals.check()
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.02)
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {round(patience * 1000)}")
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        signals.check()
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.02)

@@ -219,6 +219,11 @@ def _rules(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 _OWN_RULES = {text.split()[2]: " ".join(text.split()) for text in sqlite_schema() if text.startswith("CREATE TRIGGER")}
+_OWN_TEXTS = frozenset(_OWN_RULES.values())
+_OLD_RULE = re.compile(
+    r"CREATE TRIGGER ([a-z_]+)_no_(update|delete) BEFORE (UPDATE|DELETE) ON \1 "
+    r"BEGIN SELECT RAISE\(ABORT, '[a-z -]+'\); END"
+)
 
 
 def _foreign_rules(connection: sqlite3.Connection) -> str:
@@ -226,18 +231,10 @@ def _foreign_rules(connection: sqlite3.Connection) -> str:
 
     In an older schema those of tables that are no more are known by their name and form.
     """
-    old = re.compile(
-        r"CREATE TRIGGER ([a-z_]+)_no_(update|delete) BEFORE (UPDATE|DELETE) ON \1 "
-        r"BEGIN SELECT RAISE\(ABORT, '[a-z -]+'\); END"
-    )
-    known, migrates = set(_OWN_RULES.values()), 1 <= _version(connection) < VERSION
-    return ", ".join(
-        sorted(
-            name
-            for name, sql in _rules(connection).items()
-            if sql not in known and not (migrates and old.fullmatch(sql.replace('"', "")))
-        )
-    )
+    foreign = {name: sql for name, sql in _rules(connection).items() if sql not in _OWN_TEXTS}
+    if foreign and 1 <= _version(connection) < VERSION:
+        foreign = {name: sql for name, sql in foreign.items() if not _OLD_RULE.fullmatch(sql.replace('"', ""))}
+    return ", ".join(sorted(foreign))
 
 
 def changed_rules(connection: sqlite3.Connection) -> str:

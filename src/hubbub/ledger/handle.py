@@ -139,8 +139,7 @@ class Handle:
         self._anchor = anchor_at
         self._known: Head | None = None  # the last head that was seen: the chain goes on from there
         self._written: Head | None = None  # that of the transaction under way
-        self._check_key(keyless)
-        self.id: Final = self._id()
+        self.id: Final = self._checked_id(keyless)
         store.committed = self._after_commit
 
     def close(self) -> None:
@@ -157,11 +156,6 @@ class Handle:
 
     def __repr__(self) -> str:
         return "Ledger.in_memory()" if self.where == "in memory" else f"Ledger({self.where!r})"
-
-    def _id(self) -> str:
-        """The random id the ledger got when it was created."""
-        with self._reading() as connection:
-            return str(connection.execute("SELECT id FROM ledger").fetchone()[0])
 
     @contextmanager
     def _writing(self, *, anchored: bool = True) -> Iterator[Writer]:
@@ -211,11 +205,6 @@ class Handle:
         """Name the anchor of a ledger that is open, for `make_anchor` and `verify`."""
         self._anchor = place
 
-    def remember_head(self) -> None:
-        """From here on the chain goes on from where it stands now: one that is put back further is refused."""
-        with self._reading() as connection:
-            self._known = head_of(connection)
-
     def check_anchor(self, *, make: bool = False) -> None:
         """See that the ledger holds the line that its anchor names. make: one that is missing is made.
 
@@ -243,9 +232,11 @@ class Handle:
         with self._database.reading() as connection:
             yield connection
 
-    def _check_key(self, keyless: bool) -> None:
+    def _checked_id(self, keyless: bool) -> str:
+        """The random id that the ledger got when it was created. From here on its head is known; its key is right."""
         with self._reading() as connection:
             row = connection.execute("SELECT id, key_check FROM ledger").fetchone()
+            head = None if keyless else head_of(connection)  # to look at a damaged one, it need not be read
         if row is None:
             raise PolicyError(f"the ledger {self.where} has no first row: it is damaged. Restore a backup.")
         name, check = row
@@ -257,6 +248,8 @@ class Handle:
             )
         if check is not None and self._key is not None and not hmac.compare_digest(_key_check(self._key, name), check):
             raise PolicyError(f"the key is not the one that the ledger {self.where} was created with.")
+        self._known = head
+        return str(name)
 
     def _budget(self, connection: Connection, space: str) -> Budget:
         """The budget of a space as it is now, or a PolicyError."""

@@ -19,9 +19,10 @@ __all__ = ["Undisturbed", "let_in"]
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGPROF")
 _SIGNALS: Final = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
-# Those of the C module, where they show: Python's own make an enumeration of every answer, which takes longer.
-_get: Final = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-_set: Final = getattr(signal.signal, "__wrapped__", signal.signal)
+# Those of the C module, where there is one: Python's own make an enumeration of every answer, which takes longer.
+_quick: Final = getattr(signal, "_signal", signal)
+_get: Final = _quick.getsignal
+_set: Final = _quick.signal
 
 _Handler = Callable[[int, FrameType | None], Any]
 

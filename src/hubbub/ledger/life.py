@@ -160,7 +160,7 @@ class Lives(Stewardship):
             return  # it was interrupted while it waited to charge: no need to wait for anybody again
         with self._writing() as writer:
             for charge_id in known:
-                serial, standing, owner = _standing(writer.connection, charge_id)
+                serial, standing, owner, *_ = _standing(writer.connection, charge_id)
                 if standing in _OPEN and owner == this_process():
                     writer.append("step", serial, "withdrawn", None, None)
 
@@ -200,7 +200,8 @@ class Lives(Stewardship):
                 if _standing(connection, charge_id)[1] == "shown":
                     return
         with self._writing() as writer:
-            serial, standing, owner = _standing(writer.connection, charge_id)
+            books = self._books.begin(writer.connection, writer.head)
+            serial, standing, owner, *whose = _standing(writer.connection, charge_id)
             if standing == state == "shown":
                 return
             if standing in _UNDRAWN and owner not in (None, this_process()):
@@ -212,9 +213,11 @@ class Lives(Stewardship):
                 raise PolicyError(_GIVEN_UP)
             if state not in _NEXT.get(standing, ()):
                 raise InternalError(f"charge {charge_id} is '{standing}' and cannot become '{state}'")
-            locked = self._held_back(writer, serial) if state != "shown" else None
+            locked = self._held_back(writer, books, serial, *whose) if state != "shown" else None
             if locked is None:
                 writer.append("step", serial, state, incident, None)
+                if state != "failed":  # of what the books hold, nothing changed
+                    books.end(writer.head)
         if state == "failed" or locked is not None:
             self._put_down(charge_id)
         if locked is not None:
@@ -228,29 +231,27 @@ class Lives(Stewardship):
             PolicyError: the ledger cannot record it, or the analyst was locked meanwhile; the answer must not be shown.
         """
         with self._writing() as writer:
-            serial, standing, _ = _standing(writer.connection, charge_id)
+            books = self._books.begin(writer.connection, writer.head)
+            serial, standing, _, *whose = _standing(writer.connection, charge_id)
             if standing == "lost":
                 raise PolicyError(_GIVEN_UP)
             if standing != "drawing":
                 raise InternalError(f"charge {charge_id} is '{standing}'; an answer is stored only while drawing")
-            locked = self._held_back(writer, serial)
+            locked = self._held_back(writer, books, serial, *whose)
             if locked is None:
                 writer.append("release", serial, checked_text(payload, "release"))
                 writer.append("step", serial, "stored", None, None)
+                books.end(writer.head)
         self._put_down(charge_id)
         if locked is not None:
             raise locked
 
-    def _held_back(self, writer: Writer, serial: int) -> PolicyError | None:
+    def _held_back(self, writer: Writer, books: Books, serial: int, space: str, analyst: str) -> PolicyError | None:
         """Give up a question that is under way, if its analyst was locked since; what to say then.
 
         Whether it failed is not told: else as many failures could be seen as questions were under way together. So the
         one that failed and the one that did not are recorded alike, and raise alike.
         """
-        space, analyst = writer.connection.execute(
-            "SELECT unit_space, analyst FROM charge WHERE serial = ?", (serial,)
-        ).fetchone()
-        books = Books().begin(writer.connection, writer.head)
         try:
             check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
         except PolicyError as locked:
@@ -399,15 +400,15 @@ def _is_abandoned(connection: Connection, entry: Entry, at: str) -> bool:
     return owner is not None and (owner == this_process() or is_gone(owner, entry.time, at))
 
 
-def _standing(connection: Connection, charge_id: str) -> tuple[int, str, str | None]:
-    """A charge's number, its state, and the process that owns it: who made it, or took it over."""
+def _standing(connection: Connection, charge_id: str) -> tuple[int, str, str | None, str, str]:
+    """A charge's number, its state, the process that owns it (who made it, or took it over), its space and analyst."""
     row = connection.execute(
         "SELECT serial, (SELECT state FROM step WHERE step.charge = charge.serial ORDER BY step.serial DESC LIMIT 1), "
         "(SELECT step.owner FROM step WHERE step.charge = charge.serial AND step.owner IS NOT NULL "
-        "ORDER BY step.serial DESC LIMIT 1), owner FROM charge WHERE id = ?",
+        "ORDER BY step.serial DESC LIMIT 1), owner, unit_space, analyst FROM charge WHERE id = ?",
         (charge_id,),
     ).fetchone()
     if row is None:
         raise InternalError(f"there is no charge {charge_id!r} in the ledger")
-    serial, state, taken, made = row
-    return int(serial), state or "charged", taken or made
+    serial, state, taken, made, space, analyst = row
+    return int(serial), state or "charged", taken or made, space, analyst

@@ -103,8 +103,8 @@ class Ledger(Lives, Standings):
             anchor_at=None if anchor is None else Path(anchor),
             patience=patience,
         )
-        ledger.remember_head()
-        ledger.check_anchor(make=create and not ledger.spaces())
+        if anchor is not None:
+            ledger.check_anchor(make=create and not ledger.spaces())
         ledger._agree(budgets, new_spaces, create, sources or {}, check)
         ledger.bury()
         return ledger
@@ -426,8 +426,14 @@ class Ledger(Lives, Standings):
             self._take_up(made.id)
             self._look_for_the_dead()
         outcome: list[Refused | str | None] = []
+        laid: list[str] = []
+
+        def text() -> str:
+            laid.append(made.id)
+            return made.text
+
         try:
-            self._database.together(made.id, lambda: made.text, self._recorder(made, outcome))
+            self._database.together(made.id, text, self._recorder(made, laid, outcome))
         except BaseException:
             self.let_go(made.id)
             raise
@@ -445,14 +451,17 @@ class Ledger(Lives, Standings):
             self.bury()
 
     def _recorder(
-        self, made: Request, outcome: list[Refused | str | None]
+        self, made: Request, laid: Collection[str], outcome: list[Refused | str | None]
     ) -> Callable[[Connection, Pull], list[tuple[int, str, bool]]]:
-        """What records one's own request, and those that others wait for, in one transaction."""
+        """What records one's own request, and those that others wait for, in one transaction.
+
+        laid: not empty once it was shown to others, who may have recorded it since.
+        """
 
         def run(connection: Connection, pull: Pull) -> list[tuple[int, str, bool]]:
             writer = self._writer(connection)
             books = self._books.begin(connection, writer.head)
-            outcome[:] = [None if _is_recorded(connection, made) else self._own(writer, books, made)]
+            outcome[:] = [None if laid and _is_recorded(connection, made) else self._own(writer, books, made)]
             results: list[tuple[int, str, bool]] = []
             while len(results) < _BATCH and (waiting := pull()):
                 results += [self._anothers(writer, books, *each) for each in waiting]
