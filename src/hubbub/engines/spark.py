@@ -5,6 +5,10 @@ session of our own beside it (`hubbub.engines.spark_session`), whose settings ar
 none decides an answer. Each table becomes a temporary view there, with names of our own for itself and its columns. No
 Python function runs on a row, and the driver sees one row per group.
 
+A view holds the table as it was when it was looked at: its format, the types of its columns, and, in a catalogue, its
+files. What stands under its name by the time of a run is not asked for. A table of the catalogue is looked at again
+before every charge.
+
 A table of the catalogue (`spark:hospital.visits`) is a base table of a format that keeps rows apart: Parquet, ORC,
 Avro, Delta, Iceberg. Anything else (a view can mix rows of several people, one line of a CSV can hide others) is
 refused, unless the declaration says `trusted_view`. What a data frame computes before it is declared is the steward's:
@@ -189,7 +193,7 @@ class SparkEngine:
         with contextlib.suppress(Exception):  # what was written by another session since is read
             java_of(self._session).sessionState().catalog().invalidateAllCachedTables()
         frame = _named_table(self._spark, self._session, name, known.name, trusted=known.trusted)
-        if _physical(name, frame) != known.physical:
+        if [*_physical(name, frame).items()] != [*known.physical.items()]:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
@@ -368,7 +372,9 @@ def _named_table(spark: SparkSession, own: SparkSession, name: str, known_as: st
     Raises PolicyError for one that is missing or cannot be read, and, unless it is trusted, for a view and for a format
     in which one row can change another.
     """
-    entry, about, frame = None, {}, None
+    entry, frame = None, None
+    about: dict[str, str] = {}
+    after: dict[str, str] = {}
     with _quiet(), contextlib.suppress(Exception):  # the words of a metastore are its own
         entry = spark.catalog.getTable(known_as)
     if entry is None:
@@ -382,8 +388,12 @@ def _named_table(spark: SparkSession, own: SparkSession, name: str, known_as: st
         if base and not trusted:
             about = details(own, whole)
         frame = own.table(whole) if base else spark.table(known_as)
+        if base and not trusted:
+            after = details(own, whole)  # of a table in its place, the frame may be
     if frame is None:
         raise PolicyError(f"table {name!r}: Spark cannot read {known_as!r}. Nothing was charged.")
+    if about != after:
+        raise PolicyError(f"table {name!r}: {known_as!r} was changed while it was looked at; ask again.")
     why = reads_row_by_row(about) if base and not trusted else None
     if why is not None:
         raise PolicyError(
