@@ -58,9 +58,9 @@ def session(epsilon: Any = 10 * HUGE, *, bits: Any = None, ledger: Any = None, *
 
 
 @contextmanager
-def engine(name: str, table: PrivateTable) -> Iterator[tuple[DuckDBEngine, Any]]:
+def engine(name: str, table: PrivateTable, *, portable: bool = False) -> Iterator[tuple[DuckDBEngine, Any]]:
     """An engine that knows one table, and a function from SQL text to the plan of a question on it."""
-    opened = DuckDBEngine()
+    opened = DuckDBEngine(portable=portable)
     try:
         schema = opened.add(name, table)
         opened.seal()

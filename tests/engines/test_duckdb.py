@@ -187,6 +187,17 @@ def test_a_uuid_can_name_a_unit() -> None:
         assert duck.run(plan("SELECT COUNT(DISTINCT id) FROM t")).vectors == ((2,),)
 
 
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMPTZ"])
+def test_a_stored_time_outside_the_years_1_to_9999_is_null(tmp_path: Path, kind: str) -> None:
+    times = ["2020-01-01", "infinity", "-infinity", "20000-01-01", "0100-01-01 (BC)"]
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        rows = f"SELECT unnest(range(5)) AS id, unnest({times!r}) AS d"
+        con.execute(f"CREATE TABLE t AS SELECT id, CAST(d AS {kind}) AS d FROM ({rows})")
+    table = hb.table(tmp_path / "t.duckdb", table="t", unit="id", max_total=1)
+    assert integers(table, "SELECT COUNT(d) FROM visits") == ((1,),)
+    assert integers(table, "SELECT COUNT(DISTINCT d) FROM visits") == ((1,),)
+
+
 def test_the_order_and_partition_of_rows_do_not_matter() -> None:
     rng = np.random.default_rng(7)  # test data, not noise
     n = 3_000

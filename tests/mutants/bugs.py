@@ -16,20 +16,20 @@ __all__ = ["BUGS", "Bug"]
 class Bug:
     """`old` occurs once in the module. what: the bug in words.
 
-    found_by: the test that fails, where one is known; else those of its room are run.
+    found_by: the test that fails.
     """
 
     module: str
     old: str
     new: str
     what: str
-    found_by: str = ""
+    found_by: str
 
     def __str__(self) -> str:
         return f"{self.module.removeprefix('hubbub.')}: {self.what}"
 
 
-def _of(module: str, *bugs: tuple[str, ...]) -> tuple[Bug, ...]:
+def _of(module: str, *bugs: tuple[str, str, str, str]) -> tuple[Bug, ...]:
     return tuple(Bug(module, *bug) for bug in bugs)
 
 
@@ -262,26 +262,40 @@ BUGS: Final[tuple[Bug, ...]] = (
             "return single(source) or all(isinstance(e, Column) and e.name in owners for _, e in keys)",
             "return True",
             "groups by more than the unit taken for one row a unit",
+            "tests/sql/test_bounding.py::test_a_person_counts_as_one_row_only_where_no_table_could_give_two",
         ),
         (
-            "            return single(left)\n    return False",
-            "            return single(left)\n    return True",
+            '("INTERSECT" | "EXCEPT" | "INTERSECT ALL" | "EXCEPT ALL"), left=left):\n            return',
+            "str(), left=left):\n            return",
             "UNION ALL taken for one row a unit",
+            "tests/sql/test_bounding.py::test_a_person_counts_as_one_row_only_where_no_table_could_give_two",
         ),
         (
             'single(right) and (how != "full" or on is None)',
             "single(right)",
             "FULL JOIN with a further condition taken for one row",
+            "tests/sql/test_bounding.py::test_a_person_counts_as_one_row_only_where_no_table_could_give_two",
         ),
     ),
     *_of(
         "hubbub.tables.growth",
-        ("return sum(below)", "return max(below, default=0)", "joined texts taken to be as long as one"),
-        ("if self.longest > LONGEST:", "if False:", "no bound on the length of texts"),
+        (
+            "return sum(below)",
+            "return max(below, default=0)",
+            "joined texts taken to be as long as one",
+            "tests/sql/test_growth.py::test_eightfold_three_times_is_refused_through_any_sub_queries[distinct]",
+        ),
+        (
+            "if self.longest > LONGEST:",
+            "if False:",
+            "no bound on the length of texts",
+            "tests/sql/test_growth.py::test_eightfold_three_times_is_refused_through_any_sub_queries[distinct]",
+        ),
         (
             "return {}\n        case Filter",
             "return {}\n        case Distinct(source=source):\n            return {}\n        case Filter",
             "DISTINCT starts lengths again",
+            "tests/sql/test_growth.py::test_eightfold_three_times_is_refused_through_any_sub_queries[distinct]",
         ),
     ),
     *_of(
@@ -356,7 +370,7 @@ BUGS: Final[tuple[Bug, ...]] = (
             'f"unit, {tight}", "unit", order, plan.bounds.groups)',
             'f"unit, {tight}", "unit", order, plan.bounds.groups + 1)',
             "a group too many for values",
-            "tests/sql/test_bounding.py::test_of_three_groups_a_unit_keeps_as_many_as_it_may_in_every_measurement[1]",
+            "tests/sql/test_bounding.py::test_of_three_groups_a_unit_keeps_as_many_as_it_may_in_every_measurement",
         ),
         (
             "if value.nullable else str((floor + ceiling) // 2 - centre)",
@@ -379,8 +393,18 @@ BUGS: Final[tuple[Bug, ...]] = (
             "weights above one",
             "tests/tables/test_clipping.py::test_the_engine_weighs_as_the_definition_says[1-1-l1]",
         ),
-        ("OVER (PARTITION BY unit) AS z{i}", "OVER (PARTITION BY unit, n) AS z{i}", "norms of parts of a unit"),
-        ("{d - 1})", "0)", "sizes rounded down"),
+        (
+            "OVER (PARTITION BY unit) AS z{i}",
+            "OVER (PARTITION BY unit, n) AS z{i}",
+            "norms of parts of a unit",
+            "tests/tables/test_clipping.py::test_the_engine_weighs_as_the_definition_says[1-1-l1]",
+        ),
+        (
+            "{d - 1})",
+            "0)",
+            "sizes rounded down",
+            "tests/tables/test_clipping.py::test_the_engine_weighs_as_the_definition_says[1-1-l1]",
+        ),
     ),
     *_of(
         "hubbub.sql.dialects",
@@ -388,23 +412,37 @@ BUGS: Final[tuple[Bug, ...]] = (
             "WHEN {x} <= {floor} THEN {floor - centre} ",
             "WHEN {x} <= {floor - 50} THEN {floor - centre} ",
             "clamped fifty steps below the floor",
+            "tests/sql/test_bounding.py::test_of_a_unit_s_values_as_many_are_listed_as_it_has_rows",
         ),
-        ("QUALIFY row_number() OVER", "QUALIFY rank() OVER", "ties kept beyond the bound"),
-        ('return f"{a} IS NOT DISTINCT FROM {b}"', 'return f"{a} = {b}"', "NULL groups lost between two stages"),
+        (
+            "OVER (PARTITION BY {partition} ",
+            "OVER (PARTITION BY 1 ",
+            "other units decide which groups a unit keeps",
+            "tests/sql/test_bounding.py::test_of_three_groups_a_unit_keeps_as_many_as_it_may_in_every_measurement",
+        ),
+        (
+            'return f"{a} IS NOT DISTINCT FROM {b}"',
+            'return f"{a} = {b}"',
+            "NULL groups lost between two stages",
+            "tests/sql/test_bounding.py::test_each_declared_group_is_a_place_and_nothing_else_is",
+        ),
         (
             'word = "NOT EXISTS" if negated else "EXISTS"',
             'word = "EXISTS" if negated else "NOT EXISTS"',
             "a semi join keeps the others",
+            "tests/sql/test_bounding.py::test_a_person_counts_as_one_row_only_where_no_table_could_give_two",
         ),
         (
             "THEN NULL ELSE {self.double(sql)} + 0.0 END",
             "THEN NULL ELSE {self.double(sql)} END",
             "-0.0 and 0.0 are told apart by their order",
+            "tests/sql/test_bounding.py::test_zero_and_minus_zero_are_one_person_whichever_row_comes_first",
         ),
         (
             'return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
             'return sql\n        return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
             "columns of texts not cut",
+            "tests/sql/test_growth.py::test_a_column_is_cut_to_its_first_characters",
         ),
     ),
     *_of(
@@ -413,20 +451,38 @@ BUGS: Final[tuple[Bug, ...]] = (
             "f\"  SELECT {columns}\\n  FROM {below[-1][0]}\\n  GROUP BY {', '.join(['unit', *groups])}\"",
             "f\"  SELECT {columns.replace('unit', 'min(unit) AS unit', 1)}\\n  FROM {below[-1][0]}\\n  GROUP BY {', '.join([*groups, 'TRUE'])}\"",  # noqa: E501
             "groups by everything but the unit",
+            "tests/sql/test_bounding.py::test_an_aggregate_of_one_person_sees_that_person_s_rows_alone",
         ),
         (
             '"coalesce(a.unit, b.unit) AS unit" if join.how == "full"',
             '"b.unit AS unit" if join.how == "full"',
             "rows of a FULL JOIN lose their owner",
+            "tests/sql/test_bounding.py::test_both_sides_of_a_full_join_are_their_owners",
         ),
         (
             "coalesce({self.sql(condition)}, FALSE)",
             "coalesce({self.sql(condition)}, TRUE)",
             "unknown conditions keep rows",
+            "tests/sql/test_bounding.py::test_what_is_not_known_to_be_true_is_no_row",
         ),
-        ('body += f"\\n  WHERE {unit} IS NOT NULL"', 'body += ""', "rows without an owner kept"),
-        ("*(ties if by_place else [])", "", "rows that ORDER BY leaves equal are in the order of the scan"),
-        ('return f"count(DISTINCT {x})"', 'return f"count({x})"', "COUNT(DISTINCT) of a unit's rows counts rows"),
+        (
+            'body += f"\\n  WHERE {unit} IS NOT NULL"',
+            'body += ""',
+            "rows without an owner kept",
+            "tests/engines/test_duckdb.py::test_rows_without_a_unit_are_dropped",
+        ),
+        (
+            "*(ties if by_place else [])",
+            "",
+            "rows that ORDER BY leaves equal are in the order of the scan",
+            "tests/sql/test_bounding.py::test_what_an_order_leaves_equal_is_decided_by_the_rows_and_not_by_their_places",
+        ),
+        (
+            'return f"count(DISTINCT {x})"',
+            'return f"count({x})"',
+            "COUNT(DISTINCT) of a unit's rows counts rows",
+            "tests/sql/test_bounding.py::test_an_aggregate_of_one_person_sees_that_person_s_rows_alone",
+        ),
     ),
     *_of(
         "hubbub.engines.fields",
@@ -434,9 +490,20 @@ BUGS: Final[tuple[Bug, ...]] = (
             "return found, self.dialect.column_text(sql)\n        if declared",
             'return found, f"lower({self.dialect.column_text(sql)})"\n        if declared',
             "units that differ in case are one",
+            "tests/engines/test_duckdb.py::test_text_ids_differ_by_case_and_spaces",
         ),
-        ("return Kind.DATE, _in_range(sql, Kind.DATE, dialect)", "return Kind.DATE, sql", "infinite dates are dates"),
-        ('if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):', "if False:", "units as rounded numbers"),
+        (
+            "return Kind.DATE, _in_range(sql, Kind.DATE, dialect)",
+            "return Kind.DATE, sql",
+            "infinite dates are dates",
+            "tests/engines/test_duckdb.py::test_a_stored_time_outside_the_years_1_to_9999_is_null[DATE]",
+        ),
+        (
+            "return found, self.dialect.unit(sql, base)",
+            "return found, self.dialect.double(sql)",
+            "units as rounded numbers",
+            "tests/test_hostile.py::test_two_people_stay_two",
+        ),
     ),
     *_of(
         "hubbub.mechanisms.groups",

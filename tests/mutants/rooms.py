@@ -31,15 +31,3 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
 
 TEXTS: Final = ("hubbub.sql.",)
 """Where texts are SQL; elsewhere they are words for people."""
-
-TESTS: Final[dict[str, tuple[str, ...]]] = {
-    "hubbub.tables": (*_TABLES, *_NEIGHBOURS, *_AUDIT),
-    "hubbub.sql": (*_NEIGHBOURS, *_WAY, *_AUDIT),
-    "hubbub.engines": ("tests/engines/test_duckdb.py", "tests/pitfalls", "tests/test_hostile.py"),
-    "hubbub.mechanisms": ("tests/mechanisms",),
-    "hubbub.accounting": ("tests/accounting/test_budget.py", *_LEDGER),
-    "hubbub.ledger": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
-    "hubbub.synthesis": ("tests/synthesis", *_AUDIT),
-    "hubbub.asking": ("tests/test_session.py", "tests/ledger"),
-}
-"""The tests of a room, for a planted bug that names none of its own."""

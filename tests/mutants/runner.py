@@ -1,7 +1,7 @@
 """Runs tests on a changed source: a fork for each, which imports the changed module in place of the real one.
 
     python -m mutants.runner hubbub.tables.price --sample 20 --seed 1
-    python -m mutants.runner --bugs --named --every 10
+    python -m mutants.runner --bugs --every 10
 
 (in `tests/`, with `src/` and `tests/` on the path.) A change is *killed* where a test of its room fails, or the module
 no longer works at all. What survives is printed with its place.
@@ -27,7 +27,7 @@ from typing import Any
 
 from mutants.bugs import BUGS, Bug
 from mutants.operators import Change, changes, mutated
-from mutants.rooms import ROOMS, TESTS, TEXTS
+from mutants.rooms import ROOMS, TEXTS
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 300
@@ -169,8 +169,7 @@ def missed(bugs: Sequence[Bug]) -> list[Bug]:
             print(f"PLANT AGAIN ({source.count(bug.old)} places): {bug}", flush=True)
             found.append(bug)
             continue
-        tests = (bug.found_by,) if bug.found_by else TESTS[".".join(bug.module.split(".")[:2])]
-        test = failing(bug.module, source.replace(bug.old, bug.new), tests)
+        test = failing(bug.module, source.replace(bug.old, bug.new), (bug.found_by,))
         if test in (None, "?"):  # a module that does not even work, or a test without end, is no bug that was found
             found.append(bug)
         print(f"{'MISSED' if test in (None, '?') else f'found by {test}'}: {bug}", flush=True)
@@ -184,11 +183,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bugs", action="store_true", help="the planted bugs instead")
     parser.add_argument("--every", type=int, default=1, help="with --bugs: each n-th of them")
-    parser.add_argument("--named", action="store_true", help="with --bugs: those that name the test that finds them")
     given = parser.parse_args()
     warm()
     if given.bugs:
-        bugs = [b for b in BUGS if b.found_by or not given.named][:: given.every]
+        bugs = BUGS[:: given.every]
         not_found = missed(bugs)
         print(f"{len(bugs) - len(not_found)} of {len(bugs)} planted bugs found")
         return 1 if not_found else 0

@@ -6,6 +6,7 @@ left out, or rows that meet other rows than theirs give another integer here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import hubbub as hb
 from answers import Desk
 from hubbub.engines.duckdb import image
 from hubbub.tables.plan import make_plans
+from hubbub.tables.relations import leaves
 from people import engine
 
 Row = tuple[Any, ...]
@@ -23,14 +25,14 @@ COLUMNS = {"g": hb.one_of("a", "b", "c"), "v": hb.between(0, 100), "w": hb.betwe
 OPEN: dict[str, Any] = {"max_groups": 9, "max_rows": 9, "columns": COLUMNS}
 
 
-def measured(rows: list[Row], sql: str, *, unit: Any = "id", **declared: Any) -> dict[str, Any]:
+def measured(rows: list[Row], sql: str, *, unit: Any = "id", portable: bool = False, **declared: Any) -> dict[str, Any]:
     """The integers of each measurement by what it counts. A row is (id, g, v, w); sums are of steps less the centre."""
     names, kinds = ("id", "g", "v", "w"), (pa.int64(), pa.string(), pa.int64(), pa.int64())
     columns = zip(*rows, strict=True) if rows else [()] * 4
     table = {n: pa.array(c, kind) for n, kind, c in zip(names, kinds, columns, strict=True)}
     if unit != "id":
         del table["id"]
-    with engine("t", hb.table(pa.table(table), unit=unit, **(OPEN | declared))) as (duck, plan):
+    with engine("t", hb.table(pa.table(table), unit=unit, **(OPEN | declared)), portable=portable) as (duck, plan):
         asked = plan(sql)
         found = duck.run(asked).vectors
     assert len({m.counting for m in asked.measurements}) == len(found)
@@ -79,21 +81,53 @@ def test_a_sum_beyond_its_rows_is_scaled_toward_zero(values: tuple[int | None, .
     assert measured(of_unit(1, *values), "SELECT SUM(v) FROM t", **TWO)["sum"] == (expected,)
 
 
+@pytest.mark.parametrize("portable", [False, True], ids=["own hash", "portable"])
 @pytest.mark.parametrize("keep", [1, 2, 3])
-def test_of_three_groups_a_unit_keeps_as_many_as_it_may_in_every_measurement(keep: int) -> None:
+def test_of_three_groups_a_unit_keeps_as_many_as_it_may_in_every_measurement(keep: int, portable: bool) -> None:
     rows = [(u, g, u, 1) for u in range(40) for g in "abc" for _ in range(2)]
     sql = "SELECT g, COUNT(*), COUNT(v), SUM(v), COUNT(DISTINCT id) FROM t GROUP BY g"
-    found = measured(rows, sql, max_groups=keep, max_rows=1)
+    found = measured(rows, sql, max_groups=keep, max_rows=1, portable=portable)
     for what in ("rows", "values", "units"):
         assert sum(found[what]) == 40 * keep, what
     assert sum(found["sum"]) == keep * sum(u - 50 for u in range(40))
     assert keep == 3 or max(found["rows"]) < 40  # chosen by a hash of the unit, too
-    listed = measured(rows, "SELECT g, MEDIAN(v) FROM t GROUP BY g", max_groups=keep, max_rows=1)["quantiles"]
+    listed = measured(rows, "SELECT g, MEDIAN(v) FROM t GROUP BY g", max_groups=keep, max_rows=1, portable=portable)[
+        "quantiles"
+    ]
     assert sum(n for group in listed for _, n in group) == 40 * keep
     if keep < 3:  # the very groups that the counts are of
         assert [len(group) for group in listed] == list(found["rows"])
-    different = measured(rows, "SELECT g, COUNT(DISTINCT v) FROM t GROUP BY g", max_groups=keep, max_rows=1)
+    different = measured(
+        rows, "SELECT g, COUNT(DISTINCT v) FROM t GROUP BY g", max_groups=keep, max_rows=1, portable=portable
+    )
     assert different["distinct"] == found["units"]
+
+
+@pytest.mark.parametrize("groups", ["abc", "bca", "xaybzc"])
+def test_zero_and_minus_zero_are_one_person_whichever_row_comes_first(groups: str) -> None:
+    """A text of the unit is hashed where engines share a hash, and 0.0 and -0.0 are two texts."""
+    found = []
+    for ids in ([0.0, -0.0], [-0.0, 0.0]):
+        rows = pa.table({"id": [i for i in ids for _ in groups], "g": [*groups] * 2})
+        table = hb.table(rows, unit="id", max_groups=1, max_rows=2, columns={"g": hb.one_of(*groups)})
+        with engine("t", table, portable=True) as (duck, plan):
+            found.append(duck.run(plan("SELECT g, COUNT(*) FROM t GROUP BY g")).vectors)
+    assert found[0] == found[1]
+    assert sum(found[0][0]) == 2
+
+
+def test_both_sides_of_a_full_join_are_their_owners() -> None:
+    sides = "(SELECT id, v FROM t WHERE v = 5) a FULL JOIN (SELECT id, v FROM t WHERE v > 5) b ON a.id = b.id"
+    rows = of_unit(1, 5, 6) + of_unit(2, 5) + of_unit(3, 6, 7) + of_unit(4, 5)
+    assert measured(rows, f"SELECT COUNT(*) FROM {sides} AND a.v = b.v", max_total=1) == {"rows": (4,)}
+    assert measured(rows, f"SELECT COUNT(*), COUNT(a.v) FROM {sides}", max_total=2) == {"rows": (5,), "values": (3,)}
+
+
+@pytest.mark.parametrize("condition", ["v > 3", "NOT v <= 3", "v IN (5, NULL)", "v > 3 OR NULL", "v BETWEEN w AND 9"])
+def test_what_is_not_known_to_be_true_is_no_row(condition: str) -> None:
+    rows = of_unit(1, 5, None, 1) + of_unit(2, None) + [(3, "a", 2, None)]
+    known = 2 if condition == "v BETWEEN w AND 9" else 1
+    assert measured(rows, f"SELECT COUNT(*) FROM t WHERE {condition}", max_total=9) == {"rows": (known,)}
 
 
 def test_of_two_groups_one_is_kept() -> None:
@@ -205,3 +239,92 @@ def found_privately(rows: list[Row], **declared: Any) -> dict[str, dict[Any, int
     assert exact.groups is not None
     vectors = [dict(zip(exact.groups, vector, strict=True)) for vector in exact.vectors]
     return {m.counting.value: vector for m, vector in zip(plan.measurements, vectors, strict=True)}
+
+
+EACH = "(SELECT id, COUNT(*) AS k FROM t GROUP BY id)"
+RELATIONS = {
+    "SELECT * FROM t": 4,
+    f"SELECT * FROM {EACH}": 1,
+    "SELECT id, g, COUNT(*) AS k FROM t GROUP BY id, g": 3,
+    "SELECT DISTINCT id, g FROM t": 3,
+    f"SELECT DISTINCT id, k FROM {EACH}": 1,
+    "SELECT id FROM t UNION ALL SELECT id FROM t": 8,
+    f"SELECT * FROM {EACH} UNION ALL SELECT * FROM {EACH}": 2,
+    f"SELECT * FROM {EACH} UNION SELECT id, 9 FROM {EACH}": 2,
+    f"SELECT * FROM {EACH} EXCEPT SELECT id, 9 FROM t": 1,
+    "SELECT id, v FROM t EXCEPT ALL SELECT id, 9 FROM t": 4,
+    f"SELECT a.id FROM {EACH} a JOIN {EACH} b ON a.id = b.id": 1,
+    f"SELECT a.id FROM {EACH} a FULL JOIN {EACH} b ON a.id = b.id": 1,
+    f"SELECT a.id FROM {EACH} a FULL JOIN {EACH} b ON a.id = b.id AND a.k > 100": 2,
+    f"SELECT a.id FROM {EACH} a LEFT JOIN {EACH} b ON a.id = b.id AND a.k > 100": 1,
+    f"SELECT a.id FROM {EACH} a JOIN t b ON a.id = b.id": 4,
+    f"SELECT a.id FROM t a JOIN {EACH} b ON a.id = b.id": 4,
+    f"SELECT a.id FROM {EACH} a SEMI JOIN t b ON a.id = b.id": 1,
+    f"SELECT a.id FROM t a SEMI JOIN {EACH} b ON a.id = b.id": 4,
+    f"SELECT id FROM {EACH} a JOIN names ON a.k = names.n": 1,
+    f"SELECT id FROM {EACH} a LEFT JOIN names ON a.k = names.n": 1,
+    f"SELECT id FROM {EACH} a JOIN names ON a.k = names.twice": 2,
+    f"SELECT id FROM {EACH} a CROSS JOIN names": 5,
+    f"SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY k) AS r FROM {EACH}": 1,
+}
+"""Relations over one person's four rows, and how many rows of that person they have."""
+
+
+@pytest.fixture(scope="module")
+def desk() -> Iterator[Desk]:
+    frame = pa.table({"id": [1] * 4, "g": ["a", "b", "b", "c"], "v": [1, 2, 3, 4]})
+    names = pa.table({"n": [1, 2, 3, 4, 5], "twice": [4, 4, 5, 5, 6]})
+    found = Desk({"t": hb.table(frame, unit="id", max_groups=1, max_rows=3), "names": hb.public(names)})
+    yield found
+    found.engine.close()
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS.items())
+def test_a_person_counts_as_one_row_only_where_no_table_could_give_two(desk: Desk, relation: str, rows: int) -> None:
+    (plan,) = desk.plans(f"SELECT COUNT(*) FROM ({relation}) AS r")
+    (question,) = desk.statement(f"SELECT COUNT(*) FROM ({relation}) AS r").questions
+    publics = {leaf.place: desk.outer.leaf(leaf, {}) for leaf in leaves(question.relation)}
+    assert desk.engine.run(plan, publics).vectors == ((min(rows, plan.bounds.rows),),)
+    assert plan.sensitivity(plan.measurements[0]) == plan.bounds.rows
+    assert plan.one_row == (rows == 1)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        "ROW_NUMBER() OVER (PARTITION BY id ORDER BY w)",
+        "LAG(v, 1, 100) OVER (PARTITION BY id ORDER BY w) + 1 - v",
+        "SUM(v) OVER (PARTITION BY id ORDER BY w ROWS UNBOUNDED PRECEDING) - v",
+        "FIRST_VALUE(v) OVER (PARTITION BY id ORDER BY w DESC) + 1 - v",
+    ],
+)
+def test_what_an_order_leaves_equal_is_decided_by_the_rows_and_not_by_their_places(window: str) -> None:
+    rows = [row for unit in range(20) for row in of_unit(unit, unit, 30, 20 + unit, 10)]
+    sql = f"SELECT SUM(v) FROM (SELECT id, v, {window} AS k FROM t) WHERE k <= 1"
+    assert measured(rows, sql, max_total=9) == measured(rows[::-1], sql, max_total=9)
+
+
+PER_UNIT = {
+    "COUNT(*)": (4, 1),
+    "COUNT(v)": (3, 1),
+    "COUNT(DISTINCT v)": (2, 1),
+    "SUM(v)": (17, 9),
+    "MIN(v)": (5, 9),
+    "MAX(v)": (7, 9),
+    "MEDIAN(v)": (5, 9),
+    "ROUND(AVG(v) * 3)": (17, 27),
+    "MAX(v) - MIN(v) + COUNT(g)": (5, 1),
+    "COUNT(*) FILTER (WHERE v > 5)": (1, 1),
+    "CASE WHEN BOOL_OR(v > 6) THEN 3 ELSE 1 END": (3, 3),
+    "CASE WHEN BOOL_AND(v > 6) THEN 3 ELSE 1 END": (1, 3),
+}
+
+
+@pytest.mark.parametrize(("inner", "expected"), PER_UNIT.items())
+def test_an_aggregate_of_one_person_sees_that_person_s_rows_alone(inner: str, expected: tuple[int, int]) -> None:
+    rows = [(1, "a", 5, 1), (1, "a", 5, 1), (1, "b", 7, 1), (1, None, None, 1), (2, "b", 9, 2)]
+    whole = f"LEAST(GREATEST(CAST({inner} AS BIGINT), 0), 100)"
+    found = measured(rows, f"SELECT SUM(k) FROM (SELECT id, {whole} AS k FROM t GROUP BY id)")
+    assert found == {"sum": (sum(expected) - 2 * 50,), "values": (2,)}
+    by_group = f"SELECT SUM(k) FROM (SELECT id, w, {whole} AS k FROM t GROUP BY id, w)"
+    assert measured(rows, by_group, max_total=9) == found

@@ -254,16 +254,16 @@ def test_the_engine_weighs_as_the_definition_says(
     duck, parse = engines["add_remove"]
     plan = plan_of(parse, "SELECT ward, COUNT(*), COUNT(DISTINCT id), SUM(x) FROM t GROUP BY ward", groups, rows, norm)
     for copies in ([1, 0, 0, 0], [3, 2, 1, 1], [1000, 1, 0, 7], [65536, 3, 3, 3]):
-        rows_of = [(w, 25.0, 1, None, 0.0) for w, k in zip(WARDS, copies, strict=True) for _ in range(k)]
+        rows_of = [(w, 33.0, 1, None, 0.0) for w, k in zip(WARDS, copies, strict=True) for _ in range(k)]
         found = vectors(plan, duck, {1: rows_of})
         for m in plan.measurements:
             sizes = {
                 Counting.ROWS: copies,
                 Counting.UNITS: [min(k, 1) for k in copies],
-                Counting.SUM: [-(-k * (100 * 2**15 // 4) // clipping.coarseness(m)) for k in copies],
+                Counting.SUM: [-(-k * (33 << 15) // clipping.coarseness(m)) for k in copies],
             }[m.counting]
             k = weight(sizes, clipping.numerator(m, plan.bounds, 4, norm), norm)
-            integers = [c * (25 << 15) for c in copies] if m.counting is Counting.SUM else sizes
+            integers = [c * (33 << 15) for c in copies] if m.counting is Counting.SUM else sizes
             assert m.counting is not Counting.SUM or m.values[0].grid.step == Fraction(1, 2**15)
             coarser = 16 - plan.fineness(m)
             assert found[m] == tuple(k * i >> coarser for i in integers), (m.counting, copies)
