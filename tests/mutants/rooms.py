@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 _TABLES: Final = ("tests/tables", "tests/test_reviewed.py", "tests/test_release.py")
-_WAY: Final = ("tests/sql", "tests/golden", "tests/test_reviewed.py", "tests/test_hostile.py", "tests/test_verbs.py")
+_WAY: Final = (
+    "tests/sql/test_bounding.py",
+    "tests/sql/test_meaning.py",
+    "tests/golden",
+    "tests/sql",
+    "tests/engines/test_duckdb.py",
+    "tests/test_reviewed.py",
+    "tests/test_hostile.py",
+    "tests/test_verbs.py",
+)
 _LEDGER: Final = ("tests/ledger/test_store.py", "tests/ledger/test_life.py", "tests/ledger/test_limits.py")
 _NEIGHBOURS: Final = ("tests/test_neighbours.py", "tests/test_ownership.py")
 _AUDIT: Final = ("tests/audit/test_grey_box.py",)
@@ -20,8 +29,9 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.growth": ("tests/sql/test_growth.py",),
     "hubbub.sql.compile": (*_WAY, *_NEIGHBOURS),
     "hubbub.sql.write_relation": (*_WAY, *_NEIGHBOURS),
-    "hubbub.sql.write_expression": (*_WAY, "tests/tables"),
+    "hubbub.sql.write_expression": ("tests/sql/test_meaning.py", *_WAY, "tests/tables"),
     "hubbub.sql.write_clipping": (*_TABLES, *_WAY, *_NEIGHBOURS),
+    "hubbub.sql.dialects": (*_WAY, "tests/tables", "tests/pitfalls", *_NEIGHBOURS),
     "hubbub.ledger.charging": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.accounts": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.life": (*_LEDGER, "tests/ledger", "tests/test_session.py"),

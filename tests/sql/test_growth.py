@@ -12,7 +12,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.tables.expressions import Call, Column, Expression, Literal
-from hubbub.tables.growth import CUT, LONGEST, characters
+from hubbub.tables.growth import CUT, LONGEST, ROW, Size, characters
 from hubbub.tables.kinds import Kind
 
 warnings.simplefilter("ignore")
@@ -134,6 +134,53 @@ def test_characters_is_never_below_the_length_of_a_row() -> None:
     gaps = [characters(node) - len(_text(node, row)) for node in level]
     assert min(gaps) == 0
     assert len(gaps) > 60
+
+
+N, S = Column("n", Kind.INTEGER), Column("s", Kind.TEXT)
+AS_TEXT, FIVE = Call("CAST_TEXT", (N,)), Literal("aaaaa")
+LENGTHS = {
+    "a column of texts": (S, CUT),
+    "a column of numbers": (N, 400),
+    "a text": (Literal("abc"), 3),
+    "a number": (Literal(7), 400),
+    "a number as a text": (AS_TEXT, 400),
+    "a change of case": (Call("UPPER", (Call("LEFT", (S, Literal(3))),)), 3),
+    "joined": (Call("CONCAT", (S, Literal("ab"), AS_TEXT)), CUT + 402),
+    "the longer of two": (Call("COALESCE", (Call("LEFT", (S, Literal(3))), FIVE)), 5),
+    "two for three, rounded up": (Call("REPLACE", (FIVE, Literal("aa"), Literal("bbb"))), 8),
+    "one for one": (Call("REPLACE", (FIVE, Literal("a"), Literal("b"))), 5),
+    "less for more": (Call("REPLACE", (FIVE, Literal("aa"), Literal("b"))), 5),
+    "something for nothing": (Call("REPLACE", (FIVE, Literal(""), Literal("bbb"))), 5),
+    "the first five": (Call("LEFT", (S, Literal(5))), 5),
+    "the first none": (Call("LEFT", (S, Literal(0))), 0),
+    "the first five of three": (Call("LEFT", (Literal("abc"), Literal(5))), 3),
+    "all but the last": (Call("LEFT", (S, Literal(-1))), CUT),
+    "four of them": (Call("SUBSTR", (S, Literal(2), Literal(4))), 4),
+    "none of them": (Call("SUBSTR", (S, Literal(2), Literal(0))), 0),
+    "some before": (Call("SUBSTR", (S, Literal(9), Literal(-4))), CUT),
+}
+
+
+@pytest.mark.parametrize("what", LENGTHS)
+def test_how_long_a_text_can_become(what: str) -> None:
+    node, most = LENGTHS[what]
+    assert characters(node) == most
+    made = {"n": Size(900, 7), "s": Size(900, 7)}
+    assert characters(node, made) == (most if most < CUT else most - CUT + 900)
+
+
+def test_a_row_is_as_long_as_its_texts_together_and_numbers_do_not_count() -> None:
+    whole = "||".join(["x"] * (LONGEST // CUT))
+    four = ", ".join(f"{whole} AS x{i}" for i in range(ROW // LONGEST))
+    rows = pa.table({"id": [1, 2], "x": ["a", "b"]})
+    with hb.Session({"v": hb.table(rows, unit="id", max_total=1)}, budget=hb.Budget(epsilon=9), ledger=None) as s:
+        for more in ("", ", LEFT(x, 400) AS short", ", id + 1 AS one, LENGTH(x) AS two"):
+            s.check(f"SELECT COUNT(*) FROM (SELECT DISTINCT id, {four}{more} FROM v) AS q", epsilon=1)
+        for more in (", LEFT(x, 401) AS longer", ", x AS other"):
+            with pytest.raises(hb.QueryError, match="Name fewer columns"):
+                s.check(f"SELECT COUNT(*) FROM (SELECT DISTINCT id, {four}{more} FROM v) AS q", epsilon=1)
+        with pytest.raises(hb.QueryError, match="too long"):
+            s.check(f"SELECT COUNT(*) FROM v WHERE {whole} || 'a' = 'b'", epsilon=1)
 
 
 @pytest.mark.parametrize("length", [CUT - 1, CUT, CUT + 1, 3 * CUT])
