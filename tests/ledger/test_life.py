@@ -174,7 +174,7 @@ def test_a_refused_request_may_be_sent_again(ledger):
 
 
 def test_what_nobody_else_changed_is_read_once_and_not_for_every_step_of_a_charge(tmp_path):
-    """Each step reads the head, and its charge with its last steps; nothing more while nobody else writes."""
+    """Each step reads the head, and what is open or its own charge; nothing more while nobody else writes."""
 
     def live(key: str) -> None:
         made = charge(ledger, "0.1", question_key=key)
@@ -186,7 +186,7 @@ def test_what_nobody_else_changed_is_read_once_and_not_for_every_step_of_a_charg
         said: list[str] = []
         ledger._database._connected().set_trace_callback(said.append)
         live("another")
-        assert len([text for text in said if text.startswith("SELECT")]) == 1 + 2 + 2
+        assert len([text for text in said if text.startswith("SELECT")]) == 2 + 2 + 2
         assert not [text for text in said if text.startswith("PRAGMA")]
         ledger.advance(charge(ledger, "0.1", question_key="a third"), "failed")
         assert ledger.failures(SPACE)["ada"][0] == 1

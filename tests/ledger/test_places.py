@@ -184,7 +184,7 @@ def test_the_anchor_moves_with_every_commit_and_never_back(tmp_path):
     def child() -> None:
         with opened(path, anchor=anchor) as ledger:
             for _ in range(10):
-                charge(ledger, "0.01")
+                charge(ledger, "0.01", analyst=str(os.getpid()))
                 line = json.loads(anchor.read_text())["line"]
                 with ledger._reading() as connection:
                     (at,) = connection.execute("SELECT max(serial) FROM charge WHERE owner = ?", (owner(),)).fetchone()

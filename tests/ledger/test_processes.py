@@ -20,7 +20,8 @@ from ledger.helpers import SPACE, charge, fork, wait
 
 
 def opened(path: Path | str, epsilon: str = "1") -> Ledger:
-    return Ledger.open(path, budgets={SPACE: Budget(epsilon)})
+    # Their charges stay open, of one analyst in many processes: more than may fail.
+    return Ledger.open(path, budgets={SPACE: Budget(epsilon)}, max_failures=10**9)
 
 
 def spend(place: str, epsilon: Fraction, won: int) -> None:
@@ -189,7 +190,7 @@ def check_after_kill(path: Path | str, shown: list[str], ceiling: int) -> None:
         assert ledger.remaining(SPACE) == left - Fraction(1, 100)
 
 
-STATEMENTS_OF_A_LIFE = 60
+STATEMENTS_OF_A_LIFE = 44
 
 
 def test_a_life_has_as_many_statements_as_are_tried(tmp_path):

@@ -24,7 +24,7 @@ BUDGETS = {SPACE: Budget(10)}
 
 
 def opened(path: Path, **more: object) -> Ledger:
-    return Ledger.open(path, budgets=BUDGETS, max_failures_all=10**9, **more)  # type: ignore[arg-type]
+    return Ledger.open(path, budgets=BUDGETS, max_failures=10**9, max_failures_all=10**9, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -28,11 +28,22 @@ from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.owner import is_gone, this_process
 from hubbub.ledger.remainder import Remainder
 from hubbub.ledger.schema import COLUMNS
+from hubbub.ledger.under_way import OpenQuestion, UnderWay
 
 if TYPE_CHECKING:
     from hubbub.accounting import Cost
 
-__all__ = ["MAX_FAILURES", "MAX_FAILURES_ALL", "Refused", "Request", "accounts_of", "check_failures", "record"]
+__all__ = [
+    "MAX_FAILURES",
+    "MAX_FAILURES_ALL",
+    "Busy",
+    "Refused",
+    "Request",
+    "accounts_of",
+    "check_failures",
+    "check_under_way",
+    "record",
+]
 
 
 MAX_FAILURES: Final = 3
@@ -145,6 +156,7 @@ class Request:
 _PURE: Final = 8
 _REQUEST: Final = 16
 _BLOCK: Final = 17
+_OWNER: Final = 18
 
 
 def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tuple[str, ...]:
@@ -168,11 +180,18 @@ class Refused:
     error: BudgetError
 
 
-def record(writer: Writer, books: Books, request: Request) -> Refused | str | None:
+@dataclass(frozen=True)
+class Busy:
+    """A question that has to wait for others of its analyst, and what to say where it waited too long."""
+
+    error: PolicyError
+
+
+def record(writer: Writer, books: Books, request: Request, under_way: UnderWay) -> Refused | Busy | str | None:
     """Record the charge if every account admits it.
 
-    Returns None if it was recorded; the refusal if it does not fit, and then nothing was written; or the id of the
-    charge under which the same question is under way or answered, where it is asked `once`.
+    Returns None if it was recorded; the refusal if it does not fit, or has to wait, and then nothing was written; or
+    the id of the charge under which the same question is under way or answered, where it is asked `once`.
 
     Raises:
         PolicyError, QueryError: it may not be charged at all. Nothing was written.
@@ -187,6 +206,11 @@ def record(writer: Writer, books: Books, request: Request) -> Refused | str | No
         _check_request(writer.connection, request)
     if request.once and (known := _asked_already(writer, request)) is not None:
         return known
+    if kind == "question":
+        owner = str(request.row[_OWNER])
+        busy = check_under_way(books, under_way, space, request.analyst, owner, request.max_failures)
+        if busy is not None:
+            return busy
     sums: list[Posting] = []
     paid: Total | None = None
     after: list[tuple[str, Total]] = []
@@ -203,7 +227,9 @@ def record(writer: Writer, books: Books, request: Request) -> Refused | str | No
         sums.append((space, standing.account, *written))
     if request.neighbours is not None:
         _relate(writer, books, space, request.neighbours)
-    writer.append_charge(request.row, sums, request.written)
+    serial = writer.append_charge(request.row, sums, request.written)
+    if kind == "question":
+        under_way.add(OpenQuestion(serial, space, request.analyst, owner, writer.time))
     for account, total in after:
         books.post(space, account, total)
     return None
@@ -234,6 +260,22 @@ def check_failures(books: Books, space: str, analyst: str, allowed: int, allowed
             "answers stay readable. A steward looks at the incidents (`hubbub history`) and clears this for everybody: "
             "`hubbub ledger unlock --all`."
         )
+
+
+def check_under_way(
+    books: Books, under_way: UnderWay, space: str, analyst: str, owner: str, allowed: int
+) -> Busy | None:
+    """Whether a question has to wait: as many of its analyst's are open as failures of his may still be seen."""
+    open_now = under_way.blocks(space, analyst, owner, free := allowed - books.failures(space, analyst))
+    if not open_now:
+        return None
+    return Busy(
+        PolicyError(
+            f"{open_now} questions of the analyst {analyst!r} are under way, some in other processes, and no more than "
+            f"{free} may be: each may turn out to fail, and {allowed} failures are allowed (`max_failures`). This "
+            "question waited for them as long as it may. Nothing was charged for it: ask again later."
+        )
+    )
 
 
 def _relate(writer: Writer, books: Books, space: str, neighbours: str) -> None:

@@ -21,6 +21,7 @@ from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.database import Database, Pull, Work
 from hubbub.ledger.files import create_file
 from hubbub.ledger.journal import Connection, Head, Writer, head_of
+from hubbub.ledger.under_way import UnderWay
 
 __all__ = [
     "Handle",
@@ -128,8 +129,7 @@ class Handle:
         self._max_failures_all = max_failures_all
         self._books = Books()
         self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
-        self._open: set[int] = set()  # the charges that were open when the journal was last looked through
-        self._seen = 0  # up to this line
+        self._under_way = UnderWay()
         self._looked = 0.0  # when dead processes were last looked for
         self.spelling: dict[str, str] = {}  # of the unit spaces that it was opened with: how they are recorded
         self.added: tuple[str, ...] = ()  # those of them that it got a budget for when it was opened

@@ -14,30 +14,32 @@ A charge is drawn by its last owner only, and once.
 That an engine failed, or brought its process down for want of memory, may tell about the data. Such charges stay, and
 after `max_failures` of them the analyst waits for a steward; after `max_failures_all` in a unit space, everybody. What
 is under way then gets no answer either: it is withdrawn, and nobody is told whether it failed. So no more failures are
-told than may be, however many questions are asked together; a death, which the end of its process tells, is the
-exception. And every death is recorded, once: a charge is dead if its last step leaves it open (charged, retried,
-drawing) and its owner is gone.
+told than may be, however many questions are asked together. A death tells itself, by the end of its process: so no more
+questions of an analyst are under way in several processes than he may still see fail (`hubbub.ledger.under_way`). And
+every death is recorded, once: a charge is dead if its last step leaves it open (charged, retried, drawing) and its
+owner is gone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hubbub.errors import HubbubError, InternalError, PolicyError
 from hubbub.ledger import incidents
 from hubbub.ledger.accounts import Total, read_amount, write_amount
 from hubbub.ledger.books import Books, moment
-from hubbub.ledger.charging import check_failures
+from hubbub.ledger.charging import Busy, check_failures, check_under_way
 from hubbub.ledger.handle import checked_text
-from hubbub.ledger.journal import Connection, Writer, head_of
+from hubbub.ledger.journal import Connection, Writer
 from hubbub.ledger.owner import is_gone, this_process
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
 from hubbub.ledger.steward import Stewardship
+from hubbub.ledger.under_way import OpenQuestion
 
 __all__ = ["Lives"]
 
@@ -77,7 +79,7 @@ class Lives(Stewardship):
         Returns the charge, which this process now owns, or None where there is none to take over.
 
         Raises:
-            PolicyError: too many of the analyst's questions failed.
+            PolicyError: too many of the analyst's questions failed, or as many as may fail are under way for too long.
         """
 
         def wanted(connection: Connection) -> Entry | None:
@@ -85,54 +87,51 @@ class Lives(Stewardship):
             fits = (e for e in found if e.block == block and charge in (None, e.id) and spend in (None, e.spend))
             return next(fits, None)
 
-        with self._reading() as connection:
-            if wanted(connection) is None:
-                return None
-        self.bury(question_key=question_key)
-        with self._writing() as writer:
-            entry = wanted(writer.connection)
-            if entry is None:
-                return None
-            books = Books().begin(writer.connection, writer.head)
-            check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
-            writer.append("step", entry.serial, "retried", None, this_process())
-        self._take_up(entry.id)
-        return entry.id
+        deadline, pause = time.monotonic() + self._patience, _SHORT
+        while True:
+            with self._reading() as connection:
+                if wanted(connection) is None:
+                    return None
+            self.bury()
+            with self._writing() as writer:
+                entry = wanted(writer.connection)
+                if entry is None:
+                    return None
+                books, under_way = (
+                    Books().begin(writer.connection, writer.head),
+                    self._under_way.look(writer.connection),
+                )
+                check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
+                busy = check_under_way(books, under_way, space, analyst, this_process(), self._max_failures)
+                if busy is None:
+                    writer.append("step", entry.serial, "retried", None, this_process())
+            if busy is None:
+                self._take_up(entry.id)
+                return entry.id
+            pause = self._wait_for_others(busy, deadline, pause)
 
-    def bury(self, *, question_key: str | None = None) -> int:
-        """Record as lost what dead processes left open; how many there were. Counts toward the failure locks.
+    def _wait_for_others(self, busy: Busy, deadline: float, pause: float) -> float:
+        """Wait a little until another question of the analyst has come to its end; how long to wait the next time.
 
-        question_key: look at the charges of this question only; else at all that were not looked at before.
+        Raises PolicyError after the deadline. One whose process died meanwhile has come to its end too, and counts.
         """
+        self.bury()
+        if time.monotonic() > deadline:
+            raise busy.error
+        time.sleep(pause)
+        return min(pause * 1.5, _LONG)
+
+    def bury(self) -> int:
+        """Record as lost what dead processes left open; how many there were. Counts toward the failure locks."""
         with self._reading() as connection:
-            found, still_open = _dead(connection, self._candidates(connection, question_key))
-            if question_key is None:
-                # What is open now, or will be by a line that comes after this one: the next look is at these alone.
-                self._open, self._seen = {*found, *still_open}, head_of(connection).serial
+            found = _dead(self._under_way.look(connection).all, moment(connection))
         if not found:
             return 0
         with self._writing() as writer:
-            found, _ = _dead(writer.connection, _among(found))
+            found = _dead(self._under_way.look(writer.connection).all, moment(writer.connection))
             for serial in found:
                 writer.append("step", serial, "lost", None, None)
         return len(found)
-
-    def _candidates(self, connection: Connection, question_key: str | None) -> Iterator[str]:
-        """Conditions of which one holds for every charge that may be open, of a question or at all."""
-        if question_key is not None:
-            found = connection.execute("SELECT serial FROM charge WHERE question_key = ?", (question_key,)).fetchall()
-            yield from _among([int(serial) for (serial,) in found])
-        elif not self._seen:
-            yield "true"
-        else:
-            # One that was withdrawn or lost may be opened again by its one retry, however long ago it was made.
-            new = (
-                f"charge.serial IN (SELECT serial FROM charge WHERE serial > {self._seen} UNION "
-                f"SELECT charge FROM step WHERE serial > {self._seen})"
-            )
-            yield new
-            for known in _among(sorted(self._open)):
-                yield f"NOT {new} AND {known}"
 
     def let_go(self, charge_id: str) -> None:
         """This process gives a charge up, or has finished it. Given up undrawn, it may be taken over, once."""
@@ -339,40 +338,22 @@ _GIVEN_UP: Final = (
 )
 
 
-_PIECE: Final = 2000  # numbers in one statement
+_SHORT, _LONG = 0.005, 0.1  # seconds between two looks whether another question has come to its end
 
 
-def _among(serials: Sequence[int]) -> Iterator[str]:
-    """Conditions of which one holds for each of these charges; there may be any number of them."""
-    for start in range(0, len(serials), _PIECE):
-        yield f"charge.serial IN ({', '.join(map(str, serials[start : start + _PIECE]))})"
-
-
-def _dead(connection: Connection, candidates: Iterable[str]) -> tuple[list[int], list[int]]:
-    """Of the questions that a condition holds for, those whose process died, and those that are still worked on."""
-    rows: list[Any] = []
-    for condition in candidates:
-        rows += connection.execute(
-            "SELECT charge.serial, charge.owner, (SELECT owner FROM step WHERE step.charge = charge.serial AND "
-            "step.owner IS NOT NULL ORDER BY step.serial DESC LIMIT 1), journal.time "
-            "FROM charge LEFT JOIN step AS last ON last.serial = "
-            "(SELECT max(serial) FROM step WHERE step.charge = charge.serial) "
-            "JOIN journal ON journal.serial = coalesce(last.serial, charge.serial) "
-            f"WHERE {condition} AND charge.kind = 'question' AND charge.owner IS NOT NULL "
-            "AND (last.state IS NULL OR last.state IN ('retried', 'drawing')) ORDER BY charge.serial"
-        ).fetchall()
-    at = moment(connection)
+def _dead(questions: Iterable[OpenQuestion], at: str) -> list[int]:
+    """Of the questions that are open, the lines of those whose process died."""
     here = this_process().rsplit("/", 2)[0] + "/"
     gone: dict[str, bool] = {}
     found: list[int] = []
-    still_open: list[int] = []
-    for serial, first, second, since in rows:
-        owner = second or first
+    for question in questions:
+        owner, since = question.owner, question.since
         key = owner if owner.startswith(here) else f"{owner} {since}"  # here, how long ago it was matters nothing
         if key not in gone:
             gone[key] = owner != this_process() and is_gone(owner, since, at)
-        (found if gone[key] else still_open).append(int(serial))
-    return found, still_open
+        if gone[key]:
+            found.append(question.serial)
+    return found
 
 
 def _abandoned(

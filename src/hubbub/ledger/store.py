@@ -26,7 +26,7 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.books import Books, known_budget, total_of
 from hubbub.ledger.budget import Budget, parse_epsilon
-from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Refused, Request, accounts_of, record
+from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Busy, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
 from hubbub.ledger.handle import Pull, checked_text, first_row, open_store
 from hubbub.ledger.journal import Connection, Writer
@@ -425,19 +425,25 @@ class Ledger(Lives, Standings):
         if made.kind == "question":
             self._take_up(made.id)
             self._look_for_the_dead()
-        outcome: list[Refused | str | None] = []
+        outcome: list[Refused | Busy | str | None] = []
         laid: list[str] = []
 
         def text() -> str:
             laid.append(made.id)
             return made.text
 
+        deadline, pause = time.monotonic() + self._patience, 0.005
         try:
-            self._database.together(made.id, text, self._recorder(made, laid, outcome))
+            while True:
+                outcome.clear()
+                self._database.together(made.id, text, self._recorder(made, laid, outcome))
+                if not (outcome and isinstance(outcome[0], Busy)):
+                    break
+                pause = self._wait_for_others(outcome[0], deadline, pause)
         except BaseException:
             self.let_go(made.id)
             raise
-        found = outcome[0] if outcome else None
+        found = outcome[0] if outcome and not isinstance(outcome[0], Busy) else None
         if found is not None:
             self._put_down(made.id)
         if isinstance(found, Refused):
@@ -451,7 +457,7 @@ class Ledger(Lives, Standings):
             self.bury()
 
     def _recorder(
-        self, made: Request, laid: Collection[str], outcome: list[Refused | str | None]
+        self, made: Request, laid: Collection[str], outcome: list[Refused | Busy | str | None]
     ) -> Callable[[Connection, Pull], list[tuple[int, str, bool]]]:
         """What records one's own request, and those that others wait for, in one transaction.
 
@@ -461,6 +467,7 @@ class Ledger(Lives, Standings):
         def run(connection: Connection, pull: Pull) -> list[tuple[int, str, bool]]:
             writer = self._writer(connection)
             books = self._books.begin(connection, writer.head)
+            self._under_way.look(connection)
             outcome[:] = [None if laid and _is_recorded(connection, made) else self._own(writer, books, made)]
             results: list[tuple[int, str, bool]] = []
             while len(results) < _BATCH and (waiting := pull()):
@@ -472,8 +479,8 @@ class Ledger(Lives, Standings):
 
         return run
 
-    def _own(self, writer: Writer, books: Books, made: Request) -> Refused | str | None:
-        found = record(writer, books, made)
+    def _own(self, writer: Writer, books: Books, made: Request) -> Refused | Busy | str | None:
+        found = record(writer, books, made, self._under_way)
         if isinstance(found, Refused):
             row, error = made.row, found.error
             since = f"{writer.time[:10]}T"
@@ -501,7 +508,7 @@ class Ledger(Lives, Standings):
         if unsure and _is_recorded(writer.connection, request):
             return slot, request.id, True
         try:
-            return slot, request.id, record(writer, books, request) is None
+            return slot, request.id, record(writer, books, request, self._under_way) is None
         except HubbubError:
             return slot, request.id, False
 

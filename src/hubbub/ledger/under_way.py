@@ -1,0 +1,114 @@
+"""The questions that are open: charged, and neither answered nor given up. Each may still turn out to fail.
+
+That a process died while its question ran tells about the rows, and nobody can keep it from being seen. So it is
+bounded beforehand, by what may be under way. Let F failures of an analyst count, O of his questions be open, and
+`max_failures` be m. A fresh question is admitted where none of his is open in another process, or F + O < m.
+
+So either F + O <= m, and no more than m failures are ever seen, or all that is open is one process's. That one tells at
+most m failures of the engine (what is under way at the lock is withdrawn, `hubbub.ledger.life`), and dies once. In all
+at most m + 1 are seen between two clearances, however many processes ask together and die together.
+
+What is open is read from the chain once, then line by line as it grows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hubbub.ledger.journal import Connection
+
+__all__ = ["OpenQuestion", "UnderWay"]
+
+_OPEN: Final = ("charged", "retried", "drawing")
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """One that is under way: its charge's line, whose it is, and since when its process was last heard of."""
+
+    serial: int
+    space: str
+    analyst: str
+    owner: str
+    since: str
+
+
+class UnderWay:
+    """The open questions of a ledger, as of the last `look`."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, OpenQuestion] = {}
+        self._counts: dict[tuple[str, str], Counter[str]] = {}  # of an analyst in a space: how many, by their processes
+        self._seen = -1  # the last line that was looked at
+        self._fresh: list[OpenQuestion] = []  # of the transaction under way
+
+    def look(self, connection: Connection) -> UnderWay:
+        """Take in what was committed since; before anything is written in a transaction."""
+        self._fresh.clear()
+        if self._seen < 0:
+            rows = connection.execute(_ALL).fetchall()
+            self._seen = int(connection.execute("SELECT coalesce(max(serial), 0) FROM journal").fetchone()[0])
+        else:
+            rows = connection.execute(_NEW, (self._seen, self._seen)).fetchall()
+        for line, serial, state, owner, space, analyst, since in rows:
+            before = self._close(int(serial))
+            if state in _OPEN:
+                holder = before.owner if before is not None and state == "drawing" else owner
+                if holder is not None:  # as it is where a ledger of the first version was
+                    self._note(OpenQuestion(int(serial), space, analyst, holder, since))
+            self._seen = max(self._seen, int(line))
+        return self
+
+    def _close(self, serial: int) -> OpenQuestion | None:
+        found = self._open.pop(serial, None)
+        if found is not None:
+            counts = self._counts[found.space, found.analyst]
+            counts[found.owner] -= 1
+            if not counts[found.owner]:
+                del counts[found.owner]
+        return found
+
+    def _note(self, question: OpenQuestion) -> None:
+        self._open[question.serial] = question
+        self._counts.setdefault((question.space, question.analyst), Counter())[question.owner] += 1
+
+    def add(self, question: OpenQuestion) -> None:
+        """One that is charged in this transaction, which may not be committed."""
+        self._fresh.append(question)
+
+    @property
+    def all(self) -> list[OpenQuestion]:
+        """Those that were open at the last look, by their lines."""
+        return sorted(self._open.values(), key=lambda question: question.serial)
+
+    def blocks(self, space: str, analyst: str, owner: str, free: int) -> int:
+        """How many open questions of an analyst are in the way of one more, of the process `owner`; 0 if none.
+
+        free: so many failures of his may still be seen.
+        """
+        counts: Counter[str] = self._counts.get((space, analyst), Counter())
+        fresh = [one.owner for one in self._fresh if (one.space, one.analyst) == (space, analyst)]
+        found = sum(counts.values()) + len(fresh)
+        return found if found >= free and any(other != owner for other in (*counts, *fresh)) else 0
+
+
+_COLUMNS: Final = "charge.unit_space, charge.analyst, journal.time"
+_ALL: Final = (
+    "SELECT charge.serial, charge.serial, coalesce(last.state, 'charged'), coalesce((SELECT owner FROM step WHERE "
+    "step.charge = charge.serial AND step.owner IS NOT NULL ORDER BY step.serial DESC LIMIT 1), charge.owner), "
+    f"{_COLUMNS} FROM charge LEFT JOIN step AS last ON last.serial = "
+    "(SELECT max(serial) FROM step WHERE step.charge = charge.serial) "
+    "JOIN journal ON journal.serial = coalesce(last.serial, charge.serial) "
+    "WHERE charge.kind = 'question' AND charge.owner IS NOT NULL "
+    "AND (last.state IS NULL OR last.state IN ('retried', 'drawing')) ORDER BY charge.serial"
+)
+_NEW: Final = (
+    f"SELECT charge.serial, charge.serial, 'charged', charge.owner, {_COLUMNS} FROM charge "
+    "JOIN journal ON journal.serial = charge.serial WHERE charge.serial > ? AND charge.kind = 'question' UNION ALL "
+    f"SELECT step.serial, step.charge, step.state, coalesce(step.owner, charge.owner), {_COLUMNS} FROM step "
+    "JOIN charge ON charge.serial = step.charge JOIN journal ON journal.serial = step.serial "
+    "WHERE step.serial > ? AND charge.kind = 'question' ORDER BY 1"
+)
