@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 
 import mpmath
@@ -128,3 +129,25 @@ def test_a_filter_never_lets_the_sum_pass_its_ceiling(charges):
         if f.admits(acc.PureDP(c)):
             f = f.charge(acc.PureDP(c))
     assert f.spent.epsilon <= Fraction(3, 2)
+
+
+def test_how_many_fit_is_the_largest_number_that_is_within():
+    """By its quotients and by a search: the same, whatever was spent and whichever of the two ways is the wider."""
+    rng = random.Random(4)
+    for _ in range(300):
+        f = acc.ZCDPFilter.of(rng.choice(["0.5", 3, 10**6]), "1e-6")
+        pure = acc.PureFilter.of(rng.choice(["0.5", 3, 10**6]))
+        epsilon = Fraction(rng.randint(1, 200), rng.choice([100, 997]))
+        costs = [
+            acc.cost(acc.PureDP(epsilon)),
+            acc.Cost(None, f.rho / rng.randint(1, 9) ** rng.randint(1, 9)),
+            acc.Cost(None, f.rho / 7, Fraction(1, 10**7) * rng.randint(1, 3)),
+            acc.Cost(epsilon, epsilon / 3),
+        ]
+        spent, one = rng.sample(costs, 2)
+        for one_filter in (f, pure):
+            before = one_filter.charge(spent) if one_filter.admits(spent) else one_filter
+            found = before.how_many(one)
+            assert found is not None
+            assert found == 0 or before.admits(one.times(found))
+            assert not before.admits(one.times(found + 1))

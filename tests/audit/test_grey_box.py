@@ -69,8 +69,8 @@ LEAN = {
         *together(AGGREGATES, "FROM t"),
         *together(AGGREGATES, "FROM t GROUP BY ward", "ward, "),
         *TOGETHER[::3],
-        *PRIVATE_KEYS,
     ],
+    "names": [*PRIVATE_KEYS],
     "whole": [*SYNTHESIS],
 }
 """Every aggregate and every form, several to a question."""
@@ -83,6 +83,7 @@ LEAN = {
         ("rows", "add_remove"),
         ("house", "add_remove"),
         ("delta", "replace"),
+        ("names", "replace"),
         ("whole", "replace"),
     ],
 )
@@ -127,8 +128,8 @@ PLANTED = [
     (planted.join_without_the_owner, "moved", "house", "add_remove", [JOIN], MANY),
     (planted.window_without_the_unit, "moved", "house", "add_remove", [WINDOW], MANY),
     (planted.groups_chosen_by_all_rows, "moved", "rows", "add_remove", ROWS[-3:-2], "one row, n ="),
-    (planted.group_kept_without_threshold, "impossible", "delta", "add_remove", PRIVATE_KEYS[:1], ALONE),
-    (planted.threshold_too_low, "cost", "delta", "add_remove", PRIVATE_KEYS[:1], ALONE),
+    (planted.group_kept_without_threshold, "impossible", "names", "add_remove", PRIVATE_KEYS[:1], ALONE),
+    (planted.threshold_too_low, "cost", "names", "add_remove", PRIVATE_KEYS[:1], ALONE),
     (planted.rows_of_a_unit_unbounded, "moved", "whole", "add_remove", SYNTHESIS[5:], MANY),
     (planted.noise_reused, "reused", "house", "add_remove", FEW, ALONE),
     (planted.noise_of_one_cell_for_all, "reused", "house", "add_remove", FEW, ALONE),

@@ -60,6 +60,11 @@ class Filter(ABC):
             return None
         if not self._within(self.spent + one):
             return 0
+        # The quotients of what is left say it at once; two sums prove it, else it is searched for.
+        guess = self._guess(one)
+        fits = guess > 1 and self._within(self.spent + one.times(guess))
+        if fits and not self._within(self.spent + one.times(guess + 1)):
+            return guess
         low, high = 1, 2
         while self._within(self.spent + one.times(high)):
             low, high = high, 2 * high
@@ -72,6 +77,10 @@ class Filter(ABC):
 
     def _cost(self, charge: Event | Cost) -> Cost:
         return charge if isinstance(charge, Cost) else cost(charge)
+
+    def _guess(self, one: Cost) -> int:
+        """How many such costs fit, as far as a quotient can say; 0 if it cannot."""
+        return 0
 
     @abstractmethod
     def _within(self, total: Cost) -> bool:
@@ -108,6 +117,9 @@ class PureFilter(Filter):
     def left(self) -> Fraction:
         """The largest next charge, as a pure epsilon."""
         return self.epsilon - (self.spent.epsilon or Fraction(0))
+
+    def _guess(self, one: Cost) -> int:
+        return _quotient(self.left, one.epsilon)
 
     def _within(self, total: Cost) -> bool:
         return total.epsilon is not None and total.delta == 0 and total.epsilon <= self.epsilon
@@ -191,6 +203,12 @@ class ZCDPFilter(Filter):
         """
         return Cost(None, rho_of_epsilon(epsilon, self.delta_conversion))
 
+    def _guess(self, one: Cost) -> int:
+        left = self.left
+        pure = _quotient(left.epsilon, one.epsilon) if one.delta == 0 else 0
+        both = [_quotient(*pair) for pair in ((left.rho, one.rho), (left.delta, one.delta)) if pair[1]]
+        return max(pure, min(both, default=0))
+
     def _within(self, total: Cost) -> bool:
         if total.epsilon is not None and total.delta == 0 and total.epsilon <= self.epsilon:
             return True
@@ -236,6 +254,10 @@ class GaussianFilter(Filter):
 
     def _left(self) -> str:
         return f"mu {math.sqrt(self.left):.6g}"
+
+
+def _quotient(left: Fraction | None, each: Fraction | None) -> int:
+    return left // each if left is not None and each else 0
 
 
 def _gaussian_only(event: Event) -> Event:

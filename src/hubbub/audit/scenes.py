@@ -3,7 +3,8 @@
     people   one table of twelve units, pure epsilon
     rows     the same where each row is a unit
     house    several tables of one unit space, one of them reached by a key, and public ones; pure epsilon
-    delta    the house under a budget with delta: Gaussian noise, and groups found privately
+    delta    the house under a budget with delta: Gaussian noise
+    names    the same, by names that are found privately
     whole    synthetic tables and marginals
 
 A unit of the house is what it holds in all tables: neighbours get rows in one of them or in all.
@@ -35,12 +36,20 @@ NEW: Final = 99
 
 @dataclass(frozen=True)
 class Scene:
-    """What is asked of which tables. open: (tables, relation, bits) -> a session; pairs: relation -> neighbours."""
+    """What is asked of which tables. open: (tables, relation, bits) -> a session; pairs: relation -> neighbours.
+
+    every: how far apart the questions are that a short self-test asks, for both relations in turn.
+    """
 
     name: str
     questions: Sequence[str | Question]
     open: Callable[[Any, Relation, Bits | None], Session]
     pairs: Callable[[Relation], Iterator[Pair]]
+    every: int = 3
+
+    def few(self, relation: Relation) -> Sequence[str | Question]:
+        """Those that a short self-test asks."""
+        return self.questions[self.every * (relation == "replace") :: 2 * self.every]
 
 
 def people() -> pa.Table:
@@ -253,10 +262,16 @@ def _forms(base: dict[str, pa.Table]) -> Iterator[Pair]:
     yield Pair("visits of nobody", base, {**base, "t": pa.concat_tables([visits, base["t"]])}, same=True)
 
 
+def _of_people(relation: Relation) -> Iterator[Pair]:
+    return pairs(people(), UNIT, relation=relation)
+
+
+# `rows` and `delta` ask once more what is asked of people and the house: of other units, and with other noise.
 SCENES: Final = (
-    Scene("people", asked.QUESTIONS, open_people, lambda relation: pairs(people(), UNIT, relation=relation)),
-    Scene("rows", asked.ROWS, open_rows, lambda relation: row_pairs(people(), UNIT, relation=relation)),
+    Scene("people", asked.QUESTIONS, open_people, _of_people, 4),
+    Scene("rows", asked.ROWS, open_rows, lambda relation: row_pairs(people(), UNIT, relation=relation), 5),
     Scene("house", asked.HOUSE, open_house, house_pairs),
-    Scene("delta", (*asked.HOUSE, *asked.GAUSSIAN, *asked.PRIVATE_KEYS), _open_delta, house_pairs),
-    Scene("whole", asked.SYNTHESIS, _open_whole, lambda relation: pairs(people(), UNIT, relation=relation)),
+    Scene("delta", (*asked.HOUSE, *asked.GAUSSIAN), _open_delta, house_pairs, 9),
+    Scene("names", asked.PRIVATE_KEYS, _open_delta, house_pairs),
+    Scene("whole", asked.SYNTHESIS, _open_whole, _of_people),
 )

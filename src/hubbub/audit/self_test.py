@@ -168,8 +168,8 @@ def _session_line(scene: Scene, relation: Relation, thorough: bool) -> Line:
     few = tried if thorough else tried[:: len(tried) // 2][:2]
     found = audit_session(
         lambda data: scene.open(data, relation, None),
-        # Each relation asks its own sixth of them: together a third.
-        questions=scene.questions if thorough else scene.questions[3 * (relation == "replace") :: 6],
+        # Each relation asks its own half of those that are asked at all.
+        questions=scene.questions if thorough else scene.few(relation),
         relation=relation,
         neighbours=few,
         runs=8 if thorough else 0,
@@ -187,7 +187,7 @@ def self_test(
     """Run hubbub's audit of itself.
 
     seconds: for each black-box audit. confidence: of each of them; all of them together are less sure. thorough: ask
-    every question on every neighbour of each scene, instead of a third of them, each for one relation, on two.
+    every question on every neighbour of each scene, instead of every few of them, each for one relation, on two.
     progress: is told what is audited next.
     """
     lines: list[Line] = []
