@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from hubbub.accounting import Cost
 from hubbub.errors import BudgetError, PolicyError, QueryError
+from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.charging import Request
 from hubbub.ledger.database import Database
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.turns import DONE, FREE, RETURNED, WAITING, Turns
@@ -175,6 +180,26 @@ def test_a_slot_that_changed_hands_tells_its_new_owner_nothing(path):
     assert turns.state(slot, "a" * 32) == FREE
     turns.close()
     assert turns.state(slot, "a" * 32) == RETURNED
+
+
+def test_a_request_is_read_as_it_was_made_and_anothers_is_refused():
+    cost = Cost(None, Fraction(1, 7), Fraction(1, 9))
+    made = Request.of("question", space=SPACE, analyst="ada", epsilon=Fraction(1, 3), cost=cost, sql="s",
+                      details='{"neighbours": "replace"}', max_failures=3, max_failures_all=10, once=True)  # fmt: skip
+    again = Request.read(made.text)
+    assert replace(again, written="") == made
+    assert (again.spend, again.neighbours, again.once) == (Total.of(cost), "replace", True)
+    row, rest = made.text.split("\n")
+    said, columns = json.loads(rest), json.loads(row)
+    for others, more in (
+        (columns[:-1], said),
+        ([*columns, None], said),
+        (columns, ["3", *said[1:]]),
+        (columns, [3, None, *said[2:]]),
+        (columns, said[:-1]),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            Request.read(f"{json.dumps(others)}\n{json.dumps(more)}")
 
 
 def test_a_torn_text_is_left_alone(path):
