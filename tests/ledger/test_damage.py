@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import BudgetError, HubbubError, ParameterError, PolicyError
+from hubbub.errors import BudgetError, HubbubError, ParameterError, PolicyError, QueryError
 from hubbub.ledger import journal, store
 from hubbub.ledger.accounts import EVERYONE
 from hubbub.ledger.budget import Budget, parse_epsilon
@@ -138,6 +138,20 @@ def test_refused_questions_are_kept_short_and_so_many_a_day(tmp_path, monkeypatc
         assert len(kept[0].sql) < 2000
         assert "(90000 characters, SHA-256 " in kept[0].sql
         assert ledger.verify().sound
+
+
+def test_the_name_of_who_asks_is_short_so_that_refusals_are():
+    """Before, a name of any length was written with every refusal, each under a name of its own."""
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
+        for ask in (
+            lambda name: charge(ledger, 2, analyst=name),
+            lambda name: ledger.reserve(space=SPACE, analyst=name, epsilon=Fraction(2)),
+        ):
+            with pytest.raises(QueryError, match="201 characters; 200 are allowed"):
+                ask("a" * 201)
+            with pytest.raises(BudgetError):
+                ask("a" * 200)
+        assert [len(one.analyst) for one in ledger.refusals()] == [200, 200]
 
 
 def test_a_grant_that_is_over_by_the_ledgers_time_is_refused_and_the_time_is_named(monkeypatch):

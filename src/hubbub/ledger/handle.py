@@ -28,10 +28,14 @@ __all__ = [
     "Pull",
     "Store",
     "anchored_beyond",
+    "checked_analyst",
     "checked_text",
     "first_row",
     "open_store",
 ]
+
+
+_LONGEST: Final = 200  # characters of an analyst's name
 
 
 class Store(Protocol):
@@ -260,6 +264,22 @@ class Handle:
                 "Open it with one: `hubbub ledger create` adds those of the policy file."
             )
         return found
+
+
+def checked_analyst(name: str) -> str:
+    """The name of an analyst who asks, or a QueryError where it is none.
+
+    It is written with every charge and refusal, so it is short.
+    """
+    checked_text(name, "analyst")
+    if name == "*":
+        raise QueryError("'*' is no analyst: it stands for each who has no limit of their own. Nothing was charged.")
+    if len(name) > _LONGEST:
+        raise QueryError(
+            f"the analyst's name has {len(name)} characters; {_LONGEST} are allowed: {name[:20]!r}... Name a shorter "
+            "one. Nothing was charged."
+        )
+    return name
 
 
 def checked_text(text: str, what: str) -> str:

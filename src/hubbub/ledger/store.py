@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.errors import HubbubError, InternalError, PolicyError, QueryError
+from hubbub.errors import HubbubError, InternalError, PolicyError
 from hubbub.ledger.accounts import (
     Total,
     block_account,
@@ -28,7 +28,7 @@ from hubbub.ledger.books import Books, known_budget, total_of
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Busy, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
-from hubbub.ledger.handle import Pull, checked_text, first_row, open_store
+from hubbub.ledger.handle import Pull, checked_analyst, checked_text, first_row, open_store
 from hubbub.ledger.journal import Connection, Writer
 from hubbub.ledger.life import Lives
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
@@ -291,12 +291,9 @@ class Ledger(Lives, Standings):
 
     def _question(self, *, epsilon: Fraction, cost: Cost | None, **columns: Any) -> Request:
         asked = parse_epsilon(epsilon)
-        for name in ("dataset", "analyst", "question_key", "sql"):
+        for name in ("dataset", "question_key", "sql"):
             checked_text(columns[name], _NAMES[name])
-        if columns["analyst"] == "*":
-            raise QueryError(
-                "'*' is no analyst: it stands for each who has no limit of their own. Nothing was charged."
-            )
+        checked_analyst(columns["analyst"])
         return Request.of("question", epsilon=asked, cost=cost or pure_cost(asked), **self._allowed, **columns)
 
     def reserve(
@@ -326,7 +323,7 @@ class Ledger(Lives, Standings):
         made = Request.of(
             "block" if plan is None else "plan",
             space=space,
-            analyst=checked_text(analyst, "analyst"),
+            analyst=checked_analyst(analyst),
             epsilon=asked,
             cost=cost or (plan_cost(events) if events else self.question(space, asked)),
             sql="(reserved)" if plan is None else checked_text(plan, "plan"),
@@ -402,6 +399,7 @@ class Ledger(Lives, Standings):
         entry = release.entry
         if entry.analyst == analyst:
             return
+        checked_analyst(analyst)
         details = json.dumps({"release": entry.id})
         with self._reading() as connection:
             known = connection.execute(
@@ -513,7 +511,7 @@ class Ledger(Lives, Standings):
             return slot, request.id, False
 
 
-_NAMES: Final = {"dataset": "data set", "analyst": "analyst", "question_key": "question key", "sql": "question"}
+_NAMES: Final = {"dataset": "data set", "question_key": "question key", "sql": "question"}
 
 
 def _as_epsilon(spent: Total, budget: Budget) -> Fraction:
