@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import hubbub as hb
-from hubbub.errors import PolicyError, QueryError
+from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import store
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import read_policy
@@ -140,7 +140,7 @@ def test_a_table_has_one_spelling(name):
         read_policy(text, Path("/hubbub.toml"))
 
 
-def old_ledger(path: Path, *spaces: str) -> None:
+def old_ledger(path: Path | str, *spaces: str) -> None:
     """A ledger that took every spelling for a space of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "space_name", lambda name: name)
@@ -169,8 +169,46 @@ def test_of_an_old_ledgers_two_spellings_a_steward_ends_one(tmp_path):
     with Ledger.manage(tmp_path / "b.db") as ledger:
         ledger.revoke("pid", "everyone", author="steward")
     with session(tmp_path / "b.db", tables) as s:
-        s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.75")
-        assert (s.ledger.spent("PID"), s.ledger.spent("pid")) == (1, Fraction(1, 4))
+        # Before, what the ended one had spent was forgotten: they are the same people.
+        assert s.remaining == Fraction(1, 2)
+        with pytest.raises(BudgetError, match=r"0\.5 of 1 is left"):
+            s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.51")
+        s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.5")
+        assert s.remaining == 0
+        assert (s.ledger.spent("PID"), s.ledger.spent("pid")) == (Fraction(3, 4), Fraction(1, 4))
+        assert s.ledger.verify().problems == ()
+
+
+def test_two_spellings_in_postgres_count_together_from_version_3_on(database):
+    import psycopg
+
+    address = database()
+    old_ledger(address, "PID", "pid")
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP TABLE hubbub.joint_clearance")
+        connection.execute("DROP TABLE hubbub.source")
+        connection.execute("UPDATE hubbub.version SET number = 3")
+    with pytest.raises(PolicyError, match="several budgets for one unit space"):
+        session(address, {"t": table()})
+    with Ledger.manage(address) as ledger:
+        ledger.revoke("PID", "everyone", author="steward")
+    with session(address, {"t": table()}) as s:
+        assert s.remaining == Fraction(1, 2)
+        with pytest.raises(BudgetError, match=r"0\.5 of 1 is left"):
+            s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.51")
+        s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.5")
+        assert s.ledger.verify().problems == ()
+
+
+def test_a_space_whose_name_is_no_text_is_damage(tmp_path):
+    Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}).close()
+    with sqlite3.connect(tmp_path / "b.db") as connection:
+        (rule,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'unit_space_no_update'").fetchone()
+        connection.execute("DROP TRIGGER unit_space_no_update")
+        connection.execute("UPDATE unit_space SET name = x'00ff'")
+        connection.execute(rule)
+    with pytest.raises(PolicyError, match="unit spaces are damaged"):
+        Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)})
 
 
 def test_nobody_is_called_every_analyst():

@@ -31,12 +31,14 @@ from hubbub.ledger.accounts import (
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.journal import Connection, Head, head_of, now
 from hubbub.ledger.records import Allowance, Entry, entries
+from hubbub.spelling import one_spelling
 
 if TYPE_CHECKING:
     from hubbub.accounting import Cost, PureFilter, ZCDPFilter
 
 __all__ = [
     "CEILING",
+    "NOTHING",
     "POLICY_AUTHOR",
     "Books",
     "Standing",
@@ -50,7 +52,7 @@ __all__ = [
 CEILING: Final = "ceiling"
 POLICY_AUTHOR: Final = "policy"
 _MANY: Final = 1000
-_NOTHING: Final = Total()
+NOTHING: Final = Total()
 
 Filters: TypeAlias = "tuple[PureFilter | ZCDPFilter, ...]"
 
@@ -62,14 +64,15 @@ class Standing(NamedTuple):
     filters: Filters
     allowance: Allowance | None
     paid: Total
+    elsewhere: Total = NOTHING  # what it paid under other spellings of the space, which counts too
 
     def admits(self, cost: Cost) -> bool:
         """Whether one more charge of this cost fits; decided in exact rationals."""
         return self.holds(self.paid + Total.of(cost))
 
     def holds(self, total: Total) -> bool:
-        """Whether a sum of charges lies within every filter."""
-        cost = total.cost
+        """Whether a sum of charges under this spelling, with those under others, lies within every filter."""
+        cost = (total + self.elsewhere).cost
         return all(found.holds(cost) for found in self.filters)
 
     @property
@@ -80,7 +83,7 @@ class Standing(NamedTuple):
     @property
     def spent_filters(self) -> Filters:
         """The filters, having spent what was paid."""
-        return tuple(replace(found, spent=self.paid.cost) for found in self.filters)
+        return tuple(replace(found, spent=(self.paid + self.elsewhere).cost) for found in self.filters)
 
 
 class Books:
@@ -88,6 +91,8 @@ class Books:
 
     def __init__(self) -> None:
         self._head: Head | None = None
+        # Other spellings of a space: no ledger of this version gets a new one.
+        self._twins: dict[str, list[str]] = {}
         self._forget()
 
     def begin(self, connection: Connection, head: Head | None) -> Books:
@@ -140,7 +145,21 @@ class Books:
             allowance, filters = known
             if allowance is not None and allowance.over(at):
                 filters = (empty_filter(budget, Fraction(0)),)
-            found.append(Standing(account, filters, allowance, self._totals[key]))
+            found.append(Standing(account, filters, allowance, self._totals[key], self._elsewhere(space, account)))
+        return found
+
+    def _elsewhere(self, space: str, account: str) -> Total:
+        """What an account paid under other spellings of the same unit space, as a ledger of an older version has them.
+
+        They are the same people's, so their sum counts, whichever of them a steward ended.
+        """
+        if space not in self._twins:
+            known = self.connection.execute("SELECT name FROM unit_space").fetchall()
+            same = one_spelling(space)
+            self._twins[space] = [name for (name,) in known if name != space and _alike(name, same)]
+        found = NOTHING
+        for twin in self._twins[space]:
+            found += total_of(self.connection, twin, account)
         return found
 
     def post(self, space: str, account: str, total: Total) -> None:
@@ -247,6 +266,10 @@ class Books:
         return (rho,) if held.impure else (pure, rho)
 
 
+def _alike(name: object, spelling: str) -> bool:
+    return isinstance(name, str) and one_spelling(name) == spelling
+
+
 def _own_block(connection: Connection, space: str, block: str, analyst: str) -> Entry:
     """The open block that this analyst reserved in this space, or a PolicyError."""
     (entry,) = entries(connection, "WHERE charge.id = ?", block) or (None,)
@@ -332,7 +355,7 @@ def total_of(connection: Connection, space: str, account: str) -> Total:
         (space, account),
     ).fetchone()
     if row is None:
-        return _NOTHING
+        return NOTHING
     with suppress(ValueError, TypeError):  # text that is no list of sums
         for where, name, epsilon, rho, delta, impure in json.loads(row[0]):
             if (where, name) == (space, account):

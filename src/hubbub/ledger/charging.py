@@ -22,7 +22,7 @@ from hubbub.ledger.accounts import (
     table_accounts,
     write_amount,
 )
-from hubbub.ledger.books import Books, Standing, stated_relation
+from hubbub.ledger.books import NOTHING, Books, Standing, stated_relation
 from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.owner import is_gone, this_process
@@ -221,7 +221,8 @@ def record(writer: Writer, books: Books, request: Request, under_way: UnderWay) 
             paid = standing.paid
             total = paid + request.spend
             cost, written = total.cost, total.written
-        if not all(found.holds(cost) for found in standing.filters):
+        held = cost if standing.elsewhere is NOTHING else (total + standing.elsewhere).cost
+        if not all(found.holds(held) for found in standing.filters):
             return Refused(standing.account, overrun(request, standing, budget, writer.time))
         after.append((standing.account, total))
         sums.append((space, standing.account, *written))

@@ -18,6 +18,11 @@ def recorded_space(connection: Connection, space: str) -> str | None:
         PolicyError: it has several, and a steward has not ended all but one.
     """
     known = [name for (name,) in connection.execute("SELECT name FROM unit_space ORDER BY name").fetchall()]
+    if not all(isinstance(name, str) for name in known):
+        raise PolicyError(
+            "the ledger's unit spaces are damaged: the name of one is no text. No answer is given; restore a backup "
+            "that holds every charge."
+        )
     same = [name for name in known if one_spelling(name) == one_spelling(space)]
     if len(same) > 1:
         same = [name for name in same if not _is_ended(connection, name)] or same
@@ -25,7 +30,8 @@ def recorded_space(connection: Connection, space: str) -> str | None:
         raise PolicyError(
             f"the ledger holds several budgets for one unit space, by its spellings {', '.join(map(repr, same))}: the "
             "same people may have been asked about under each. Look at what each has spent (`hubbub budget`), and end "
-            f"all but one: `hubbub revoke everyone --unit-space {same[-1]!r}`. Nothing was charged."
+            f"all but one: `hubbub revoke everyone --unit-space {same[-1]!r}`. What was spent under it still counts. "
+            "Nothing was charged."
         )
     return same[0] if same else None
 
