@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,6 +192,39 @@ def test_weights_move_the_budget() -> None:
     of = [next(p.share for p in price.parts if p.part.name == "rows") for price in (even, skewed)]  # type: ignore[union-attr]
     assert of[0] == Fraction(1, 2)
     assert of[1] == pytest.approx(2 / 3, abs=1e-4)
+
+
+COVAR, CORR = (Aggregate(f, (X, Y)) for f in (Function.COVAR_POP, Function.CORR))
+SPLITS = [
+    *EVERY,
+    (COVAR,),
+    (CORR,),
+    (VAR,),
+    (Aggregate(Function.VAR_POP, (Y,)), COUNT),
+    (SUM, AVG, Aggregate(Function.SUM, (Y,)), Aggregate(Function.AVG, (Y,))),
+    (COVAR, CORR, COUNT),
+]
+SHARES = Path(__file__).with_name("shares.json")
+
+
+def test_a_budget_is_split_as_it_was() -> None:
+    """A stored answer is read at the shares it was drawn at, and a refined one is drawn at these again.
+
+    `HUBBUB_GOLDEN=write` writes the file anew: look at what became larger, and by how much, before committing it.
+    """
+    found = {}
+    for (n, aggregates), pure, neighbours, weighted in itertools.product(
+        enumerate(SPLITS), (True, False), ("add_remove", "replace"), (False, True)
+    ):
+        made = plan(*aggregates, groups=4, bounds=Bounds(3, 2), neighbours=neighbours)  # type: ignore[arg-type]
+        spend = Spend(epsilon=Fraction(1)) if pure else Spend(rho=Fraction(1, 8))
+        price = make_price([made], spend, weights={aggregates[0]: 5} if weighted else None)
+        parts = [f"{getattr(p.part, 'name', 'ranks')} {float(p.share):.5f}" for p in price.parts]
+        key = f"{n} {'pure' if pure else 'rho'} {neighbours}{' weighted' if weighted else ''}"
+        found[key] = f"{' '.join(price.strategies[0].choices)}: {', '.join(parts)}"
+    if os.environ.get("HUBBUB_GOLDEN") == "write":
+        SHARES.write_text(json.dumps(found, indent=1) + "\n")
+    assert found == json.loads(SHARES.read_text())
 
 
 def test_the_split_is_the_best_one() -> None:
