@@ -94,6 +94,7 @@ def test_the_ledger_is_exported_backed_up_migrated_refreshed_and_raised(cli, ask
     lines = [json.loads(line) for line in cli("ledger", "export")[1].splitlines()]
     assert lines[0]["kind"] == "ledger"
     assert cli("ledger", "export", "-o", "all.jsonl")[0] == 0
+    assert (people / "all.jsonl").stat().st_mode & 0o777 == 0o600  # as the ledger: every analyst's questions are in it
     assert len((people / "all.jsonl").read_text().splitlines()) == len(lines)
     assert cli("ledger", "export", "-o", "all.jsonl")[0] == 3
     assert cli("ledger", "backup", "copy.db")[0] == 0
@@ -146,6 +147,17 @@ def test_the_doctor_finds_what_is_wrong(cli, asked, people):
     assert code == 0, out
     assert "DuckDB answers" in out
     assert "rows is sound" in out
+    assert "other users" not in out
+    assert cli("ledger", "backup", "kept.db")[0] == 0
+    ledger = people / "budget.db"
+    for file in (ledger, people / "kept.db"):
+        file.chmod(0o644)  # as an older hubbub made them
+    (line,) = (line for line in cli("doctor")[1].splitlines() if "other users" in line)
+    assert line.startswith("-  ")
+    assert line.endswith(f"chmod o= {ledger} {people / 'kept.db'}")
+    ledger.chmod(0o660)  # for a group, as the docs say
+    (people / "kept.db").chmod(0o600)
+    assert "other users" not in cli("doctor")[1]
     (people / "people.csv").unlink()
     code, out, _ = cli("doctor")
     assert code == 3

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -85,6 +86,16 @@ def _engine() -> tuple[bool, str]:
     return found == (42,), "DuckDB answers"
 
 
+def _open_files(ledger: Path, anchor: Path | None) -> Iterator[tuple[bool | None, str]]:
+    """A warning where others on this machine can read what a ledger holds."""
+    from hubbub.ledger.files import open_to_others
+
+    files = open_to_others(ledger, anchor)
+    if files:
+        names = " ".join(shlex.quote(str(file)) for file in files)
+        yield None, f"other users of this machine can read every analyst's questions and answers: chmod o= {names}"
+
+
 def _reached(table: TablePolicy) -> tuple[bool | None, str]:
     from hubbub.opening import reach
 
@@ -127,5 +138,7 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
                         f"gone: hubbub ledger close {block.id}"
                     ),
                 )
+        if book.path is not None:  # closed: what it opened beside itself is gone
+            yield from _open_files(book.path, found.anchor)
     except HubbubError as error:
         yield False, str(error)

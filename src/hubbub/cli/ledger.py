@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -151,7 +152,8 @@ def export(output: Path | None, policy: Path | None, ledger: str | None) -> None
                 click.echo(line)
             return
         try:
-            with output.open("x", encoding="utf-8") as file:
+            # As the ledger: for its owner alone.
+            with open(output, "x", encoding="utf-8", opener=lambda name, how: os.open(name, how, 0o600)) as file:
                 file.writelines(f"{line}\n" for line in book.export())
         except FileExistsError:
             raise PolicyError(f"{output} exists and is left as it is. Name another file.") from None

@@ -35,6 +35,7 @@ __all__ = [
     "held_too_long",
     "in_words",
     "make_tables",
+    "open_to_others",
     "transaction",
 ]
 
@@ -169,6 +170,22 @@ def hard_link(path: Path) -> PolicyError:
         f"the ledger {path} has another name too (a hard link). Under each name it would be another ledger, with a log "
         "of its own, and charges would be lost. Remove the other name; a symbolic link does no harm."
     )
+
+
+def open_to_others(path: Path, anchor: Path | None = None) -> list[Path]:
+    """The files of a ledger that users outside its owner's group may read or write, and those of ledgers beside it.
+
+    Those of an older hubbub are: it made them with what the system gives any file. Backups are found by their header.
+    """
+    found = [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm", "-turns")]
+    if anchor is not None:
+        found += [anchor, anchor.with_name(f"{anchor.name}-lock")]
+    for other in sorted(path.parent.iterdir()):
+        if other not in found and not other.is_symlink() and other.is_file():
+            with suppress(OSError, PolicyError):  # of those that are nobody's ledger
+                if _application_id(other) == APPLICATION_ID:
+                    found.append(other)
+    return [file for file in found if file.exists() and file.stat().st_mode & 0o007]
 
 
 def _application_id(path: Path) -> int:
