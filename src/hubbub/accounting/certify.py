@@ -227,7 +227,7 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
     low, high = 0.0, 1.0
     for log_tail in _TAILS:
         # What is cut off counts as infinite loss above: near it deeper tails narrow delta, finer steps do not.
-        floor = max(LEAST_DELTA, 64 * math.exp(log_tail))
+        floor = max(LEAST_DELTA, 64 * (1 + sum(n for _, n in flat.leaves)) * math.exp(log_tail))
         found = _refined(
             flat,
             Goal(None, epsilon, log_tail),
@@ -329,7 +329,8 @@ class Plan:
     def __init__(self, flat: Flat, goal: Goal, *, attained: bool = False) -> None:
         self.flat, self.goal = flat, goal
         self.times = max(1, sum(n for _, n in flat.leaves) + (1 if flat.mu_squared else 0))
-        self.log_tail = min(-46.0, goal.log_delta - 19.0) - math.log(self.times)
+        # What is cut off counts as infinite loss, in estimates too: at most 1e-11 of delta.
+        self.log_tail = min(-46.0, goal.log_delta - 30.0) - math.log(self.times)
         if goal.epsilon is not None:
             self.log_tail = min(self.log_tail, goal.log_tail)
         self.directions = directions(flat, self.log_tail, attained=attained)
