@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,8 +12,9 @@ import pytest
 from hubbub.accounting import Cost
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import owner
-from hubbub.ledger.accounts import Total
+from hubbub.ledger.accounts import Total, pure_cost
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.charging import Request
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
 
@@ -37,6 +39,15 @@ def die_at(place: str, *steps: str) -> None:
 def ledger(place):
     with Ledger.open(place, budgets=BUDGETS) as opened:
         yield opened
+
+
+def test_a_charge_of_a_ledger_that_knew_no_owners_goes_on(ledger):
+    made = Request.of("question", space=SPACE, analyst="ada", epsilon=Fraction(1, 10), sql="s",
+                      cost=pure_cost(Fraction(1, 10)), max_failures=3, max_failures_all=10)  # fmt: skip
+    ledger._charge(replace(made, row=(*made.row[:-1], None)))
+    ledger.advance(made.id, "drawing")
+    ledger.store(made.id, "answer")
+    assert ledger.release(made.id).payload == "answer"
 
 
 def test_a_crash_before_the_draw_allows_one_free_retry(ledger, place):

@@ -35,7 +35,14 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.ledger.charging": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.accounts": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.life": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
-    "hubbub.asking": ("tests/test_session.py", "tests/test_release.py", "tests/ledger", "tests/cli/test_questions.py"),
+    "hubbub.asking": (
+        "tests/test_session.py",
+        "tests/test_release.py",
+        "tests/test_reviewed.py",
+        "tests/tables/test_conditions.py",
+        "tests/ledger",
+        "tests/cli/test_questions.py",
+    ),
 }
 """Pricing, bounding, the writing of SQL, and charging."""
 
