@@ -215,7 +215,7 @@ def _place(name: str, declared: PrivateTable) -> str | None:
     inner = "" if declared.inner_table is None else f", table {declared.inner_table}"
     match declared.source:
         case PostgresAddress() as address:
-            return f"{without_login(address.kept)}{inner}" if address.readable else None
+            return f"{one_address(address.kept)}{inner}" if address.readable else None
         case SparkName() as spark:
             return str(spark).lower()
         case str() | Path() as file:
@@ -230,6 +230,20 @@ def without_login(address: str) -> str:
     'postgresql://db.example/clinic'
     """
     return re.sub(r"//[^/@]*@", "//", address)
+
+
+def one_address(address: str) -> str:
+    """An address without its login, and with one spelling of its hosts: a port by default and this machine's names.
+
+    >>> one_address("postgresql://ada@127.0.0.1:5432/clinic") == one_address("postgresql://bob@LOCALHOST/clinic")
+    True
+    """
+    found = re.fullmatch(r"postgresql://([^/?]*)(.*)", without_login(address), re.DOTALL)
+    if found is None:
+        return without_login(address)
+    hosts = [host.lower().removesuffix(":5432") for host in found[1].split(",")]
+    hosts = [re.sub(r"^(127\.0\.0\.1|\[::1\]|localhost\.?)(?=:|$)", "localhost", host) for host in hosts]
+    return f"postgresql://{','.join(hosts)}{found[2]}"
 
 
 def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:

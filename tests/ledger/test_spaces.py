@@ -20,6 +20,7 @@ from hubbub.ledger import store
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import read_policy
 from hubbub.ledger.store import Ledger
+from hubbub.opening import source_places
 from hubbub.spelling import one_spelling, space_name
 from ledger.helpers import SPACE, charge
 
@@ -129,6 +130,18 @@ def test_a_source_is_the_same_by_every_name_of_it(tmp_path):
         with pytest.raises(PolicyError, match="stands in two unit spaces"):
             session(None, {"a": table(one), "b": table(again, unit_space="others")})
         session(None, {"a": table(one), "b": table(again)}).close()
+
+
+@pytest.mark.parametrize("again", ["postgresql://bob@localhost/clinic", "postgresql://127.0.0.1:5432/clinic",
+                                   "postgresql://LocalHost:5432/clinic", "postgresql://[::1]/clinic"])  # fmt: skip
+def test_an_address_has_one_spelling(again):
+    """Before, one database had as many budgets as its address has spellings."""
+    tables = {"a": table("postgresql://ada@localhost/clinic", table="visits"),
+              "b": table(again, table="visits", unit_space="others")}  # fmt: skip
+    with pytest.raises(PolicyError, match="stands in two unit spaces"):
+        source_places(tables)
+    source_places(tables | {"b": table(again.replace("clinic", "other"), table="visits", unit_space="others")})
+    source_places(tables | {"b": table("postgresql://localhost:5433/clinic", table="visits", unit_space="others")})
 
 
 @pytest.mark.parametrize("name", ["t​", "cafe\N{COMBINING ACUTE ACCENT}", "t\N{CYRILLIC SMALL LETTER A}"])
