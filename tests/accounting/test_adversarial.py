@@ -239,7 +239,9 @@ def test_the_profile_of_ranges_from_below_stays_below_between_lattice_points():
         assert value <= fine.above[k] * (1 + 1e-12) + 1e-15
 
 
-@pytest.mark.parametrize(("epsilon", "times"), [(0.2, 50), (1.5, 4), (0.01, 300)])
+@pytest.mark.parametrize(
+    ("epsilon", "times"), [(0.2, 50), (1.5, 4), (0.02, 60), pytest.param(0.01, 300, marks=pytest.mark.soak)]
+)
 def test_fixed_ranges_are_the_supremum_over_the_interval(epsilon, times):
     for at in (0.0, 0.1 * epsilon * times, 0.41 * epsilon * times):
         value, error = ranges.fixed_delta(epsilon, times, at)
