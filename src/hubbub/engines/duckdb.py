@@ -121,6 +121,7 @@ class DuckDBEngine:
         self._attached: list[tuple[str, str, str]] = []
         self._paths: list[str] = [self._folder]
         self._files: dict[str, str] = {}
+        self._inodes: dict[str, tuple[int, int]] = {}  # the files of databases, which stay open
         self._looked_at: dict[str, object] = {}
         self._sealed = False
         self._con: Any = None
@@ -151,12 +152,17 @@ class DuckDBEngine:
         Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
         """
         place = f"source{len(self._known)}"
+        found = None
+        with contextlib.suppress(OSError):
+            found = os.stat(table.source) if isinstance(table.source, str) else None
         relation, physical, held, patient = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
             self._paths.append(os.path.realpath(table.source))
             self._files[name] = table.source
             if relation.startswith(f"{place}."):
                 self._attached.append((os.path.realpath(table.source), place, name))
+                if found is not None:  # looked at before it was opened: one that came between is refused later
+                    self._inodes[name] = found.st_dev, found.st_ino
         declared = table.columns if isinstance(table, PrivateTable) else {}
         fields = Fields(name, physical, dict(table.types), declared)
         fields.check_names()
@@ -211,7 +217,8 @@ class DuckDBEngine:
     def mark(self, name: str) -> str | None:
         """A text that changes when a file does: its size and time. None for a frame, of which only a refresh tells.
 
-        Raises PolicyError for a file that is gone.
+        Raises PolicyError for a file that is gone, and for a database that was replaced: the old one stays open, and
+        its rows would be taken for the new one's.
         """
         path = self._files.get(name)
         if path is None:
@@ -220,6 +227,11 @@ class DuckDBEngine:
             found = os.stat(path)
         except OSError:
             raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
+        if self._inodes.get(name, (found.st_dev, found.st_ino)) != (found.st_dev, found.st_ino):
+            raise PolicyError(
+                f"the source of the table {name!r} was replaced while this session had it open; open a new session. "
+                "Nothing was charged."
+            )
         return f"{found.st_size} {found.st_mtime_ns}"
 
     def compile(self, plan: Plan) -> str:
