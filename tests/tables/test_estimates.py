@@ -20,6 +20,7 @@ from hubbub.tables.estimates import Estimates, expected, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting
+from hubbub.tables.moments import Moments, scenes
 from hubbub.tables.price import Spend, make_price
 from hubbub.tables.question import Aggregate, Function, Output
 from seeded import SeededBits
@@ -269,3 +270,29 @@ def test_predictions_need_no_values() -> None:
     (scales,) = expected(make_price([made], ONE))
     for aggregate in made.question.aggregates:
         assert 0 < scales.predicted(aggregate, 0.95, 500) < float("inf")
+
+
+COVAR, CORR = (Aggregate(f, (X, Y)) for f in (Function.COVAR_POP, Function.CORR))
+
+
+@pytest.mark.parametrize("aggregate", [VAR, COVAR, CORR], ids=lambda a: a.function.value)
+def test_the_scenes_of_a_prediction_are_tables_that_there_could_be(aggregate: Aggregate) -> None:
+    """Means within the declared range, the spread that is said of them, and squares no smaller than they can be."""
+    parts = plan(aggregate).measurement_of(aggregate)
+    found = scenes(aggregate, parts, 100)
+    assert len(found) == (15 if aggregate == VAR else 30)
+    assert len({round(float(value)) for _, value in found}) == {VAR: 4, CORR: 1}.get(aggregate, 7)
+    for current, value in found:
+        moments = Moments(aggregate, parts, current)
+        assert moments.count == 100
+        of_x, of_y = ((m.high - m.low) / 2 for m in (moments.x, moments.y))
+        for of, at, half in ((moments.x, moments.at_x, of_x), (moments.y, moments.at_y, of_y)):
+            assert abs(at - (of.low + of.high) / 2) <= half + 1e-9
+            assert current[of] == pytest.approx(at * 100)
+        if aggregate != CORR:
+            assert moments.estimate() == pytest.approx(value, rel=1e-6, abs=1e-3)
+            continue
+        assert value == 0
+        # Each variance is that of a spread a quarter of the range wide.
+        assert moments.of_x == pytest.approx(of_x**2 / 4, rel=1e-3)
+        assert moments.of_y == pytest.approx(of_y**2 / 4, rel=1e-3)

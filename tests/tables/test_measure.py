@@ -179,3 +179,12 @@ def test_missing_bounds_are_named_with_both_ways_out() -> None:
         measurements_of(AVG, {})
     with pytest.raises(hb.QueryError, match="may be 0"):
         measurements_of(Aggregate(Function.SUM, (Arithmetic("/", Literal(1), X),)), DECLARED)
+
+
+def test_a_sum_of_nothing_is_allowed_and_one_of_texts_is_not() -> None:
+    """NULL alone is a sum that never moves; what is no number has none."""
+    nothing, *_ = measurements_of(Aggregate(Function.SUM, (Literal(None),)), DECLARED)
+    assert (nothing.low, nothing.high) == (0, 0)
+    for kind in (Kind.TEXT, Kind.BOOLEAN):
+        with pytest.raises(hb.QueryError, match=f"needs a number; found {kind.value}"):
+            measurements_of(Aggregate(Function.AVG, (Column("t0.s", kind),)), DECLARED)
