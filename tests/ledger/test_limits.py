@@ -218,6 +218,16 @@ def test_gaussian_costs_and_thresholds_are_added_exactly():
         assert ledger.verify().sound
 
 
+def test_once_a_cost_had_no_epsilon_what_is_left_is_what_the_rho_allows():
+    with Ledger.in_memory({SPACE: Budget(1, DELTA)}) as ledger:
+        rho = rho_of_epsilon(1, DELTA / 2)
+        charge(ledger, "0.3", cost=Cost(None, rho / 2))
+        left = ledger.remaining(SPACE)
+        assert 0 <= rho / 2 - left**2 / 2 < Fraction(1, 10**12)
+        charge(ledger, left)
+        assert ledger.remaining(SPACE) < Fraction(1, 10**6)
+
+
 def test_a_pure_budget_refuses_what_has_no_pure_loss(ledger):
     with pytest.raises(BudgetError):
         charge(ledger, "0.1", cost=Cost(None, Fraction(1, 10**9)))

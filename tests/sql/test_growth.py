@@ -179,6 +179,11 @@ def test_a_row_is_as_long_as_its_texts_together_and_numbers_do_not_count() -> No
         for more in (", LEFT(x, 401) AS longer", ", x AS other"):
             with pytest.raises(hb.QueryError, match="Name fewer columns"):
                 s.check(f"SELECT COUNT(*) FROM (SELECT DISTINCT id, {four}{more} FROM v) AS q", epsilon=1)
+        five = [whole, *(f"{name}({whole})" for name in ("UPPER", "LOWER", "TRIM", "REVERSE"))]
+        counts = [f"COUNT(DISTINCT {x})" for x in five]
+        s.check(f"SELECT {', '.join(counts[:4])} FROM v", epsilon=1)
+        with pytest.raises(hb.QueryError, match="Name fewer columns"):
+            s.check(f"SELECT {', '.join(counts)} FROM v", epsilon=1)
         with pytest.raises(hb.QueryError, match="too long"):
             s.check(f"SELECT COUNT(*) FROM v WHERE {whole} || 'a' = 'b'", epsilon=1)
 
