@@ -27,7 +27,7 @@ from benchmarks.peers import MissingPeer, run
 from benchmarks.tables import make
 from benchmarks.timing import best, machine, table
 from hubbub.engines.duckdb import DuckDBEngine, image
-from hubbub.sql.parse import TableInfo, parse
+from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.question import Statement

@@ -10,7 +10,7 @@ from hubbub.engines.duckdb import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
 from hubbub.release import Release
 from hubbub.released import Answered
-from hubbub.sql.parse import PublicQuestion, TableInfo, parse
+from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.draw import draw
 from hubbub.tables.estimates import read

@@ -12,7 +12,7 @@ import pyarrow as pa
 import hubbub as hb
 from hubbub.engines.duckdb import DuckDBEngine, image
 from hubbub.session import Session
-from hubbub.sql.parse import TableInfo, parse
+from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.declare import EachRow, PrivateTable
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.question import Statement

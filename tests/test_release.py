@@ -16,7 +16,7 @@ from hubbub.columns import Column
 from hubbub.plots import whiskers
 from hubbub.plots.svg import bars
 from hubbub.release import text_table
-from hubbub.sql.lineage import noisy_outputs
+from hubbub.sql.bind.lineage import noisy_outputs
 from people import HUGE, session, visits
 from seeded import SeededBits
 

@@ -22,8 +22,8 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.given import an_amount
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
-from hubbub.sql.locate import refuse
-from hubbub.sql.parse import Catalog, PublicQuestion, parse
+from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
+from hubbub.sql.text.locate import refuse
 from hubbub.tables.clipping import Norm
 from hubbub.tables.conditions import doubts
 from hubbub.tables.declare import Bounding, Limits

@@ -57,8 +57,8 @@ from hubbub.refining import refinement
 from hubbub.release import Refinement, Refining, Release
 from hubbub.released import Answered
 from hubbub.spelling import space_name
-from hubbub.sql.parse import PublicQuestion, TableInfo
-from hubbub.sql.reader import Reader
+from hubbub.sql.bind.context import Reader
+from hubbub.sql.bind.query import PublicQuestion, TableInfo
 from hubbub.suggest import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
 from hubbub.tables.declare import EACH_ROW, Between, Bounding, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of

@@ -97,7 +97,7 @@ def missing_clamp(patch: Patch) -> None:
     def wrap(real: Any) -> Any:
         return lambda x, value, dialect: real(x, dataclasses.replace(value, ceiling=2**62), dialect)
 
-    replace(patch, "hubbub.sql.compile", "_clamped", wrap)
+    replace(patch, "hubbub.sql.emit.plan", "_clamped", wrap)
 
 
 def nan_passing(patch: Patch) -> None:
@@ -109,7 +109,7 @@ def nan_passing(patch: Patch) -> None:
 
         return passing
 
-    replace(patch, "hubbub.sql.compile", "_clamped", wrap)
+    replace(patch, "hubbub.sql.emit.plan", "_clamped", wrap)
 
 
 def rows_unbounded(patch: Patch) -> None:
@@ -122,7 +122,7 @@ def rows_unbounded(patch: Patch) -> None:
 
         return one_more
 
-    replace(patch, "hubbub.sql.compile", "_bounded", wrap)
+    replace(patch, "hubbub.sql.emit.plan", "_bounded", wrap)
 
 
 def join_without_the_owner(patch: Patch) -> None:
@@ -131,7 +131,7 @@ def join_without_the_owner(patch: Patch) -> None:
     def wrap(real: Any) -> Any:
         return lambda self, join: real(self, dataclasses.replace(join, by_unit=False, on=None))
 
-    replace_method(patch, "hubbub.sql.write_relation", "_Writer", "_join", wrap)
+    replace_method(patch, "hubbub.sql.emit.relation", "_Writer", "_join", wrap)
 
 
 def window_without_the_unit(patch: Patch) -> None:
@@ -140,7 +140,7 @@ def window_without_the_unit(patch: Patch) -> None:
     def wrap(real: Any) -> Any:
         return lambda self, *rest: re.sub(r"PARTITION BY [\w, \"]+?( ORDER|\))", r"PARTITION BY 1\1", real(self, *rest))
 
-    replace_method(patch, "hubbub.sql.write_relation", "_Writer", "_over", wrap)
+    replace_method(patch, "hubbub.sql.emit.relation", "_Writer", "_over", wrap)
 
 
 def groups_chosen_by_all_rows(patch: Patch) -> None:
@@ -150,7 +150,7 @@ def groups_chosen_by_all_rows(patch: Patch) -> None:
         order = "CASE WHEN (SELECT count(*) FROM r1) % 2 = 0 THEN g0 ELSE 1000 - g0 END"
         return lambda plan, dialect: f"CAST({order} AS UBIGINT)"
 
-    replace(patch, "hubbub.sql.compile", "_rank_of_group", wrap)
+    replace(patch, "hubbub.sql.emit.plan", "_rank_of_group", wrap)
 
 
 def group_kept_without_threshold(patch: Patch) -> None:

@@ -23,8 +23,8 @@ import pyarrow as pa
 import sqlglot
 
 from hubbub.errors import QueryError
-from hubbub.sql.functions import UNITS
-from hubbub.sql.read_expression import ExpressionReader
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.text.functions import UNITS
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.functions import PARTS
 from hubbub.tables.kinds import Kind

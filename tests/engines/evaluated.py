@@ -14,8 +14,8 @@ from engines.corpus import bound, far_rows, rows
 from hubbub.engines.duckdb import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.errors import QueryError
-from hubbub.sql.dialects import DUCKDB, Dialect
-from hubbub.sql.write_expression import expression_sql
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.expression import expression_sql
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
 

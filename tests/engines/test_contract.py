@@ -20,7 +20,7 @@ from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines.duckdb import image
 from hubbub.errors import HubbubError
-from hubbub.sql.parse import PublicQuestion, parse
+from hubbub.sql.bind.query import PublicQuestion, parse
 from hubbub.tables.declare import Limits
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Counting

@@ -19,7 +19,7 @@ import hubbub as hb
 from answers import Desk
 from engines.corpus import FORMS, bound, expressions, far_rows, fillings, questions, rows, some
 from engines.evaluated import BATCH, NO_CASTS, NO_NET, NO_YEARS, Hard, fits, written
-from hubbub.sql.dialects import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import leaves
 

@@ -23,8 +23,8 @@ from hubbub.engines.duckdb import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres_settings import connect, statements
 from hubbub.errors import HubbubError, QueryError
-from hubbub.sql.dialects import DUCKDB, Dialect
-from hubbub.sql.write_expression import expression_sql
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.expression import expression_sql
 from hubbub.tables.plan import Plan
 
 BATCH = 25

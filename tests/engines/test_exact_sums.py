@@ -24,8 +24,8 @@ from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines.postgres import _with_stubs
 from hubbub.engines.postgres_settings import statements
-from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
-from hubbub.sql.dialects import DUCKDB, DUCKDB_PORTABLE
+from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE
+from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
 from hubbub.tables.relations import leaves, scans
 
 EXACT = {"smallint", "integer", "bigint", "numeric"}

@@ -15,7 +15,7 @@ import hubbub as hb
 from engines.places import Embedded, Postgres
 from hubbub.sql.dialect_postgres import POSTGRES
 from hubbub.sql.dialect_spark import SPARK
-from hubbub.sql.write_expression import MAX_EXPRESSION, expression_sql
+from hubbub.sql.emit.expression import MAX_EXPRESSION, expression_sql
 from hubbub.tables.expressions import Arithmetic, Call, Case, Column, Compare, Expression, Literal, Negate
 from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import remote

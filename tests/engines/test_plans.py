@@ -17,8 +17,8 @@ from answers import Desk
 from engines.corpus import questions, rows, some
 from engines.evaluated import written
 from hubbub.engines.duckdb import LEFT_OUT
-from hubbub.sql.compile import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
-from hubbub.sql.dialects import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import leaves
 from sql.test_compile import QUESTIONS

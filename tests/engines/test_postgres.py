@@ -140,7 +140,7 @@ def test_no_value_of_a_column_makes_the_server_fail(place: Postgres) -> None:
     source = declare(place, "hard", max_groups=9, max_rows=9, max_total=9)
     engine, local = PostgresEngine(), Embedded({}, {})
     schema = engine.add("hard", source)
-    from hubbub.sql.parse import TableInfo
+    from hubbub.sql.bind.query import TableInfo
 
     table = source.without_source()
     local.desk.catalog["hard"] = TableInfo(schema.columns, private=True, unit="id", table=table)

@@ -16,7 +16,7 @@ from engines.places import Postgres, answer
 from hubbub.engines.duckdb import image
 from hubbub.engines.postgres import PostgresEngine
 from hubbub.engines.postgres_settings import ENCODINGS, FIXED, FREE, REQUIRED, Kept, begin, connect, settings
-from hubbub.sql.parse import TableInfo
+from hubbub.sql.bind.query import TableInfo
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import leaves

@@ -19,9 +19,9 @@ from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines import duckdb as engine_module, ranking
 from hubbub.engines.duckdb import DuckDBEngine, image
 from hubbub.errors import EngineError, HubbubError
-from hubbub.sql.compile import ranks_groups
-from hubbub.sql.dialects import DUCKDB
-from hubbub.sql.parse import PublicQuestion, parse
+from hubbub.sql.bind.query import PublicQuestion, parse
+from hubbub.sql.emit.dialect import DUCKDB
+from hubbub.sql.emit.plan import ranks_groups
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import leaves

@@ -17,7 +17,7 @@ from engines.test_spark_values import frame
 from hubbub.engines.duckdb import image
 from hubbub.engines.spark import SparkEngine
 from hubbub.errors import HubbubError
-from hubbub.sql.parse import TableInfo
+from hubbub.sql.bind.query import TableInfo
 from hubbub.tables.declare import Limits, PrivateTable
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import leaves

@@ -19,8 +19,8 @@ from engines import corpus
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark import SparkEngine
 from hubbub.sql.dialect_spark import SPARK
-from hubbub.sql.dialects import DUCKDB_PORTABLE
-from hubbub.sql.write_expression import expression_sql
+from hubbub.sql.emit.dialect import DUCKDB_PORTABLE
+from hubbub.sql.emit.expression import expression_sql
 from hubbub.tables.expressions import Call, Column, Expression, children
 from hubbub.tables.kinds import Kind
 

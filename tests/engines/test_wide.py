@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.sql.dialect_postgres import Postgres
 from hubbub.sql.dialect_spark import SPARK
-from hubbub.sql.dialects import Dialect
+from hubbub.sql.emit.dialect import Dialect
 
 MOST = 2**126
 _RANDOM = random.Random(9)

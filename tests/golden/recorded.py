@@ -20,11 +20,11 @@ from asked import COLUMNS, DAYS, FLOATS, GREEDY, INTEGERS, Rows, frames, tables 
 from hubbub import plain
 from hubbub.engines.duckdb import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
-from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
+from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
 from hubbub.sql.dialect_postgres import POSTGRES
 from hubbub.sql.dialect_spark import SPARK
-from hubbub.sql.dialects import DUCKDB_PORTABLE, Dialect
-from hubbub.sql.parse import PublicQuestion, TableInfo, parse
+from hubbub.sql.emit.dialect import DUCKDB_PORTABLE, Dialect
+from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import Scan, leaves, scans

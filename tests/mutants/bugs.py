@@ -299,7 +299,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.sql.compile",
+        "hubbub.sql.emit.plan",
         (
             'return f"least(n, {rows})"',
             'return "n"',
@@ -386,7 +386,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.sql.write_clipping",
+        "hubbub.sql.emit.clipping",
         (
             'return f"least({2**WEIGHT_BITS}, {quotient})"',
             "return quotient",
@@ -407,7 +407,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.sql.dialects",
+        "hubbub.sql.emit.dialect",
         (
             "WHEN {x} <= {floor} THEN {floor - centre} ",
             "WHEN {x} <= {floor - 50} THEN {floor - centre} ",
@@ -446,7 +446,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.sql.write_relation",
+        "hubbub.sql.emit.relation",
         (
             "f\"  SELECT {columns}\\n  FROM {below[-1][0]}\\n  GROUP BY {', '.join(['unit', *groups])}\"",
             "f\"  SELECT {columns.replace('unit', 'min(unit) AS unit', 1)}\\n  FROM {below[-1][0]}\\n  GROUP BY {', '.join([*groups, 'TRUE'])}\"",  # noqa: E501

@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies as st
 
 import hubbub as hb
 from hubbub.errors import QueryError
-from hubbub.sql.functions import UNITS
-from hubbub.sql.write_expression import constant_sql, expression_sql, quote
+from hubbub.sql.emit.expression import constant_sql, expression_sql, quote
+from hubbub.sql.text.functions import UNITS
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,

@@ -9,10 +9,10 @@ import pytest
 import sqlglot
 
 import hubbub as hb
-from hubbub.sql.compile import Place, aggregate_sql, listed_sql
 from hubbub.sql.dialect_postgres import POSTGRES
 from hubbub.sql.dialect_spark import SPARK
-from hubbub.sql.dialects import DUCKDB, DUCKDB_PORTABLE, Dialect
+from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE, Dialect
+from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql
 from people import engine, visits
 from sql.test_compile import QUESTIONS
 

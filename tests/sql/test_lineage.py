@@ -11,7 +11,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.engines.outer import OuterSide
-from hubbub.sql.parse import TableInfo, parse
+from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Statement
 from people import session, visits

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import hubbub as hb
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import HubbubError, QueryError
-from hubbub.sql.parse import PublicQuestion, TableInfo, parse
+from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
 from hubbub.tables.expressions import Arithmetic, Column, Compare, Expression, InList, Literal, Logic
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Function, Key, Question, Statement

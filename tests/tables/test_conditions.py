@@ -10,7 +10,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.engines.duckdb import image
-from hubbub.sql.parse import TableInfo, parse
+from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.conditions import doubts
 from hubbub.tables.expressions import columns_in
 from hubbub.tables.kinds import Kind

@@ -103,7 +103,7 @@ def columns_of(table: Mapping[str, Any], names: Sequence[str]) -> list[Integers]
     """
     unknown = [name for name in names if name not in table]
     if unknown:
-        from hubbub.sql.scope import did_you_mean
+        from hubbub.sql.bind.scope import did_you_mean
 
         near = did_you_mean(str(unknown[0]), map(str, table))
         raise ParameterError(f"columns {unknown} were asked, which the table has not. {near}")

@@ -79,7 +79,7 @@ def read_table(path: Path) -> dict[str, Any]:
 def column(table: Mapping[str, Any], name: str) -> Any:
     """One column. Raises ParameterError where there is none of that name."""
     if name not in table:
-        from hubbub.sql.scope import did_you_mean
+        from hubbub.sql.bind.scope import did_you_mean
 
         raise ParameterError(f"column {name!r} was asked, which the table has not. {did_you_mean(name, table)}")
     return table[name]

@@ -6,8 +6,8 @@ import duckdb
 
 from hubbub.engines.sources import not_trusted
 from hubbub.errors import PolicyError
-from hubbub.sql.compile import quote
-from hubbub.sql.scope import did_you_mean
+from hubbub.sql.bind.scope import did_you_mean
+from hubbub.sql.emit.plan import quote
 
 __all__ = ["check_base_table"]
 

@@ -29,7 +29,8 @@ from hubbub.engines.sources import READINGS, CsvFile, DuckDBFile, Frame, Held, P
 from hubbub.engines.spill import Spill
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.plain import quick
-from hubbub.sql.compile import (
+from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE
+from hubbub.sql.emit.plan import (
     Place,
     aggregate_sql,
     image_sql,
@@ -39,8 +40,7 @@ from hubbub.sql.compile import (
     ranks_groups,
     summed,
 )
-from hubbub.sql.dialects import DUCKDB, DUCKDB_PORTABLE
-from hubbub.sql.write_rows import rows_sql
+from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hubbub.engines.contract import Exact
-from hubbub.sql.compile import summed
+from hubbub.sql.emit.plan import summed
 from hubbub.tables.declare import Scalar
 from hubbub.tables.measure import Counting
 from hubbub.tables.plan import Plan

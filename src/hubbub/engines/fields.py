@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 
 from hubbub.errors import PolicyError
-from hubbub.sql.dialects import DUCKDB, Dialect
-from hubbub.sql.scope import did_you_mean, find_name
+from hubbub.sql.bind.scope import did_you_mean, find_name
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
 from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind
 

@@ -25,7 +25,7 @@ from hubbub.engines.duckdb import _SHUT, load_public
 from hubbub.engines.fields import normalised
 from hubbub.engines.shown import shown
 from hubbub.errors import QueryError
-from hubbub.sql.write_expression import TYPES, quote
+from hubbub.sql.emit.expression import TYPES, quote
 from hubbub.tables.declare import PublicTable, Scalar
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import Leaf

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from hubbub.engines.sources import as_utf8
 from hubbub.errors import PolicyError
-from hubbub.sql.write_expression import quote
+from hubbub.sql.emit.expression import quote
 
 __all__ = ["Patient", "parquet_columns", "read_parquet"]
 

@@ -31,8 +31,8 @@ from hubbub.engines.fields import Fields
 from hubbub.engines.postgres_catalog import Found, look, refuse_hidden, steady, strayed
 from hubbub.engines.postgres_settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
-from hubbub.sql.compile import Place, aggregate_sql, listed_sql, summed
 from hubbub.sql.dialect_postgres import Postgres
+from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan

@@ -26,8 +26,8 @@ import psycopg
 from hubbub.engines.postgres_settings import Kept, begin
 from hubbub.engines.sources import not_trusted
 from hubbub.errors import PolicyError
+from hubbub.sql.bind.scope import did_you_mean
 from hubbub.sql.dialect_postgres import POSTGRES
-from hubbub.sql.scope import did_you_mean
 
 __all__ = ["TYPES", "Found", "look", "refuse_hidden", "steady", "strayed"]
 

@@ -1,6 +1,6 @@
 """A unit's groups ranked, and its rows in each bounded, in this process: the embedded engine's way for large tables.
 
-The text of `hubbub.sql.compile.placed_sql` gives one row for each row that counts: its unit, the number of its group,
+The text of `hubbub.sql.emit.plan.placed_sql` gives one row for each row that counts: its unit, the number of its group,
 the hash that ranks a unit's groups, and its integers. What `aggregate_sql` then does with a hash table for every pair
 of unit and group, and a window over the pairs, is done here with one sort: rows are cut into parts by unit, and the
 rows of a part are put in the order (unit, hash, group). Then the rows of a pair stand together, the pairs of a unit
@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hubbub.sql.compile import may_be_missing, summed
+from hubbub.sql.emit.plan import may_be_missing, summed
 from hubbub.tables.measure import Counting, Measurement
 from hubbub.tables.plan import Plan
 

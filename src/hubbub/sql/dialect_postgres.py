@@ -1,4 +1,4 @@
-"""Postgres (13 and later): the rules of `hubbub.sql.dialects` where a cast, a division or a product may raise.
+"""Postgres (13 and later): the rules of `hubbub.sql.emit.dialect` where a cast, a division or a product may raise.
 
 Postgres has no TRY. What could raise stands behind a CASE whose condition says that it cannot: a text is cast after a
 pattern has matched all of it (calendar and leap years included), a number after its range is known. Arithmetic is
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from hubbub.errors import QueryError
-from hubbub.sql.dialects import Dialect, constant_of, power
+from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.tables.declare import BLANKS
 from hubbub.tables.kinds import Kind
 

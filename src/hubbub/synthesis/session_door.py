@@ -58,7 +58,7 @@ def declared(
     kinds, cuts = types or {}, edges or {}
     missing = [n for n in [*names, *cuts] if n not in columns]
     if missing:
-        from hubbub.sql.scope import did_you_mean
+        from hubbub.sql.bind.scope import did_you_mean
 
         raise PolicyError(f"the domain of {missing[0]!r} is not declared. {did_you_mean(missing[0], columns)}")
     if not names:

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.functions import named
+from hubbub.sql.text.functions import named
 from hubbub.verbs.terms import KINDS, PARTS
 
 __all__ = ["refused", "term_text"]

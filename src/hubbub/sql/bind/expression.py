@@ -17,10 +17,10 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.arguments import unread
-from hubbub.sql.functions import UNITS, cast_name, named
-from hubbub.sql.hints import instead
-from hubbub.sql.locate import refuse, written
+from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.functions import UNITS, cast_name, named
+from hubbub.sql.text.hints import instead
+from hubbub.sql.text.locate import refuse, written
 from hubbub.tables.expressions import (
     Arithmetic,
     ArithmeticOp,

@@ -20,11 +20,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
-from hubbub.sql.hints import instead_of_rows
-from hubbub.sql.lineage import noisy_outputs, traced
-from hubbub.sql.locate import caret, refuse, written
-from hubbub.sql.reader import Owned, Reader, is_release, printed
-from hubbub.sql.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
+from hubbub.sql.bind.context import Owned, Reader, is_release, printed
+from hubbub.sql.bind.lineage import noisy_outputs, traced
+from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
+from hubbub.sql.text.hints import instead_of_rows
+from hubbub.sql.text.locate import caret, refuse, written
 from hubbub.tables.declare import one_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.question import Output, Statement

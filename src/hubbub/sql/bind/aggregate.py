@@ -14,13 +14,13 @@ from fractions import Fraction
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.arguments import unread
-from hubbub.sql.locate import written
-from hubbub.sql.read_expression import ExpressionReader
-from hubbub.sql.read_from import Rows
-from hubbub.sql.reader import Outer
-from hubbub.sql.scope import find_name
-from hubbub.sql.unmatched import leaves_out
+from hubbub.sql.bind.context import Outer
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.scope import find_name
+from hubbub.sql.bind.unmatched import leaves_out
+from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.locate import written
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
 from hubbub.tables.growth import too_large
@@ -141,7 +141,7 @@ class _Private:
 
     def _group_by(self) -> tuple[tuple[int, ...], ...]:
         """The keys, and the groupings that are answered."""
-        from hubbub.sql.read_owned import group_term, has_aggregate
+        from hubbub.sql.bind.select import group_term, has_aggregate
 
         reader, group = self.rows.reader, self.node.args.get("group")
         if group is None:
@@ -340,7 +340,7 @@ class _Private:
                         child.replace(changed)
 
     def _nested(self, node: exp.Expr) -> exp.Expr:
-        from hubbub.sql.read_owned import _resolve_inside
+        from hubbub.sql.bind.select import _resolve_inside
 
         holder = exp.Paren(this=node)
         _resolve_inside(self.rows.reader, holder, self.rows.ctes)

@@ -1,6 +1,6 @@
 """Row expressions as SQL text, total on every row: what has no answer is NULL, whatever the row holds.
 
-The text is in one of the dialects of `hubbub.sql.dialects`; DuckDB's where none is named. An engine that meets two
+The text is in one of the dialects of `hubbub.sql.emit.dialect`; DuckDB's where none is named. An engine that meets two
 types makes one of them the other by a cast of its own, which raises. So nothing is left to it:
 
 - The text of an expression has the SQL type of its kind. (INTEGER is 64 bits, or 128 where a column is so wide.)
@@ -19,8 +19,8 @@ from fractions import Fraction
 from typing import assert_never
 
 from hubbub.errors import QueryError
-from hubbub.sql.dialects import DUCKDB, Dialect
-from hubbub.sql.net import raises
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.net import raises
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.read_expression import ExpressionReader
-from hubbub.sql.reader import Cte, Outer, Owned, Reader, everything
-from hubbub.sql.scope import Scope, Source
+from hubbub.sql.bind.context import Cte, Outer, Owned, Reader, everything
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.scope import Scope, Source
 from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic, columns_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from hubbub.sql.arguments import unread
-from hubbub.sql.locate import in_words, written
-from hubbub.sql.read_expression import ExpressionReader
-from hubbub.sql.read_from import Rows, read_from
-from hubbub.sql.read_private import private
-from hubbub.sql.reader import Cte, Outer, Owned, Reader
-from hubbub.sql.scope import Scope
+from hubbub.sql.bind.aggregate import private
+from hubbub.sql.bind.context import Cte, Outer, Owned, Reader
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.from_ import Rows, read_from
+from hubbub.sql.bind.scope import Scope
+from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.locate import in_words, written
 from hubbub.tables.expressions import Case, Column, Expression, Literal, common_kind, comparable, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (

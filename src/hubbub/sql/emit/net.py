@@ -1,6 +1,6 @@
 """Which nodes DuckDB could raise at, were an operand of another type or another size than it is: there `TRY` stands.
 
-`TRY` gives NULL where what it holds raises. It is the net below the casts of `hubbub.sql.write_expression`, and stands
+`TRY` gives NULL where what it holds raises. It is the net below the casts of `hubbub.sql.emit.expression`, and stands
 around nodes, not around whole expressions: an optimiser that computes a part once, before the expression it was in,
 takes it out of a `TRY` around the whole. (`hubbub.engines.duckdb` switches that optimiser off, too.)
 

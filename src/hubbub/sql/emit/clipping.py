@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hubbub.sql.dialects import Dialect
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.clipping import WEIGHT_BITS, coarseness, numerator
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Counting, Measurement

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from hubbub.sql.locate import refuse
+from hubbub.sql.text.locate import refuse
 from hubbub.tables.declare import EACH_ROW, PrivateTable, Scalar
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind

@@ -1,8 +1,8 @@
 """From a plan to one SQL text: bounded, integer sums per group, in the dialect of an engine.
 
 The text is made of our own nodes: every name is quoted or our own (`c0`, `c1`, ...), every constant printed from its
-value; what differs between engines stands in `hubbub.sql.dialects`.
-First the relation, a stage for each node (`hubbub.sql.write_relation`), with the column `unit`; then
+value; what differs between engines stands in `hubbub.sql.emit.dialect`.
+First the relation, a stage for each node (`hubbub.sql.emit.relation`), with the column `unit`; then
 
     filtered   the keys; values in steps of the grid
     owned      values clamped to the declared range
@@ -14,7 +14,7 @@ First the relation, a stage for each node (`hubbub.sql.write_relation`), with th
     (answer)   sums over units, one row per group
 
 Where norms are clipped, `sized` and `weighted` come after `per_unit`, `bounded` weighs a unit's integers, and no group
-is dropped (`hubbub.sql.write_clipping`).
+is dropped (`hubbub.sql.emit.clipping`).
 
 Scaling keeps a unit's mean and needs no choice among its rows, so neither scan order nor ties can matter. Which
 groups are kept is a function of the unit's own rows. So every row of `kept` is owned, and adding a unit changes the
@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from hubbub.sql.dialects import DUCKDB, Dialect
-from hubbub.sql.write_clipping import clipped_sql, clipping_stages
-from hubbub.sql.write_expression import expression_sql, quote, renamed
-from hubbub.sql.write_relation import Stage, relation_stages
+from hubbub.sql.emit.clipping import clipped_sql, clipping_stages
+from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.expression import expression_sql, quote, renamed
+from hubbub.sql.emit.relation import Stage, relation_stages
 from hubbub.tables.expressions import Column, Expression, columns_of
 from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.measure import Counting, Measurement, Value

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.locate import refuse
-from hubbub.sql.renumber import renumbered
-from hubbub.sql.scope import Catalog, PublicSide, TableInfo, find_name
+from hubbub.sql.bind.renumber import renumbered
+from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
+from hubbub.sql.text.locate import refuse
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
@@ -23,7 +23,7 @@ from hubbub.tables.question import Output, Question
 from hubbub.tables.relations import Leaf, Path, Relation, Scan, scans
 
 if TYPE_CHECKING:
-    from hubbub.sql.scope import Scope
+    from hubbub.sql.bind.scope import Scope
 
 __all__ = ["Cte", "Outer", "Owned", "Reader"]
 
@@ -90,7 +90,7 @@ class Reader:
 
         Raises QueryError for whatever breaks ownership, or is not on the allow-list.
         """
-        from hubbub.sql import read_owned
+        from hubbub.sql.bind import select as read_owned
 
         self.seen += 1
         if self.seen > MAX_QUERIES:

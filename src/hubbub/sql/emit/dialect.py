@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import ClassVar, Final
 
 from hubbub.errors import InternalError
-from hubbub.sql.functions import WRITE
+from hubbub.sql.text.functions import WRITE
 from hubbub.tables.expressions import comparable
 from hubbub.tables.growth import CUT
 from hubbub.tables.kinds import Kind

@@ -1,7 +1,7 @@
 """Row functions in SQL: how each is written by people, and how each is written for DuckDB.
 
-Where a function could raise, `hubbub.sql.net` says so, and a `TRY` is put around it. Numbers are doubles, and what is
-not finite is made NULL around them; so are dates and times beyond the years 1 to 9999.
+Where a function could raise, `hubbub.sql.emit.net` says so, and a `TRY` is put around it. Numbers are doubles, and what
+is not finite is made NULL around them; so are dates and times beyond the years 1 to 9999.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hubbub.sql.dialects import Dialect
-from hubbub.sql.write_expression import expression_sql, renamed
+from hubbub.sql.emit.dialect import Dialect
+from hubbub.sql.emit.expression import expression_sql, renamed
 from hubbub.tables.expressions import Column, Expression, Literal, span, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
@@ -32,7 +32,7 @@ from hubbub.tables.relations import (
 )
 
 if TYPE_CHECKING:
-    from hubbub.sql.compile import Place
+    from hubbub.sql.emit.plan import Place
 
 __all__ = ["Stage", "relation_stages"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hubbub.sql.dialects import DUCKDB
-from hubbub.sql.write_relation import relation_stages
+from hubbub.sql.emit.dialect import DUCKDB
+from hubbub.sql.emit.relation import relation_stages
 from hubbub.tables.relations import Scan
 
 if TYPE_CHECKING:
-    from hubbub.sql.compile import Place
+    from hubbub.sql.emit.plan import Place
 
 __all__ = ["rows_sql"]
 
@@ -18,7 +18,7 @@ __all__ = ["rows_sql"]
 def rows_sql(scan: Scan, places: Mapping[str, Place], columns: Sequence[str]) -> str:
     """The columns of a table's owned rows, then a number for each unit (left out where each row is one).
 
-    >>> from hubbub.sql.compile import Place
+    >>> from hubbub.sql.emit.plan import Place
     >>> from hubbub.tables.declare import Limits
     >>> from hubbub.tables.kinds import Kind
     >>> scan = Scan("t1", "t", {"x": Kind.INTEGER}, {}, Limits(), "each row", "add_remove", None)

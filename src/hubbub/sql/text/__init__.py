@@ -1,0 +1,1 @@
+"""What may be written: the words of SQL, where each stands, and what a refusal adds to help."""
