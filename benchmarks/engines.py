@@ -26,7 +26,7 @@ import hubbub as hb
 from benchmarks.peers import MissingPeer, run
 from benchmarks.tables import make
 from benchmarks.timing import best, machine, table
-from hubbub.engines.duckdb import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.plan import Plan, make_plans
@@ -105,7 +105,7 @@ def shown(name: str, private: float, floors: list[float]) -> list[str]:
 def postgres_line(path: Path, address: str) -> list[str]:
     import psycopg
 
-    from hubbub.engines.postgres import PostgresEngine
+    from hubbub.engines.postgres.engine import PostgresEngine
 
     with psycopg.connect(address, autocommit=True) as con:
         con.execute("DROP TABLE IF EXISTS bench_rows")
@@ -131,7 +131,7 @@ def postgres_line(path: Path, address: str) -> list[str]:
 def spark_line(path: Path) -> list[str]:
     from pyspark.sql import SparkSession
 
-    from hubbub.engines.spark import SparkEngine
+    from hubbub.engines.spark.engine import SparkEngine
 
     builder: Any = SparkSession.builder
     spark = (

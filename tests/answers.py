@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hubbub.engines.duckdb import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
 from hubbub.release import Release
 from hubbub.released import Answered

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import hubbub as hb
-from hubbub.engines.duckdb import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.session import Session
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.declare import EachRow, PrivateTable

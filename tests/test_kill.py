@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import hubbub.engines.duckdb  # noqa: F401  (the parent is warm: children import nothing)
+import hubbub.engines.duckdb.engine  # noqa: F401  (the parent is warm: children import nothing)
 from hubbub.ledger.store import Ledger
 from people import session
 

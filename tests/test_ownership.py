@@ -26,8 +26,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from answers import Desk
 from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
-from hubbub.engines.contract import Exact
-from hubbub.engines.duckdb import image
+from hubbub.engines.base import Exact
+from hubbub.engines.duckdb.engine import image
 from hubbub.errors import HubbubError, InternalError
 from hubbub.released import Answered
 from hubbub.tables.clipping import Norm

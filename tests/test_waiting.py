@@ -26,7 +26,7 @@ import os, sys, time
 import pyarrow as pa
 import hubbub as hb
 import hubbub.progress
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
 
 hubbub.progress.AFTER = hubbub.progress.EVERY = 0.25
 run = DuckDBEngine.run

@@ -319,7 +319,7 @@ def reach(policy: TablePolicy) -> None:
 
     Raises PolicyError where not.
     """
-    from hubbub.engines.choose import engine_for
+    from hubbub.engines.registry import engine_for
 
     declared = private_of(policy)
     engine = engine_for({policy.name: declared})

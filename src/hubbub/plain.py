@@ -28,31 +28,31 @@ class QuickPath:
 
 QUICK_PATHS: Final = {
     "ranking": QuickPath(
-        "hubbub.engines.duckdb",
+        "hubbub.engines.duckdb.engine",
         "a unit has more groups than count, groups are public, and units are whole numbers",
         "an order of rows is a function of unit, hash and group alone; sums are of integers",
         "tests/engines/test_ranking.py",
     ),
     "parquet": QuickPath(
-        "hubbub.engines.duckdb",
+        "hubbub.engines.duckdb.engine",
         "no value of the columns asked for makes DuckDB's reader fail",
         "the other reading has every column in the same type, from the same bytes",
         "tests/engines/test_parquet.py",
     ),
     "csv": QuickPath(
-        "hubbub.engines.sources",
+        "hubbub.engines.duckdb.sources",
         "a line of a CSV has no quote",
         "without quotes a field is what stands between two commas",
         "tests/engines/test_plain.py",
     ),
     "utf8": QuickPath(
-        "hubbub.engines.sources",
+        "hubbub.engines.duckdb.sources",
         "every text of a column is UTF-8",
         "a text that is UTF-8 is its own bytes",
         "tests/engines/test_plain.py",
     ),
     "pandas": QuickPath(
-        "hubbub.engines.sources",
+        "hubbub.engines.duckdb.sources",
         "pyarrow takes a whole column of pandas",
         "each object becomes what it is in the column, or NULL",
         "tests/engines/test_plain.py",

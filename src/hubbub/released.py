@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hubbub.engines.duckdb import arrow_type
-from hubbub.engines.shown import shown
+from hubbub.engines.displayable import shown
+from hubbub.engines.duckdb.engine import arrow_type
 from hubbub.errors import QueryError
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY

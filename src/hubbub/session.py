@@ -29,9 +29,9 @@ from hubbub import publishing
 from hubbub.accounting import cost as cost_of, rho_of_epsilon, to_json
 from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
 from hubbub.check import Check, details, mechanism, notes, predicted, settled, sides
-from hubbub.engines.choose import engine_for
-from hubbub.engines.contract import Exact
+from hubbub.engines.base import Exact
 from hubbub.engines.outer import OuterSide
+from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
 from hubbub.given import a_choice, a_name, a_whole_number, an_amount, names

@@ -239,7 +239,7 @@ def charge_after_answer(patch: Patch) -> None:
 
 def groups_in_order_of_their_counts(patch: Patch) -> None:
     """release: the rows of an answer are in the order of exact counts."""
-    engine = importlib.import_module("hubbub.engines.duckdb").DuckDBEngine
+    engine = importlib.import_module("hubbub.engines.duckdb.engine").DuckDBEngine
     release = importlib.import_module("hubbub.release").Release
     run, to_arrow = engine.run, release.to_arrow
     last: list[Any] = []
@@ -259,7 +259,7 @@ def groups_in_order_of_their_counts(patch: Patch) -> None:
 
 def words_of_the_data(patch: Patch) -> None:
     """engines: a log line says how many rows were found."""
-    engine = importlib.import_module("hubbub.engines.duckdb").DuckDBEngine
+    engine = importlib.import_module("hubbub.engines.duckdb.engine").DuckDBEngine
     run = engine.run
 
     def telling(self: Any, *given: Any) -> Any:

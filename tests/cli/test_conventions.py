@@ -14,7 +14,7 @@ from cli.helpers import COUNT, PROGRAM, shell
 from hubbub.cli import budget
 from hubbub.cli.console import printable
 from hubbub.cli.main import COMMANDS, run
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.errors import EngineError
 from hubbub.session import Session
 

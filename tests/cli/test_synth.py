@@ -15,7 +15,7 @@ import pytest
 import hubbub as hb
 from cli.helpers import shell
 from hubbub.cli.main import run
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
 
 POLICY = """\
 [ledger]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engines.corpus import bound, far_rows, rows
-from hubbub.engines.duckdb import LEFT_OUT
+from hubbub.engines.duckdb.engine import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.errors import QueryError
 from hubbub.sql.emit.dialect import DUCKDB, Dialect

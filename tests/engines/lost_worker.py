@@ -52,7 +52,7 @@ def main(folder: str, times: int) -> None:
     import hubbub as hb
     from answers import Desk
     from engines.places import answer
-    from hubbub.engines.spark import SparkEngine
+    from hubbub.engines.spark.engine import SparkEngine
 
     os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
     builder: Any = SparkSession.builder.master("local-cluster[2,1,512]").config("spark.executor.memory", "512m")

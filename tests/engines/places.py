@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from answers import Desk
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.relations import leaves
 from hubbub.tables.remote import remote
@@ -38,7 +38,7 @@ class Postgres:
     def __init__(self, server: str, tables: Mapping[str, Any], frames: Mapping[str, pa.Table]) -> None:
         import psycopg
 
-        from hubbub.engines.postgres import PostgresEngine
+        from hubbub.engines.postgres.engine import PostgresEngine
 
         self.database = f"rows{os.getpid()}_{next(_NUMBERS)}"
         self.admin = f"postgresql://hubbub@/{self.database}?host={server}"
@@ -81,7 +81,7 @@ class Spark:
     """Private tables in a local Spark, as data frames."""
 
     def __init__(self, spark: Any, tables: Mapping[str, Any], frames: Mapping[str, pa.Table]) -> None:
-        from hubbub.engines.spark import SparkEngine
+        from hubbub.engines.spark.engine import SparkEngine
 
         self.spark, self.tables, self.engine = spark, dict(tables), SparkEngine()
         for name, table in tables.items():
@@ -91,7 +91,7 @@ class Spark:
         self.engine.seal()
 
     def frame(self, table: pa.Table) -> Any:
-        from hubbub.engines.spark import _spark_type
+        from hubbub.engines.spark.engine import _spark_type
 
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         kinds = ", ".join(f"`{f.name}` {_spark_type(str(f.type))}" for f in table.schema)

@@ -19,9 +19,9 @@ import pytest
 import hubbub as hb
 from engines.corpus import bound, questions, rows, some
 from engines.places import Embedded, Postgres, answer
-from hubbub.engines.duckdb import LEFT_OUT
+from hubbub.engines.duckdb.engine import LEFT_OUT
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres_settings import connect, statements
+from hubbub.engines.postgres.settings import connect, statements
 from hubbub.errors import HubbubError, QueryError
 from hubbub.sql.emit.dialect import DUCKDB, Dialect
 from hubbub.sql.emit.expression import expression_sql

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.engines import sources
+from hubbub.engines.duckdb import sources
 
 
 @pytest.mark.parametrize("end", ["", "\n"])

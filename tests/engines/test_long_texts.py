@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.engines.sources import _safe_schema, safe_table
+from hubbub.engines.duckdb.sources import _safe_schema, safe_table
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 

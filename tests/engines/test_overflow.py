@@ -13,8 +13,8 @@ import pytest
 
 import hubbub as hb
 from engines.places import Embedded, Postgres
-from hubbub.sql.dialect_postgres import POSTGRES
-from hubbub.sql.dialect_spark import SPARK
+from hubbub.engines.postgres.dialect import POSTGRES
+from hubbub.engines.spark.dialect import SPARK
 from hubbub.sql.emit.expression import MAX_EXPRESSION, expression_sql
 from hubbub.tables.expressions import Arithmetic, Call, Case, Column, Compare, Expression, Literal, Negate
 from hubbub.tables.kinds import Kind

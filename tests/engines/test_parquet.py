@@ -18,8 +18,8 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.parquet_columns import BAD, ROWS, arrow_columns, duckdb_columns, lying_files, write
-from hubbub.engines.duckdb import DuckDBEngine
-from hubbub.engines.parquet import Patient
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.parquet import Patient
 from hubbub.errors import HubbubError, PolicyError
 from people import HUGE
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hubbub import plain
-from hubbub.engines import sources
-from hubbub.engines.sources import as_utf8
+from hubbub.engines.duckdb import sources
+from hubbub.engines.duckdb.sources import as_utf8
 
 ROOT = Path(__file__).parents[2]
 LINES = st.lists(

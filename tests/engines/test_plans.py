@@ -16,7 +16,7 @@ import hubbub as hb
 from answers import Desk
 from engines.corpus import questions, rows, some
 from engines.evaluated import written
-from hubbub.engines.duckdb import LEFT_OUT
+from hubbub.engines.duckdb.engine import LEFT_OUT
 from hubbub.sql.emit.dialect import DUCKDB, Dialect
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
 from hubbub.tables.kinds import Kind

@@ -15,8 +15,8 @@ import pytest
 
 import hubbub as hb
 from engines.places import Embedded, Postgres
-from hubbub.engines.postgres import PostgresEngine
-from hubbub.engines.postgres_settings import statements
+from hubbub.engines.postgres.engine import PostgresEngine
+from hubbub.engines.postgres.settings import statements
 from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import PostgresAddress, remote
 from people import visits

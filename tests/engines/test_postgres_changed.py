@@ -12,7 +12,7 @@ import pytest
 
 from engines.places import Postgres, answer
 from engines.test_postgres_sources import Asked, make
-from hubbub.engines import postgres
+from hubbub.engines.postgres import engine as postgres
 from hubbub.errors import EngineError, PolicyError
 
 FRESH = (

@@ -13,9 +13,9 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import Postgres, answer
-from hubbub.engines.duckdb import image
-from hubbub.engines.postgres import PostgresEngine
-from hubbub.engines.postgres_settings import ENCODINGS, FIXED, FREE, REQUIRED, Kept, begin, connect, settings
+from hubbub.engines.duckdb.engine import image
+from hubbub.engines.postgres.engine import PostgresEngine
+from hubbub.engines.postgres.settings import ENCODINGS, FIXED, FREE, REQUIRED, Kept, begin, connect, settings
 from hubbub.sql.bind.query import TableInfo
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import Plan, make_plans
@@ -248,7 +248,7 @@ def test_nor_does_one_of_the_address_the_database_or_the_environment(
 
 
 def test_our_settings_are_read_back(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hubbub.engines.postgres_settings.statements", lambda version: "SELECT 1")
+    monkeypatch.setattr("hubbub.engines.postgres.settings.statements", lambda version: "SELECT 1")
     con = connect(asked.place.url)
     with pytest.raises(Kept, match=r'search_path is "\$user", public, not pg_catalog, pg_temp'):
         begin(con)

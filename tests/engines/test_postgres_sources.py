@@ -13,9 +13,9 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import Postgres, answer
-from hubbub.engines.duckdb import image
-from hubbub.engines.postgres import PostgresEngine
-from hubbub.engines.postgres_catalog import TYPES
+from hubbub.engines.duckdb.engine import image
+from hubbub.engines.postgres.catalog import TYPES
+from hubbub.engines.postgres.engine import PostgresEngine
 from hubbub.sql.bind.query import TableInfo
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import Plan, make_plans

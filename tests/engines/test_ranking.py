@@ -16,8 +16,8 @@ from asked import everybody, frames, questions, tables as asked_tables
 from engines.places import Embedded, answer
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
-from hubbub.engines import duckdb as engine_module, ranking
-from hubbub.engines.duckdb import DuckDBEngine, image
+from hubbub.engines.duckdb import engine as engine_module, ranking
+from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.errors import EngineError, HubbubError
 from hubbub.sql.bind.query import PublicQuestion, parse
 from hubbub.sql.emit.dialect import DUCKDB

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.engines import sources
-from hubbub.engines.parquet import Patient
-from hubbub.engines.sources import Held
+from hubbub.engines.duckdb import sources
+from hubbub.engines.duckdb.parquet import Patient
+from hubbub.engines.duckdb.sources import Held
 from hubbub.errors import EngineError, PolicyError
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")

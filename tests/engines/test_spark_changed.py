@@ -13,8 +13,8 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import answer
-from hubbub.engines import spark as engine_of_spark
-from hubbub.engines.spark import SparkEngine
+from hubbub.engines.spark import engine as engine_of_spark
+from hubbub.engines.spark.engine import SparkEngine
 from hubbub.errors import EngineError, PolicyError
 
 INT = pa.int32()

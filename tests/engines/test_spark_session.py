@@ -13,8 +13,8 @@ import pytest
 
 import hubbub as hb
 from engines.places import Embedded, Spark, answer
-from hubbub.engines.spark_session import FRAMES, SETTINGS, lend, own_session, reads_row_by_row, settings_of
-from hubbub.sql.dialect_spark import SPARK
+from hubbub.engines.spark.dialect import SPARK
+from hubbub.engines.spark.session import FRAMES, SETTINGS, lend, own_session, reads_row_by_row, settings_of
 from people import visits
 
 ROWS = visits().source

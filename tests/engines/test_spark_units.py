@@ -11,7 +11,7 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import answer
-from hubbub.engines.spark import SparkEngine
+from hubbub.engines.spark.engine import SparkEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 

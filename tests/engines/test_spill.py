@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.engines.duckdb import DuckDBEngine
-from hubbub.engines.spill import Spill
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.spill import Spill
 
 HOLD = """
 import sys
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
 engine = DuckDBEngine()
 open(engine._folder + "/rows", "w").write("somebody")
 print(engine._folder, flush=True)

@@ -12,8 +12,8 @@ import pytest
 
 import hubbub as hb
 from engines.places import Postgres
-from hubbub.engines.duckdb import DuckDBEngine
-from hubbub.engines.postgres import PostgresEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.postgres.engine import PostgresEngine
 from people import HUGE, visits
 
 ROWS = visits().source

@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.sql.dialect_postgres import Postgres
-from hubbub.sql.dialect_spark import SPARK
+from hubbub.engines.postgres.dialect import Postgres
+from hubbub.engines.spark.dialect import SPARK
 from hubbub.sql.emit.dialect import Dialect
 
 MOST = 2**126

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 import hubbub as hb
-import hubbub.engines.duckdb
+import hubbub.engines.duckdb.engine
 from hubbub.errors import EngineError, InternalError
 from hubbub.ledger.accounts import analyst_account
 from hubbub.session import Session

@@ -17,7 +17,7 @@ import pytest
 import hubbub as hb
 from hubbub.accounting import cost, from_json
 from hubbub.audit.grey_box import observe
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.mechanisms import recording
 from hubbub.noise import DiscreteGaussian
 from people import HUGE

@@ -9,8 +9,8 @@ import pytest
 import sqlglot
 
 import hubbub as hb
-from hubbub.sql.dialect_postgres import POSTGRES
-from hubbub.sql.dialect_spark import SPARK
+from hubbub.engines.postgres.dialect import POSTGRES
+from hubbub.engines.spark.dialect import SPARK
 from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE, Dialect
 from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql
 from people import engine, visits

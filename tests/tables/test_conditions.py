@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.engines.duckdb import image
+from hubbub.engines.duckdb.engine import image
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.conditions import doubts
 from hubbub.tables.expressions import columns_in

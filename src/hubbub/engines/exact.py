@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hubbub.engines.contract import Exact
+from hubbub.engines.base import Exact
 from hubbub.sql.emit.plan import summed
 from hubbub.tables.declare import Scalar
 from hubbub.tables.measure import Counting

@@ -21,9 +21,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from hubbub.engines.duckdb import _SHUT, load_public
+from hubbub.engines.displayable import shown
+from hubbub.engines.duckdb.engine import _SHUT, load_public
 from hubbub.engines.fields import normalised
-from hubbub.engines.shown import shown
 from hubbub.errors import QueryError
 from hubbub.sql.emit.expression import TYPES, quote
 from hubbub.tables.declare import PublicTable, Scalar
@@ -156,7 +156,7 @@ class OuterSide:
         return self.run(f"SELECT {', '.join(columns)} FROM relation", (), {"relation": rows})
 
     def run(self, sql: str, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> pa.Table:
-        """The answer of a statement, each value one that can be shown (`hubbub.engines.shown`).
+        """The answer of a statement, each value one that can be shown (`hubbub.engines.displayable`).
 
         Raises QueryError, in the engine's words (nothing here is private), and where a bound is reached.
         """

@@ -2,7 +2,7 @@
 
 `TRY` gives NULL where what it holds raises. It is the net below the casts of `hubbub.sql.emit.expression`, and stands
 around nodes, not around whole expressions: an optimiser that computes a part once, before the expression it was in,
-takes it out of a `TRY` around the whole. (`hubbub.engines.duckdb` switches that optimiser off, too.)
+takes it out of a `TRY` around the whole. (`hubbub.engines.duckdb.engine` switches that optimiser off, too.)
 
 `TRY` cannot hold an aggregate or a window function. Their sums are of whole numbers or decimals, in 128 bits: with the
 largest limits and the most groups that can be declared, one unit's part of a sum is below 2^93, so that there is room

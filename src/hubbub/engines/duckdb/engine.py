@@ -19,14 +19,24 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from hubbub.engines.attached import check_base_table
-from hubbub.engines.contract import Exact, Schema
+from hubbub.engines.base import Exact, Schema
+from hubbub.engines.duckdb.attached import check_base_table
+from hubbub.engines.duckdb.parquet import Patient, parquet_columns, read_parquet
+from hubbub.engines.duckdb.ranking import bounded_sums
+from hubbub.engines.duckdb.sources import (
+    READINGS,
+    CsvFile,
+    DuckDBFile,
+    Frame,
+    Held,
+    ParquetFile,
+    hold,
+    source_of,
+    stamp_of,
+)
+from hubbub.engines.duckdb.spill import Spill
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
-from hubbub.engines.parquet import Patient, parquet_columns, read_parquet
-from hubbub.engines.ranking import bounded_sums
-from hubbub.engines.sources import READINGS, CsvFile, DuckDBFile, Frame, Held, ParquetFile, hold, source_of, stamp_of
-from hubbub.engines.spill import Spill
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.plain import quick
 from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE
@@ -237,7 +247,8 @@ class DuckDBEngine:
     def compile(self, plan: Plan) -> str:
         """The SQL text of what `run` adds up, beside one for each list of values, if quantiles are asked.
 
-        Where a unit's groups are ranked, `run` may have the same integers by other means (`hubbub.engines.ranking`).
+        Where a unit's groups are ranked, `run` may have the same integers by other means
+        (`hubbub.engines.duckdb.ranking`).
         """
         return aggregate_sql(plan, self._places(plan.question.relation), self._dialect)
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
-from hubbub.sql.dialect_postgres import DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
+from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.tables.declare import BLANKS
 from hubbub.tables.kinds import Kind

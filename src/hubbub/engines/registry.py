@@ -11,7 +11,7 @@ from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName
 
 if TYPE_CHECKING:
-    from hubbub.engines.contract import Engine
+    from hubbub.engines.base import Engine
 
 __all__ = ["engine_for"]
 
@@ -30,15 +30,15 @@ def engine_for(tables: Mapping[str, PrivateTable | PublicTable]) -> Engine:
     kind = kinds.pop() if kinds else "DuckDB"
     if kind == "Postgres":
         _needs("psycopg", "postgres")
-        from hubbub.engines.postgres import PostgresEngine
+        from hubbub.engines.postgres.engine import PostgresEngine
 
         return PostgresEngine()
     if kind == "Spark":
         _needs("pyspark", "spark")
-        from hubbub.engines.spark import SparkEngine
+        from hubbub.engines.spark.engine import SparkEngine
 
         return SparkEngine()
-    from hubbub.engines.duckdb import DuckDBEngine
+    from hubbub.engines.duckdb.engine import DuckDBEngine
 
     return DuckDBEngine()
 

@@ -2,9 +2,9 @@
 
 A role that may only SELECT is enough: no table is made, no function. Each question runs in a transaction of its own,
 READ ONLY and REPEATABLE READ, so that all its texts see one state, under settings of its own, which are read back
-(`hubbub.engines.postgres_settings`). Public relations travel as parameters.
+(`hubbub.engines.postgres.settings`). Public relations travel as parameters.
 
-What may be a table is a list (`hubbub.engines.postgres_catalog`): base tables, unless the declaration says
+What may be a table is a list (`hubbub.engines.postgres.catalog`): base tables, unless the declaration says
 `trusted_view`. Units and texts are compared byte by byte (COLLATE "C"), whatever the database's collation.
 
 A password is read from the address, `PGPASSWORD`, a service file or `~/.pgpass`, and never shown: an error of the
@@ -24,14 +24,14 @@ import psycopg
 import psycopg.rows
 
 from hubbub.addresses import raise_alone
-from hubbub.engines.contract import Exact, Schema
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.base import Exact, Schema
+from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres_catalog import Found, look, refuse_hidden, steady, strayed
-from hubbub.engines.postgres_settings import Kept, begin, connect
+from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, steady, strayed
+from hubbub.engines.postgres.dialect import Postgres
+from hubbub.engines.postgres.settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
-from hubbub.sql.dialect_postgres import Postgres
 from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from hubbub.engines.sources import not_trusted
+from hubbub.engines.duckdb.sources import not_trusted
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.sql.emit.plan import quote

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hubbub.engines.sources import as_utf8
+from hubbub.engines.duckdb.sources import as_utf8
 from hubbub.errors import PolicyError
 from hubbub.sql.emit.expression import quote
 

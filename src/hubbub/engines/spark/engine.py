@@ -1,7 +1,7 @@
 """Spark: rows stay on the cluster; the question goes there as SQL, and bounded integers by group come back.
 
 Tables are of the session that their data frames belong to, or of the active one, or of a local one. Texts run in a
-session of our own beside it (`hubbub.engines.spark_session`), whose settings are ours: none of theirs is changed, and
+session of our own beside it (`hubbub.engines.spark.session`), whose settings are ours: none of theirs is changed, and
 none decides an answer. Each table becomes a temporary view there, with names of our own for itself and its columns. No
 Python function runs on a row, and the driver sees one row per group.
 
@@ -31,12 +31,13 @@ from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from hubbub.engines.contract import Exact, Schema
-from hubbub.engines.duckdb import DuckDBEngine
+from hubbub.engines.base import Exact, Schema
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.sources import not_trusted
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.sources import not_trusted
-from hubbub.engines.spark_session import (
+from hubbub.engines.spark.dialect import SPARK
+from hubbub.engines.spark.session import (
     FORMATS,
     details,
     java_of,
@@ -48,7 +49,6 @@ from hubbub.engines.spark_session import (
     settings_of,
 )
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
-from hubbub.sql.dialect_spark import SPARK
 from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan

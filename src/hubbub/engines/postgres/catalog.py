@@ -23,11 +23,11 @@ from typing import Any
 
 import psycopg
 
-from hubbub.engines.postgres_settings import Kept, begin
-from hubbub.engines.sources import not_trusted
+from hubbub.engines.duckdb.sources import not_trusted
+from hubbub.engines.postgres.dialect import POSTGRES
+from hubbub.engines.postgres.settings import Kept, begin
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
-from hubbub.sql.dialect_postgres import POSTGRES
 
 __all__ = ["TYPES", "Found", "look", "refuse_hidden", "steady", "strayed"]
 

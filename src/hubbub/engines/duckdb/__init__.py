@@ -1,0 +1,1 @@
+"""Tables in files and frames, asked by DuckDB inside this process."""

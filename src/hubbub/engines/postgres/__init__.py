@@ -1,0 +1,1 @@
+"""Tables in Postgres, asked where they are."""

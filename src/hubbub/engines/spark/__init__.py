@@ -1,0 +1,1 @@
+"""Data frames and catalogue tables of Spark, asked where they are."""
