@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from hubbub.answer.evaluate import Answered
+from hubbub.answer.release import Release
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
-from hubbub.release import Release
-from hubbub.released import Answered
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.draw import draw

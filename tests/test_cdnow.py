@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
+from hubbub.answer.release import Release
 from hubbub.mechanisms import Recorded, recording
 from hubbub.noise import DiscreteLaplace
-from hubbub.release import Release
 from people import session
 from seeded import SeededBits
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.check import predicted
 from hubbub.mechanisms.quantile_bounds import QuantileBound
+from hubbub.session.check import predicted
 from hubbub.tables.draw import draw
 from hubbub.tables.estimates import Estimates, read
 from hubbub.tables.measure import Bounds, Measurement

@@ -26,10 +26,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from answers import Desk
 from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
+from hubbub.answer.evaluate import Answered
 from hubbub.engines.base import Exact
 from hubbub.engines.duckdb.engine import image
 from hubbub.errors import HubbubError, InternalError
-from hubbub.released import Answered
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits
 from hubbub.tables.draw import draw

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.columns import Column
+from hubbub.answer.column import Column
+from hubbub.answer.release import text_table
 from hubbub.plots import whiskers
 from hubbub.plots.svg import bars
-from hubbub.release import text_table
 from hubbub.sql.bind.lineage import noisy_outputs
 from people import HUGE, session, visits
 from seeded import SeededBits

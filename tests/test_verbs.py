@@ -15,8 +15,8 @@ import pytest
 
 import hubbub as hb
 from hubbub import verbs
-from hubbub.asking import Terms, Wanted
 from hubbub.session import Session
+from hubbub.session.prepare import Terms, Wanted
 from hubbub.verbs import from_sql, rows_of
 from people import HUGE, session as opened_session, visits
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hubbub.answer.release import Release as Release
     from hubbub.errors import (
         BudgetError as BudgetError,
         EngineError as EngineError,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
         QueryError as QueryError,
     )
     from hubbub.ledger.budget import Budget as Budget
-    from hubbub.release import Release as Release
     from hubbub.session import Session as Session
     from hubbub.tables.declare import (
         EACH_ROW as EACH_ROW,
@@ -80,7 +80,7 @@ _HOME = {
     "PolicyError": "hubbub.errors",
     "QueryError": "hubbub.errors",
     "Budget": "hubbub.ledger.budget",
-    "Release": "hubbub.release",
+    "Release": "hubbub.answer.release",
     "Session": "hubbub.session",
     "EACH_ROW": "hubbub.tables.declare",
     "between": "hubbub.tables.declare",

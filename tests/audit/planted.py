@@ -88,7 +88,7 @@ def charge_of_half_the_price(patch: Patch) -> None:
 
         return text
 
-    replace(patch, "hubbub.session", "to_json", wrap)
+    replace(patch, "hubbub.session.session", "to_json", wrap)
 
 
 def missing_clamp(patch: Patch) -> None:
@@ -240,7 +240,7 @@ def charge_after_answer(patch: Patch) -> None:
 def groups_in_order_of_their_counts(patch: Patch) -> None:
     """release: the rows of an answer are in the order of exact counts."""
     engine = importlib.import_module("hubbub.engines.duckdb.engine").DuckDBEngine
-    release = importlib.import_module("hubbub.release").Release
+    release = importlib.import_module("hubbub.answer.release").Release
     run, to_arrow = engine.run, release.to_arrow
     last: list[Any] = []
 

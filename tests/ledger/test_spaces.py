@@ -20,7 +20,7 @@ from hubbub.ledger import store
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import read_policy
 from hubbub.ledger.store import Ledger
-from hubbub.opening import source_places
+from hubbub.session.open import source_places
 from hubbub.spelling import one_spelling, space_name
 from ledger.helpers import SPACE, charge
 

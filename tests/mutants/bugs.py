@@ -680,7 +680,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.asking",
+        "hubbub.session.prepare",
         (
             "found = [version, self.amount.noise,",
             "found = [self.amount.noise,",

@@ -35,7 +35,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.ledger.charging": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.accounts": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.life": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
-    "hubbub.asking": (
+    "hubbub.session.prepare": (
         "tests/test_session.py",
         "tests/test_release.py",
         "tests/test_reviewed.py",

@@ -11,10 +11,10 @@ import pytest
 
 import hubbub as hb
 from hubbub.accounting import cost
-from hubbub.check import details, how_many, mechanism, notes, predicted, sides, smallest_spend, spends
 from hubbub.ledger.budget import Budget
 from hubbub.mechanisms.ratio import half_widths, ratio_interval, ratio_intervals, two_laplace_half_width
 from hubbub.noise import DiscreteLaplace
+from hubbub.session.check import details, how_many, mechanism, notes, predicted, sides, smallest_spend, spends
 from hubbub.tables.draw import draw
 from hubbub.tables.estimates import Estimates, expected, read
 from hubbub.tables.expressions import Column

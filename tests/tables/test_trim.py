@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.opening import private_of
+from hubbub.session.open import private_of
 from hubbub.tables.declare import BLANKS, PrivateTable, trimmed
 from people import HUGE, session
 

@@ -21,7 +21,7 @@ from hubbub.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from hubbub.check import Check
+    from hubbub.session.check import Check
 
 __all__ = ["command"]
 

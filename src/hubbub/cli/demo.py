@@ -23,7 +23,7 @@ from hubbub.ledger.budget import decimal_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hubbub.release import Release
+    from hubbub.answer.release import Release
     from hubbub.session import Session
 
 __all__ = ["OWN", "command"]

@@ -97,7 +97,7 @@ def _open_files(ledger: Path, anchor: Path | None) -> Iterator[tuple[bool | None
 
 
 def _reached(table: TablePolicy) -> tuple[bool | None, str]:
-    from hubbub.opening import reach
+    from hubbub.session.open import reach
 
     try:
         reach(table)

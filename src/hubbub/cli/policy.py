@@ -30,8 +30,8 @@ def command() -> None:
 def check(policy: Path | None) -> None:
     """Read the policy file and its sources' schemas, and see whether the ledger agrees. Reads no rows."""
     from hubbub.ledger.policy import find_policy, load_policy
-    from hubbub.opening import reach
     from hubbub.session import Session
+    from hubbub.session.open import reach
 
     found = load_policy(policy or find_policy())
     if _is_made(found.ledger):

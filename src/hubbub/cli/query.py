@@ -34,7 +34,7 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text, short_text
 
 if TYPE_CHECKING:
-    from hubbub.release import Release
+    from hubbub.answer.release import Release
     from hubbub.session import Session
 
 __all__ = ["agree", "command", "say_cost", "show_release"]
@@ -126,7 +126,7 @@ def agree(session: Session, sql: str, *, yes: bool, fresh: bool, **given: Any) -
 
 def show_release(release: Release, form: str, level: float, output: Path | None) -> None:
     """An answer in one of the formats, to stdout or to a file."""
-    from hubbub.release import text_table
+    from hubbub.answer.release import text_table
 
     estimates = release.half_widths(level)
     right = [name in estimates for name in release.columns]

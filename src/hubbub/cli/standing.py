@@ -9,10 +9,10 @@ from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import decimal_text, short_text
 
 if TYPE_CHECKING:
+    from hubbub.answer.release import Release
     from hubbub.ledger.budget import Budget
     from hubbub.ledger.remainder import Remainder
     from hubbub.ledger.store import Ledger
-    from hubbub.release import Release
     from hubbub.session import Session
 
 __all__ = ["left_after", "left_of", "left_text"]
@@ -52,6 +52,6 @@ def left_after(session: Session, release: Release) -> str | None:
 
 def _gaussian(budget: Budget, left: Remainder) -> Fraction:
     from hubbub.accounting import rho_of_epsilon
-    from hubbub.check import settled
+    from hubbub.session.check import settled
 
     return settled(left.question, lambda epsilon: rho_of_epsilon(epsilon, budget.delta_conversion) <= left.rho)

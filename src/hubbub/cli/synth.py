@@ -21,7 +21,7 @@ from hubbub.ledger.budget import decimal_text
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy, TablePolicy
-    from hubbub.publishing import SyntheticTable
+    from hubbub.session.publish import SyntheticTable
 
 __all__ = ["command"]
 
@@ -65,7 +65,7 @@ def command(
 ) -> None:
     """A synthetic table in place of the private TABLE, named by its name or its file, at the cost of --epsilon."""
     from hubbub.ledger.policy import find_policy, load_policy
-    from hubbub.publishing import is_stored, synthesis_question
+    from hubbub.session.publish import is_stored, synthesis_question
 
     read = load_policy(policy or find_policy())
     _check_output(output, read, force=force)

@@ -24,8 +24,8 @@ from hubbub.verbs.terms import Term, operand, quoted
 from hubbub.verbs.tree import Tail, has_window, in_place, named_terms, ordered, printed, source
 
 if TYPE_CHECKING:
-    from hubbub.check import Check
-    from hubbub.release import Release
+    from hubbub.answer.release import Release
+    from hubbub.session.check import Check
 
 __all__ = ["Answer", "Groups", "Rows", "rows_of"]
 

@@ -1,9 +1,9 @@
 """Columns of answers as quantities with an error, and arithmetic with them.
 
-A column holds its estimates and other draws of them (`hubbub.released`). Arithmetic is done draw by draw, so the error
-of a sum, a difference, a product or a ratio needs no formula: its interval at a level holds the central part of the
-draws. Two columns of one release share its noise; columns of two releases have independent noise. Rows meet by their
-position: both sides have the same keys, or one of them a single row.
+A column holds its estimates and other draws of them (`hubbub.answer.evaluate`). Arithmetic is done draw by draw, so
+the error of a sum, a difference, a product or a ratio needs no formula: its interval at a level holds the central part
+of the draws. Two columns of one release share its noise; columns of two releases have independent noise. Rows meet by
+their position: both sides have the same keys, or one of them a single row.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.answer.evaluate import quantiles
 from hubbub.errors import ParameterError
 from hubbub.given import a_level
-from hubbub.released import quantiles
 
 __all__ = ["Column"]
 

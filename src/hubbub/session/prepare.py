@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Any, get_args
 
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
-from hubbub.check import smallest_spend
 from hubbub.engines.duckdb.engine import image
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import ParameterError, QueryError
 from hubbub.given import an_amount
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
+from hubbub.session.check import smallest_spend
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.clipping import Norm

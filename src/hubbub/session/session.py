@@ -25,10 +25,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hubbub import publishing
 from hubbub.accounting import cost as cost_of, rho_of_epsilon, to_json
-from hubbub.asking import Asked, Terms, Wanted, amount_of, ask, limits_given
-from hubbub.check import Check, details, mechanism, notes, predicted, settled, sides
+from hubbub.answer.evaluate import Answered
+from hubbub.answer.release import Refinement, Refining, Release
 from hubbub.engines.base import Exact
 from hubbub.engines.outer import OuterSide
 from hubbub.engines.registry import engine_for
@@ -40,7 +39,11 @@ from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.remainder import Remainder
 from hubbub.ledger.store import Entry, StoredRelease
-from hubbub.opening import (
+from hubbub.progress import at_work
+from hubbub.session import publish as publishing
+from hubbub.session.bounds import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
+from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
+from hubbub.session.open import (
     agree_on_limits,
     described,
     named_tables,
@@ -52,14 +55,11 @@ from hubbub.opening import (
     source_places,
     user,
 )
-from hubbub.progress import at_work
-from hubbub.refining import refinement
-from hubbub.release import Refinement, Refining, Release
-from hubbub.released import Answered
+from hubbub.session.prepare import Asked, Terms, Wanted, amount_of, ask, limits_given
+from hubbub.session.refine import refinement
 from hubbub.spelling import space_name
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
-from hubbub.suggest import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
 from hubbub.tables.declare import EACH_ROW, Between, Bounding, PrivateTable, PublicTable
 from hubbub.tables.draw import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, combine, expected, read
@@ -68,7 +68,7 @@ from hubbub.tables.price import make_price
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
-    from hubbub.publishing import Marginals, SyntheticTable
+    from hubbub.session.publish import Marginals, SyntheticTable
     from hubbub.synthesis.planner import SynthesisPlan
     from hubbub.verbs import Rows
 
@@ -454,8 +454,8 @@ class Session:
         """Buy bounds: for each column a `between` that most units' values lie in; None where too few units tell.
 
         Without columns: "max_total", a number of rows that most units do not exceed. Bounds are powers of two, found
-        by noisy counts on a grid that no data chose (`hubbub.suggest`), with one value for each unit. `epsilon` is
-        divided among the columns, and charged as for any other question: for all of them, or for none.
+        by noisy counts on a grid that no data chose (`hubbub.session.bounds`), with one value for each unit. `epsilon`
+        is divided among the columns, and charged as for any other question: for all of them, or for none.
 
         Raises what `sql` raises, for any column, before the first is charged; QueryError for a column named twice.
         """

@@ -100,7 +100,7 @@ class Check:
         return Fraction(0) if self.stored else self.epsilon
 
     def __str__(self) -> str:
-        from hubbub.release import text_table
+        from hubbub.answer.release import text_table
 
         lines = [text_table(("column", "95 % of answers within", ""), [_row(c) for c in self.columns]), ""]
         cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)

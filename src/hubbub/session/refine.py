@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.check import LEVEL
-from hubbub.release import Refinement, Release
-from hubbub.released import Answered
+from hubbub.answer.evaluate import Answered
+from hubbub.answer.release import Refinement, Release
+from hubbub.session.check import LEVEL
 from hubbub.tables.estimates import Estimates, Linear, combine
 from hubbub.tables.parts import RANKED
 

@@ -5,8 +5,8 @@ nothing, and can be read, printed or computed with as often as one likes.
 
 Intervals at level L hold the *bounded* truth (what the table says after each unit's contribution is bounded and
 clamped) with probability at least L (`hubbub.tables.estimates`). A column computed from others has the quantiles of
-what it would be for other draws of the known noise (`hubbub.released`). They cover the noise, not what bounding left
-out.
+what it would be for other draws of the known noise (`hubbub.answer.evaluate`). They cover the noise, not what bounding
+left out.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hubbub.columns import Column
+from hubbub.answer.column import Column
+from hubbub.answer.evaluate import Answered, as_column, floats
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.given import a_level
 from hubbub.ledger.budget import decimal_text, short_text
-from hubbub.released import Answered, as_column, floats
 from hubbub.tables.declare import Scalar
 from hubbub.tables.functions import DAY
 

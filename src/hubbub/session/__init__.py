@@ -1,0 +1,23 @@
+"""The session: declared tables, a budget and its ledger, and the one way in which private rows are asked.
+
+`session` is what people hold; beside it stands what it does, in the order of a question: `open`, `prepare`, `check`,
+then the answer, or `publish`, `bounds` and `refine`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hubbub.session.session import Session as Session
+
+__all__ = ["Session"]
+
+
+def __getattr__(name: str) -> Any:
+    # When it is asked for: rooms below import the modules beside it.
+    if name == "Session":
+        from hubbub.session.session import Session
+
+        return Session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
