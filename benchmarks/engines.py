@@ -28,9 +28,9 @@ from benchmarks.tables import make
 from benchmarks.timing import best, machine, table
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.sql.bind.query import TableInfo, parse
+from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.plan import Plan, make_plans
-from hubbub.tables.question import Statement
 
 SQL = "SELECT g, COUNT(*) AS n, SUM(v) AS s FROM t GROUP BY g"
 PLAIN = "SELECT g, count(*), sum(v) FROM {0} GROUP BY g"

@@ -11,12 +11,12 @@ from hubbub.answer.release import Release
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
+from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
-from hubbub.tables.draw import draw
+from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import read
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Spend, make_price
-from hubbub.tables.question import Statement
 
 
 class Desk:

@@ -13,9 +13,9 @@ import hubbub as hb
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.session import Session
 from hubbub.sql.bind.query import TableInfo, parse
+from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.declare import EachRow, PrivateTable
 from hubbub.tables.plan import Plan, make_plans
-from hubbub.tables.question import Statement
 
 HUGE = 10**9
 """An epsilon at which noise is 0 for all practical purposes; only for tables that no one lives in."""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.given import a_fraction
+from hubbub.arguments import a_fraction
 from hubbub.session import Session
 from people import session, visits
 

@@ -15,12 +15,12 @@ import pytest
 
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.session.check import predicted
-from hubbub.tables.draw import draw
+from hubbub.tables.aggregate_query import Aggregate, Function, Output
+from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import Estimates, read
 from hubbub.tables.measure import Bounds, Measurement
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Spend, make_price
-from hubbub.tables.question import Aggregate, Function, Output
 from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, VAR, Exact, Row, X, Y, plan, row_integer
 

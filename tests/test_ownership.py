@@ -30,15 +30,15 @@ from hubbub.answer.evaluate import Answered
 from hubbub.engines.base import Exact
 from hubbub.engines.duckdb.engine import image
 from hubbub.errors import HubbubError, InternalError
+from hubbub.tables.aggregate_query import Question, Statement
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits
-from hubbub.tables.draw import draw
+from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import read
 from hubbub.tables.measure import Counting
 from hubbub.tables.parts import Sums
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
-from hubbub.tables.question import Question, Statement
 from hubbub.tables.relations import leaves, scans
 from seeded import SeededBits
 

@@ -181,7 +181,7 @@ def rows_of_a_unit_unbounded(patch: Patch) -> None:
     def wrap(real: Any) -> Any:
         return lambda codes, units, rows: real(codes, units, 10**6)
 
-    replace(patch, "hubbub.synthesis.session_door", "bounded", wrap)
+    replace(patch, "hubbub.synthesis.session_adapter", "bounded", wrap)
 
 
 def noise_reused(patch: Patch) -> None:

@@ -13,9 +13,9 @@ import pytest
 from audit import planted
 from audit.frozen import FrozenBits
 from hubbub.audit import Pair, SessionAudit, Violation, audit_session, fresh, pairs, replay
+from hubbub.audit.fixtures import SCENES, Scene, people
 from hubbub.audit.neighbours import Relation
 from hubbub.audit.questions import AGGREGATES, HOUSE, PRIVATE_KEYS, ROWS, SYNTHESIS, TOGETHER
-from hubbub.audit.scenes import SCENES, Scene, people
 from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import ExponentialMechanism, GaussianMechanism, GroupThreshold, LaplaceMechanism, NoisyMax
 from hubbub.mechanisms.quantiles import QuantileMechanism

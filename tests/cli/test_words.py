@@ -8,7 +8,7 @@ import io
 import pytest
 
 from cli.helpers import COUNT, POLICY
-from hubbub.cli.words import at_the_command_line
+from hubbub.cli.cli_messages import at_the_command_line
 
 SEX = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
 

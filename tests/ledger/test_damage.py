@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import BudgetError, HubbubError, ParameterError, PolicyError, QueryError
-from hubbub.ledger import journal, store
+from hubbub.ledger import hash_chain as journal, store
 from hubbub.ledger.accounts import EVERYONE
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.policy import read_policy

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.accounting import Cost
 from hubbub.errors import BudgetError, PolicyError, QueryError
-from hubbub.ledger import owner
+from hubbub.ledger import process as owner
 from hubbub.ledger.accounts import Total, pure_cost
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import Request

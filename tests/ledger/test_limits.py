@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from hubbub.accounting import Cost, PureDP, rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError
-from hubbub.ledger import journal
+from hubbub.ledger import hash_chain as journal
 from hubbub.ledger.accounts import EVERYONE, Total, analyst_account, pure_cost, table_account
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger

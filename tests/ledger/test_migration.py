@@ -13,7 +13,7 @@ from hubbub.ledger import life, migrate
 from hubbub.ledger.accounts import analyst_account, table_account
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.database import Database
-from hubbub.ledger.journal import head_of
+from hubbub.ledger.hash_chain import head_of
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
 

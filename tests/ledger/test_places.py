@@ -190,7 +190,7 @@ def test_the_anchor_moves_with_every_commit_and_never_back(tmp_path):
                     (at,) = connection.execute("SELECT max(serial) FROM charge WHERE owner = ?", (owner(),)).fetchone()
                 assert line >= at
 
-    from hubbub.ledger.owner import this_process as owner
+    from hubbub.ledger.process import this_process as owner
 
     opened(path, anchor=anchor).close()
     assert wait(*(fork(child) for _ in range(4))) == [0] * 4

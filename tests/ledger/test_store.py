@@ -219,7 +219,7 @@ def test_the_file_itself_refuses_to_forget(ledger, statement):
 
 
 def test_a_clock_set_back_does_not_reorder_the_history(ledger, monkeypatch):
-    from hubbub.ledger import journal
+    from hubbub.ledger import hash_chain as journal
 
     charge(ledger, "0.1")
     monkeypatch.setattr(journal, "now", lambda: "1999-01-01T00:00:00.000000Z")

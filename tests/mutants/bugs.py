@@ -539,7 +539,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.tables.draw",
+        "hubbub.tables.draw_release",
         (
             "sensitivity=part.l1 if laplace else part.l2_squared",
             "sensitivity=1",

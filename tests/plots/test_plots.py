@@ -63,7 +63,7 @@ def test_dates_under_an_axis_do_not_lie_over_each_other(days, step):
 
 
 def test_the_course_of_everyone_shows_beside_an_equal_one():
-    from hubbub.ledger.course import Course, draw
+    from hubbub.ledger.history import Course, draw
 
     times, spent = ("2025-01-01T00:00:00+00:00", "2025-01-02T00:00:00+00:00"), (0.5, 1.0)
     ax = draw([Course(name, times, spent, 3.0) for name in ("everyone", "analyst:ada")])

@@ -12,8 +12,8 @@ import pytest
 import hubbub as hb
 from hubbub.engines.outer import OuterSide
 from hubbub.sql.bind.query import TableInfo, parse
+from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Statement
 from people import session, visits
 
 CATALOG = {

@@ -13,9 +13,9 @@ import hubbub as hb
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import HubbubError, QueryError
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
+from hubbub.tables.aggregate_query import Function, Key, Question, Statement
 from hubbub.tables.expressions import Arithmetic, Column, Compare, Expression, InList, Literal, Logic
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Function, Key, Question, Statement
 from hubbub.tables.relations import Filter, Scan, scans
 
 CATALOG = {

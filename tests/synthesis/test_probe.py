@@ -12,7 +12,7 @@ from hubbub.accounting import ZCDP, cost
 from hubbub.mechanisms.recording import recording
 from hubbub.synthesis.measurements import Curator
 from hubbub.synthesis.probe import SHARE, Probe, probe, undeclared
-from hubbub.synthesis.session_door import SynthesisQuestion, bounded, declared
+from hubbub.synthesis.session_adapter import SynthesisQuestion, bounded, declared
 from seeded import SeededBits
 
 SCHEMA = declared({"w": {"one_of": ["A", "B"]}, "v": {"one_of": ["x", "y"]}})

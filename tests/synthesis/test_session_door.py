@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from hubbub.accounting import cost
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.synthesis import Categories, Edges, Schema
-from hubbub.synthesis.session_door import SynthesisQuestion, bounded, declared, packed, unpacked
+from hubbub.synthesis.session_adapter import SynthesisQuestion, bounded, declared, packed, unpacked
 from seeded import SeededBits
 
 COLUMNS = {"age": {"between": [0, 99]}, "ward": {"one_of": ["A", "B"], "null": True}}

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import hubbub as hb
+from hubbub.tables.aggregate_query import Aggregate, Function, Key, Question
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
 from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting, Measurement, Value, measurements
 from hubbub.tables.plan import Plan
-from hubbub.tables.question import Aggregate, Function, Key, Question
 from hubbub.tables.relations import Scan
 
 X, Y, WARD = Column("t0.x", Kind.NUMBER), Column("t0.y", Kind.NUMBER), Column("t0.ward", Kind.TEXT)

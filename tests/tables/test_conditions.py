@@ -11,10 +11,10 @@ import pytest
 import hubbub as hb
 from hubbub.engines.duckdb.engine import image
 from hubbub.sql.bind.query import TableInfo, parse
+from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.conditions import doubts
 from hubbub.tables.expressions import columns_in
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Statement
 from people import session
 
 WARDS = ("Cardiology", "Oncology", "ER")

@@ -15,14 +15,14 @@ from hubbub.ledger.budget import Budget
 from hubbub.mechanisms.ratio import half_widths, ratio_interval, ratio_intervals, two_laplace_half_width
 from hubbub.noise import DiscreteLaplace
 from hubbub.session.check import details, how_many, mechanism, notes, predicted, sides, smallest_spend, spends
-from hubbub.tables.draw import draw
+from hubbub.tables.aggregate_query import Aggregate, Function, Output
+from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import Estimates, expected, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting
 from hubbub.tables.moments import Moments, scenes
 from hubbub.tables.price import Spend, make_price
-from hubbub.tables.question import Aggregate, Function, Output
 from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, UNITS, VAR, Exact, Row, X, Y, measured, plan
 

@@ -9,12 +9,12 @@ import pytest
 
 import hubbub as hb
 from hubbub.noise import Grid
+from hubbub.tables.aggregate_query import Aggregate, Function
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import Arithmetic, Case, Column, Compare, Literal
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting, Measurement, Value, l1, l2_squared, measurements, measurements_of
 from hubbub.tables.parts import Sums, build
-from hubbub.tables.question import Aggregate, Function
 from tables.made import AVG, COUNT, DECLARED, MEDIAN, SUM, VAR, Row, X, Y, measured, part_of, plan, row_integer
 
 Vector = tuple[int, ...]

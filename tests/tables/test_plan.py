@@ -9,13 +9,13 @@ from typing import NoReturn
 import pytest
 
 import hubbub as hb
+from hubbub.tables.aggregate_query import Aggregate, Function, Key, Question
 from hubbub.tables.declare import Declaration, Limits
 from hubbub.tables.expressions import Column, Compare, Literal
 from hubbub.tables.groups import fitted
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Counting
 from hubbub.tables.plan import Plan, make_plans
-from hubbub.tables.question import Aggregate, Function, Key, Question
 from hubbub.tables.relations import Scan
 
 AGE, WARD, YEAR = Column("t0.age", Kind.NUMBER), Column("t0.ward", Kind.TEXT), Column("t0.year", Kind.INTEGER)

@@ -17,7 +17,8 @@ from hubbub.mechanisms import recording
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
-from hubbub.tables.draw import draw, price_of
+from hubbub.tables.aggregate_query import Aggregate, Function
+from hubbub.tables.draw_release import draw, price_of
 from hubbub.tables.estimates import combine, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
@@ -25,7 +26,6 @@ from hubbub.tables.measure import Bounds, Counting
 from hubbub.tables.parts import Ranks, Selection, Sums
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Spend, make_price
-from hubbub.tables.question import Aggregate, Function
 from hubbub.tables.split import best, least
 from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, UNITS, VAR, Exact, X, Y, plan

@@ -11,9 +11,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
+from hubbub.tables.aggregate_query import Aggregate, Function
 from hubbub.tables.estimates import Estimates, Linear, combine, expected
 from hubbub.tables.price import Spend, make_price
-from hubbub.tables.question import Aggregate, Function
 from hubbub.tables.rounded import rounded_half_width
 from people import HUGE, session, visits
 from seeded import SeededBits
@@ -133,7 +133,7 @@ def test_counts_of_one_law_have_one_half_width() -> None:
 
 def test_a_refined_count_holds_the_truth_as_often_as_it_says() -> None:
     """20,000 groups at 95 %: below .945 with probability below 1e-3 of 1e-9 (its law is discrete, so above .95)."""
-    from hubbub.tables.draw import draw
+    from hubbub.tables.draw_release import draw
     from hubbub.tables.estimates import read
     from tables.made import Exact
 

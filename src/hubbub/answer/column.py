@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.answer.evaluate import quantiles
+from hubbub.arguments import a_level
 from hubbub.errors import ParameterError
-from hubbub.given import a_level
 
 __all__ = ["Column"]
 

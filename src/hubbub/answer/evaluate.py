@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.engine import arrow_type
 from hubbub.errors import QueryError
+from hubbub.tables.aggregate_query import COUNTS, Aggregate, Key, Question, Statement
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL
-from hubbub.tables.question import COUNTS, Aggregate, Key, Question, Statement
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits

@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from hubbub.answer.column import Column
 from hubbub.answer.evaluate import Answered, as_column, floats
+from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, PolicyError, QueryError
-from hubbub.given import a_level
 from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.tables.declare import Scalar
 from hubbub.tables.functions import DAY

@@ -17,12 +17,12 @@ name a number taken from the audited rows.
 from hubbub.audit.black_box import LowerBound, lower_bound
 from hubbub.audit.canaries import OneRun, one_run, one_run_bound
 from hubbub.audit.exact import Exact, exact, exact_density
+from hubbub.audit.fixtures import SCENES, Scene
 from hubbub.audit.floats import BytesDrawn, FloatSupport, bytes_drawn, float_support
 from hubbub.audit.grey_box import Violation, fresh, replay
 from hubbub.audit.neighbours import Pair, pairs
 from hubbub.audit.questions import Question
 from hubbub.audit.report import Line, Report, line_of
-from hubbub.audit.scenes import SCENES, Scene
 from hubbub.audit.self_test import self_test
 from hubbub.audit.sessions import SessionAudit, audit_session
 

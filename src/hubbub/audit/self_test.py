@@ -19,10 +19,10 @@ from hubbub import mechanisms as m
 from hubbub.accounting import pure_epsilon
 from hubbub.audit.black_box import lower_bound
 from hubbub.audit.exact import exact
+from hubbub.audit.fixtures import SCENES, Scene
 from hubbub.audit.floats import bytes_drawn, float_support
 from hubbub.audit.neighbours import Relation
 from hubbub.audit.report import Line, Report, line_of
-from hubbub.audit.scenes import SCENES, Scene
 from hubbub.audit.sessions import audit_session
 from hubbub.noise import Bits, Grid, gaussian, laplace
 

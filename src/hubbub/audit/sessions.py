@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import cost as cost_of, from_json
+from hubbub.audit.fixtures import UNIT, open_people, people
 from hubbub.audit.grey_box import Observed, Violation, compare, fresh, observe, spent
 from hubbub.audit.neighbours import Pair, Relation, pairs
 from hubbub.audit.questions import QUESTIONS, Question
-from hubbub.audit.scenes import UNIT, open_people, people
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:

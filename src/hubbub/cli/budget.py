@@ -57,7 +57,7 @@ def command(policy: Path | None, ledger: str | None, form: str | None, accounts:
 
 def _spent(book: Ledger, space: str, account: str = "everyone") -> str:
     """What was spent, as an epsilon: exact under a pure budget, rounded up under one with delta."""
-    from hubbub.ledger.course import loss
+    from hubbub.ledger.history import loss
 
     budget, total = book.budget(space), book.total(space, account)
     return decimal_text(total.epsilon) if budget.pure else f"{loss(budget, total):.6g}"

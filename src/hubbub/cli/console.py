@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from hubbub.cli.words import at_the_command_line
+from hubbub.cli.cli_messages import at_the_command_line
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:

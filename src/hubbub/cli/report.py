@@ -62,7 +62,7 @@ def _rows(book: Ledger, since: str | None) -> list[tuple[str, ...]]:
 
 
 def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
-    from hubbub.ledger.course import courses, text
+    from hubbub.ledger.history import courses, text
 
     if rows:
         brief = [(row[0][:19].replace("T", " "), *row[1:6], " ".join(row[6].split())) for row in rows]
@@ -76,7 +76,7 @@ def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
 
 
 def _draw(book: Ledger, path: Path) -> None:
-    from hubbub.ledger.course import courses, draw
+    from hubbub.ledger.history import courses, draw
     from hubbub.plots import axes, save
 
     ax = axes()

@@ -24,7 +24,7 @@ from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.files import flush_folder
-from hubbub.ledger.journal import Connection, Head
+from hubbub.ledger.hash_chain import Connection, Head
 
 __all__ = ["read", "stands", "write"]
 

@@ -29,7 +29,7 @@ from hubbub.ledger.accounts import (
     read_amount,
 )
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.journal import Connection, Head, head_of, now
+from hubbub.ledger.hash_chain import Connection, Head, head_of, now
 from hubbub.ledger.records import Allowance, Entry, entries
 from hubbub.spelling import one_spelling
 

@@ -24,8 +24,8 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.books import NOTHING, Books, Standing, stated_relation
 from hubbub.ledger.budget import Budget, decimal_text
-from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
-from hubbub.ledger.owner import is_gone, this_process
+from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer, compact
+from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.remainder import Remainder
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.under_way import OpenQuestion, UnderWay

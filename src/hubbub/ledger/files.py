@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hubbub.errors import HubbubError, PolicyError
-from hubbub.ledger.journal import Connection
+from hubbub.ledger.hash_chain import Connection
 from hubbub.ledger.migrate import migrate
 from hubbub.ledger.schema import APPLICATION_ID, VERSION, sqlite_schema
 

@@ -20,7 +20,7 @@ from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.database import Database, Pull, Work
 from hubbub.ledger.files import create_file
-from hubbub.ledger.journal import Connection, Head, Writer, head_of
+from hubbub.ledger.hash_chain import Connection, Head, Writer, head_of
 from hubbub.ledger.under_way import UnderWay
 
 __all__ = [

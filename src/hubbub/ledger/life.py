@@ -35,8 +35,8 @@ from hubbub.ledger.accounts import Total, read_amount, write_amount
 from hubbub.ledger.books import Books, moment
 from hubbub.ledger.charging import Busy, check_failures, check_under_way
 from hubbub.ledger.handle import checked_text
-from hubbub.ledger.journal import Connection, Writer
-from hubbub.ledger.owner import is_gone, this_process
+from hubbub.ledger.hash_chain import Connection, Writer
+from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
 from hubbub.ledger.steward import Stewardship
 from hubbub.ledger.under_way import OpenQuestion

@@ -26,7 +26,7 @@ from hubbub.ledger.accounts import (
     write_amount,
 )
 from hubbub.ledger.charging import accounts_of
-from hubbub.ledger.journal import Connection, Posting, Value, Writer, compact
+from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.schema import VERSION, sqlite_schema
 
 __all__ = ["from_version_2", "from_version_3", "migrate"]

@@ -25,8 +25,8 @@ from hubbub.addresses import Address, is_address, looks_like_connection, masked,
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
-from hubbub.ledger.lines import Lines
 from hubbub.ledger.redact import without_passwords
+from hubbub.ledger.toml_lines import Lines
 from hubbub.spelling import one_spelling, space_name, table_name
 
 __all__ = [

@@ -24,8 +24,8 @@ import psycopg
 from hubbub.addresses import raise_alone, shown_address
 from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.files import UNSURE
+from hubbub.ledger.hash_chain import Connection, Rows, Value
 from hubbub.ledger.interrupts import Undisturbed
-from hubbub.ledger.journal import Connection, Rows, Value
 from hubbub.ledger.migrate import from_version_2, from_version_3
 from hubbub.ledger.schema import VERSION, postgres_schema
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from hubbub.ledger.accounts import Total, read_amount
-from hubbub.ledger.journal import Connection, Value
+from hubbub.ledger.hash_chain import Connection, Value
 
 __all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EVERYONE
 from hubbub.ledger.books import latest_allowances
-from hubbub.ledger.journal import Connection
+from hubbub.ledger.hash_chain import Connection
 from hubbub.spelling import one_spelling
 
 __all__ = ["recorded_space"]

@@ -18,7 +18,7 @@ from hubbub.ledger.books import Books, moment, total_of
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.handle import Handle
-from hubbub.ledger.journal import Connection
+from hubbub.ledger.hash_chain import Connection
 from hubbub.ledger.remainder import Remainder, question_cost
 
 if TYPE_CHECKING:

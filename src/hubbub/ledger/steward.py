@@ -21,7 +21,7 @@ from hubbub.ledger.accounts import EACH_ANALYST, EVERYONE, read_amount, write_am
 from hubbub.ledger.books import CEILING, POLICY_AUTHOR, Books, latest_allowances
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
 from hubbub.ledger.handle import anchored_beyond, checked_text
-from hubbub.ledger.journal import Connection, Writer, head_of
+from hubbub.ledger.hash_chain import Connection, Writer, head_of
 from hubbub.ledger.records import Allowance, Entry, Refusal, entries
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.verify import Verification, verify

@@ -29,7 +29,7 @@ from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Busy, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
 from hubbub.ledger.handle import Pull, checked_analyst, checked_text, first_row, open_store
-from hubbub.ledger.journal import Connection, Writer
+from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.life import Lives
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
 from hubbub.ledger.spaces import recorded_space

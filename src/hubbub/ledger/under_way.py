@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hubbub.ledger.journal import Connection
+    from hubbub.ledger.hash_chain import Connection
 
 __all__ = ["OpenQuestion", "UnderWay"]
 

@@ -21,8 +21,8 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter, read_amount
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.charging import accounts_of
+from hubbub.ledger.hash_chain import START, Connection, Head, link, now
 from hubbub.ledger.interrupts import let_in
-from hubbub.ledger.journal import START, Connection, Head, link, now
 from hubbub.ledger.schema import COLUMNS, HASHED
 
 __all__ = ["Verification", "verify"]

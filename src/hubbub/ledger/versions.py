@@ -15,7 +15,7 @@ from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.handle import Handle, checked_text
-from hubbub.ledger.journal import Connection, Writer
+from hubbub.ledger.hash_chain import Connection, Writer
 
 __all__ = ["ROWS", "Versions", "same_people"]
 

@@ -32,7 +32,7 @@ from hubbub.local.longitudinal import Memory, repeated_loss
 from hubbub.local.means import HybridMean, MeanTally, OneBitMean, PiecewiseMean
 from hubbub.local.oracle import FrequencyOracle, Tally
 from hubbub.local.rappor import Rappor
-from hubbub.local.sets import KeyValue, KeyValueEstimate, SetValued
+from hubbub.local.set_valued import KeyValue, KeyValueEstimate, SetValued
 from hubbub.local.shuffling import Shuffled, shuffle, shuffled_delta, shuffled_delta_lower
 from hubbub.local.sketch import CountMeanSketch
 from hubbub.local.subset import SubsetSelection

@@ -19,12 +19,12 @@ from hubbub.errors import QueryError
 from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
+from hubbub.tables.aggregate_query import Aggregate, Output
 from hubbub.tables.estimates import Estimates, expected
 from hubbub.tables.measure import listed
 from hubbub.tables.parts import RANKED, Ranks, Selection, Sums, share_of
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Price, Priced, RankDraws, Spend, make_price
-from hubbub.tables.question import Aggregate, Output
 
 __all__ = [
     "Check",

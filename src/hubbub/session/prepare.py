@@ -15,21 +15,21 @@ from functools import cached_property
 from typing import Any, get_args
 
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
+from hubbub.arguments import an_amount
 from hubbub.engines.duckdb.engine import image
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import ParameterError, QueryError
-from hubbub.given import an_amount
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.session.check import smallest_spend
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
+from hubbub.tables.aggregate_query import Aggregate, Statement
 from hubbub.tables.clipping import Norm
 from hubbub.tables.conditions import doubts
 from hubbub.tables.declare import Bounding, Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
-from hubbub.tables.question import Aggregate, Statement
 from hubbub.tables.relations import Leaf, leaves, scans
 
 __all__ = ["Amount", "Asked", "Terms", "Wanted", "amount_of", "ask", "limits_given"]

@@ -1,8 +1,8 @@
 """Synthetic tables and many marginals at once, by way of a session: declared, priced, charged, then drawn and stored.
 
 Both look at whole rows, so a unit is bounded by rows: it keeps at most R of them, chosen by a hash of the row
-(`hubbub.synthesis.session_door.bounded`), and moves every count by at most R. Both are priced in zCDP and need a budget
-with a delta. The domain is what the table's columns declare; the number of rows is bought, or given.
+(`hubbub.synthesis.session_adapter.bounded`), and moves every count by at most R. Both are priced in zCDP and need a
+budget with a delta. The domain is what the table's columns declare; the number of rows is bought, or given.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import ZCDP, Event, cost as cost_of, rho_of_epsilon, to_json
+from hubbub.arguments import a_choice, a_level, a_name, a_whole_number, an_amount, names
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
-from hubbub.given import a_choice, a_level, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.progress import at_work
 from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable, trimmed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hubbub.session import Session
     from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
     from hubbub.synthesis.records import Schema
-    from hubbub.synthesis.session_door import SynthesisQuestion
+    from hubbub.synthesis.session_adapter import SynthesisQuestion
 
 __all__ = ["Marginals", "SyntheticTable", "is_stored", "marginals", "schema_of", "synthesis_question", "synthesize"]
 
@@ -128,7 +128,7 @@ def schema_of(
 
     Raises PolicyError for a column without one, QueryError for a table that is not private.
     """
-    from hubbub.synthesis.session_door import declared
+    from hubbub.synthesis.session_adapter import declared
 
     found, info = _declared(session, table), session._catalog[table]
     as_text: dict[str, dict[str, Any]] = {}
@@ -228,7 +228,7 @@ def synthesis_question(
     constraints: Sequence[str] = (),
 ) -> SynthesisQuestion:
     """A synthetic table that could be asked for, with its plan; reads no rows."""
-    from hubbub.synthesis.session_door import SynthesisQuestion
+    from hubbub.synthesis.session_adapter import SynthesisQuestion
 
     return SynthesisQuestion(
         table=table,
@@ -250,7 +250,7 @@ def is_stored(session: Session, question: SynthesisQuestion, epsilon: EpsilonLik
 
 def synthesize(session: Session, question: SynthesisQuestion, epsilon: EpsilonLike, *, fresh: bool) -> SyntheticTable:
     """Charge, read, draw, store; or the stored table."""
-    from hubbub.synthesis.session_door import bounded, hardly_any, packed, packed_probe, unpacked
+    from hubbub.synthesis.session_adapter import bounded, hardly_any, packed, packed_probe, unpacked
 
     question.check()
 
@@ -309,7 +309,7 @@ def marginals(
 ) -> Marginals:
     """Noise-optimal marginals: charge, read, draw, store; or the stored ones."""
     from hubbub.synthesis.marginals import MarginalRelease, plan_marginals
-    from hubbub.synthesis.session_door import bounded
+    from hubbub.synthesis.session_adapter import bounded
 
     example = "[('ward', 'age'), ('sex',)]"
     if isinstance(wanted, str | bytes | Mapping) or not isinstance(wanted, Iterable):

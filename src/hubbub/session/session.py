@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 from hubbub.accounting import cost as cost_of, rho_of_epsilon, to_json
 from hubbub.answer.evaluate import Answered
 from hubbub.answer.release import Refinement, Refining, Release
+from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.engines.base import Exact
 from hubbub.engines.outer import OuterSide
 from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
-from hubbub.given import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
@@ -61,7 +61,7 @@ from hubbub.spelling import space_name
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
 from hubbub.tables.declare import EACH_ROW, Between, Bounding, PrivateTable, PublicTable
-from hubbub.tables.draw import FORMAT, draw, price_of
+from hubbub.tables.draw_release import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, combine, expected, read
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import make_price

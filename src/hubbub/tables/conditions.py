@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import Final
 
 from hubbub.errors import PolicyError
+from hubbub.tables.aggregate_query import Question
 from hubbub.tables.declare import Declaration, OneOf
 from hubbub.tables.expressions import (
     Call,
@@ -43,7 +44,6 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.groups import Evaluate, fitted
 from hubbub.tables.kinds import NUMERIC, TEMPORAL
-from hubbub.tables.question import Question
 from hubbub.tables.relations import Filter, Join, Leaf, Relation, below, declared_in, expressions_in, leaves, names_read
 
 __all__ = ["Doubt", "doubts"]

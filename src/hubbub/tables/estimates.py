@@ -40,8 +40,9 @@ from numpy.typing import NDArray
 from hubbub.errors import InternalError
 from hubbub.mechanisms.ratio import half_widths, ratio_intervals
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
+from hubbub.tables.aggregate_query import COUNTS, Aggregate, Function
 from hubbub.tables.declare import Scalar
-from hubbub.tables.draw import drawn_groups
+from hubbub.tables.draw_release import drawn_groups
 from hubbub.tables.measure import Measurement
 from hubbub.tables.moments import ROOTS, Moments, computed, limits, scaled, scenes
 from hubbub.tables.parts import (
@@ -56,7 +57,6 @@ from hubbub.tables.parts import (
 )
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import BRACKET_LEVEL, Noise, Price
-from hubbub.tables.question import COUNTS, Aggregate, Function
 from hubbub.tables.rounded import rounded_half_width
 
 __all__ = ["Estimates", "combine", "read"]

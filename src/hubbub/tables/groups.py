@@ -17,6 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
+from hubbub.tables.aggregate_query import Key
 from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
 from hubbub.tables.expressions import (
     Case,
@@ -31,7 +32,6 @@ from hubbub.tables.expressions import (
     whole,
 )
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Key
 
 __all__ = ["Evaluate", "domain", "fitted", "grouped"]
 

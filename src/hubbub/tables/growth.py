@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from hubbub.tables.aggregate_query import Question
 from hubbub.tables.expressions import Call, Column, Expression, Literal, children
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Question
 from hubbub.tables.relations import (
     Combine,
     Distinct,

@@ -33,6 +33,7 @@ from typing import Any, assert_never
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
+from hubbub.tables.aggregate_query import Aggregate, Function
 from hubbub.tables.declare import Between, Declaration, Edges, Neighbours
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -50,7 +51,6 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
-from hubbub.tables.question import Aggregate, Function
 from hubbub.tables.times import Clock, clock
 
 __all__ = [

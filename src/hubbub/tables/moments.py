@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import InternalError
+from hubbub.tables.aggregate_query import COUNTS, Aggregate, Function
 from hubbub.tables.measure import Measurement
 from hubbub.tables.parts import VARIANCES, Quantity, Total
-from hubbub.tables.question import COUNTS, Aggregate, Function
 
 __all__ = ["ROOTS", "Moments", "computed", "limits", "scaled", "scenes"]
 

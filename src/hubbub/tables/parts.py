@@ -23,9 +23,9 @@ from fractions import Fraction
 from typing import Literal, TypeAlias, assert_never
 
 from hubbub.errors import InternalError
+from hubbub.tables.aggregate_query import QUANTILES, Aggregate, Function
 from hubbub.tables.measure import Counting, Measurement, Value, alone, uncentred
 from hubbub.tables.plan import Plan
-from hubbub.tables.question import QUANTILES, Aggregate, Function
 
 __all__ = [
     "Choice",

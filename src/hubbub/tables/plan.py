@@ -17,6 +17,7 @@ from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
 from hubbub.tables import clipping
+from hubbub.tables.aggregate_query import Aggregate, Key, Question
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar, trimmed
 from hubbub.tables.expressions import canonical, columns_of
@@ -31,7 +32,6 @@ from hubbub.tables.measure import (
     measurements,
     measurements_of,
 )
-from hubbub.tables.question import Aggregate, Key, Question
 from hubbub.tables.relations import (
     Scan,
     canonical_relation,

@@ -35,10 +35,10 @@ from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.mechanisms.quantiles import QuantileMechanism
 from hubbub.noise import MAX_SCALE, DiscreteGaussian, DiscreteLaplace as DiscreteLaplaceNoise
+from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.measure import Measurement
 from hubbub.tables.parts import Choice, Part, Quantity, Ranks, Selection, Strategy, Sums, build, options, slopes
 from hubbub.tables.plan import Plan
-from hubbub.tables.question import Aggregate
 from hubbub.tables.split import best, least
 
 __all__ = ["Noise", "Price", "Priced", "RankDraws", "Spend", "assemble", "make_price"]

@@ -12,8 +12,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from hubbub.arguments import a_fraction
 from hubbub.errors import ParameterError
-from hubbub.given import a_fraction
 from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, quoted
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.verbs import everyday, functions as f
+from hubbub.verbs import functions as f, shortcuts as everyday
 from hubbub.verbs.terms import Term, operand, quoted
 from hubbub.verbs.tree import Tail, has_window, in_place, named_terms, ordered, printed, source
 

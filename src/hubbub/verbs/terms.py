@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from hubbub.arguments import is_number
 from hubbub.errors import ParameterError, QueryError
-from hubbub.given import is_number
 
 __all__ = ["COMPOUND", "KINDS", "PARTS", "Term", "call", "column", "constant", "operand", "quoted"]
 

@@ -21,11 +21,11 @@ from hubbub.sql.bind.scope import find_name
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.locate import written
+from hubbub.tables.aggregate_query import Aggregate, Function, Key, Output, Question
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
 from hubbub.tables.growth import too_large
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
-from hubbub.tables.question import Aggregate, Function, Key, Output, Question
 from hubbub.tables.relations import declared_in, leaves, names_read, scans, units_of
 
 __all__ = ["private"]

@@ -16,10 +16,10 @@ from hubbub.errors import QueryError
 from hubbub.sql.bind.renumber import renumbered
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
 from hubbub.sql.text.locate import refuse
+from hubbub.tables.aggregate_query import Output, Question
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Output, Question
 from hubbub.tables.relations import Leaf, Path, Relation, Scan, scans
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from hubbub.tables.aggregate_query import Aggregate, Output, Question
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Aggregate, Output, Question
 
 __all__ = ["noisy_outputs", "traced"]
 

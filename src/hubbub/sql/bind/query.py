@@ -25,9 +25,9 @@ from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
 from hubbub.sql.text.hints import instead_of_rows
 from hubbub.sql.text.locate import caret, refuse, written
+from hubbub.tables.aggregate_query import Output, Statement
 from hubbub.tables.declare import one_of
 from hubbub.tables.kinds import Kind
-from hubbub.tables.question import Output, Statement
 from hubbub.tables.relations import scans
 
 __all__ = ["Catalog", "PublicQuestion", "TableInfo", "did_you_mean", "find_name", "parse"]

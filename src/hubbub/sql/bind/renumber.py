@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
+from hubbub.tables.aggregate_query import Question
 from hubbub.tables.expressions import Column
-from hubbub.tables.question import Question
 from hubbub.tables.relations import Combine, Distinct, Leaf, PerUnit, Scan, Window
 
 __all__ = ["renumbered"]

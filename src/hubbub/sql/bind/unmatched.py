@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from hubbub.tables.aggregate_query import Aggregate, Function
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
@@ -24,7 +25,6 @@ from hubbub.tables.expressions import (
     Negate,
     Not,
 )
-from hubbub.tables.question import Aggregate, Function
 
 __all__ = ["leaves_out"]
 

@@ -31,11 +31,11 @@ from hubbub.sql.emit.clipping import clipped_sql, clipping_stages
 from hubbub.sql.emit.dialect import DUCKDB, Dialect
 from hubbub.sql.emit.expression import expression_sql, quote, renamed
 from hubbub.sql.emit.relation import Stage, relation_stages
+from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Column, Expression, columns_of
 from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.measure import Counting, Measurement, Value
 from hubbub.tables.plan import Plan
-from hubbub.tables.question import Key
 from hubbub.tables.relations import names_read
 
 __all__ = [
