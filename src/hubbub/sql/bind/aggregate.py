@@ -17,6 +17,8 @@ from hubbub.errors import QueryError
 from hubbub.sql.bind.context import Outer
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.group_by import group_term, has_aggregate
+from hubbub.sql.bind.outer import resolve_inside
 from hubbub.sql.bind.scope import find_name
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.text.arguments import unread
@@ -141,8 +143,6 @@ class _Private:
 
     def _group_by(self) -> tuple[tuple[int, ...], ...]:
         """The keys, and the groupings that are answered."""
-        from hubbub.sql.bind.select import group_term, has_aggregate
-
         reader, group = self.rows.reader, self.node.args.get("group")
         if group is None:
             if self.rows.kept is not None:
@@ -340,10 +340,8 @@ class _Private:
                         child.replace(changed)
 
     def _nested(self, node: exp.Expr) -> exp.Expr:
-        from hubbub.sql.bind.select import _resolve_inside
-
         holder = exp.Paren(this=node)
-        _resolve_inside(self.rows.reader, holder, self.rows.ctes)
+        resolve_inside(self.rows.reader, holder, self.rows.ctes)
         found = holder.this
         assert isinstance(found, exp.Expr)
         return found.pop()

@@ -7,12 +7,12 @@ everything it reads is public or released, so it stays what it is, SQL of the us
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from hubbub.errors import QueryError
+from hubbub.errors import InternalError, QueryError
 from hubbub.sql.bind.renumber import renumbered
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
 from hubbub.sql.text.locate import refuse
@@ -21,9 +21,6 @@ from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import Leaf, Path, Relation, Scan, scans
-
-if TYPE_CHECKING:
-    from hubbub.sql.bind.scope import Scope
 
 __all__ = ["Cte", "Outer", "Owned", "Reader"]
 
@@ -62,9 +59,17 @@ class Cte:
     resolving: bool = False
 
 
+def _no_query(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Owned | Outer:
+    raise InternalError("this reader looks up tables alone")
+
+
 @dataclass
 class Reader:
-    """Reads one statement. What it finds is gathered here: questions, and the outer queries of WITH."""
+    """Reads one statement. What it finds is gathered here: questions, and the outer queries of WITH.
+
+    select, set_operation: what reads a query, which reads its sub-queries by `resolve`. `hubbub.sql.bind.query` ties
+    that knot; without it tables alone can be looked up.
+    """
 
     text: str
     catalog: Catalog
@@ -74,6 +79,8 @@ class Reader:
     common: list[exp.CTE] = field(default_factory=list)
     places: int = 0
     seen: int = 0
+    select: Callable[[Reader, exp.Select, dict[str, Cte]], Owned | Outer] = _no_query
+    set_operation: Callable[[Reader, exp.SetOperation, dict[str, Cte]], Owned | Outer] = _no_query
 
     def refuse(self, message: str, node: exp.Expr | None, word: str | None = None) -> QueryError:
         return refuse(message, self.text, node, word=word)
@@ -85,26 +92,24 @@ class Reader:
 
     # -- resolving ------------------------------------------------------------------------------------------
 
-    def resolve(self, node: exp.Expr, ctes: dict[str, Cte], outer: Scope | None = None) -> Owned | Outer:
-        """What a query is. `outer` is the scope around a correlated sub-query.
+    def resolve(self, node: exp.Expr, ctes: dict[str, Cte]) -> Owned | Outer:
+        """What a query is.
 
         Raises QueryError for whatever breaks ownership, or is not on the allow-list.
         """
-        from hubbub.sql.bind import select as read_owned
-
         self.seen += 1
         if self.seen > MAX_QUERIES:
             raise QueryError(f"the statement holds more than {MAX_QUERIES} queries; write it shorter.")
         if isinstance(node, exp.Subquery):
             self._only_alias(node)
-            return self.resolve(node.this, ctes, outer)
+            return self.resolve(node.this, ctes)
         if isinstance(node, exp.Paren):
-            return self.resolve(node.this, ctes, outer)
+            return self.resolve(node.this, ctes)
         ctes = self._with(node, ctes)
         if isinstance(node, exp.SetOperation):
-            return read_owned.set_operation(self, node, ctes)
+            return self.set_operation(self, node, ctes)
         if isinstance(node, exp.Select):
-            return read_owned.select(self, node, ctes, outer)
+            return self.select(self, node, ctes)
         raise self.refuse(f"{node.key.upper()} is not supported; ask a SELECT.", node, word=node.key)
 
     def _only_alias(self, node: exp.Subquery) -> None:

@@ -23,6 +23,7 @@ from hubbub.errors import QueryError
 from hubbub.sql.bind.context import Owned, Reader, is_release, printed
 from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
+from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import instead_of_rows
 from hubbub.sql.text.locate import caret, refuse, written
 from hubbub.tables.aggregate_query import Output, Statement
@@ -75,7 +76,9 @@ def parse(
         if tables and not any(catalog[t].private for t in tables):
             return PublicQuestion(printed(statement), tuple(tables))
         _freeze(statement)
-        return _statement(statement, Reader(text, catalog, public, _keys(keys)))
+        return _statement(
+            statement, Reader(text, catalog, public, _keys(keys), select=select, set_operation=set_operation)
+        )
     except RecursionError:
         raise QueryError("the statement is nested too deeply to be read; write it flatter.") from None
 

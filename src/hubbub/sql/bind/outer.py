@@ -1,0 +1,54 @@
+"""What stays SQL of the user's own: a query over public and released tables, its sub-queries resolved."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from hubbub.sql.bind.context import Cte, Outer, Owned, Reader
+from hubbub.sql.bind.group_by import children
+
+__all__ = ["outer_tree", "resolve_inside"]
+
+
+def outer_tree(reader: Reader, node: exp.Query, ctes: dict[str, Cte]) -> exp.Query:
+    """A query over public and released tables: its sub-queries resolved, its WITH moved to the top."""
+    copy = node.copy()
+    copy.set("with_", None)
+    for child in children(copy):
+        resolve_inside(reader, child, ctes)
+    return copy
+
+
+def resolve_inside(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> None:
+    if isinstance(node, exp.Select | exp.SetOperation):
+        found = reader.resolve(node, ctes)
+        if isinstance(found, Owned):
+            raise reader.refuse(
+                "rows of people are never shown: this part reads them without an aggregate.", _first_shown(node)
+            )
+        node.replace(found.tree)
+        return
+    if isinstance(node, exp.Table):
+        _outer_table(reader, node, ctes)
+        return
+    for child in children(node):
+        resolve_inside(reader, child, ctes)
+
+
+def _first_shown(node: exp.Expr) -> exp.Expr:
+    selects = node.selects if isinstance(node, exp.Query) else []
+    return selects[0] if selects else node
+
+
+def _outer_table(reader: Reader, node: exp.Table, ctes: dict[str, Cte]) -> None:
+    found = reader.named(node, ctes)
+    if isinstance(found, str):
+        name = found
+    elif isinstance(found, Outer):
+        name = found.tree.args["from_"].this.name
+    else:
+        raise reader.refuse("rows of people are never shown: this part reads them without an aggregate.", node)
+    if node.name != name:
+        if not node.alias:
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name, quoted=True)))
+        node.set("this", exp.to_identifier(name, quoted=True))

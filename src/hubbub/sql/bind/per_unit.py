@@ -1,0 +1,168 @@
+"""GROUP BY the unit, and perhaps more: one row for each owner and key."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from hubbub.sql.bind.context import Owned
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.group_by import group_term, has_aggregate, no_order
+from hubbub.sql.bind.projection import distinct
+from hubbub.sql.bind.window import column_kind
+from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.locate import in_words, written
+from hubbub.tables.expressions import Case, Column, Expression, Literal
+from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.relations import (
+    Filter,
+    Inner,
+    PerUnit,
+    Relation,
+    units_of,
+)
+
+__all__ = []
+
+
+_INNER: dict[type[exp.Expr], str] = {
+    exp.Count: "COUNT",
+    exp.Sum: "SUM",
+    exp.Avg: "AVG",
+    exp.Min: "MIN",
+    exp.Max: "MAX",
+    exp.LogicalAnd: "ALL",
+    exp.LogicalOr: "ANY",
+    exp.Median: "MEDIAN",
+    exp.CountIf: "COUNT",
+}
+
+
+def grouped_by_unit(rows: Rows, node: exp.Select) -> Owned | None:
+    """GROUP BY the unit, and perhaps more: one row per owner and key. None where the unit is not among the keys."""
+    reader, group = rows.reader, node.args.get("group")
+    if group is None or rows.kept is not None:
+        return None
+    plain = rows.expressions()
+    terms = [group_term(rows, term, node) for term in group.expressions]
+    if group.args.get("all"):
+        terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
+    owners = units_of(rows.relation)
+    if not any(isinstance(t, exp.Column) and _is_owner(rows, t, owners) for t in terms):
+        return None
+    for name in ("rollup", "cube", "grouping_sets", "totals"):
+        if group.args.get(name):
+            raise reader.refuse("ROLLUP, CUBE and GROUPING SETS are not for groups by the unit.", group)
+    no_order(reader, node)
+    place = reader.place("u")
+    keys: list[tuple[str, Expression]] = []
+    for term in terms:
+        # A unit's own column may be of a type that no expression can use.
+        own = isinstance(term, exp.Column) and _is_owner(rows, term, owners)
+        read = rows.scope.find(term) if own and isinstance(term, exp.Column) else plain.read(term)
+        if all(read != e for _, e in keys):
+            keys.append((f"{place}.k{len(keys)}", read))
+    inner: list[tuple[str, Inner]] = []
+
+    def known(at: exp.Expr) -> Expression | None:
+        if isinstance(at, exp.Literal) or has_aggregate(at) or list(at.find_all(exp.Query)):
+            return None
+        if not isinstance(at, exp.Column) and all(isinstance(e, Column) for _, e in keys):
+            return None
+        if any(not rows.scope.knows(c) for c in at.find_all(exp.Column)):
+            return None
+        read = plain.read(at)
+        return next((Column(name, column_kind(e), in_words(at)) for name, e in keys if e == read), None)
+
+    def column(at: exp.Column) -> Expression:
+        raise reader.refuse(f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate.", at)
+
+    def aggregate(at: exp.Expr) -> Expression:
+        found = _inner(rows, at)
+        for name, one in inner:
+            if one == found:
+                return Column(name, found.kind, in_words(at))
+        name = f"{place}.{len(inner)}"
+        inner.append((name, found))
+        return Column(name, found.kind, in_words(at))
+
+    above = ExpressionReader(reader.text, column, aggregate, known)
+    columns: dict[str, Expression] = {}
+    for item in node.expressions:
+        if isinstance(item, exp.Star):
+            raise reader.refuse("'*' beside GROUP BY: name the columns.", item)
+        columns[item.alias_or_name or f"column{len(columns)}"] = above.read(item.unalias())
+    having = node.args.get("having")
+    named = {n.lower(): e for n, e in columns.items()}
+
+    def column_or_name(at: exp.Column) -> Expression:
+        return named[at.name.lower()] if not at.table and at.name.lower() in named else column(at)
+
+    filtering = ExpressionReader(reader.text, column_or_name, aggregate, known)
+    condition = filtering.condition(having.this, "HAVING") if having is not None else None
+    for name in ("limit", "offset", "qualify"):
+        if node.args.get(name) is not None:
+            raise reader.refuse(f"{name.upper()} is not supported in a group by the unit.", node.args[name], word=name)
+    relation: Relation = PerUnit(rows.relation, tuple(keys), tuple(inner))
+    if condition is not None:
+        relation = Filter(relation, condition)
+    if node.args.get("distinct") is not None:
+        relation, columns = distinct(reader, relation, columns)
+    return Owned(relation, columns)
+
+
+def _is_owner(rows: Rows, node: exp.Column, owners: frozenset[str]) -> bool:
+    if not rows.scope.knows(node):
+        return False
+    read = rows.scope.find(node)
+    return isinstance(read, Column) and read.name in owners
+
+
+def _inner(rows: Rows, node: exp.Expr) -> Inner:
+    reader, read = rows.reader, rows.expressions()
+    condition = None
+    if isinstance(node, exp.Filter):
+        condition = read.condition(node.expression.this, "FILTER")
+        node = node.this
+    if type(node) not in _INNER:
+        raise reader.refuse(
+            f"{written(node, reader.text)} is not supported for the rows of one unit; there are COUNT, SUM, AVG, MIN, "
+            "MAX, MEDIAN, BOOL_AND and BOOL_OR.",
+            node,
+        )
+    function = _INNER[type(node)]
+    argument_node = node.this
+    if isinstance(node, exp.CountIf):
+        return Inner("COUNT", _where(read.condition(argument_node, "COUNT_IF"), Literal(1), condition), Kind.INTEGER)
+    if isinstance(argument_node, exp.Star):
+        if condition is not None:
+            return Inner("COUNT", _where(condition, Literal(1), None), Kind.INTEGER)
+        return Inner("COUNT_ROWS", None, Kind.INTEGER)
+    if isinstance(argument_node, exp.Distinct):
+        if len(argument_node.expressions) != 1 or function != "COUNT":
+            raise reader.refuse("DISTINCT is supported in COUNT of one column.", node)
+        function, argument_node = "COUNT_DISTINCT", argument_node.expressions[0]
+    modifier = unread(node)
+    if modifier is not None:
+        raise reader.refuse(f"{modifier} is not supported here.", node)
+    argument = read.read(argument_node)
+    if function in ("SUM", "AVG", "MEDIAN") and argument.kind not in (*NUMERIC, Kind.NULL):
+        raise reader.refuse(f"{function} needs a number.", node)
+    if function in ("ALL", "ANY") and argument.kind not in (Kind.BOOLEAN, Kind.NULL):
+        raise reader.refuse("BOOL_AND and BOOL_OR need conditions.", node)
+    if condition is not None:
+        argument = _where(condition, argument, None)
+    kind = {
+        "COUNT": Kind.INTEGER,
+        "COUNT_DISTINCT": Kind.INTEGER,
+        "AVG": Kind.NUMBER,
+        "MEDIAN": Kind.NUMBER,
+        "ALL": Kind.BOOLEAN,
+        "ANY": Kind.BOOLEAN,
+    }.get(function, column_kind(argument))
+    return Inner(function, argument, kind)  # type: ignore[arg-type]
+
+
+def _where(condition: Expression, value: Expression, also: Expression | None) -> Expression:
+    kept: Expression = Case((condition,), (value,), Literal(None))
+    return kept if also is None else Case((also,), (kept,), Literal(None))

@@ -1,0 +1,87 @@
+"""A SELECT without aggregates: expressions, windows over one owner's rows, DISTINCT within the owner."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from hubbub.sql.bind.context import Owned, Reader
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.group_by import no_order
+from hubbub.sql.bind.scope import Scope
+from hubbub.sql.bind.window import Windows, column_kind
+from hubbub.tables.expressions import Column, Expression
+from hubbub.tables.relations import (
+    Distinct,
+    Relation,
+)
+
+__all__ = ["distinct"]
+
+
+def projection(rows: Rows, node: exp.Select) -> Owned:
+    """Columns of the same rows: expressions, windows over one owner's rows, DISTINCT within the owner."""
+    reader = rows.reader
+    no_order(reader, node)
+    for name in ("limit", "offset"):
+        if node.args.get(name) is not None:
+            raise reader.refuse(
+                f"{name.upper()} below an aggregate would let one person's row decide whether another's is there.",
+                node.args[name],
+                word=name,
+            )
+    windows = Windows(rows, node)
+    columns: dict[str, Expression] = {}
+    for item in node.expressions:
+        for name, expression in _item(rows, item, windows.reader()):
+            unique, i = name, 1
+            while unique in columns:
+                unique, i = f"{name}_{i}", i + 1
+            columns[unique] = expression
+    qualify = node.args.get("qualify")
+    if qualify is not None:
+        named = {n.lower(): e for n, e in columns.items()}
+
+        def column(at: exp.Column) -> Expression:
+            if not at.table and not rows.scope.knows(at) and at.name.lower() in named:
+                return named[at.name.lower()]
+            return rows.scope.column(at)
+
+        condition = windows.reader(column).condition(qualify.this, "QUALIFY")
+        windows.attach()
+        rows.keep(condition)
+    windows.attach()
+    relation = rows.relation
+    if node.args.get("distinct") is not None:
+        relation, columns = distinct(reader, relation, columns)
+    return Owned(relation, columns)
+
+
+def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str, Expression]]:
+    """The columns of one term of SELECT: one, or those of a star."""
+    star = item.this if isinstance(item, exp.Column) else item
+    if isinstance(star, exp.Star):
+        scope = rows.scope
+        if isinstance(item, exp.Column):
+            source = scope.source(item.table)
+            if source is None:
+                raise rows.reader.refuse(f"{item.table!r}: no such table in this question.", item)
+            scope = Scope(rows.reader.text, [source])
+        left_out = {c.name.lower() for c in star.args.get("except_") or []}
+        for name, value in star.args.items():
+            if value and name != "except_":
+                raise rows.reader.refuse(f"{name.strip('_').upper()} is not supported here.", item)
+        return [(name, e) for name, e in scope.every().items() if name.lower() not in left_out]
+    if isinstance(item, exp.Alias):
+        read.only_known_arguments(item)
+    name = item.alias_or_name or f"column{len(rows.reader.text)}"
+    return [(name, read.read(item.unalias()))]
+
+
+def distinct(
+    reader: Reader, relation: Relation, columns: dict[str, Expression]
+) -> tuple[Relation, dict[str, Expression]]:
+    place = reader.place("d")
+    named = tuple((f"{place}.{i}", expression) for i, expression in enumerate(columns.values()))
+    of_result = {name: Column(own, column_kind(e), name) for (own, e), name in zip(named, columns, strict=True)}
+    return Distinct(relation, named), dict(of_result)

@@ -1,0 +1,180 @@
+"""Window functions over one owner's rows: each becomes a column, computed below the projection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from hubbub.sql.bind.context import Reader
+from hubbub.sql.bind.expression import ExpressionReader
+from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.text.locate import in_words, written
+from hubbub.tables.expressions import Column, Expression, Literal, common_kind, comparable, whole
+from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.relations import (
+    Window,
+    WindowCall,
+    scans,
+    units_of,
+)
+
+__all__ = ["column_kind"]
+
+
+def column_kind(node: Expression) -> Kind:
+    """The kind of a column that holds an expression: whole numbers stay whole."""
+    return Kind.INTEGER if node.kind in NUMERIC and whole(node) else node.kind
+
+
+_WINDOWED: dict[type[exp.Expr], tuple[str, int]] = {
+    exp.RowNumber: ("ROW_NUMBER", 0),
+    exp.Rank: ("RANK", 0),
+    exp.DenseRank: ("DENSE_RANK", 0),
+    exp.Lag: ("LAG", 1),
+    exp.Lead: ("LEAD", 1),
+    exp.FirstValue: ("FIRST_VALUE", 1),
+    exp.First: ("FIRST_VALUE", 1),
+    exp.LastValue: ("LAST_VALUE", 1),
+    exp.Last: ("LAST_VALUE", 1),
+    exp.Sum: ("SUM", 1),
+    exp.Avg: ("AVG", 1),
+    exp.Min: ("MIN", 1),
+    exp.Max: ("MAX", 1),
+    exp.Count: ("COUNT", 1),
+}
+
+
+@dataclass
+class Windows:
+    """The window functions of one SELECT: each becomes a column, computed below the projection."""
+
+    rows: Rows
+    node: exp.Select
+    found: list[tuple[str, WindowCall]] = field(default_factory=list)
+    place: str = ""
+
+    def reader(self, column: object = None) -> ExpressionReader:
+        return ExpressionReader(
+            self.rows.reader.text,
+            column or self.rows.scope.column,  # type: ignore[arg-type]
+            self._window,
+            subquery=self.rows._subquery,
+        )
+
+    def attach(self) -> None:
+        if self.found:
+            self.rows.relation = Window(self.rows.relation, tuple(self.found))
+            self.found, self.place = [], ""
+
+    def _window(self, node: exp.Expr) -> Expression:
+        reader = self.rows.reader
+        if not isinstance(node, exp.Window):
+            raise reader.refuse("an aggregate cannot stand here; conditions on answers go into HAVING.", node)
+        node = self._with_name(node)
+        function = node.this
+        if isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+            raise reader.refuse("IGNORE NULLS and FILTER are not supported in windows.", node)
+        if type(function) not in _WINDOWED:
+            raise reader.refuse(f"the window function {written(function, reader.text)} is not supported.", node)
+        name, takes = _WINDOWED[type(function)]
+        rows = self.rows.expressions()
+        arguments: tuple[Expression, ...] = ()
+        if isinstance(function, exp.Count) and isinstance(function.this, exp.Star):
+            name, takes = "COUNT_ROWS", 0
+        if takes:
+            if isinstance(function.this, exp.Distinct):
+                raise reader.refuse("DISTINCT is not supported in windows.", node)
+            arguments = (rows.read(function.this),)
+            for extra in ("offset", "default"):
+                value = function.args.get(extra)
+                if value is not None:
+                    arguments = (*arguments, rows.read(value))
+        if name in ("LAG", "LEAD") and len(arguments) > 1:
+            offset = arguments[1].value if isinstance(arguments[1], Literal) else None
+            if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
+                raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
+        if len(arguments) > 2 and not comparable(arguments[0].kind, arguments[2].kind):
+            raise reader.refuse(f"{name}: the value and its default must be of one kind.", node)
+        if name in ("SUM", "AVG") and arguments[0].kind not in NUMERIC:
+            raise reader.refuse(f"{name} needs a number.", node)
+        partition = tuple(rows.read(p) for p in node.args.get("partition_by") or [])
+        owners = units_of(self.rows.relation)
+        if not any(isinstance(p, Column) and p.name in owners for p in partition):
+            unit = scans(self.rows.relation)[0].unit
+            hint = f": PARTITION BY {unit}" if unit else ""
+            raise reader.refuse(
+                f"a window over people's rows is partitioned by the unit{hint}. Otherwise one person's row would "
+                "change what is computed for another.",
+                node,
+            )
+        order = self._order(node, rows)
+        call = WindowCall(name, arguments, partition, order, _frame(reader, node), _window_kind(name, arguments))
+        self.place = self.place or reader.place("w")
+        for own, known in self.found:
+            if known == call:
+                return Column(own, call.kind, in_words(node))
+        own = f"{self.place}.{len(self.found)}"
+        self.found.append((own, call))
+        return Column(own, call.kind, in_words(node))
+
+    def _with_name(self, node: exp.Window) -> exp.Window:
+        """A window that is named in the WINDOW clause, written out."""
+        name = node.args.get("alias")
+        if name is None:
+            return node
+        for named in self.node.args.get("windows") or []:
+            if named.name.lower() == name.name.lower():
+                full = node.copy()
+                full.set("alias", None)
+                for part in ("partition_by", "order", "spec"):
+                    if named.args.get(part) is not None and full.args.get(part) is None:
+                        value = named.args[part]
+                        full.set(part, [v.copy() for v in value] if isinstance(value, list) else value.copy())
+                return full
+        raise self.rows.reader.refuse(f"there is no window {name.name!r}.", node)
+
+    def _order(self, node: exp.Window, rows: ExpressionReader) -> tuple[tuple[Expression, bool, bool], ...]:
+        clause = node.args.get("order")
+        return tuple(
+            (rows.read(t.this), bool(t.args.get("desc")), bool(t.args.get("nulls_first")))
+            for t in (clause.expressions if clause is not None else ())
+        )
+
+
+def _window_kind(name: str, arguments: tuple[Expression, ...]) -> Kind:
+    if name in ("ROW_NUMBER", "RANK", "DENSE_RANK", "COUNT", "COUNT_ROWS"):
+        return Kind.INTEGER
+    if name == "AVG":
+        return Kind.NUMBER
+    return common_kind(column_kind(a) for i, a in enumerate(arguments) if i != 1)
+
+
+def _frame(reader: Reader, node: exp.Window) -> str:
+    """The frame of a window, from its parts alone."""
+    spec = node.args.get("spec")
+    if spec is None:
+        return ""
+    kind = str(spec.args.get("kind") or "").upper()
+    ends = []
+    for end in ("start", "end"):
+        value, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
+        if value is None:
+            ends.append("CURRENT ROW")
+        elif isinstance(value, str):
+            ends.append(f"{value.upper()} {side}".strip())
+        elif (
+            isinstance(value, exp.Literal)
+            and not value.is_string
+            and str(value.this).isdigit()
+            and len(str(value.this)) < 10
+            and kind == "ROWS"
+        ):
+            ends.append(f"{value.this} {side}")
+        else:
+            raise reader.refuse("a frame counts ROWS by whole numbers.", node)
+    known = {"UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW"}
+    fine = all(e in known or e.split()[0].isdigit() for e in ends) and kind in ("ROWS", "RANGE")
+    if not fine or spec.args.get("exclude"):
+        raise reader.refuse("this frame is not supported; use ROWS or RANGE BETWEEN ... AND ...", node)
+    return f"{kind} BETWEEN {ends[0]} AND {ends[1]}"
