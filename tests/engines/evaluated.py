@@ -11,19 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engines.corpus import bound, far_rows, rows
+from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
 from hubbub.engines.duckdb.engine import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.errors import QueryError
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.expression import expression_sql
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
 
 __all__ = ["BATCH", "NO_CASTS", "NO_NET", "NO_YEARS", "Hard", "Written", "fits", "written"]
 
-NO_NET = Dialect(net=False)
-NO_CASTS = Dialect(casts=False)
-NO_YEARS = Dialect(casts=False, years=False)
+NO_NET = DuckDB(net=False)
+NO_CASTS = DuckDB(casts=False)
+NO_YEARS = DuckDB(casts=False, years=False)
 """Neither casts nor years: the net alone."""
 
 BATCH = 200
@@ -67,7 +68,7 @@ class Hard:
         sources = {}
         for name, source in (("table", "hard"), ("parquet", f"read_parquet('{folder / 'hard.parquet'}')")):
             physical = {c: kind for c, kind, *_ in con.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-            columns = Fields("hard", physical, {}, {}).expressions()
+            columns = Fields("hard", physical, {}, {}, DUCKDB).expressions()
             shown = ", ".join(f'{sql} AS "{c}"' for c, sql in columns.items())
             sources[name] = f"(SELECT {shown} FROM {source})"
         return cls(con, sources)

@@ -19,7 +19,8 @@ import hubbub as hb
 from answers import Desk
 from engines.corpus import FORMS, bound, expressions, far_rows, fillings, questions, rows, some
 from engines.evaluated import BATCH, NO_CASTS, NO_NET, NO_YEARS, Hard, fits, written
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import leaves
 
@@ -73,7 +74,7 @@ def test_the_text_of_an_expression_has_the_type_of_its_kind(hard: Hard, texts: l
 
 def test_what_the_engine_makes_of_no_casts_and_no_net_raises(hard: Hard) -> None:
     """What both are for: with neither, the corpus finds many."""
-    bare = Dialect(casts=False, net=False, years=False)
+    bare = DuckDB(casts=False, net=False, years=False)
     found = dict(hard.all_raising(written(some(3 * len(FORMS), depth=1), bare), "table"))
     assert len(found) > 5
     assert "ABS(i)" in found
@@ -81,7 +82,7 @@ def test_what_the_engine_makes_of_no_casts_and_no_net_raises(hard: Hard) -> None
 
 def test_the_corpus_finds_a_cast_left_to_the_engine(hard: Hard, monkeypatch: pytest.MonkeyPatch) -> None:
     """A CASE of a DATE and a TIMESTAMP, as it was: no cast, no TRY, and dates of any year."""
-    operand, old = Dialect.operand, Dialect(net=False, years=False)
+    operand, old = Dialect.operand, DuckDB(net=False, years=False)
 
     def left_to_the_engine(self: Dialect, sql: str, of: Kind, to: Kind) -> str:
         return sql if (of, to) == (Kind.DATE, Kind.TIMESTAMP) else operand(self, sql, of, to)
@@ -95,10 +96,10 @@ def test_the_corpus_finds_a_cast_left_to_the_engine(hard: Hard, monkeypatch: pyt
 
 
 def test_the_corpus_finds_a_function_that_raises(hard: Hard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dialect, "tried", lambda self, sql: sql)
+    monkeypatch.setattr(DuckDB, "tried", lambda self, sql: sql)
     monkeypatch.setattr(Dialect, "column", lambda self, sql, of, to: sql)
     sample = some(3 * len(FORMS), depth=1)
-    assert hard.all_raising(written(sample, Dialect(casts=False)), "table") != []
+    assert hard.all_raising(written(sample, DuckDB(casts=False)), "table") != []
 
 
 # -- where relations have operands ------------------------------------------------------------------------------------

@@ -19,11 +19,12 @@ import pytest
 import hubbub as hb
 from engines.corpus import bound, questions, rows, some
 from engines.places import Embedded, Postgres, answer
+from hubbub.engines.duckdb.dialect import DUCKDB
 from hubbub.engines.duckdb.engine import LEFT_OUT
 from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.settings import connect, statements
 from hubbub.errors import HubbubError, QueryError
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.expression import expression_sql
 from hubbub.tables.plan import Plan
 
@@ -65,7 +66,7 @@ class Hard:
         self.duck.execute(f"SET disabled_optimizers = '{LEFT_OUT}'")
         self.duck.register("held", self.held)
         physical = {c: kind for c, kind, *_ in self.duck.execute("DESCRIBE SELECT * FROM held").fetchall()}
-        self.local = Fields("hard", physical, {}, {}).expressions()
+        self.local = Fields("hard", physical, {}, {}, DUCKDB).expressions()
 
     def opened(self) -> Any:
         con = connect(self.place.url)

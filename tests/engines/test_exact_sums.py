@@ -22,10 +22,11 @@ from engines.places import Embedded, Postgres, Spark, answer
 from engines.test_contract import CASE, SETTINGS as LEAN, _golden, _plans, hold as hold_any, near
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
+from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE
 from hubbub.engines.postgres.engine import _with_stubs
 from hubbub.engines.postgres.settings import statements
-from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE
-from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.place import Place
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.tables.relations import leaves, scans
 
 EXACT = {"smallint", "integer", "bigint", "numeric"}

@@ -16,8 +16,9 @@ import hubbub as hb
 from answers import Desk
 from engines.corpus import questions, rows, some
 from engines.evaluated import written
+from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
 from hubbub.engines.duckdb.engine import LEFT_OUT
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import leaves
@@ -187,7 +188,7 @@ def test_no_text_has_a_cast_but_ours_or_anything_that_raises(asked: Any) -> None
 
 def test_a_cast_left_to_the_engine_is_seen(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dialect, "column", lambda self, sql, of, to: self.null(to) if of is Kind.NULL else sql)
-    found, *_ = of_questions(asked, 150, Dialect(casts=False))
+    found, *_ = of_questions(asked, 150, DuckDB(casts=False))
     assert any(fault == "its own cast of DATE to TIMESTAMP" for of in found.values() for fault in of)
 
 
@@ -202,5 +203,5 @@ def test_no_expression_has_a_cast_but_ours_or_anything_that_raises(asked: Any) -
 
 
 def test_a_net_left_out_is_seen(asked: Any) -> None:
-    found = of_expressions(asked[0], Dialect(net=False))
+    found = of_expressions(asked[0], DuckDB(net=False))
     assert {name.split("(")[0] for name in found} >= {"date_trunc", "date_diff", "upper", "substring", "left", "sqrt"}

@@ -17,10 +17,10 @@ from engines.places import Embedded, answer
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines.duckdb import engine as engine_module, ranking
+from hubbub.engines.duckdb.dialect import DUCKDB
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.errors import EngineError, HubbubError
 from hubbub.sql.bind.query import PublicQuestion, parse
-from hubbub.sql.emit.dialect import DUCKDB
 from hubbub.sql.emit.plan import ranks_groups
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import Plan, make_plans

@@ -16,10 +16,10 @@ from sqlglot import exp
 
 import hubbub as hb
 from engines import corpus
+from hubbub.engines.duckdb.dialect import DUCKDB_PORTABLE
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark.dialect import SPARK
 from hubbub.engines.spark.engine import SparkEngine
-from hubbub.sql.emit.dialect import DUCKDB_PORTABLE
 from hubbub.sql.emit.expression import expression_sql
 from hubbub.tables.expressions import Call, Column, Expression, children
 from hubbub.tables.kinds import Kind

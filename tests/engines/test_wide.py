@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.engines.duckdb.dialect import DuckDB
 from hubbub.engines.postgres.dialect import Postgres
 from hubbub.engines.spark.dialect import SPARK
 from hubbub.sql.emit.dialect import Dialect
@@ -42,7 +43,7 @@ def _text(dialect: Dialect, as_text: str) -> str:
 
 
 def test_duckdb_divides_exactly() -> None:
-    assert [row[0] for row in duckdb.sql(_text(Dialect(), "VARCHAR")).fetchall()] == TRUTH
+    assert [row[0] for row in duckdb.sql(_text(DuckDB(), "VARCHAR")).fetchall()] == TRUTH
 
 
 def test_postgres_divides_exactly(postgres_server: str) -> None:

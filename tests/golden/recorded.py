@@ -18,13 +18,15 @@ from typing import Any
 import hubbub as hb
 from asked import COLUMNS, DAYS, FLOATS, GREEDY, INTEGERS, Rows, frames, tables as asked_tables
 from hubbub import plain
+from hubbub.engines.duckdb.dialect import DUCKDB_PORTABLE
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
 from hubbub.engines.postgres.dialect import POSTGRES
 from hubbub.engines.spark.dialect import SPARK
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
-from hubbub.sql.emit.dialect import DUCKDB_PORTABLE, Dialect
-from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.dialect import Dialect
+from hubbub.sql.emit.place import Place
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import Scan, leaves, scans

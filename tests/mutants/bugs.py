@@ -407,7 +407,7 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
-        "hubbub.sql.emit.dialect",
+        "hubbub.engines.duckdb.dialect",
         (
             "WHEN {x} <= {floor} THEN {floor - centre} ",
             "WHEN {x} <= {floor - 50} THEN {floor - centre} ",
@@ -438,6 +438,9 @@ BUGS: Final[tuple[Bug, ...]] = (
             "-0.0 and 0.0 are told apart by their order",
             "tests/sql/test_bounding.py::test_zero_and_minus_zero_are_one_person_whichever_row_comes_first",
         ),
+    ),
+    *_of(
+        "hubbub.sql.emit.dialect",
         (
             'return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
             'return sql\n        return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
@@ -577,8 +580,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.ledger.charging",
         (
-            "if not all(found.holds(cost) for found in standing.filters):",
-            "if not any(found.holds(cost) for found in standing.filters):",
+            "if not all(found.holds(held) for found in standing.filters):",
+            "if not any(found.holds(held) for found in standing.filters):",
             "one filter that admits is enough",
             "tests/ledger/test_limits.py::test_a_pure_plan_under_delta_holds_its_questions_to_its_epsilon_and_to_its_rho",
         ),

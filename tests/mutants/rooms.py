@@ -31,7 +31,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.sql.emit.relation": (*_WAY, *_NEIGHBOURS),
     "hubbub.sql.emit.expression": ("tests/sql/test_meaning.py", *_WAY, "tests/tables"),
     "hubbub.sql.emit.clipping": (*_TABLES, *_WAY, *_NEIGHBOURS),
-    "hubbub.sql.emit.dialect": (*_WAY, "tests/tables", "tests/pitfalls", *_NEIGHBOURS),
+    "hubbub.engines.duckdb.dialect": (*_WAY, "tests/tables", "tests/pitfalls", *_NEIGHBOURS),
     "hubbub.ledger.charging": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.accounts": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.life": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
@@ -46,5 +46,5 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Pricing, bounding, the writing of SQL, and charging."""
 
-TEXTS: Final = ("hubbub.sql.",)
+TEXTS: Final = ("hubbub.sql.", "hubbub.engines.")
 """Where texts are SQL; elsewhere they are words for people."""

@@ -9,10 +9,12 @@ import pytest
 import sqlglot
 
 import hubbub as hb
+from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE
 from hubbub.engines.postgres.dialect import POSTGRES
 from hubbub.engines.spark.dialect import SPARK
-from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE, Dialect
-from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql
+from hubbub.sql.emit.dialect import Dialect
+from hubbub.sql.emit.place import Place
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql
 from people import engine, visits
 from sql.test_compile import QUESTIONS
 

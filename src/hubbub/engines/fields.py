@@ -15,7 +15,7 @@ from decimal import Context, Decimal
 
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean, find_name
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind
 
@@ -34,7 +34,7 @@ class Fields:
     physical: Mapping[str, str]
     types: Mapping[str, Kind]
     declared: Mapping[str, Declaration]
-    dialect: Dialect = DUCKDB
+    dialect: Dialect
 
     def check_names(self) -> None:
         """Raises PolicyError for a declaration of no column, or one that the column's type contradicts."""
@@ -187,7 +187,7 @@ def _base(physical: str) -> str:
     return physical if physical.endswith("]") else physical.split("(")[0].strip('"').upper()
 
 
-def normalised(physical: str, sql: str, dialect: Dialect = DUCKDB) -> tuple[Kind, str]:
+def normalised(physical: str, sql: str, dialect: Dialect) -> tuple[Kind, str]:
     """The kind of a physical type, and a total expression of a column of that type."""
     base = _base(physical)
     if base in _INTEGERS:

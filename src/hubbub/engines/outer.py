@@ -22,10 +22,10 @@ import duckdb
 import pyarrow as pa
 
 from hubbub.engines.displayable import shown
+from hubbub.engines.duckdb.dialect import DUCKDB, quote
 from hubbub.engines.duckdb.engine import _SHUT, load_public
 from hubbub.engines.fields import normalised
 from hubbub.errors import QueryError
-from hubbub.sql.emit.expression import TYPES, quote
 from hubbub.tables.declare import PublicTable, Scalar
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import Leaf
@@ -87,7 +87,7 @@ class OuterSide:
                 raise QueryError(
                     f"the column {name!r} is of the type {kind}, which no answer holds; cast it to VARCHAR."
                 )
-        found = [(name, normalised(kind, "")[0]) for name, kind in written]
+        found = [(name, normalised(kind, "", DUCKDB)[0]) for name, kind in written]
         names = [name.lower() for name, _ in found]
         twice = next((name for i, (name, _) in enumerate(found) if name.lower() in names[:i]), None)
         if twice is not None:
@@ -107,7 +107,7 @@ class OuterSide:
                     self._binder.unregister("incoming")
                     self._bound[name] = schema
             for name, columns in released.items():
-                fields = ", ".join(f"{quote(c)} {TYPES[kind]}" for c, kind in columns.items())
+                fields = ", ".join(f"{quote(c)} {DUCKDB.types[kind]}" for c, kind in columns.items())
                 self._binder.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({fields})")
             with Limited(self._binder, self._seconds, self._memory) as binder:
                 rows = binder.arrow(f"DESCRIBE {sql}").to_pylist()
@@ -116,7 +116,7 @@ class OuterSide:
     def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
         """The different values of a public column, in order, NULL last; None where there are over a million."""
         kind = self.describe(sql, tables, {})[column]
-        value = _usual(f"TRY_CAST({quote(column)} AS {TYPES.get(kind, 'VARCHAR')})", kind)
+        value = _usual(f"TRY_CAST({quote(column)} AS {DUCKDB.types.get(kind, 'VARCHAR')})", kind)
         found = self._once(
             ("values", sql, column),
             tables,
@@ -130,7 +130,7 @@ class OuterSide:
         """Whether no two rows of a public relation are equal in these columns; rows with a NULL meet nothing."""
         # As they are met: two values that one type makes one are one.
         kinds = self.describe(sql, tables, {})
-        values = [_usual(f"TRY_CAST({quote(c)} AS {TYPES.get(kinds[c], 'VARCHAR')})", kinds[c]) for c in columns]
+        values = [_usual(f"TRY_CAST({quote(c)} AS {DUCKDB.types.get(kinds[c], 'VARCHAR')})", kinds[c]) for c in columns]
         names = ", ".join(values)
         known = " AND ".join(f"{value} IS NOT NULL" for value in values)
         found = self._once(
@@ -148,7 +148,7 @@ class OuterSide:
             if kind in (Kind.OTHER, Kind.NULL):
                 columns.append(f"CAST(NULL AS BIGINT) AS {quote(name)}")
                 continue
-            value = f"TRY_CAST({quote(name)} AS {TYPES[kind]})"
+            value = f"TRY_CAST({quote(name)} AS {DUCKDB.types[kind]})"
             columns.append(f"{_usual(value, kind)} AS {quote(name)}")
         if leaf.released:
             return self.run(f"SELECT {', '.join(columns)} FROM ({leaf.sql})", leaf.tables, released)

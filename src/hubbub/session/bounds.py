@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from hubbub.sql.emit.expression import quote
+from hubbub.engines.duckdb.dialect import quote
 from hubbub.tables.declare import Between, between
 
 __all__ = ["FARTHEST", "MOST_ROWS", "bounds_at", "places_sql", "rows_sql", "shown"]

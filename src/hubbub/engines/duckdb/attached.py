@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import duckdb
 
+from hubbub.engines.duckdb.dialect import quote
 from hubbub.engines.duckdb.sources import not_trusted
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
-from hubbub.sql.emit.plan import quote
 
 __all__ = ["check_base_table"]
 

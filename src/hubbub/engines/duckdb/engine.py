@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from hubbub.engines.base import Exact, Schema
 from hubbub.engines.duckdb.attached import check_base_table
+from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, quote
 from hubbub.engines.duckdb.parquet import Patient, parquet_columns, read_parquet
 from hubbub.engines.duckdb.ranking import bounded_sums
 from hubbub.engines.duckdb.sources import (
@@ -39,17 +40,8 @@ from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields, normalised
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.plain import quick
-from hubbub.sql.emit.dialect import DUCKDB, DUCKDB_PORTABLE
-from hubbub.sql.emit.plan import (
-    Place,
-    aggregate_sql,
-    image_sql,
-    listed_sql,
-    placed_sql,
-    quote,
-    ranks_groups,
-    summed,
-)
+from hubbub.sql.emit.place import Place
+from hubbub.sql.emit.plan import aggregate_sql, image_sql, listed_sql, placed_sql, ranks_groups, summed
 from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable, Scalar
 from hubbub.tables.expressions import Column, Expression
@@ -174,7 +166,7 @@ class DuckDBEngine:
                 if found is not None:  # looked at before it was opened: one that came between is refused later
                     self._inodes[name] = found.st_dev, found.st_ino
         declared = table.columns if isinstance(table, PrivateTable) else {}
-        fields = Fields(name, physical, dict(table.types), declared)
+        fields = Fields(name, physical, dict(table.types), declared, DUCKDB)
         fields.check_names()
         unit, unit_column = None, None
         if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow) and table.path is None:
@@ -334,7 +326,9 @@ class DuckDBEngine:
 
         Raises EngineError, with an incident id alone, if DuckDB fails.
         """
-        found = self._read(scan, lambda places, views, call: self._table(rows_sql(scan, places, columns), views, call))
+        found = self._read(
+            scan, lambda places, views, call: self._table(rows_sql(scan, places, columns, DUCKDB), views, call)
+        )
         return found.rename_columns([*columns, *([""] if len(found.column_names) > len(columns) else [])])
 
     def _read(self, relation: Relation, ask: Callable[[dict[str, Place], Views, _Call], T | None]) -> T:
@@ -570,7 +564,7 @@ def describe(source: str | Path, table: str | None = None) -> list[tuple[str, st
     declared = PublicTable(source=os.fspath(source), inner_table=table, types={"": Kind.TEXT})
     with duckdb.connect(config=_SHUT) as con:
         physical = _relation(con, "source", Path(source).stem, declared)[1]
-    return [(name, normalised(kind, "")[0].value) for name, kind in physical.items()]
+    return [(name, normalised(kind, "", DUCKDB)[0].value) for name, kind in physical.items()]
 
 
 def locked_memory(tables: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -593,7 +587,7 @@ def load_public(tables: Mapping[str, PublicTable]) -> dict[str, pa.Table]:
             relation, physical, held, _ = _relation(reader, f"source{i}", name, table)
             if held is not None:
                 reader.register(relation, held.table())
-            fields = Fields(name, physical, dict(table.types), {})
+            fields = Fields(name, physical, dict(table.types), {}, DUCKDB)
             columns = ", ".join(
                 f"{fields.expressions()[c] if table.types else quote(c)} AS {quote(c)}" for c in physical
             )
@@ -608,7 +602,7 @@ def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) 
         for i, (column, values) in enumerate(columns.items())
     }
     with locked_memory(tables) as con:
-        rows = con.execute(image_sql(expression, list(columns))).fetchall()
+        rows = con.execute(image_sql(expression, list(columns), DUCKDB)).fetchall()
     return [row[0] for row in rows]
 
 

@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hubbub.engines.duckdb.dialect import quote
 from hubbub.engines.duckdb.sources import as_utf8
 from hubbub.errors import PolicyError
-from hubbub.sql.emit.expression import quote
 
 __all__ = ["Patient", "parquet_columns", "read_parquet"]
 

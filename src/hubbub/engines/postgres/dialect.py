@@ -11,8 +11,10 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
+from hubbub._typing import override
 from hubbub.errors import QueryError
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
+from hubbub.sql.text.functions import WRITE
 from hubbub.tables.declare import BLANKS
 from hubbub.tables.kinds import Kind
 
@@ -52,9 +54,9 @@ class Postgres(Dialect):
     checked = True
 
     def __init__(self, fold: str = "C", *, encoding: str = "UTF8") -> None:
-        super().__init__(portable=True)
         self.fold, self.encoding = fold, encoding
 
+    @override
     def tried(self, sql: str) -> str:
         return sql
 
@@ -66,10 +68,12 @@ class Postgres(Dialect):
             return False
         return "\0" not in value
 
+    @override
     def leaf_column(self, name: str, place: int) -> str:
         # The server cuts a name at 63 bytes: two of them may be one there.
         return f"p{place}"
 
+    @override
     def literal(self, value: str) -> str:
         if not self.holds(value):
             why = "a zero byte" if "\0" in value else f"characters that its encoding, {self.encoding}, does not have"
@@ -80,9 +84,11 @@ class Postgres(Dialect):
             )
         return "'" + value.replace("'", "''") + "'"
 
+    @override
     def text(self, value: str) -> str:
         return f'(CAST({self.literal(value)} AS text) COLLATE "C")'
 
+    @override
     def like(self, operand: str, parts: tuple[str, ...], ignore_case: bool) -> str:
         pattern = self.text("".join(p if p[0] != "=" else _escaped(p[1:]) for p in parts))
         if not ignore_case:
@@ -92,38 +98,49 @@ class Postgres(Dialect):
     def _folded(self, word: str, sql: str) -> str:
         return f'({word}({sql} COLLATE "{self.fold}") COLLATE "C")'
 
+    @override
     def finite(self, sql: str) -> str:
         return sql  # operands are kept in a range in which no result is infinite
 
+    @override
     def divisor(self, sql: str) -> str:
         return f"nullif({sql}, 0)"
 
+    @override
     def not_nan(self, sql: str) -> str:
         return f"nullif({sql}, CAST('NaN' AS double precision))"
 
+    @override
     def unit_double(self, sql: str) -> str:
         return f"(nullif({self.double(sql)}, CAST('NaN' AS double precision)) + 0.0)"
 
+    @override
     def unit(self, sql: str, physical: str) -> str:
         if physical == "DECIMAL":  # 1 and 1.0 are equal, and yet two texts; NaN is nobody
             return f"nullif(trim_scale({sql}), CAST('NaN' AS numeric))"
         return sql
 
+    @override
     def own(self, sql: str, kind: Kind) -> str:
         return f"bool_or({sql})" if kind is Kind.BOOLEAN else f"min({sql})"
 
+    @override
     def decimal(self, sql: str) -> str:
         return _within_double(sql)
 
+    @override
     def column_text(self, sql: str) -> str:
         return f'(CAST({sql} AS text) COLLATE "C")'
 
+    @override
     def instant(self, sql: str) -> str:
         return f"({sql} AT TIME ZONE 'UTC')"
 
+    @override
     def whole_text(self, sql: str) -> str:
         return f"{sql} ~ '^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$'"
 
+    @override
     def cast(self, sql: str, of: Kind, to: Kind) -> str:
         if of is to or of is Kind.NULL:
             return f"CAST({sql} AS {self.types[to]})"
@@ -132,9 +149,11 @@ class Postgres(Dialect):
             return f"CAST(NULL AS {self.types[to]})"
         return rule(sql)
 
+    @override
     def steps(self, x: str, exponent: int) -> str:
         return self.double(x)
 
+    @override
     def clamped(self, x: str, exponent: int, floor: int, ceiling: int, centre: int, missing: str) -> str:
         """Compared before it is multiplied: the product neither overflows nor underflows."""
         # A floor of 0 is met by -0.4 steps, too: the ends are whole steps, exact as doubles.
@@ -148,6 +167,7 @@ class Postgres(Dialect):
             f"ELSE CAST(round({x} * {self.real(power(-exponent))}) AS {kind}) - ({centre}) END"
         )
 
+    @override
     def on_grid(self, x: str, exponent: int) -> str:
         x = self.double(x)
         top, half = self.real(power(min(exponent + 62, 1023))), self.real(power(exponent - 1))
@@ -156,52 +176,65 @@ class Postgres(Dialect):
             f"THEN CAST(round({x} * {self.real(power(-exponent))}) AS bigint) END)"
         )
 
+    @override
     def millionths(self, x: str) -> str:
         """A whole number of millionths, rounded half away from zero: a bigint, whose sum is a numeric and exact."""
         x = self.double(x)
         whole = f"CAST({_half_away(f'{x} * 1000000')} AS bigint)"
         return f"(CASE WHEN abs({x}) < 1e-9 THEN 0 WHEN abs({x}) < 1e12 THEN {whole} END)"
 
+    @override
     def real_total(self, total: str) -> str:
         return self.double(f"({total} * 0.000001)")  # of a numeric: exact until it is made a double
 
+    @override
     def total_as(self, total: str, kind: Kind) -> str:
         if kind is Kind.INTEGER:
             return f"(CASE WHEN {total} {_WHOLE} THEN CAST({total} AS bigint) END)"
         return f"CAST({total} AS {self.types[kind]})"
 
+    @override
     def total(self, sql: str) -> str:
         return f"sum({sql})"
 
+    @override
     def grand_total(self, sql: str) -> str:
         return f"coalesce(sum({sql}), 0)"
 
+    @override
     def product(self, a: str, b: str) -> str:
         return f"(CAST({a} AS bigint) * {b})"
 
+    @override
     def quotient(self, a: str, b: int) -> str:
         return f"{a} / {b}"
 
+    @override
     def wide(self, x: str) -> str:
         return f"CAST({x} AS numeric)"
 
+    @override
     def divided(self, a: str, b: str) -> str:
         return f"div({a}, {b})"
 
+    @override
     def scaled(self, total: str, rows: int, count: str) -> str:
         return f"div(CAST({total} AS numeric) * {rows}, greatest({count}, 1))"
 
+    @override
     def hash(self, *parts: str) -> str:
         text = f"concat_ws(chr(31), {', '.join(f'CAST({p} AS text)' for p in parts)})"
         text = text if self.encoding == "UTF8" else f"convert_to({text}, 'UTF8')"
         return f'md5({text}) COLLATE "C"'
 
+    @override
     def first(self, source: str, columns: str, partition: str, order: str, bound: int) -> str:
         return (
             f"  SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {order}) "
             f"AS place FROM {source}) AS ranked\n  WHERE place <= {bound}"
         )
 
+    @override
     def meets(self, key: str, domain: str, kind: Kind, nullable: bool) -> str:
         """As equalities, which can be hashed: IS NOT DISTINCT FROM would compare every row with every group."""
         if not nullable:
@@ -209,6 +242,7 @@ class Postgres(Dialect):
         zero = _ZERO[kind]
         return f"({key} IS NULL) = ({domain}.key IS NULL) AND coalesce({key}, {zero}) = coalesce({domain}.key, {zero})"
 
+    @override
     def extreme(self, word: str, x: str, kind: Kind) -> str:
         if word == "median":
             return self.not_nan(f"percentile_cont(0.5) WITHIN GROUP (ORDER BY {self.double(x)})")
@@ -219,6 +253,7 @@ class Postgres(Dialect):
         found = f'({word}({x}) COLLATE "C")' if kind is Kind.TEXT else f"{word}({x})"
         return f"CAST({found} AS {self.types[kind]})" if kind is not Kind.TEXT else found
 
+    @override
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         a = list(arguments)
         if name.startswith("CAST_"):
@@ -227,11 +262,42 @@ class Postgres(Dialect):
             return self._folded(name.lower(), a[0])
         if name in _TRIMS:
             return f"{_TRIMS[name]}({a[0]}, '{''.join(filter(self.holds, BLANKS))}')"
-        rule = _FUNCTIONS.get(name)
-        return rule(a) if rule else super().call(name, a, kinds)
+        return _FUNCTIONS[name](a)
 
+    @override
     def moment(self, value: dt.datetime) -> str:
         return f"CAST('{value.isoformat(sep=' ')}' AS timestamp)"
+
+    # As DuckDB writes it
+
+    @override
+    def quote(self, name: str) -> str:
+        return '"' + name.replace('"', '""') + '"'
+
+    @override
+    def double(self, sql: str) -> str:
+        return f"CAST({sql} AS {self.types[Kind.NUMBER]})"
+
+    @override
+    def floor(self, sql: str) -> str:
+        return f"floor({sql})"
+
+    @override
+    def row_number(self) -> str:
+        return "row_number() OVER ()"
+
+    @override
+    def whole_sum(self, x: str) -> str:
+        return x
+
+    @override
+    def same(self, a: str, b: str) -> str:
+        return f"{a} IS NOT DISTINCT FROM {b}"
+
+    @override
+    def semi(self, columns: str, left: str, right: str, on: str, negated: bool) -> str:
+        word = "NOT EXISTS" if negated else "EXISTS"
+        return f"  SELECT {columns} FROM {left} AS a\n  WHERE {word} (SELECT 1 FROM {right} AS b WHERE {on})"
 
 
 _TRIMS: Final = {"TRIM": "btrim", "LTRIM": "ltrim", "RTRIM": "rtrim"}
@@ -394,7 +460,23 @@ def _date_diff(a: list[str]) -> str:
     return f"CAST({ends[0]} - {ends[1]} AS bigint)"
 
 
+_AS_DUCKDB: Final = (
+    "ABS",
+    "CEIL",
+    "COALESCE",
+    "CONCAT",
+    "FLOOR",
+    "GREATEST",
+    "LEAST",
+    "LENGTH",
+    "NULLIF",
+    "REPLACE",
+    "STARTS_WITH",
+)
+"""The functions that are written as for DuckDB."""
+
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
+    **{name: WRITE[name] for name in _AS_DUCKDB},
     "SIGN": lambda a: f"sign({a[0]})",
     "ROUND": _round,
     "SQRT": lambda a: f"(CASE WHEN {a[0]} >= 0 THEN sqrt({a[0]}) END)",

@@ -32,7 +32,8 @@ from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, steady, 
 from hubbub.engines.postgres.dialect import Postgres
 from hubbub.engines.postgres.settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
-from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.place import Place
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan

@@ -18,8 +18,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
+from hubbub._typing import override
 from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
+from hubbub.sql.text.functions import WRITE
 from hubbub.tables.declare import BLANKS
 from hubbub.tables.kinds import Kind
 
@@ -31,6 +33,7 @@ _SPACE = "[ \t\n\r\f\v]*"
 
 class Spark(Dialect):
     name = "spark"
+    checked = False
     bytes_of = "octet_length"
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "BIGINT",
@@ -41,9 +44,6 @@ class Spark(Dialect):
         Kind.TIMESTAMP: "TIMESTAMP_NTZ",
     }
 
-    def __init__(self) -> None:
-        super().__init__(portable=True)
-
     def shown_as(self, name: str) -> str:
         """The name under which the engine shows a column: it has small letters, digits and _ alone.
 
@@ -53,44 +53,56 @@ class Spark(Dialect):
         plain = _NAME.fullmatch(name) and not name.startswith("x_")
         return name if plain else f"x_{name.encode('utf-8', 'surrogatepass').hex()}"
 
+    @override
     def quote(self, name: str) -> str:
         return f"`{self.shown_as(name)}`"
 
+    @override
     def tried(self, sql: str) -> str:
         return sql
 
+    @override
     def literal(self, value: str) -> str:
         return _literal(value)
 
+    @override
     def moment(self, value: dt.datetime) -> str:
         return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
 
+    @override
     def like(self, operand: str, parts: tuple[str, ...], ignore_case: bool) -> str:
         pattern = _literal("".join(p if p[0] != "=" else "".join(_escaped(c) for c in p[1:]) for p in parts))
         if ignore_case:
             operand, pattern = f"lower({operand})", f"lower({pattern})"
         return f"({operand} LIKE {pattern} ESCAPE '!')"
 
+    @override
     def finite(self, sql: str) -> str:
         return f"(CASE WHEN abs({sql}) < double('Infinity') THEN {sql} END)"
 
+    @override
     def divisor(self, sql: str) -> str:
         return f"(CASE WHEN abs({sql}) < double('Infinity') AND {sql} <> 0 THEN {sql} END)"
 
+    @override
     def floor(self, sql: str) -> str:
         return _floor(sql)
 
+    @override
     def unit_double(self, sql: str) -> str:
         return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {self.double(sql)} + 0.0D END)"
 
+    @override
     def decimal(self, sql: str) -> str:
         return self.double(sql)
 
+    @override
     def column_text(self, sql: str) -> str:
         """What is not UTF-8 is NULL: as bytes texts are told apart that are one text (U+FFFD) once they leave Spark."""
         text = f"try_cast({sql} AS STRING)"
         return f"(CASE WHEN is_valid_utf8({text}) THEN {text} END)"
 
+    @override
     def unit(self, sql: str, physical: str) -> str:
         """An instant by its microseconds: its text depends on the time zone. Bytes by their digits."""
         match physical:
@@ -100,63 +112,79 @@ class Spark(Dialect):
                 return f"hex({sql})"
         return sql
 
+    @override
     def instant(self, sql: str) -> str:
         moment = f"try_add(TIMESTAMP_NTZ '1970-01-01 00:00:00', unix_micros({sql}) * INTERVAL '0.000001' SECOND)"
         return f"(CASE WHEN unix_micros({sql}) BETWEEN -62135596800000000 AND 253402300799999999 THEN {moment} END)"
 
+    @override
     def whole_text(self, sql: str) -> str:
         return f"{sql} RLIKE {_pattern(f'^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$')}"
 
+    @override
     def row_number(self) -> str:
         return "monotonically_increasing_id()"
 
+    @override
     def cast(self, sql: str, of: Kind, to: Kind) -> str:
         if of is to or of is Kind.NULL:
             return f"try_cast({sql} AS {self.types[to]})"
         rule = _CASTS.get((of, to))
         return f"CAST(NULL AS {self.types[to]})" if rule is None else rule(sql)
 
+    @override
     def double(self, sql: str) -> str:
         return f"try_cast({sql} AS DOUBLE)"
 
+    @override
     def steps(self, x: str, exponent: int) -> str:
         return f"rint({self.double(x)} * {self.real(power(-exponent))})"
 
+    @override
     def clamped(self, x: str, exponent: int, floor: int, ceiling: int, centre: int, missing: str) -> str:
         return (
             f"CASE WHEN {x} IS NULL OR isnan({x}) THEN {missing} WHEN {x} <= {floor} THEN {floor - centre}L "
             f"WHEN {x} >= {ceiling} THEN {ceiling - centre}L ELSE try_subtract(try_cast({x} AS BIGINT), {centre}L) END"
         )
 
+    @override
     def on_grid(self, x: str, exponent: int) -> str:
         return _number_integer(f"rint({self.double(x)} * {self.real(power(-exponent))})", wide=True)
 
+    @override
     def millionths(self, x: str) -> str:
         """A whole number of millionths, rounded half away from zero."""
         x = self.double(x)
         whole = f"try_cast({_half_away(f'{x} * 1000000')} AS BIGINT)"
         return f"(CASE WHEN abs({x}) < 1e12D THEN try_cast({whole} AS DECIMAL(28, 0)) END)"
 
+    @override
     def real_total(self, total: str) -> str:
         return f"({self.double(total)} / 1000000)"
 
+    @override
     def total_as(self, total: str, kind: Kind) -> str:
         if kind is Kind.INTEGER:
             return f"(CASE WHEN abs({total}) <= 9223372036854775807 THEN try_cast({total} AS BIGINT) END)"
         return f"try_cast({total} AS {self.types[kind]})"
 
+    @override
     def whole_sum(self, x: str) -> str:
         return f"try_cast({x} AS DECIMAL(28, 0))"
 
+    @override
     def total(self, sql: str) -> str:
         return f"sum(try_cast({sql} AS DECIMAL(28, 0)))"
 
+    @override
     def grand_total(self, sql: str) -> str:
         return f"coalesce(sum(try_cast({sql} AS DECIMAL(28, 0))), 0)"
 
+    @override
     def wide(self, x: str) -> str:
         return f"try_cast({x} AS DECIMAL(38, 0))"
 
+    @override
     def divided(self, a: str, b: str) -> str:
         """Spark's `div` ends at 64 bits, its `/` after as few as 20 digits: what is beyond goes in two halves.
 
@@ -171,40 +199,73 @@ class Spark(Dialect):
         both = (f"try_cast({q} AS DECIMAL(38, 0))" for q in (f"{a} div {b}", long))
         return f"(CASE WHEN {short} THEN {next(both)} ELSE {next(both)} END)"
 
+    @override
     def quotient(self, a: str, b: int) -> str:
         return f"{a} div {b}"
 
+    @override
     def scaled(self, total: str, rows: int, count: str) -> str:
         rows_of = f"try_cast(greatest({count}, 1) AS DECIMAL(20, 0))"
         return f"try_cast(try_multiply({total}, {rows}) div {rows_of} AS DECIMAL(38, 0))"
 
+    @override
     def hash(self, *parts: str) -> str:
         return f"md5(CAST(concat_ws(chr(31), {', '.join(f'CAST({p} AS STRING)' for p in parts)}) AS BINARY))"
 
+    @override
     def first(self, source: str, columns: str, partition: str, order: str, bound: int) -> str:
         return (
             f"  SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {order}) "
             f"AS place FROM {source}) AS ranked\n  WHERE place <= {bound}"
         )
 
+    @override
     def same(self, a: str, b: str) -> str:
         return f"{a} <=> {b}"
 
+    @override
     def semi(self, columns: str, left: str, right: str, on: str, negated: bool) -> str:
         word = "LEFT ANTI JOIN" if negated else "LEFT SEMI JOIN"
         return f"  SELECT {columns} FROM {left} AS a {word} {right} AS b ON {on}"
 
+    @override
     def extreme(self, word: str, x: str, kind: Kind) -> str:
         if word == "median":
             return self.not_nan(f"percentile({self.double(x)}, 0.5D)")
         return f"try_cast({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
 
+    @override
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
         a = list(arguments)
         if name.startswith("CAST_"):
             return self.cast(a[0], kinds[0], Kind[name.removeprefix("CAST_")])
-        rule = _FUNCTIONS.get(name)
-        return rule(a) if rule else super().call(name, a, kinds)
+        return _FUNCTIONS[name](a)
+
+    # As DuckDB writes it
+
+    @override
+    def leaf_column(self, name: str, place: int) -> str:
+        return self.quote(name)
+
+    @override
+    def text(self, value: str) -> str:
+        return self.literal(value)
+
+    @override
+    def not_nan(self, sql: str) -> str:
+        return f"(CASE WHEN isnan({sql}) THEN NULL ELSE {sql} END)"
+
+    @override
+    def own(self, sql: str, kind: Kind) -> str:
+        return f"min({sql})"
+
+    @override
+    def product(self, a: str, b: str) -> str:
+        return self.tried(f"({a} * {b})")
+
+    @override
+    def meets(self, key: str, domain: str, kind: Kind, nullable: bool) -> str:
+        return self.same(key, f"{domain}.key")
 
 
 def _quotient(a: str, b: str) -> str:
@@ -399,7 +460,26 @@ def _date_diff(a: list[str]) -> str:
     return f"timestampdiff({unit}, {_trunc(unit, x)}, {_trunc(unit, y)})"
 
 
+_AS_DUCKDB: Final = (
+    "ABS",
+    "COALESCE",
+    "CONCAT",
+    "CONTAINS",
+    "EXP",
+    "GREATEST",
+    "LEAST",
+    "LENGTH",
+    "LOWER",
+    "NULLIF",
+    "REPLACE",
+    "REVERSE",
+    "SQRT",
+    "UPPER",
+)
+"""The functions that are written as for DuckDB."""
+
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
+    **{name: WRITE[name] for name in _AS_DUCKDB},
     "SIGN": lambda a: f"signum({a[0]})",
     "FLOOR": lambda a: _floor(a[0]),
     "CEIL": lambda a: _ceil(a[0]),

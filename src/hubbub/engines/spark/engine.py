@@ -49,7 +49,8 @@ from hubbub.engines.spark.session import (
     settings_of,
 )
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
-from hubbub.sql.emit.plan import Place, aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.place import Place
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Leaf, Scan, leaves, scans

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from hubbub.errors import QueryError
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
+from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.net import raises
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -42,28 +42,13 @@ from hubbub.tables.expressions import (
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.kinds import NUMERIC, Kind
 
-__all__ = ["TYPES", "constant_sql", "expression_sql", "quote", "renamed"]
+__all__ = ["expression_sql", "renamed"]
 
 MAX_EXPRESSION = 200_000
 _FLOAT_FUNCTIONS = {"ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10"}
-TYPES = DUCKDB.types
 
 
-def quote(name: str) -> str:
-    """A name as a quoted identifier of DuckDB.
-
-    >>> quote('a"b')
-    '"a""b"'
-    """
-    return DUCKDB.quote(name)
-
-
-def constant_sql(value: object) -> str:
-    """A constant, printed from its value for DuckDB."""
-    return DUCKDB.constant(value)
-
-
-def expression_sql(node: Expression, dialect: Dialect = DUCKDB) -> str:
+def expression_sql(node: Expression, dialect: Dialect) -> str:
     """A row expression; total on every row (see `hubbub.tables.expressions`).
 
     Raises QueryError where the text would grow beyond all use.

@@ -25,11 +25,11 @@ at) is chosen among a unit's own rows by a hash of the value, in a text of its o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from hubbub.sql.emit.clipping import clipped_sql, clipping_stages
-from hubbub.sql.emit.dialect import DUCKDB, Dialect
-from hubbub.sql.emit.expression import expression_sql, quote, renamed
+from hubbub.sql.emit.dialect import Dialect
+from hubbub.sql.emit.expression import expression_sql, renamed
+from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.relation import Stage, relation_stages
 from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Column, Expression, columns_of
@@ -38,31 +38,10 @@ from hubbub.tables.measure import Counting, Measurement, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import names_read
 
-__all__ = [
-    "Place",
-    "aggregate_sql",
-    "expression_sql",
-    "image_sql",
-    "listed_sql",
-    "may_be_missing",
-    "placed_sql",
-    "quote",
-    "ranks_groups",
-    "summed",
-]
+__all__ = ["aggregate_sql", "image_sql", "listed_sql", "may_be_missing", "placed_sql", "ranks_groups", "summed"]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a declared table's rows are: a relation that is safe to paste, the expression of each column and of the
-    unit (None where each row is a unit)."""
-
-    relation: str
-    columns: Mapping[str, str]
-    unit: str | None
-
-
-def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect = DUCKDB) -> str:
+def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str:
     """The engine's part of a question: one row per group that is not empty, of exact integers.
 
     places: where each declared table is. A public relation is expected as a view under its own place's name.
@@ -79,7 +58,7 @@ def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect = DU
     return _text([*stages], f"SELECT {', '.join(keys + sums)}\nFROM {stages[-1][0]}{group}")
 
 
-def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect = DUCKDB) -> str:
+def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect) -> str:
     """The text for measurement number i, which is no sum over units: DISTINCT or QUANTILES.
 
     The result has columns g0, g1, ... and `m` (how many different values), or `x` and `m` (how often each step).
@@ -93,7 +72,7 @@ def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect
     )
 
 
-def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect = DUCKDB) -> str:
+def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str:
     """The rows that `aggregate_sql` bounds and adds up, for an engine that does so by other means.
 
     The result has a column `unit`, the number `g` of the group in canonical order, the hash `h` that ranks a unit's
@@ -356,7 +335,7 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
     yield "chosen", f"  SELECT {keys}x, least(n, {left}) AS n\n  FROM counted\n  WHERE {left} > 0"
 
 
-def image_sql(expression: Expression, columns: Sequence[Column]) -> str:
+def image_sql(expression: Expression, columns: Sequence[Column], dialect: Dialect) -> str:
     """An expression's value for each row of the product of the tables `values0`, `values1`, ..., one for each column.
 
     Each has the columns `place` and `value`; the result is in the order of the places, the last table fastest.
@@ -365,5 +344,5 @@ def image_sql(expression: Expression, columns: Sequence[Column]) -> str:
     fields = ", ".join(f"values{i}.value AS c{i}, values{i}.place AS p{i}" for i in range(len(columns)))
     tables = ", ".join(f"values{i}" for i in range(len(columns)))
     order = ", ".join(f"p{i}" for i in range(len(columns)))
-    text = _key(Key(expression), lambda node: expression_sql(renamed(node, names)), DUCKDB)
+    text = _key(Key(expression), lambda node: expression_sql(renamed(node, names), dialect), dialect)
     return f"SELECT {text} FROM (SELECT {fields} FROM {tables}) ORDER BY {order}"

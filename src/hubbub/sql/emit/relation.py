@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.expression import expression_sql, renamed
+from hubbub.sql.emit.place import Place
 from hubbub.tables.expressions import Column, Expression, Literal, span, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
@@ -30,9 +30,6 @@ from hubbub.tables.relations import (
     names_read,
     units_of,
 )
-
-if TYPE_CHECKING:
-    from hubbub.sql.emit.plan import Place
 
 __all__ = ["Stage", "relation_stages"]
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from hubbub.sql.emit.dialect import DUCKDB
+from hubbub.sql.emit.dialect import Dialect
+from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.relation import relation_stages
 from hubbub.tables.relations import Scan
-
-if TYPE_CHECKING:
-    from hubbub.sql.emit.plan import Place
 
 __all__ = ["rows_sql"]
 
 
-def rows_sql(scan: Scan, places: Mapping[str, Place], columns: Sequence[str]) -> str:
+def rows_sql(scan: Scan, places: Mapping[str, Place], columns: Sequence[str], dialect: Dialect) -> str:
     """The columns of a table's owned rows, then a number for each unit (left out where each row is one).
 
-    >>> from hubbub.sql.emit.plan import Place
+    >>> from hubbub.engines.duckdb.dialect import DUCKDB
     >>> from hubbub.tables.declare import Limits
     >>> from hubbub.tables.kinds import Kind
     >>> scan = Scan("t1", "t", {"x": Kind.INTEGER}, {}, Limits(), "each row", "add_remove", None)
-    >>> print(rows_sql(scan, {"t": Place("s", {"x": "x"}, None)}, ["x"]))
+    >>> print(rows_sql(scan, {"t": Place("s", {"x": "x"}, None)}, ["x"], DUCKDB))
     WITH r1 AS (
       SELECT x AS c0
       FROM s
@@ -30,7 +27,7 @@ def rows_sql(scan: Scan, places: Mapping[str, Place], columns: Sequence[str]) ->
     SELECT c0 FROM r1
     """
     names = {f"{scan.place}.{column}": f"c{i}" for i, column in enumerate(columns)}
-    stages = list(relation_stages(scan, places, names, DUCKDB, with_unit=not scan.each_row))
+    stages = list(relation_stages(scan, places, names, dialect, with_unit=not scan.each_row))
     body = ",\n".join(f"{name} AS (\n{sql}\n)" for name, sql in stages)
     shown = [f"c{i}" for i in range(len(columns))]
     shown += [] if scan.each_row else ["dense_rank() OVER (ORDER BY unit) AS owner"]
