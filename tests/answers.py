@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hubbub.answer.evaluate import Answered
+from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Release
 from hubbub.engines.duckdb.engine import DuckDBEngine, image
 from hubbub.engines.outer import OuterSide
@@ -54,5 +54,5 @@ class Desk:
         for of_question in plans:
             estimates.append(drawn[at : at + len(of_question)])
             at += len(of_question)
-        answered = Answered(statement, tuple(estimates), self.outer, self.bits)
+        answered = EvaluatedStatement(statement, tuple(estimates), self.outer, self.bits)
         return Release(Fraction(1), True, charge, {}, Fraction(1), _answered=answered)

@@ -592,13 +592,13 @@ def test_what_a_public_sub_query_says_is_what_people_s_rows_meet() -> None:
     """random() in it: the values that groups are made of, and the rows that are joined, are those of one run."""
     from hubbub.engines.outer import OuterSide
     from hubbub.tables.kinds import Kind
-    from hubbub.tables.relations import Leaf
+    from hubbub.tables.relations import PublicRelation
 
     outer = OuterSide({"w": hb.public(pa.table({"k": list(range(50))}))})
     sql = 'SELECT floor(random() * 40) AS r FROM "w"'
     values = outer.values(sql, ("w",), "r")
     unique = outer.unique(sql, ("w",), ("r",))
-    leaf = Leaf("p1", sql, ("w",), (), {"r": Kind.NUMBER}, lambda _: values, lambda _: unique)
+    leaf = PublicRelation("p1", sql, ("w",), (), {"r": Kind.NUMBER}, lambda _: values, lambda _: unique)
     met = outer.leaf(leaf, {}).column("r").to_pylist()
     assert sorted(set(met)) == list(values or ())
     assert unique is (len(set(met)) == len(met)) is False

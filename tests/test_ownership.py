@@ -26,16 +26,16 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from answers import Desk
 from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
-from hubbub.answer.evaluate import Answered
+from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.engines.base import Exact
 from hubbub.engines.duckdb.engine import image
 from hubbub.errors import HubbubError, InternalError
-from hubbub.tables.aggregate_query import Question, Statement
+from hubbub.tables.aggregate_query import AggregateQuery, Statement
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits
 from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import read
-from hubbub.tables.measure import Counting
+from hubbub.tables.measure import MeasurementKind
 from hubbub.tables.parts import Sums
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
@@ -63,7 +63,7 @@ class World:
             assert held is not None
             held._table = table
 
-    def public(self, question: Question, releases: Public) -> Public:
+    def public(self, question: AggregateQuery, releases: Public) -> Public:
         """The public relations that a question reads, made of the releases of earlier ones."""
         found = {}
         for leaf in leaves(question.relation):
@@ -89,11 +89,11 @@ class World:
             price = make_price(pure, Spend(epsilon=Fraction(2), delta=Fraction(int(private), 9)))
             drawn = draw(price, [self.desk.engine.run(plan, publics[n]) for plan in pure], SeededBits(n))
             alone = Statement((question,), "", (), ())
-            made = Answered(alone, (tuple(read(price, drawn)),), self.desk.outer).releases
+            made = EvaluatedStatement(alone, (tuple(read(price, drawn)),), self.desk.outer).releases
             found[f"released{n}"] = made["released0"]
         return publics
 
-    def rows(self, question: Question, public: Public) -> Counter[tuple[str, ...]]:
+    def rows(self, question: AggregateQuery, public: Public) -> Counter[tuple[str, ...]]:
         """The rows of the owned relation, the owner first."""
         (plan,) = make_plans(
             replace(question, sets=question.sets[:1]), image, limits=Limits(9, 9, None), private_keys=True
@@ -135,7 +135,7 @@ def compare(plan: Plan, before: Exact, after: Exact, why: str) -> None:
     """Two answers of the engine are as near as the plan claims."""
     for i, measurement in enumerate(plan.measurements):
         one, two = _vector(before, i), _vector(after, i)
-        if measurement.counting is Counting.QUANTILES:
+        if measurement.counting is MeasurementKind.QUANTILES:
             touched = 0
             for group in one.keys() | two.keys():
                 x, y = Counter(dict(one.get(group, ()))), Counter(dict(two.get(group, ())))

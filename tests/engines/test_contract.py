@@ -23,7 +23,7 @@ from hubbub.errors import HubbubError
 from hubbub.sql.bind.query import PublicQuestion, parse
 from hubbub.tables.declare import Limits
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Counting
+from hubbub.tables.measure import MeasurementKind
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import leaves
 
@@ -118,7 +118,7 @@ def _entries(vector: Any) -> dict[Any, Any]:
 def near(plan: Plan, before: tuple[Any, ...], after: tuple[Any, ...], why: str) -> None:
     """Two answers about neighbouring tables are as near as the plan claims."""
     for measurement, one, two in zip(plan.measurements, map(_entries, before), map(_entries, after), strict=True):
-        if measurement.counting is Counting.QUANTILES:
+        if measurement.counting is MeasurementKind.QUANTILES:
             continue
         moved = [two.get(g, 0) - one.get(g, 0) for g in one.keys() | two.keys()]
         assert sum(map(abs, moved)) <= plan.sensitivity(measurement), why

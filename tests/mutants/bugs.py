@@ -118,7 +118,7 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.tables.measure",
         (
-            "rows = 1 if measurement.counting is Counting.UNITS else bounds.rows",
+            "rows = 1 if measurement.counting is MeasurementKind.UNITS else bounds.rows",
             "rows = 1",
             "max_rows left out of sensitivity",
             "tests/tables/test_measure.py::test_the_formulas_are_the_brute_force_maxima",
@@ -313,8 +313,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/sql/test_bounding.py::test_rows_and_values_of_a_unit_are_cut_at_its_rows_and_units_count_once",
         ),
         (
-            'if measurement.argument is None else f"least(n{i}, 1)"\n        case Counting.ROWS',
-            'if measurement.argument is None else f"n{i}"\n        case Counting.ROWS',
+            'if measurement.argument is None else f"least(n{i}, 1)"\n        case MeasurementKind.ROWS',
+            'if measurement.argument is None else f"n{i}"\n        case MeasurementKind.ROWS',
             "a unit counted once a row",
             "tests/sql/test_bounding.py::test_a_unit_counts_once_though_several_of_its_rows_meet_the_condition",
         ),

@@ -13,7 +13,7 @@ import hubbub as hb
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import HubbubError, QueryError
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
-from hubbub.tables.aggregate_query import Function, Key, Question, Statement
+from hubbub.tables.aggregate_query import AggregateQuery, Function, Key, Statement
 from hubbub.tables.expressions import Arithmetic, Column, Compare, Expression, InList, Literal, Logic
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import Filter, Scan, scans
@@ -46,7 +46,7 @@ def statement(sql: str) -> Statement:
     return found
 
 
-def read(sql: str) -> Question:
+def read(sql: str) -> AggregateQuery:
     (question,) = statement(sql).questions
     return question
 

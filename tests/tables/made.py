@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import hubbub as hb
-from hubbub.tables.aggregate_query import Aggregate, Function, Key, Question
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
 from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Bounds, Counting, Measurement, Value, measurements
+from hubbub.tables.measure import Bounds, Measurement, MeasurementKind, Value, measurements
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
@@ -52,7 +52,7 @@ def plan(
         unit="id",
     )
     keys = (Key(WARD),)
-    question = Question(scan, keys, tuple(aggregates), ((0,),))
+    question = AggregateQuery(scan, keys, tuple(aggregates), ((0,),))
     domain = None if groups is None else tuple(f"w{i:06d}" for i in range(groups))
     found = measurements(aggregates, declared, private_keys=groups is None)
     return Plan(question, keys, False, bounds, (domain,), found, declared)
@@ -77,11 +77,11 @@ def integer_of(value: Value, row: Row) -> int | None:
 
 def row_integer(m: Measurement, row: Row) -> int | None:
     """What one row adds; None for nothing."""
-    if m.counting in (Counting.SUM, Counting.PRODUCT):
+    if m.counting in (MeasurementKind.SUM, MeasurementKind.PRODUCT):
         steps = [integer_of(v, row) for v in m.values]
         if any(s is None for s in steps):
             return None
-        if m.counting is Counting.SUM:
+        if m.counting is MeasurementKind.SUM:
             return steps[0]
         return (steps[0] * steps[1] >> m.shift) - m.centre  # type: ignore[operator]
     return None if m.argument is not None and value_of(m.argument, row) is None else 1
@@ -90,7 +90,7 @@ def row_integer(m: Measurement, row: Row) -> int | None:
 def part_of(m: Measurement, rows: Sequence[Row], limit: int) -> int:
     """What one unit adds to one group."""
     found = [v for v in (row_integer(m, row) for row in rows) if v is not None]
-    if m.counting is Counting.UNITS:
+    if m.counting is MeasurementKind.UNITS:
         return int(bool(found))
     total, n = sum(found), len(found)
     if n <= limit:
@@ -107,7 +107,7 @@ def measured(made: Plan, rows: Sequence[tuple[int, str, Row]]) -> Exact:
     names = [g[0] for g in made.groups()]
     vectors: list[list[object]] = []
     for m in made.measurements:
-        if m.counting in (Counting.DISTINCT, Counting.QUANTILES):
+        if m.counting in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES):
             vectors.append([_listed(m, by_unit, name, made.bounds) for name in names])
             continue
         vector = dict.fromkeys(names, 0)
@@ -124,11 +124,11 @@ def _listed(m: Measurement, by_unit: Mapping[int, Mapping[str, list[Row]]], name
         if name not in sorted(groups)[: bounds.groups]:
             continue
         rows = groups[name]  # type: ignore[index]
-        if m.counting is Counting.DISTINCT:
+        if m.counting is MeasurementKind.DISTINCT:
             values = [value_of(m.argument, row) for row in rows]  # type: ignore[arg-type]
             kept = sorted({v for v in values if v is not None})[: bounds.rows]
         else:
             kept = [s for s in (integer_of(m.values[0], row) for row in rows) if s is not None][: bounds.rows]
         for value in kept:
             counted[value] += 1
-    return len(counted) if m.counting is Counting.DISTINCT else tuple(sorted(counted.items()))
+    return len(counted) if m.counting is MeasurementKind.DISTINCT else tuple(sorted(counted.items()))

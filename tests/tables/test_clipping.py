@@ -20,7 +20,7 @@ from hubbub.noise import Grid
 from hubbub.tables import clipping
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits, Neighbours
-from hubbub.tables.measure import Bounds, Counting, Measurement, Value
+from hubbub.tables.measure import Bounds, Measurement, MeasurementKind, Value
 from hubbub.tables.parts import Sums, build, options
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Spend, make_price
@@ -49,7 +49,7 @@ def frame(units: Units) -> pa.Table:
 
 
 def total(low: int, high: int, *, alone: bool = False) -> Measurement:
-    return Measurement(Counting.SUM, values=(Value(X, Grid(0), low, high),), alone=alone)
+    return Measurement(MeasurementKind.SUM, values=(Value(X, Grid(0), low, high),), alone=alone)
 
 
 # -- the formulas -----------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_under_add_remove_the_noise_is_that_of_dropping_groups(norm: Norm) -> No
     bounds, m = Bounds(3, 2), total(-1, 2)
     assert clipping.l1(m, bounds, 9, "add_remove", "l1") == 2**16 * 3 * 2 * 2
     assert clipping.l2_squared(m, bounds, 9, "add_remove", "l2") == 4**16 * 3 * (2 * 2) ** 2
-    assert clipping.l1(Measurement(Counting.UNITS), bounds, 2, "add_remove", "l1") == 2**16 * 2
+    assert clipping.l1(Measurement(MeasurementKind.UNITS), bounds, 2, "add_remove", "l1") == 2**16 * 2
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -258,13 +258,13 @@ def test_the_engine_weighs_as_the_definition_says(
         found = vectors(plan, duck, {1: rows_of})
         for m in plan.measurements:
             sizes = {
-                Counting.ROWS: copies,
-                Counting.UNITS: [min(k, 1) for k in copies],
-                Counting.SUM: [-(-k * (33 << 15) // clipping.coarseness(m)) for k in copies],
+                MeasurementKind.ROWS: copies,
+                MeasurementKind.UNITS: [min(k, 1) for k in copies],
+                MeasurementKind.SUM: [-(-k * (33 << 15) // clipping.coarseness(m)) for k in copies],
             }[m.counting]
             k = weight(sizes, clipping.numerator(m, plan.bounds, 4, norm), norm)
-            integers = [c * (33 << 15) for c in copies] if m.counting is Counting.SUM else sizes
-            assert m.counting is not Counting.SUM or m.values[0].grid.step == Fraction(1, 2**15)
+            integers = [c * (33 << 15) for c in copies] if m.counting is MeasurementKind.SUM else sizes
+            assert m.counting is not MeasurementKind.SUM or m.values[0].grid.step == Fraction(1, 2**15)
             coarser = 16 - plan.fineness(m)
             assert found[m] == tuple(k * i >> coarser for i in integers), (m.counting, copies)
 

@@ -20,7 +20,7 @@ from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import Estimates, expected, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Bounds, Counting
+from hubbub.tables.measure import Bounds, MeasurementKind
 from hubbub.tables.moments import Moments, scenes
 from hubbub.tables.price import Spend, make_price
 from seeded import SeededBits
@@ -135,7 +135,7 @@ def test_a_hundred_thousand_groups_take_under_a_second() -> None:
     """Told, not decided: the clock never fails a test here; the answer must be right for all groups at once."""
     made = plan(COUNT, AVG, groups=100_000, bounds=Bounds(3, 2))
     price = make_price([made], ONE)
-    total = next(m for m in made.measurements if m.counting is Counting.SUM)
+    total = next(m for m in made.measurements if m.counting is MeasurementKind.SUM)
     vectors = tuple([0 if m is total else 1_000] * 100_000 for m in made.measurements)
     found = read(price, draw(price, [Exact(vectors)], SeededBits(3)))[0]
     start = time.perf_counter()
@@ -179,8 +179,12 @@ def test_check_predicts_what_the_intervals_are() -> None:
     made = plan(COUNT, AVG, VAR, MEDIAN, groups=3, bounds=Bounds(2, 1))
     price = make_price([made], ONE)
     columns = {c.name: c for c in predicted(price, OUTPUTS, ((0,),), 1_000)}
-    total = {m: [0 if m.counting in (Counting.SUM, Counting.PRODUCT) else 1_000] * 3 for m in made.measurements}
-    exact = Exact(tuple([((500, 9),)] * 3 if m.counting is Counting.QUANTILES else total[m] for m in made.measurements))
+    total = {
+        m: [0 if m.counting in (MeasurementKind.SUM, MeasurementKind.PRODUCT) else 1_000] * 3 for m in made.measurements
+    }
+    exact = Exact(
+        tuple([((500, 9),)] * 3 if m.counting is MeasurementKind.QUANTILES else total[m] for m in made.measurements)
+    )
     found = read(price, draw(price, [exact], SeededBits(8)))[0]
     assert columns["COUNT(*)"].plus_minus == pytest.approx(found.half_widths(COUNT, 0.95).mean(), rel=0.1)
     for aggregate in (AVG, VAR):

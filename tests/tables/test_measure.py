@@ -13,7 +13,16 @@ from hubbub.tables.aggregate_query import Aggregate, Function
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import Arithmetic, Case, Column, Compare, Literal
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Bounds, Counting, Measurement, Value, l1, l2_squared, measurements, measurements_of
+from hubbub.tables.measure import (
+    Bounds,
+    Measurement,
+    MeasurementKind,
+    Value,
+    l1,
+    l2_squared,
+    measurements,
+    measurements_of,
+)
 from hubbub.tables.parts import Sums, build
 from tables.made import AVG, COUNT, DECLARED, MEDIAN, SUM, VAR, Row, X, Y, measured, part_of, plan, row_integer
 
@@ -21,7 +30,7 @@ Vector = tuple[int, ...]
 
 
 def total(low: int, high: int) -> Measurement:
-    return Measurement(Counting.SUM, values=(Value(X, Grid(0), low, high),))
+    return Measurement(MeasurementKind.SUM, values=(Value(X, Grid(0), low, high),))
 
 
 def furthest(parts: list[Vector], neighbours: Neighbours, power: int) -> int:
@@ -87,7 +96,7 @@ def test_no_unit_moves_any_measurement_further_and_some_reach_it(groups: int, ne
         reached = furthest(parts, neighbours, 1), furthest(parts, neighbours, 2)  # type: ignore[arg-type]
         claimed = l1(m, made.bounds, groups, neighbours), l2_squared(m, made.bounds, groups, neighbours)
         assert max(r - c for r, c in zip(reached, claimed, strict=True)) <= 0, m.counting
-        if m.counting is not Counting.PRODUCT:
+        if m.counting is not MeasurementKind.PRODUCT:
             assert reached == claimed, m.counting
 
 
@@ -114,7 +123,7 @@ def test_scaled_sums_stay_inside_what_the_capped_count_allows() -> None:
     total_of_y = measurements_of(Aggregate(Function.SUM, (Y,)), SMALL)[0]
     for k in range(1, 6):
         for rows in itertools.combinations_with_replacement(ROWS, k):
-            count = part_of(Measurement(Counting.VALUES, Y), rows, 2)
+            count = part_of(Measurement(MeasurementKind.VALUES, Y), rows, 2)
             s = part_of(total_of_y, rows, 2)
             assert count * total_of_y.low <= s <= count * total_of_y.high
 
@@ -126,7 +135,7 @@ def test_aggregates_share_measurements() -> None:
     assert sorted(m.counting.value for m in nullable) == ["rows", "sum", "values"]
     quartiles = [Aggregate(Function.QUANTILE, (X,), Fraction(k, 4)) for k in (1, 2, 3)]
     assert len(measurements([*quartiles, Aggregate(Function.MAX, (X,))], DECLARED)) == 1
-    assert Measurement(Counting.UNITS) in measurements([COUNT], DECLARED, private_keys=True)
+    assert Measurement(MeasurementKind.UNITS) in measurements([COUNT], DECLARED, private_keys=True)
     assert measurements([SUM, COUNT], DECLARED) == measurements([COUNT, SUM], DECLARED)
 
 

@@ -9,12 +9,12 @@ from typing import NoReturn
 import pytest
 
 import hubbub as hb
-from hubbub.tables.aggregate_query import Aggregate, Function, Key, Question
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key
 from hubbub.tables.declare import Declaration, Limits
 from hubbub.tables.expressions import Column, Compare, Literal
 from hubbub.tables.groups import fitted
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Bounds, Counting
+from hubbub.tables.measure import Bounds, MeasurementKind
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import Scan
 
@@ -45,7 +45,7 @@ def plans(
     kinds = {"id": Kind.INTEGER, "age": Kind.NUMBER, "ward": Kind.TEXT, "year": Kind.INTEGER, "city": Kind.TEXT}
     scan = Scan("t0", "t", kinds, COLUMNS, declared, "id", neighbours, unit)  # type: ignore[arg-type]
     chosen = sets if sets is not None else (tuple(range(len(keys))),)
-    question = Question(scan, tuple(Key(k) for k in keys), aggregates, chosen)
+    question = AggregateQuery(scan, tuple(Key(k) for k in keys), aggregates, chosen)
     return make_plans(question, nothing_computed, limits=asked, private_keys=private_keys)
 
 
@@ -91,10 +91,10 @@ def test_groups_are_found_privately_only_where_nothing_declares_them() -> None:
     found = plan(COUNT, keys=(city, WARD), private_keys=True)
     assert found.private_keys
     assert found.group_count is None
-    assert {m.counting for m in found.measurements} == {Counting.ROWS, Counting.UNITS}
+    assert {m.counting for m in found.measurements} == {MeasurementKind.ROWS, MeasurementKind.UNITS}
     public = plan(COUNT, keys=(WARD,), private_keys=True)
     assert not public.private_keys
-    assert {m.counting for m in public.measurements} == {Counting.ROWS}
+    assert {m.counting for m in public.measurements} == {MeasurementKind.ROWS}
 
 
 def test_the_order_of_select_does_not_make_another_question() -> None:

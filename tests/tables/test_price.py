@@ -22,8 +22,8 @@ from hubbub.tables.draw_release import draw, price_of
 from hubbub.tables.estimates import combine, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Bounds, Counting
-from hubbub.tables.parts import Ranks, Selection, Sums
+from hubbub.tables.measure import Bounds, MeasurementKind
+from hubbub.tables.parts import QuantilePart, Selection, Sums
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Spend, make_price
 from hubbub.tables.split import best, least
@@ -74,7 +74,7 @@ def test_a_rho_charge_is_that_very_rho(aggregates: tuple[Aggregate, ...]) -> Non
         if isinstance(priced.part, Sums):
             assert isinstance(priced.noise, DiscreteGaussian)
             assert priced.part.l2_squared / (2 * priced.noise.sigma2) == priced.amount
-        if isinstance(priced.part, Ranks):
+        if isinstance(priced.part, QuantilePart):
             draws = priced.draws
             main = cost(draws.main.loss).rho if draws.main else 0  # type: ignore[union-attr]
             run = 3 * (main + sum(cost(b.loss).rho for b in draws.each))  # type: ignore[union-attr]
@@ -162,7 +162,7 @@ def test_target_u1_count_and_mean_at_epsilon_1() -> None:
     width = 100 / part.part.step
     assert part.noise.scale == 3 * 2 * width  # of epsilon 1
     assert (2 * part.noise.variance) ** 0.5 / float(width) <= 12.2
-    total = next(m for m in made.measurements if m.counting is Counting.SUM)
+    total = next(m for m in made.measurements if m.counting is MeasurementKind.SUM)
     exact = constant(made, rows=n, sum=round(-10 * n / total.step))
     (found,) = read(price, draw(price, [exact], SeededBits("U1")))
     assert found.values(COUNT).std() <= 12.2
@@ -256,7 +256,10 @@ def test_a_stored_release_is_read_at_the_price_it_was_drawn_at() -> None:
     made = plan(COUNT, SUM, AVG, VAR, MEDIAN, groups=2, bounds=Bounds(2, 2))
     price = make_price([made], ONE, weights={VAR: 5})
     exact = Exact(
-        tuple([((100, 3), (2000, 4))] * 2 if m.counting is Counting.QUANTILES else [50, -3] for m in made.measurements)
+        tuple(
+            [((100, 3), (2000, 4))] * 2 if m.counting is MeasurementKind.QUANTILES else [50, -3]
+            for m in made.measurements
+        )
     )
     payload = draw(price, [exact], SeededBits(2))
     again = price_of([made], json.loads(json.dumps(payload)))
@@ -306,7 +309,7 @@ def test_the_order_of_an_engine_does_not_matter() -> None:
 def test_two_draws_combine_by_inverse_variance() -> None:
     """The variance of the combined count is 1 / (1/v1 + 1/v2); 20,000 groups, within 4 % (p < 1e-9)."""
     made = plan(COUNT, AVG, groups=20_000, bounds=Bounds(1, 1))
-    total = next(m for m in made.measurements if m.counting is Counting.SUM)
+    total = next(m for m in made.measurements if m.counting is MeasurementKind.SUM)
     exact = constant(made, rows=400, sum=round(5 * 400 / total.step))
     prices = [make_price([made], Spend(epsilon=Fraction(e))) for e in (1, 2)]
     draws = [read(p, draw(p, [exact], SeededBits(i)))[0] for i, p in enumerate(prices)]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.engine import arrow_type
 from hubbub.errors import QueryError
-from hubbub.tables.aggregate_query import COUNTS, Aggregate, Key, Question, Statement
+from hubbub.tables.aggregate_query import COUNTS, Aggregate, AggregateQuery, Key, Statement
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL
@@ -36,7 +36,7 @@ from hubbub.tables.kinds import TEMPORAL
 if TYPE_CHECKING:
     from hubbub.noise import Bits
 
-__all__ = ["Answered", "Draws", "OuterPart", "as_column", "floats"]
+__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "as_column", "floats"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -66,10 +66,10 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Answered:
+class EvaluatedStatement:
     """A statement with what was drawn for it.
 
-    estimates: by question, then by grouping (the order of `Question.sets`).
+    estimates: by question, then by grouping (the order of `AggregateQuery.sets`).
     """
 
     statement: Statement
@@ -262,7 +262,7 @@ class Answered:
             columns[name] = chosen.combine_chunks()
         return pa.table(columns | {f"a{i}": _array(v, a) for i, (v, a) in enumerate(_zip(values, question))})
 
-    def _key_columns(self, question: Question, plans: Sequence[Estimates]) -> dict[str, pa.Array]:
+    def _key_columns(self, question: AggregateQuery, plans: Sequence[Estimates]) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for j, key in enumerate(question.keys):
             values: list[Any] = []
@@ -308,7 +308,7 @@ def key_type(key: Key) -> pa.DataType:
     return arrow_type(key.kind)
 
 
-def _zip(values: Sequence[Any], question: Question) -> list[tuple[Any, Aggregate]]:
+def _zip(values: Sequence[Any], question: AggregateQuery) -> list[tuple[Any, Aggregate]]:
     return list(zip(values, question.aggregates, strict=True))
 
 

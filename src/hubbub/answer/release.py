@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from hubbub.answer.column import Column
-from hubbub.answer.evaluate import Answered, as_column, floats
+from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
@@ -95,7 +95,7 @@ class Release:
     receipt: Mapping[str, Any] = field(repr=False)
     epsilon: Fraction = Fraction(0)
     notes: tuple[str, ...] = ()
-    _answered: Answered | None = field(default=None, repr=False)
+    _answered: EvaluatedStatement | None = field(default=None, repr=False)
     _exact: Any = field(default=None, repr=False)
     _refine: Refining | None = field(default=None, repr=False)
 

@@ -11,7 +11,7 @@ from hubbub.ledger.budget import decimal_text, short_text
 if TYPE_CHECKING:
     from hubbub.answer.release import Release
     from hubbub.ledger.budget import Budget
-    from hubbub.ledger.remainder import Remainder
+    from hubbub.ledger.remainder import Remaining
     from hubbub.ledger.store import Ledger
     from hubbub.session import Session
 
@@ -50,7 +50,7 @@ def left_after(session: Session, release: Release) -> str | None:
     return short_text(left.epsilon if budget.pure or receipt["rho"] is None else _gaussian(budget, left))
 
 
-def _gaussian(budget: Budget, left: Remainder) -> Fraction:
+def _gaussian(budget: Budget, left: Remaining) -> Fraction:
     from hubbub.accounting import rho_of_epsilon
     from hubbub.session.check import settled
 

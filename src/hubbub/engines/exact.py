@@ -8,7 +8,7 @@ from typing import Any
 from hubbub.engines.base import Exact
 from hubbub.sql.emit.plan import summed
 from hubbub.tables.declare import Scalar
-from hubbub.tables.measure import Counting
+from hubbub.tables.measure import MeasurementKind
 from hubbub.tables.plan import Plan
 
 __all__ = ["exact"]
@@ -38,14 +38,14 @@ def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequ
         return place
 
     sums = [i for i, m in enumerate(plan.measurements) if summed(m)]
-    empty: list[Any] = [() if m.counting is Counting.QUANTILES else 0 for m in plan.measurements]
+    empty: list[Any] = [() if m.counting is MeasurementKind.QUANTILES else 0 for m in plan.measurements]
     vectors: list[list[Any]] = [[nothing] * count for nothing in empty]
     for row in rows:
         place = at(row[:places])
         for i, value in zip(sums, row[places:], strict=False):
             vectors[i][place] += int(value)
     for i, values in listed.items():
-        if plan.measurements[i].counting is Counting.DISTINCT:
+        if plan.measurements[i].counting is MeasurementKind.DISTINCT:
             for row in values:
                 vectors[i][at(row[:places])] += int(row[places])
             continue

@@ -28,7 +28,7 @@ from hubbub.engines.fields import normalised
 from hubbub.errors import QueryError
 from hubbub.tables.declare import PublicTable, Scalar
 from hubbub.tables.kinds import Kind
-from hubbub.tables.relations import Leaf
+from hubbub.tables.relations import PublicRelation
 
 __all__ = ["Limited", "OuterSide"]
 
@@ -141,7 +141,7 @@ class OuterSide:
         )
         return bool(found.num_rows == 0)
 
-    def leaf(self, leaf: Leaf, released: Mapping[str, pa.Table]) -> pa.Table:
+    def leaf(self, leaf: PublicRelation, released: Mapping[str, pa.Table]) -> pa.Table:
         """The rows of a public relation, each column of its kind's type: NaN is NULL, times lie in years 1 to 9999."""
         columns = []
         for name, kind in leaf.columns.items():

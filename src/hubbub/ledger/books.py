@@ -40,7 +40,7 @@ __all__ = [
     "CEILING",
     "NOTHING",
     "POLICY_AUTHOR",
-    "Books",
+    "AccountState",
     "Standing",
     "known_budget",
     "latest_allowances",
@@ -86,7 +86,7 @@ class Standing(NamedTuple):
         return tuple(replace(found, spent=(self.paid + self.elsewhere).cost) for found in self.filters)
 
 
-class Books:
+class AccountState:
     """The accounts of a ledger, read as they are asked for: from `begin` in one transaction, until `end`."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Books:
         self._twins: dict[str, list[str]] = {}
         self._forget()
 
-    def begin(self, connection: Connection, head: Head | None) -> Books:
+    def begin(self, connection: Connection, head: Head | None) -> AccountState:
         """Read in this transaction from here on; forget what is no longer so."""
         if head != self._head or len(self._totals) > _MANY:
             self._forget()

@@ -22,11 +22,11 @@ from hubbub.ledger.accounts import (
     table_accounts,
     write_amount,
 )
-from hubbub.ledger.books import NOTHING, Books, Standing, stated_relation
+from hubbub.ledger.books import NOTHING, AccountState, Standing, stated_relation
 from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.process import is_gone, this_process
-from hubbub.ledger.remainder import Remainder
+from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
 
@@ -187,7 +187,7 @@ class Busy:
     error: PolicyError
 
 
-def record(writer: Writer, books: Books, request: Request, under_way: UnderWay) -> Refused | Busy | str | None:
+def record(writer: Writer, books: AccountState, request: Request, under_way: UnderWay) -> Refused | Busy | str | None:
     """Record the charge if every account admits it.
 
     Returns None if it was recorded; the refusal if it does not fit, or has to wait, and then nothing was written; or
@@ -244,7 +244,7 @@ def no_budget(space: str) -> str:
     )
 
 
-def check_failures(books: Books, space: str, analyst: str, allowed: int, allowed_all: int) -> None:
+def check_failures(books: AccountState, space: str, analyst: str, allowed: int, allowed_all: int) -> None:
     """Raise PolicyError for an analyst of whom too many questions failed, and where too many of everybody did."""
     failures = books.failures(space, analyst)
     if failures >= allowed:
@@ -264,7 +264,7 @@ def check_failures(books: Books, space: str, analyst: str, allowed: int, allowed
 
 
 def check_under_way(
-    books: Books, under_way: UnderWay, space: str, analyst: str, owner: str, allowed: int
+    books: AccountState, under_way: UnderWay, space: str, analyst: str, owner: str, allowed: int
 ) -> Busy | None:
     """Whether a question has to wait: as many of its analyst's are open as failures of his may still be seen."""
     open_now = under_way.blocks(space, analyst, owner, free := allowed - books.failures(space, analyst))
@@ -279,7 +279,7 @@ def check_under_way(
     )
 
 
-def _relate(writer: Writer, books: Books, space: str, neighbours: str) -> None:
+def _relate(writer: Writer, books: AccountState, space: str, neighbours: str) -> None:
     """The first charge settles the neighbour relation; losses under two of them do not add up."""
     known = books.relation(space)
     if known is not None and known != neighbours:
@@ -325,7 +325,7 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
 
 def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> BudgetError:
     """The refusal: what was asked, what is left, of what, and what to do."""
-    left = Remainder.of(budget, [standing])
+    left = Remaining.of(budget, [standing])
     asked, largest = decimal_text(request.epsilon), decimal_text(max(left.question, left.epsilon))
     kind, _, name = standing.account.partition(":")
     whom = {

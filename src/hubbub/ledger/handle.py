@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, Self
 from hubbub.addresses import is_address, looks_like_connection, read_address
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger import anchor
-from hubbub.ledger.books import Books, known_budget
+from hubbub.ledger.books import AccountState, known_budget
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.database import Database, Pull, Work
@@ -131,7 +131,7 @@ class Handle:
         self._key = key
         self._max_failures = max_failures
         self._max_failures_all = max_failures_all
-        self._books = Books()
+        self._books = AccountState()
         self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
         self._under_way = UnderWay()
         self._looked = 0.0  # when dead processes were last looked for

@@ -32,16 +32,16 @@ from typing import Final
 from hubbub.errors import HubbubError, InternalError, PolicyError
 from hubbub.ledger import incidents
 from hubbub.ledger.accounts import Total, read_amount, write_amount
-from hubbub.ledger.books import Books, moment
+from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.charging import Busy, check_failures, check_under_way
 from hubbub.ledger.handle import checked_text
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
-from hubbub.ledger.steward import Stewardship
+from hubbub.ledger.steward import Steward
 from hubbub.ledger.under_way import OpenQuestion
 
-__all__ = ["Lives"]
+__all__ = ["ChargeLifecycle"]
 
 _NEXT: Final[dict[str, tuple[str, ...]]] = {
     "charged": ("drawing", "failed"),
@@ -57,7 +57,7 @@ _OPEN: Final = (*_UNDRAWN, "drawing")
 _UNDER_WAY: set[str] = set()
 
 
-class Lives(Stewardship):
+class ChargeLifecycle(Steward):
     """What happens to charges once they are made. Part of `Ledger`."""
 
     def resume(
@@ -98,7 +98,7 @@ class Lives(Stewardship):
                 if entry is None:
                     return None
                 books, under_way = (
-                    Books().begin(writer.connection, writer.head),
+                    AccountState().begin(writer.connection, writer.head),
                     self._under_way.look(writer.connection),
                 )
                 check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
@@ -245,7 +245,9 @@ class Lives(Stewardship):
         if locked is not None:
             raise locked
 
-    def _held_back(self, writer: Writer, books: Books, serial: int, space: str, analyst: str) -> PolicyError | None:
+    def _held_back(
+        self, writer: Writer, books: AccountState, serial: int, space: str, analyst: str
+    ) -> PolicyError | None:
         """Give up a question that is under way, if its analyst was locked since; what to say then.
 
         Whether it failed is not told: else as many failures could be seen as questions were under way together. So the

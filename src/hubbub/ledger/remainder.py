@@ -20,7 +20,7 @@ from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 if TYPE_CHECKING:
     from hubbub.accounting import Cost
 
-__all__ = ["Remainder", "question_cost"]
+__all__ = ["Remaining", "question_cost"]
 
 
 def question_cost(budget: Budget, epsilon: EpsilonLike, *, delta: Fraction | int = 0) -> Cost:
@@ -40,7 +40,7 @@ def question_cost(budget: Budget, epsilon: EpsilonLike, *, delta: Fraction | int
 
 
 @dataclass(frozen=True)
-class Remainder:
+class Remaining:
     """What one more question may cost, by every account that would pay.
 
     epsilon: the largest with pure noise, exact for pure budgets, else rounded down to 15 decimals. rho: what is left of
@@ -55,7 +55,7 @@ class Remainder:
     filters: Filters
 
     @classmethod
-    def of(cls, budget: Budget, standings: Sequence[Standing]) -> Remainder:
+    def of(cls, budget: Budget, standings: Sequence[Standing]) -> Remaining:
         """What is left of these accounts together: of each amount the least."""
         from hubbub.accounting import PureFilter, epsilon_of_rho
 

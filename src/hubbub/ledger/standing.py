@@ -14,20 +14,20 @@ from hubbub.ledger.accounts import (
     pure_cost,
     table_accounts,
 )
-from hubbub.ledger.books import Books, moment, total_of
+from hubbub.ledger.books import AccountState, moment, total_of
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection
-from hubbub.ledger.remainder import Remainder, question_cost
+from hubbub.ledger.remainder import Remaining, question_cost
 
 if TYPE_CHECKING:
     from hubbub.accounting import Cost
 
-__all__ = ["Standings"]
+__all__ = ["Balance"]
 
 
-class Standings(Handle):
+class Balance(Handle):
     """What may be asked of a ledger without changing it. Part of `Ledger`."""
 
     def spaces(self) -> list[str]:
@@ -76,8 +76,8 @@ class Standings(Handle):
 
     def left(
         self, space: str, *, dataset: str | None = None, analyst: str | None = None, block: str | None = None
-    ) -> Remainder:
-        """What one more question may cost: epsilon, rho, delta; and how many of one cost fit (`Remainder.how_many`).
+    ) -> Remaining:
+        """What one more question may cost: epsilon, rho, delta; and how many of one cost fit (`Remaining.how_many`).
 
         dataset, analyst: look at their limits too; without them, at the joint ceiling alone. block: what the reserved
         block of that analyst holds, in place of the joint budget and the analyst's.
@@ -98,7 +98,7 @@ class Standings(Handle):
             standings = self._books_for(connection).standings(space, budget, named, payer, at)
             if block is None and dataset is None and analyst is None:  # the ceiling itself, whatever is granted below
                 standings = [standings[0]._replace(filters=(empty_filter(budget, budget.epsilon),))]
-            return Remainder.of(budget, standings)
+            return Remaining.of(budget, standings)
 
     def question(self, space: str, epsilon: EpsilonLike, *, delta: Fraction | int = 0) -> Cost:
         """What a question asked of `space` at `epsilon` is charged: under a pure budget that epsilon; under one with
@@ -120,5 +120,5 @@ class Standings(Handle):
             found = self._books_for(connection).standings(space, budget, accounts, payer, moment(connection))
             return all(standing.admits(cost) for standing in found)
 
-    def _books_for(self, connection: Connection) -> Books:
-        return Books().begin(connection, None)
+    def _books_for(self, connection: Connection) -> AccountState:
+        return AccountState().begin(connection, None)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger import anchor
 from hubbub.ledger.accounts import EACH_ANALYST, EVERYONE, read_amount, write_amount
-from hubbub.ledger.books import CEILING, POLICY_AUTHOR, Books, latest_allowances
+from hubbub.ledger.books import CEILING, POLICY_AUTHOR, AccountState, latest_allowances
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
 from hubbub.ledger.handle import anchored_beyond, checked_text
 from hubbub.ledger.hash_chain import Connection, Writer, head_of
@@ -27,10 +27,10 @@ from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.verify import Verification, verify
 from hubbub.ledger.versions import Versions
 
-__all__ = ["Stewardship", "moment_of"]
+__all__ = ["Steward", "moment_of"]
 
 
-class Stewardship(Versions):
+class Steward(Versions):
     """What a steward does with a ledger. Part of `Ledger`."""
 
     def grant(
@@ -190,7 +190,7 @@ class Stewardship(Versions):
         """
         with self._reading() as connection:
             self._budget(connection, space)
-            books = Books().begin(connection, None)
+            books = AccountState().begin(connection, None)
             found = connection.execute(
                 "SELECT DISTINCT charge.analyst FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
                 "charge.serial = step.charge AND charge.unit_space = ? ORDER BY charge.analyst",

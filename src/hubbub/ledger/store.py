@@ -24,16 +24,16 @@ from hubbub.ledger.accounts import (
     pure_cost,
     write_amount,
 )
-from hubbub.ledger.books import Books, known_budget, total_of
+from hubbub.ledger.books import AccountState, known_budget, total_of
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Busy, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
 from hubbub.ledger.handle import Pull, checked_analyst, checked_text, first_row, open_store
 from hubbub.ledger.hash_chain import Connection, Writer
-from hubbub.ledger.life import Lives
+from hubbub.ledger.life import ChargeLifecycle
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
 from hubbub.ledger.spaces import recorded_space
-from hubbub.ledger.standing import Standings
+from hubbub.ledger.standing import Balance
 from hubbub.spelling import space_name
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _SHOWN: Final = 1500  # characters of a refused question that are kept
 _LOOK: Final = 10.0  # seconds between two looks for processes that died
 
 
-class Ledger(Lives, Standings):
+class Ledger(ChargeLifecycle, Balance):
     """A ledger, in a file, in Postgres or in memory. Safe for threads and across forks; processes share it.
 
     Build one with `open`, `in_memory` or `inspect`.
@@ -477,7 +477,7 @@ class Ledger(Lives, Standings):
 
         return run
 
-    def _own(self, writer: Writer, books: Books, made: Request) -> Refused | Busy | str | None:
+    def _own(self, writer: Writer, books: AccountState, made: Request) -> Refused | Busy | str | None:
         found = record(writer, books, made, self._under_way)
         if isinstance(found, Refused):
             row, error = made.row, found.error
@@ -494,7 +494,9 @@ class Ledger(Lives, Standings):
                 )
         return found
 
-    def _anothers(self, writer: Writer, books: Books, slot: int, text: str, unsure: bool) -> tuple[int, str, bool]:
+    def _anothers(
+        self, writer: Writer, books: AccountState, slot: int, text: str, unsure: bool
+    ) -> tuple[int, str, bool]:
         """Record what another waits for, if nothing stands against it; else it finds that out by itself.
 
         unsure: somebody may have recorded it, and died before saying so.

@@ -22,9 +22,9 @@ from hubbub.noise import DiscreteLaplace
 from hubbub.tables.aggregate_query import Aggregate, Output
 from hubbub.tables.estimates import Estimates, expected
 from hubbub.tables.measure import listed
-from hubbub.tables.parts import RANKED, Ranks, Selection, Sums, share_of
+from hubbub.tables.parts import RANKED, QuantilePart, Selection, Sums, share_of
 from hubbub.tables.plan import Plan
-from hubbub.tables.price import Price, Priced, RankDraws, Spend, make_price
+from hubbub.tables.price import Price, PricedPart, QuantileMechanisms, Spend, make_price
 
 __all__ = [
     "Check",
@@ -187,9 +187,9 @@ def mechanism(price: Price) -> str:
     return "mechanism: " + "; ".join(_in_words(p) for p in price.parts)
 
 
-def _in_words(priced: Priced) -> str:
+def _in_words(priced: PricedPart) -> str:
     part = priced.part
-    if isinstance(part, Ranks):
+    if isinstance(part, QuantilePart):
         many = f"{len(part.shares)} quantiles" if len(part.shares) > 1 else "a quantile"
         return f"exponential mechanism for {many}, with brackets"
     if isinstance(part, Selection):
@@ -198,7 +198,7 @@ def _in_words(priced: Priced) -> str:
     return f"{_noise(priced, part.step)} on {_called(part)}"
 
 
-def _noise(priced: Priced, step: Fraction) -> str:
+def _noise(priced: PricedPart, step: Fraction) -> str:
     law = priced.noise
     if isinstance(law, DiscreteLaplace):
         return f"exact discrete Laplace noise of scale {float(law.scale * step):,.4g}"
@@ -277,14 +277,14 @@ def _bounding(plan: Plan) -> str:
     return f"{plan.norm} norm" if plan.clipping else "groups"
 
 
-def _part_details(priced: Priced, *, pure: bool) -> dict[str, Any]:
+def _part_details(priced: PricedPart, *, pure: bool) -> dict[str, Any]:
     part = priced.part
     found: dict[str, Any] = {"plan": priced.plan, "epsilon" if pure else "rho": str(priced.amount)}
     if isinstance(part, Sums):
         found |= {"counts": _called(part), "step": str(part.step)}
         found["sensitivity" if pure else "squared_sensitivity"] = part.l1 if pure else part.l2_squared
-    elif isinstance(part, Ranks):
-        assert isinstance(priced.draws, RankDraws)
+    elif isinstance(part, QuantilePart):
+        assert isinstance(priced.draws, QuantileMechanisms)
         each = [draw.epsilon for draw in (priced.draws.main, *priced.draws.each) if draw is not None]
         of_time = part.of.values[0].clock
         step = str(part.of.step) if of_time is None else of_time.words

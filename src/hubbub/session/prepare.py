@@ -30,9 +30,9 @@ from hubbub.tables.conditions import doubts
 from hubbub.tables.declare import Bounding, Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
-from hubbub.tables.relations import Leaf, leaves, scans
+from hubbub.tables.relations import PublicRelation, leaves, scans
 
-__all__ = ["Amount", "Asked", "Terms", "Wanted", "amount_of", "ask", "limits_given"]
+__all__ = ["Amount", "PricedStatement", "Terms", "Wanted", "amount_of", "ask", "limits_given"]
 
 NOISES = ("laplace", "gaussian")
 DELTA_SHARE = 100
@@ -102,7 +102,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PricedStatement:
     """A statement with its plans, question by question, and its price."""
 
     sql: str
@@ -138,7 +138,7 @@ class Asked:
         """Its private tables, as the ledger names them."""
         return TOGETHER.join(self.tables)
 
-    def leaves(self, question: int) -> tuple[Leaf, ...]:
+    def leaves(self, question: int) -> tuple[PublicRelation, ...]:
         return leaves(self.statement.questions[question].relation)
 
     def key(self, version: str) -> str:
@@ -167,7 +167,7 @@ def ask(
     terms: Terms,
     wanted: Wanted,
     budget: Callable[[str], Budget],
-) -> Asked | PublicQuestion:
+) -> PricedStatement | PublicQuestion:
     """Read, plan and price a statement.
 
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
@@ -197,7 +197,7 @@ def ask(
     shown = f"{sql} /* {json.dumps(terms.params, default=str, sort_keys=True)} */" if terms.params else sql
     weights = _weights(statement, terms.weights)
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return Asked(shown, statement, plans, found, price, outer, public, chosen, told)
+    return PricedStatement(shown, statement, plans, found, price, outer, public, chosen, told)
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:

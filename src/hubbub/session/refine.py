@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.answer.evaluate import Answered
+from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Refinement, Release
 from hubbub.session.check import LEVEL
 from hubbub.tables.estimates import Estimates, Linear, combine
@@ -26,7 +26,7 @@ _SAME = 1e-6
 
 
 def refinement(
-    answered: Answered, scales: Sequence[Sequence[Estimates]], *, ranks: Sequence[Mapping[str, float]]
+    answered: EvaluatedStatement, scales: Sequence[Sequence[Estimates]], *, ranks: Sequence[Mapping[str, float]]
 ) -> Refinement:
     """How an answer's widths would change with a second draw of these scales; its cost is left to the caller.
 
@@ -36,7 +36,7 @@ def refinement(
         tuple(combine([first, _in_place_of(first, second)]) for first, second in zip(a, b, strict=True))
         for a, b in zip(answered.estimates, scales, strict=True)
     )
-    refined = Answered(answered.statement, then, answered.outer, answered.bits)
+    refined = EvaluatedStatement(answered.statement, then, answered.outer, answered.bits)
     before, after = (_widths(a) for a in (answered, refined))
     columns = [
         (name, ranks[0][name], ranks[1][name], "ranks")
@@ -59,7 +59,7 @@ def _in_place_of(first: Estimates, scales: Estimates) -> Estimates:
     return replace(scales, groups=first.groups, quantities=quantities, ranks=first.ranks)
 
 
-def _widths(answered: Answered) -> dict[str, float]:
+def _widths(answered: EvaluatedStatement) -> dict[str, float]:
     """The middle half-width of each column; of no rows, none."""
     shown = Release(Fraction(0), False, "", {}, _answered=answered).half_widths(LEVEL)
     return {name: float(np.nanmedian(w)) for name, w in shown.items() if not np.isnan(np.array(w, float)).all()}

@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import cost as cost_of, rho_of_epsilon, to_json
-from hubbub.answer.evaluate import Answered
+from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Refinement, Refining, Release
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.engines.base import Exact
@@ -37,7 +37,7 @@ from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, 
 from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
-from hubbub.ledger.remainder import Remainder
+from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.store import Entry, StoredRelease
 from hubbub.progress import at_work
 from hubbub.session import publish as publishing
@@ -55,7 +55,7 @@ from hubbub.session.open import (
     source_places,
     user,
 )
-from hubbub.session.prepare import Asked, Terms, Wanted, amount_of, ask, limits_given
+from hubbub.session.prepare import PricedStatement, Terms, Wanted, amount_of, ask, limits_given
 from hubbub.session.refine import refinement
 from hubbub.spelling import space_name
 from hubbub.sql.bind.context import Reader
@@ -276,7 +276,7 @@ class Session:
         return self._answer(asked, fresh=fresh, request=idempotency_key)
 
     @at_work("asking")
-    def _answer(self, asked: Asked, *, fresh: bool = False, request: str | None = None) -> Release:
+    def _answer(self, asked: PricedStatement, *, fresh: bool = False, request: str | None = None) -> Release:
         """The stored answer, or a new one: charged, run, drawn, stored."""
         if request is not None:
             a_name(request, "idempotency_key")
@@ -335,9 +335,9 @@ class Session:
                 "free."
             ) from None
 
-    def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> Asked | PublicQuestion:
+    def _ask(self, sql: str, terms: Terms, wanted: Wanted) -> PricedStatement | PublicQuestion:
         asked = ask(sql, self._catalog, self._outer.pinned(), terms, wanted, self.ledger.budget)
-        if isinstance(asked, Asked):
+        if isinstance(asked, PricedStatement):
             for plan in (plan for of in asked.plans for plan in of):
                 self._engine.prepare(plan)  # what the engine does not take is refused before the charge
         return asked
@@ -380,7 +380,7 @@ class Session:
         if self._block is not None:
             raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
         asked = [self._ask(sql, Terms(), Wanted(epsilon)) for sql, epsilon in _pairs(questions)]
-        first: dict[str, Asked] = {}
+        first: dict[str, PricedStatement] = {}
         for one in asked:
             if isinstance(one, PublicQuestion):
                 continue
@@ -409,12 +409,12 @@ class Session:
             block, self._block = self._block, None
             self.ledger.close_block(block)
 
-    def _given(self, asked: Asked | PublicQuestion) -> Release:
+    def _given(self, asked: PricedStatement | PublicQuestion) -> Release:
         return self._public(asked) if isinstance(asked, PublicQuestion) else self._answer(asked)
 
-    def _check_tables(self, due: Sequence[Asked], space: str) -> None:
+    def _check_tables(self, due: Sequence[PricedStatement], space: str) -> None:
         """A plan is asked whole or not at all: each table's part of it fits what is left for that table."""
-        by_table: dict[str, list[Asked]] = {}
+        by_table: dict[str, list[PricedStatement]] = {}
         for one in due:
             for name in one.tables:
                 by_table.setdefault(name, []).append(one)
@@ -487,9 +487,9 @@ class Session:
         self._check_together([self._ask(sql, Terms(limits), wanted) for sql in questions.values()])
         return {c: bounds_at(places(sql, 2 * FARTHEST + 1)) for c, sql in questions.items()}
 
-    def _check_together(self, asked: Sequence[Asked | PublicQuestion]) -> None:
+    def _check_together(self, asked: Sequence[PricedStatement | PublicQuestion]) -> None:
         """Raises BudgetError where questions about one table, asked one after the other, would not all be charged."""
-        due = [one for one in asked if isinstance(one, Asked) and self._stored(one) is None]
+        due = [one for one in asked if isinstance(one, PricedStatement) and self._stored(one) is None]
         if not due:
             return
         costs, first = [cost_of(one.price.event) for one in due], due[0]
@@ -601,7 +601,7 @@ class Session:
         return self.ledger.refresh(found.space, table)
 
     @staticmethod
-    def _question(budget: Budget, left: Remainder) -> Fraction:
+    def _question(budget: Budget, left: Remaining) -> Fraction:
         """The largest epsilon of one more question."""
         if budget.pure:
             return left.question
@@ -673,7 +673,7 @@ class Session:
             raise QueryError(f"unit_space={named!r}: name one of {', '.join(sorted(spaces))}.")
         return named
 
-    def _version(self, asked: Asked) -> str:
+    def _version(self, asked: PricedStatement) -> str:
         """The version of the rows: of each table, in the ledger's words."""
         return " ".join(self._version_of(asked.space, name) for name in asked.tables)
 
@@ -682,14 +682,14 @@ class Session:
         self._engine.recheck(name)
         return self.ledger.data_version(space, name, fingerprint=self._engine.mark(name))
 
-    def _key(self, asked: Asked) -> str:
+    def _key(self, asked: PricedStatement) -> str:
         public = [asked.outer.fingerprint(name) for name in asked.public]
         return asked.key("\n".join([self._version(asked), *public]))
 
-    def _stored(self, asked: Asked) -> StoredRelease | None:
+    def _stored(self, asked: PricedStatement) -> StoredRelease | None:
         return self.ledger.find_release(space=asked.space, question_key=self._key(asked), at_least=asked.epsilon)
 
-    def _requested(self, asked: Asked, request: str | None) -> tuple[str | None, StoredRelease | None]:
+    def _requested(self, asked: PricedStatement, request: str | None) -> tuple[str | None, StoredRelease | None]:
         """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
         if request is None:
             return None, None
@@ -709,7 +709,7 @@ class Session:
             )
         return charge, None
 
-    def _retried(self, asked: Asked, charge: str | None = None) -> str | None:
+    def _retried(self, asked: PricedStatement, charge: str | None = None) -> str | None:
         """A charge of this question whose process died before anything was drawn: its one free retry."""
         return self.ledger.resume(
             space=asked.space,
@@ -721,7 +721,7 @@ class Session:
             spend=Total.of(cost_of(asked.price.event)),
         )
 
-    def _charge(self, asked: Asked, request: str | None, *, once: bool) -> tuple[str, bool]:
+    def _charge(self, asked: PricedStatement, request: str | None, *, once: bool) -> tuple[str, bool]:
         """The charge, and whether it is new: with `once`, the same question under way is not charged again."""
         columns: dict[str, Any] = {
             "cost": cost_of(asked.price.event),
@@ -752,7 +752,7 @@ class Session:
         found = Reader("", self._catalog, None).scan(table, None)
         return stoppable(lambda: self._engine.rows(found, columns), self._engine.interrupt)
 
-    def _drawn(self, asked: Asked, charge: str) -> dict[str, Any]:
+    def _drawn(self, asked: PricedStatement, charge: str) -> dict[str, Any]:
         """Every question run and drawn once, in their order: a later one may read what an earlier one released."""
         drawn: list[dict[str, Any]] = []
         staged = any(leaf.released for q in range(len(asked.plans)) for leaf in asked.leaves(q))
@@ -765,14 +765,14 @@ class Session:
             self.ledger.advance(charge, "drawing")
         return draw(asked.price, exacts, self._bits, into=drawn)
 
-    def _exacts(self, asked: Asked, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
+    def _exacts(self, asked: PricedStatement, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
         for q, plans in enumerate(asked.plans):
             leaves = asked.leaves(q)
             released = {}
             if any(leaf.released for leaf in leaves):
                 known = asked.grouped(read(asked.price, {"plans": drawn}))
                 done = [of for of, mine in zip(known, asked.plans, strict=True) if len(of) == len(mine)]
-                released = Answered(asked.statement, tuple(done), asked.outer).releases
+                released = EvaluatedStatement(asked.statement, tuple(done), asked.outer).releases
             public = {leaf.place: asked.outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
             for plan in plans:
                 yield self._run(plan, public)
@@ -780,7 +780,7 @@ class Session:
     def _run(self, plan: Plan, public: Mapping[str, Any]) -> Exact:
         return stoppable(lambda: self._engine.run(plan, public), self._engine.interrupt)
 
-    def _release(self, asked: Asked, stored: StoredRelease, *, charged: bool) -> Release:
+    def _release(self, asked: PricedStatement, stored: StoredRelease, *, charged: bool) -> Release:
         """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
         entry = stored.entry
         receipt = {
@@ -800,7 +800,9 @@ class Session:
             receipt=receipt,
             epsilon=entry.epsilon,
             notes=asked.notes,
-            _answered=Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits),
+            _answered=EvaluatedStatement(
+                asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits
+            ),
             _refine=Refining(
                 lambda epsilon: self._refined(asked, stored, epsilon),
                 lambda epsilon: self._foreseen(asked, stored, epsilon)[0],
@@ -814,7 +816,9 @@ class Session:
             with suppress(PolicyError):
                 self.ledger.keep_incident(incident, words)
 
-    def _foreseen(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> tuple[Refinement, Asked]:
+    def _foreseen(
+        self, asked: PricedStatement, stored: StoredRelease, epsilon: EpsilonLike
+    ) -> tuple[Refinement, PricedStatement]:
         """What asking again would cost and how good both draws together would be, and what is asked then."""
         epsilon = an_amount(epsilon)
         if any(plan.private_keys for of in asked.plans for plan in of):
@@ -842,7 +846,7 @@ class Session:
             for price in (bought, more.price)
         ]
         found = refinement(
-            Answered(asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits),
+            EvaluatedStatement(asked.statement, asked.grouped(self._estimates(asked, stored)), asked.outer, self._bits),
             asked.grouped(expected(more.price)),
             ranks=[ranks[0], {name: min(now, ranks[1][name]) for name, now in ranks[0].items()}],
         )
@@ -852,7 +856,7 @@ class Session:
         shown = left.epsilon if more.amount.spend.pure else self._question(budget, left)
         return replace(found, epsilon=amount.epsilon, left=shown, fits=fits), more
 
-    def _refined(self, asked: Asked, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
+    def _refined(self, asked: PricedStatement, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
         """The same question asked again with additional budget, both answers combined."""
         foreseen, more = self._foreseen(asked, stored, epsilon)
         if not foreseen.helps:
@@ -876,11 +880,11 @@ class Session:
         return replace(
             again,
             epsilon=stored.epsilon + again.epsilon,
-            _answered=Answered(asked.statement, joined, asked.outer, self._bits),
+            _answered=EvaluatedStatement(asked.statement, joined, asked.outer, self._bits),
             _refine=None,
         )
 
-    def _estimates(self, asked: Asked, stored: StoredRelease) -> tuple[Estimates, ...]:
+    def _estimates(self, asked: PricedStatement, stored: StoredRelease) -> tuple[Estimates, ...]:
         payload = json.loads(stored.payload)
         if payload.get("format") != FORMAT:
             raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
@@ -911,5 +915,5 @@ def _pairs(questions: object) -> list[tuple[str, EpsilonLike]]:
     return [(sql, epsilon) for sql, epsilon in listed]  # type: ignore[misc]
 
 
-def _noise(asked: Asked, budget: Budget) -> str | None:
+def _noise(asked: PricedStatement, budget: Budget) -> str | None:
     return None if budget.pure else asked.amount.noise

@@ -18,7 +18,7 @@ from hubbub.tables.expressions import Expression, whole
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.relations import Relation
 
-__all__ = ["Aggregate", "Function", "Key", "Output", "Question", "Statement"]
+__all__ = ["Aggregate", "AggregateQuery", "Function", "Key", "Output", "Statement"]
 
 
 class Function(Enum):
@@ -87,7 +87,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Question:
+class AggregateQuery:
     """One private aggregate over an owned relation.
 
     sets: the groupings that are answered, each as positions of `keys`; one with all keys unless the question has
@@ -136,7 +136,7 @@ class Statement:
     the column `place` after the outputs.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[AggregateQuery, ...]
     sql: str
     public: tuple[str, ...]
     outputs: tuple[Output, ...]

@@ -37,7 +37,7 @@ import math
 from typing import Literal, TypeAlias
 
 from hubbub.tables.declare import Neighbours
-from hubbub.tables.measure import Bounds, Counting, Measurement
+from hubbub.tables.measure import Bounds, Measurement, MeasurementKind
 
 __all__ = ["WEIGHT_BITS", "Norm", "coarseness", "fineness", "l1", "l2_squared", "numerator", "sizes"]
 
@@ -128,4 +128,4 @@ def l2_squared(measurement: Measurement, bounds: Bounds, groups: int | None, nei
 def _limits(measurement: Measurement, bounds: Bounds, groups: int | None) -> tuple[int, int]:
     """C and R."""
     c = bounds.groups if groups is None else min(bounds.groups, groups)
-    return c, 1 if measurement.counting is Counting.UNITS else bounds.rows
+    return c, 1 if measurement.counting is MeasurementKind.UNITS else bounds.rows

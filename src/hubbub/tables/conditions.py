@@ -25,7 +25,7 @@ from fractions import Fraction
 from typing import Final
 
 from hubbub.errors import PolicyError
-from hubbub.tables.aggregate_query import Question
+from hubbub.tables.aggregate_query import AggregateQuery
 from hubbub.tables.declare import Declaration, OneOf
 from hubbub.tables.expressions import (
     Call,
@@ -44,7 +44,17 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.groups import Evaluate, fitted
 from hubbub.tables.kinds import NUMERIC, TEMPORAL
-from hubbub.tables.relations import Filter, Join, Leaf, Relation, below, declared_in, expressions_in, leaves, names_read
+from hubbub.tables.relations import (
+    Filter,
+    Join,
+    PublicRelation,
+    Relation,
+    below,
+    declared_in,
+    expressions_in,
+    leaves,
+    names_read,
+)
 
 __all__ = ["Doubt", "doubts"]
 
@@ -63,12 +73,12 @@ class Doubt:
     word: str | None = None
 
 
-def doubts(question: Question, evaluate: Evaluate) -> tuple[Doubt, ...]:
+def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
     """What a question asks for that its declarations do not hold, each once, in the order of the question."""
     public = {leaf.place for leaf in leaves(question.relation)}
     found: list[Doubt] = []
     for node in _relations(question.relation):
-        if isinstance(node, Leaf):
+        if isinstance(node, PublicRelation):
             continue
         own = tuple(expressions_in(node))
         known = _known(node, own, public)
@@ -86,7 +96,7 @@ def doubts(question: Question, evaluate: Evaluate) -> tuple[Doubt, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _relations(node: Relation | Leaf) -> Iterator[Relation | Leaf]:
+def _relations(node: Relation | PublicRelation) -> Iterator[Relation | PublicRelation]:
     for part in below(node):
         yield from _relations(part)
     yield node

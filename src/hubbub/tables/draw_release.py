@@ -22,10 +22,10 @@ from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import Bits, DiscreteLaplace
 from hubbub.tables.declare import Scalar
-from hubbub.tables.measure import Counting, Measurement
-from hubbub.tables.parts import Ranks, Selection, Sums
+from hubbub.tables.measure import Measurement, MeasurementKind
+from hubbub.tables.parts import QuantilePart, Selection, Sums
 from hubbub.tables.plan import Plan
-from hubbub.tables.price import Price, Priced, RankDraws, Spend, assemble, strategies_of
+from hubbub.tables.price import Price, PricedPart, QuantileMechanisms, Spend, assemble, strategies_of
 
 __all__ = ["FORMAT", "draw", "drawn_groups", "price_of"]
 
@@ -98,7 +98,7 @@ def drawn_groups(plan: Plan, drawn: Mapping[str, Any]) -> list[tuple[Scalar, ...
     return [tuple(_decoded(value) for value in group) for group in drawn["groups"]]
 
 
-def _draw_plan(plan: Plan, parts: Sequence[Priced], exact: ExactLike, bits: Bits | None) -> dict[str, Any]:
+def _draw_plan(plan: Plan, parts: Sequence[PricedPart], exact: ExactLike, bits: Bits | None) -> dict[str, Any]:
     vectors = dict(zip(plan.measurements, exact.vectors, strict=True))
     size = plan.group_count
     found = _Exact(vectors, len(exact.vectors[0]) if size is None else size)
@@ -124,7 +124,7 @@ def _draw_plan(plan: Plan, parts: Sequence[Priced], exact: ExactLike, bits: Bits
     return {"groups": groups, "parts": released}
 
 
-def _noisy(priced: Priced, part: Sums, exact: _Exact, bits: Bits | None) -> list[list[int]]:
+def _noisy(priced: PricedPart, part: Sums, exact: _Exact, bits: Bits | None) -> list[list[int]]:
     values: list[int] = []
     for combination in part.vectors:
         columns = [(exact.vectors[m], coefficient) for m, coefficient in combination]
@@ -141,16 +141,18 @@ def _noisy(priced: Priced, part: Sums, exact: _Exact, bits: Bits | None) -> list
     )
 
 
-def _ranked(priced: Priced, part: Ranks, exact: _Exact, bits: Bits | None) -> list[list[list[int]]]:
+def _ranked(priced: PricedPart, part: QuantilePart, exact: _Exact, bits: Bits | None) -> list[list[list[int]]]:
     """For each share the estimate and the ends of its bracket, by group: [share][estimate, low, high][group]."""
     draws = priced.draws
-    if not isinstance(draws, RankDraws) or part.of.counting is not Counting.QUANTILES:
+    if not isinstance(draws, QuantileMechanisms) or part.of.counting is not MeasurementKind.QUANTILES:
         raise InternalError("quantiles are drawn of a table of values")
     found = [_rank_one(part, draws, table, bits) for table in exact.vectors[part.of]]
     return [[[group[s][k] for group in found] for k in range(3)] for s in range(len(part.shares))]
 
 
-def _rank_one(part: Ranks, draws: RankDraws, table: Any, bits: Bits | None) -> list[tuple[int, int, int]]:
+def _rank_one(
+    part: QuantilePart, draws: QuantileMechanisms, table: Any, bits: Bits | None
+) -> list[tuple[int, int, int]]:
     pairs = np.array([(int(step), int(count)) for step, count in table], np.int64).reshape(-1, 2)
     points, heights = pairs[:, 0], pairs[:, 1]
     value = part.of.values[0]

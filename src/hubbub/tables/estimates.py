@@ -49,8 +49,8 @@ from hubbub.tables.parts import (
     COVARIANCES,
     RANKED,
     VARIANCES,
+    QuantilePart,
     Quantity,
-    Ranks,
     Total,
     share_of,
     wanted,
@@ -312,7 +312,7 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
     ranks: dict[Measurement, Brackets] = {}
     arrays: dict[Term, Floats] = {}
     for i, (priced, values) in enumerate(zip(parts, vectors, strict=True)):
-        if isinstance(priced.part, Ranks):
+        if isinstance(priced.part, QuantilePart):
             steps = np.array(values, np.float64).reshape(len(priced.part.shares), 3, len(groups))
             ranks[priced.part.of] = Brackets(priced.part.shares, steps)
             continue
@@ -340,7 +340,7 @@ def expected(price: Price) -> tuple[Estimates, ...]:
         laws: dict[Term, Noise] = {}
         arrays: dict[Term, Floats] = {}
         for i, priced in enumerate(price.of_plan(at)):
-            if isinstance(priced.part, Ranks):
+            if isinstance(priced.part, QuantilePart):
                 continue
             for k in range(len(getattr(priced.part, "vectors", (None,)))):
                 laws[0, i, k] = priced.noise

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hubbub.tables.aggregate_query import Question
+from hubbub.tables.aggregate_query import AggregateQuery
 from hubbub.tables.expressions import Call, Column, Expression, Literal, children
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
@@ -30,8 +30,8 @@ from hubbub.tables.relations import (
     Filter,
     Inner,
     Join,
-    Leaf,
     PerUnit,
+    PublicRelation,
     Relation,
     Scan,
     Window,
@@ -132,10 +132,10 @@ class _Measure:
         return max(below, default=0)
 
 
-def sizes_in(node: Relation | Leaf) -> dict[str, Size]:
+def sizes_in(node: Relation | PublicRelation) -> dict[str, Size]:
     """The sizes of the columns that a relation computes; every other one is `SCANNED`."""
     match node:
-        case Scan() | Leaf():
+        case Scan() | PublicRelation():
             return {}
         case Filter(source=source):
             return _checked(node, sizes_in(source)).sizes
@@ -158,7 +158,7 @@ def sizes_in(node: Relation | Leaf) -> dict[str, Size]:
     return made
 
 
-def too_large(question: Question) -> str | None:
+def too_large(question: AggregateQuery) -> str | None:
     """Why a question could make texts, or expressions, that no engine can be sure to hold; None where it could not."""
     try:
         measure = _Measure(sizes_in(question.relation))

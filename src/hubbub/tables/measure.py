@@ -57,8 +57,8 @@ __all__ = [
     "GRID_BITS",
     "QUANTILE_BITS",
     "Bounds",
-    "Counting",
     "Measurement",
+    "MeasurementKind",
     "Value",
     "alone",
     "l1",
@@ -87,7 +87,7 @@ class Bounds:
     rows: int
 
 
-class Counting(Enum):
+class MeasurementKind(Enum):
     """What a measurement adds up, or (QUANTILES) lists, over the rows of a group."""
 
     UNITS = "units"
@@ -141,7 +141,7 @@ class Measurement:
     alone: a SUM that no count goes with, whose own norm is clipped (`hubbub.tables.clipping`).
     """
 
-    counting: Counting
+    counting: MeasurementKind
     argument: Expression | None = None
     values: tuple[Value, ...] = ()
     shift: int = 0
@@ -160,9 +160,9 @@ class Measurement:
 
     @property
     def _ends(self) -> tuple[int, int]:
-        if self.counting is Counting.SUM:
+        if self.counting is MeasurementKind.SUM:
             return self.values[0].low, self.values[0].high
-        if self.counting is Counting.PRODUCT:
+        if self.counting is MeasurementKind.PRODUCT:
             low, high = _product_ends(*self.values)
             return (low >> self.shift) - self.centre, (high >> self.shift) - self.centre
         return 1, 1
@@ -170,7 +170,7 @@ class Measurement:
     @property
     def step(self) -> Fraction:
         """What 1 stands for, in the unit of the aggregate."""
-        if self.counting is Counting.PRODUCT:
+        if self.counting is MeasurementKind.PRODUCT:
             return Fraction(self.values[0].grid.step * self.values[1].grid.step * 2**self.shift)
         return self.values[0].grid.step if self.values else Fraction(1)
 
@@ -208,9 +208,9 @@ def l2_squared(measurement: Measurement, bounds: Bounds, groups: int | None, nei
 
 
 def _reach(measurement: Measurement, bounds: Bounds) -> tuple[int, int]:
-    if measurement.counting is Counting.QUANTILES:
+    if measurement.counting is MeasurementKind.QUANTILES:
         raise InternalError("the sensitivity of a quantile is one of ranks")
-    rows = 1 if measurement.counting is Counting.UNITS else bounds.rows
+    rows = 1 if measurement.counting is MeasurementKind.UNITS else bounds.rows
     low, high = min(0, measurement.low), max(0, measurement.high)
     return rows * max(-low, high), rows * (high - low)
 
@@ -233,19 +233,19 @@ def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -
     """
     function, argument = aggregate.function, aggregate.argument
     if function is Function.COUNT_ROWS:
-        return (Measurement(Counting.ROWS),)
+        return (Measurement(MeasurementKind.ROWS),)
     if function is Function.COUNT_UNITS:
-        return (Measurement(Counting.UNITS, argument),)
+        return (Measurement(MeasurementKind.UNITS, argument),)
     if argument is None:
         raise QueryError(f"{function.value} needs a column.")
     match function:
         case Function.COUNT_VALUES:
             return (_count_of(argument, declared),)
         case Function.COUNT_DISTINCT:
-            return (Measurement(Counting.DISTINCT, argument),)
+            return (Measurement(MeasurementKind.DISTINCT, argument),)
         case Function.QUANTILE | Function.MIN | Function.MAX:
             value = _value_of(argument, declared, bits=QUANTILE_BITS, centred=False)
-            return (Measurement(Counting.QUANTILES, values=(value,)),)
+            return (Measurement(MeasurementKind.QUANTILES, values=(value,)),)
         case Function.SUM | Function.AVG:
             return _sum_of(argument, declared), _count_of(argument, declared)
         case Function.VAR_POP | Function.VAR_SAMP | Function.STDDEV_POP | Function.STDDEV_SAMP:
@@ -258,7 +258,7 @@ def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -
 
 def listed(measurement: Measurement) -> bool:
     """Whether a measurement looks at single values, and is no sum over rows."""
-    return measurement.counting in (Counting.DISTINCT, Counting.QUANTILES)
+    return measurement.counting in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES)
 
 
 def measurements(
@@ -278,7 +278,7 @@ def measurements(
     if own_norms:
         found = _with_own_norms(aggregates, declared)
     if private_keys:
-        found.add(Measurement(Counting.UNITS))
+        found.add(Measurement(MeasurementKind.UNITS))
     return tuple(sorted(found, key=lambda m: json.dumps(m.canonical())))
 
 
@@ -330,11 +330,15 @@ def _nullable(argument: Expression, declared: Mapping[str, Declaration]) -> bool
 
 
 def _count_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
-    return Measurement(Counting.VALUES, argument) if _nullable(argument, declared) else Measurement(Counting.ROWS)
+    return (
+        Measurement(MeasurementKind.VALUES, argument)
+        if _nullable(argument, declared)
+        else Measurement(MeasurementKind.ROWS)
+    )
 
 
 def _sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
-    return Measurement(Counting.SUM, values=(_value_of(argument, declared, bits=GRID_BITS, centred=True),))
+    return Measurement(MeasurementKind.SUM, values=(_value_of(argument, declared, bits=GRID_BITS, centred=True),))
 
 
 def _value_of(argument: Expression, declared: Mapping[str, Declaration], *, bits: int, centred: bool) -> Value:
@@ -369,7 +373,9 @@ def _product_of(x: Value, y: Value) -> Measurement:
         x, y = y, x
     low, high = _product_ends(x, y)
     shift = max(0, (high - low).bit_length() - GRID_BITS)
-    return Measurement(Counting.PRODUCT, values=(x, y), shift=shift, centre=((low >> shift) + (high >> shift)) // 2)
+    return Measurement(
+        MeasurementKind.PRODUCT, values=(x, y), shift=shift, centre=((low >> shift) + (high >> shift)) // 2
+    )
 
 
 def _order(value: Value) -> str:

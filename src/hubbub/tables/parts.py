@@ -24,21 +24,21 @@ from typing import Literal, TypeAlias, assert_never
 
 from hubbub.errors import InternalError
 from hubbub.tables.aggregate_query import QUANTILES, Aggregate, Function
-from hubbub.tables.measure import Counting, Measurement, Value, alone, uncentred
+from hubbub.tables.measure import Measurement, MeasurementKind, Value, alone, uncentred
 from hubbub.tables.plan import Plan
 
 __all__ = [
     "Choice",
     "Part",
+    "QuantilePart",
     "Quantity",
-    "Ranks",
     "Selection",
     "Strategy",
     "Sums",
     "Total",
     "build",
+    "gradients",
     "options",
-    "slopes",
 ]
 
 Choice: TypeAlias = Literal["centred", "total", "pair"]
@@ -76,7 +76,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Ranks:
+class QuantilePart:
     """The quantiles `shares` of one measurement, in increasing order, with their brackets."""
 
     of: Measurement
@@ -90,7 +90,7 @@ class Selection:
     of: Measurement
 
 
-Part: TypeAlias = Sums | Ranks | Selection
+Part: TypeAlias = Sums | QuantilePart | Selection
 Recipe: TypeAlias = tuple[tuple[int, int, Fraction], ...]
 """Terms of a linear combination: the part, its vector, the coefficient."""
 
@@ -155,8 +155,8 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
     found: dict[Measurement, _Family] = {}
     for aggregate in aggregates:
         parts = plan.measurement_of(aggregate)
-        count = next((m for m in parts if m.counting in (Counting.VALUES, Counting.ROWS)), None)
-        for total in (m for m in parts if m.counting is Counting.SUM):
+        count = next((m for m in parts if m.counting in (MeasurementKind.VALUES, MeasurementKind.ROWS)), None)
+        for total in (m for m in parts if m.counting is MeasurementKind.SUM):
             if count is None:
                 raise InternalError("a sum without its count")
             old = found.get(total, _Family(total, count, False, False))
@@ -182,14 +182,14 @@ def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]
         builder.select()
     for family, choice in zip(families, choices, strict=True):
         if choice == "pair":
-            builder.pair(family, with_nulls=Measurement(Counting.ROWS) in direct)
+            builder.pair(family, with_nulls=Measurement(MeasurementKind.ROWS) in direct)
     for family, choice in zip(families, choices, strict=True):
         if choice != "pair":
             builder.single(family, choice)
     for m in plan.measurements:
-        if m.counting is Counting.QUANTILES:
+        if m.counting is MeasurementKind.QUANTILES:
             builder.ranks(m, aggregates)
-        elif m in direct and m.counting is not Counting.SUM:
+        elif m in direct and m.counting is not MeasurementKind.SUM:
             builder.plain(m)
     return Strategy(tuple(choices), tuple(builder.parts), builder.recipes)
 
@@ -203,7 +203,7 @@ class _Builder:
         self.recipes: dict[Quantity, Recipe] = {}
 
     def select(self) -> None:
-        units = Measurement(Counting.UNITS)
+        units = Measurement(MeasurementKind.UNITS)
         self.parts.append(Selection(units))
         self.recipes[units] = ((0, 0, Fraction(1)),)
 
@@ -233,7 +233,7 @@ class _Builder:
     def pair(self, family: _Family, *, with_nulls: bool) -> None:
         """sum(x - floor), sum(ceiling - x), and w times the rows with NULL where rows are counted."""
         total, count, value = family.total, family.count, family.value
-        w, rows = value.ceiling - value.floor, Measurement(Counting.ROWS)
+        w, rows = value.ceiling - value.floor, Measurement(MeasurementKind.ROWS)
         vectors = [((total, 1), (count, -value.low)), ((total, -1), (count, value.high))]
         with_nulls = with_nulls and count != rows and rows not in self.recipes
         if with_nulls:
@@ -260,7 +260,7 @@ class _Builder:
     def ranks(self, m: Measurement, aggregates: Sequence[Aggregate]) -> None:
         asked = {share_of(a) for a in aggregates if a.function in RANKED and self.plan.measurement_of(a) == (m,)}
         if asked:
-            self.parts.append(Ranks(m, tuple(sorted(asked))))
+            self.parts.append(QuantilePart(m, tuple(sorted(asked))))
 
     def _add(self, vector: tuple[tuple[Measurement, int], ...], like: Measurement, name: str) -> Recipe:
         """A vector of its own. like: a measurement of the same sensitivity and steps."""
@@ -288,7 +288,7 @@ def _plus(first: Recipe, second: Recipe, times: Fraction) -> Recipe:
     return tuple((part, vector, c) for (part, vector), c in found.items() if c)
 
 
-def slopes(aggregate: Aggregate, parts: Sequence[Measurement]) -> list[dict[Quantity, Fraction]]:
+def gradients(aggregate: Aggregate, parts: Sequence[Measurement]) -> list[dict[Quantity, Fraction]]:
     """How an aggregate moves with each quantity, at a few typical places of the declared range, up to one factor.
 
     A mean theta (centred) is taken uniform in the range, E theta^2 = w^2 / 12. Spreads are taken a quarter of the

@@ -17,15 +17,15 @@ from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
 from hubbub.tables import clipping
-from hubbub.tables.aggregate_query import Aggregate, Key, Question
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar, trimmed
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (
     Bounds,
-    Counting,
     Measurement,
+    MeasurementKind,
     l1,
     l2_squared,
     listed,
@@ -56,7 +56,7 @@ class Plan:
     norm: the norm that is clipped where that was asked for, the norm of the noise; None for dropping groups.
     """
 
-    question: Question
+    question: AggregateQuery
     keys: tuple[Key, ...]
     one_row: bool
     bounds: Bounds
@@ -190,7 +190,7 @@ def _trimmed(scan: Scan) -> list[list[str]]:
 
 
 def make_plans(
-    question: Question,
+    question: AggregateQuery,
     evaluate: Evaluate,
     *,
     limits: Limits | None = None,
@@ -246,14 +246,14 @@ def _domain(
         raise
 
 
-def _bounds(question: Question, grouped: bool, measurements: tuple[Measurement, ...], asked: Limits) -> Bounds:
+def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measurement, ...], asked: Limits) -> Bounds:
     """The limits a question needs, and only those; what the question says goes before what is declared."""
     declared = limits_of(question.relation)
     groups, rows = asked.groups or declared.groups, asked.rows or declared.rows
     total = asked.total or (None if asked.groups or asked.rows else declared.total)
     scan = scans(question.relation)[0]
     unit = "unit" if scan.unit is None else scan.unit
-    counts_rows = any(m.counting is not Counting.UNITS for m in measurements)
+    counts_rows = any(m.counting is not MeasurementKind.UNITS for m in measurements)
     if not grouped:
         if not counts_rows:
             return Bounds(1, 1)

@@ -37,15 +37,26 @@ from hubbub.mechanisms.quantiles import QuantileMechanism
 from hubbub.noise import MAX_SCALE, DiscreteGaussian, DiscreteLaplace as DiscreteLaplaceNoise
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.measure import Measurement
-from hubbub.tables.parts import Choice, Part, Quantity, Ranks, Selection, Strategy, Sums, build, options, slopes
+from hubbub.tables.parts import (
+    Choice,
+    Part,
+    QuantilePart,
+    Quantity,
+    Selection,
+    Strategy,
+    Sums,
+    build,
+    gradients,
+    options,
+)
 from hubbub.tables.plan import Plan
 from hubbub.tables.split import best, least
 
-__all__ = ["Noise", "Price", "Priced", "RankDraws", "Spend", "assemble", "make_price"]
+__all__ = ["Noise", "Price", "PricedPart", "QuantileMechanisms", "Spend", "assemble", "make_price"]
 
 Noise: TypeAlias = DiscreteLaplaceNoise | DiscreteGaussian
 Scenes: TypeAlias = Sequence[Mapping[Quantity, Fraction]]
-"""How an aggregate moves with each quantity, at a few typical places (`parts.slopes`)."""
+"""How an aggregate moves with each quantity, at a few typical places (`parts.gradients`)."""
 
 BRACKET_LEVEL = Fraction(95, 100)
 """Brackets hold the true quantile with at least this probability; each side misses with half the rest, or less."""
@@ -82,7 +93,7 @@ class Spend:
 
 
 @dataclass(frozen=True)
-class RankDraws:
+class QuantileMechanisms:
     """The mechanisms of one group's quantiles: estimates together, a bound below and above each, and the ends."""
 
     main: QuantileMechanism | None
@@ -98,14 +109,14 @@ class RankDraws:
 
 
 @dataclass(frozen=True)
-class Priced:
+class PricedPart:
     """A part of a plan (by its position) with its share of the amount and what draws it."""
 
     plan: int
     part: Part
     share: Fraction
     amount: Fraction
-    draws: Noise | RankDraws | GroupThreshold
+    draws: Noise | QuantileMechanisms | GroupThreshold
     event: Event
 
     @property
@@ -113,7 +124,7 @@ class Priced:
         """The law of the noise on a vector."""
         if isinstance(self.draws, GroupThreshold):
             return self.draws.noise
-        if isinstance(self.draws, RankDraws):
+        if isinstance(self.draws, QuantileMechanisms):
             raise InternalError("a quantile has no noise on a vector")
         return self.draws
 
@@ -125,7 +136,7 @@ class Price:
     plans: tuple[Plan, ...]
     spend: Spend
     strategies: tuple[Strategy, ...]
-    parts: tuple[Priced, ...]
+    parts: tuple[PricedPart, ...]
 
     @cached_property
     def event(self) -> Event:
@@ -147,15 +158,15 @@ class Price:
         """The delta that is charged for groups found privately."""
         return cost(self.event).delta
 
-    def of_plan(self, plan: int) -> tuple[Priced, ...]:
+    def of_plan(self, plan: int) -> tuple[PricedPart, ...]:
         """The parts of one plan, in order."""
         return tuple(p for p in self.parts if p.plan == plan)
 
-    def ranks(self, plan: int, measurement: Measurement) -> tuple[int, Ranks, RankDraws]:
+    def ranks(self, plan: int, measurement: Measurement) -> tuple[int, QuantilePart, QuantileMechanisms]:
         """The quantiles of one measurement: their place among the plan's parts, what was asked, what draws it."""
         for at, priced in enumerate(self.of_plan(plan)):
-            if isinstance(priced.part, Ranks) and priced.part.of == measurement:
-                assert isinstance(priced.draws, RankDraws)
+            if isinstance(priced.part, QuantilePart) and priced.part.of == measurement:
+                assert isinstance(priced.draws, QuantileMechanisms)
                 return at, priced.part, priced.draws
         raise InternalError("no quantile of this measurement was priced")
 
@@ -177,7 +188,7 @@ def make_price(
     strategies, costs = [], []
     for plan in plans:
         aggregates = tuple(dict.fromkeys(plan.question.aggregates))
-        scenes = {a: slopes(a, plan.measurement_of(a)) for a in aggregates}
+        scenes = {a: gradients(a, plan.measurement_of(a)) for a in aggregates}
         norms = {a: _best_of(plan, {a: scenes[a]}, power, {}, {})[2] for a in aggregates}
         strategy, of_parts, _ = _best_of(plan, scenes, power, norms, given)
         strategies.append(strategy)
@@ -276,7 +287,7 @@ def assemble(
     return Price(tuple(plans), spend, strategies, tuple(parts))
 
 
-def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delta: Fraction) -> Priced:
+def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delta: Fraction) -> PricedPart:
     amount = share * spend.amount
     if isinstance(part, Selection):
         groups = _touched(plan)
@@ -285,15 +296,15 @@ def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delt
         else:
             threshold = GroupThreshold(delta=delta, groups=groups, rho=amount)
         _checked(threshold.noise)
-        return Priced(at, part, share, amount, threshold, threshold.loss)
-    if isinstance(part, Ranks):
+        return PricedPart(at, part, share, amount, threshold, threshold.loss)
+    if isinstance(part, QuantilePart):
         draws = _rank_draws(plan, part, amount, pure=spend.pure)
-        return Priced(at, part, share, amount, draws, _rank_event(plan, draws, amount, pure=spend.pure))
+        return PricedPart(at, part, share, amount, draws, _rank_event(plan, draws, amount, pure=spend.pure))
     if spend.pure:
         laplace = DiscreteLaplaceNoise(part.l1 / amount)
-        return Priced(at, part, share, amount, _checked(laplace), DiscreteLaplace(laplace.scale, part.l1))
+        return PricedPart(at, part, share, amount, _checked(laplace), DiscreteLaplace(laplace.scale, part.l1))
     gaussian = DiscreteGaussian.from_variance(part.l2_squared / (2 * amount))
-    return Priced(at, part, share, amount, _checked(gaussian), ZCDP(amount))
+    return PricedPart(at, part, share, amount, _checked(gaussian), ZCDP(amount))
 
 
 def _checked(noise: Noise) -> Noise:
@@ -306,7 +317,7 @@ def _checked(noise: Noise) -> Noise:
     return noise
 
 
-def _rank_draws(plan: Plan, part: Ranks, amount: Fraction, *, pure: bool) -> RankDraws:
+def _rank_draws(plan: Plan, part: QuantilePart, amount: Fraction, *, pure: bool) -> QuantileMechanisms:
     """The mechanisms of one group, for a part's amount (epsilon or rho)."""
     value = part.of.values[0]
     groups = plan.group_count
@@ -331,7 +342,7 @@ def _rank_draws(plan: Plan, part: Ranks, amount: Fraction, *, pure: bool) -> Ran
             rows=rows,
         )
     beta = (1 - BRACKET_LEVEL) / 2
-    return RankDraws(
+    return QuantileMechanisms(
         main,
         tuple(bound(s, each / 3, beta, upper=False) for s in inner),
         tuple(bound(s, each / 3, beta, upper=True) for s in inner),
@@ -345,7 +356,7 @@ def _epsilon_of(square: Fraction) -> Fraction:
     return digits_down(square / root_up(square), 15)
 
 
-def _rank_event(plan: Plan, draws: RankDraws, amount: Fraction, *, pure: bool) -> Event:
+def _rank_event(plan: Plan, draws: QuantileMechanisms, amount: Fraction, *, pure: bool) -> Event:
     """Of all groups that one unit touches. Bounded range in all; under rho the very rho is charged."""
     if not pure:
         return ZCDP(amount)

@@ -32,9 +32,9 @@ __all__ = [
     "Filter",
     "Inner",
     "Join",
-    "Leaf",
     "Path",
     "PerUnit",
+    "PublicRelation",
     "Relation",
     "Scan",
     "Window",
@@ -90,7 +90,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class PublicRelation:
     """A public relation: a public table, or any SQL over public tables and releases of the same statement.
 
     sql: over public tables and `released0`, ...; released: the questions it reads. values: the values of a column,
@@ -121,12 +121,12 @@ class Filter:
 class Join:
     """Rows of an owned relation with rows of another one.
 
-    by_unit: `right` is owned, and rows meet only under one owner; else it is a `Leaf`. on: what else must be true.
-    one: `right` has one row (a scalar), or is looked up by a key of its own, so that no owned row is repeated.
+    by_unit: `right` is owned, and rows meet only under one owner; else it is a `PublicRelation`. on: what else must be
+    true. one: `right` has one row (a scalar), or is looked up by a key of its own, so that no owned row is repeated.
     """
 
     left: Relation
-    right: Relation | Leaf
+    right: Relation | PublicRelation
     how: OneWord["inner", "left", "full", "semi", "anti"]
     on: Expression | None
     by_unit: bool
@@ -204,32 +204,32 @@ Relation: TypeAlias = Scan | Filter | Join | PerUnit | Window | Distinct | Combi
 _RELATIONS = (Scan, Filter, Join, PerUnit, Window, Distinct, Combine)
 
 
-def below(node: Relation | Leaf) -> Iterator[Relation | Leaf]:
+def below(node: Relation | PublicRelation) -> Iterator[Relation | PublicRelation]:
     """The relations directly below a node."""
     for part in fields(node):
         value = getattr(node, part.name)
-        if isinstance(value, (*_RELATIONS, Leaf)):
+        if isinstance(value, (*_RELATIONS, PublicRelation)):
             yield value
 
 
-def scans(node: Relation | Leaf) -> tuple[Scan, ...]:
+def scans(node: Relation | PublicRelation) -> tuple[Scan, ...]:
     """The declared tables a relation reads, key paths included, from left to right."""
     if isinstance(node, Scan):
         return (node, *(scans(node.path.scan) if node.path else ()))
     return tuple(s for part in below(node) for s in scans(part))
 
 
-def leaves(node: Relation | Leaf) -> tuple[Leaf, ...]:
+def leaves(node: Relation | PublicRelation) -> tuple[PublicRelation, ...]:
     """The public relations below."""
-    if isinstance(node, Leaf):
+    if isinstance(node, PublicRelation):
         return (node,)
     return tuple(leaf for part in below(node) for leaf in leaves(part))
 
 
-def units_of(node: Relation | Leaf) -> frozenset[str]:
+def units_of(node: Relation | PublicRelation) -> frozenset[str]:
     """The columns that hold the owner's name, whichever side of a join they come from."""
     match node:
-        case Scan(unit=None) | Leaf():
+        case Scan(unit=None) | PublicRelation():
             # With a key path, the columns that lead to the owner are not visible.
             return frozenset()
         case Scan(place=place, unit=unit):
@@ -251,7 +251,7 @@ def units_of(node: Relation | Leaf) -> frozenset[str]:
             )
 
 
-def single(node: Relation | Leaf) -> bool:
+def single(node: Relation | PublicRelation) -> bool:
     """Whether every owner has at most one row, whatever the data."""
     match node:
         case Scan(unit=None, path=None):
@@ -273,7 +273,7 @@ def single(node: Relation | Leaf) -> bool:
     return False
 
 
-def limits_of(node: Relation | Leaf) -> Limits:
+def limits_of(node: Relation | PublicRelation) -> Limits:
     """How much one owner may contribute, as declared (soundness, "Bounding"); a question may override it."""
     match node:
         case Scan(limits=limits):
@@ -309,13 +309,13 @@ def _both(a: Limits, b: Limits) -> Bounding | None:
     return a.bounding if a.bounding == b.bounding else "groups"
 
 
-def declared_in(node: Relation | Leaf, read: frozenset[str]) -> dict[str, Declaration]:
+def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> dict[str, Declaration]:
     """What is known of the values of the columns named in `read`, from declarations and public data alone."""
     found: dict[str, Declaration] = {}
     match node:
         case Scan(place=place, declared=declared):
             found = {f"{place}.{name}": what for name, what in declared.items()}
-        case Leaf(place=place, columns=columns, values=values):
+        case PublicRelation(place=place, columns=columns, values=values):
             for name in columns:
                 if f"{place}.{name}" in read:
                     known = values(name)
@@ -412,7 +412,7 @@ def _either(a: Declaration, b: Declaration) -> Declaration:
     return Ranged(low, high)
 
 
-def expressions_in(node: Relation | Leaf) -> Iterator[Expression]:
+def expressions_in(node: Relation | PublicRelation) -> Iterator[Expression]:
     """The expressions of one node itself."""
     match node:
         case Filter(condition=condition):
@@ -432,24 +432,24 @@ def expressions_in(node: Relation | Leaf) -> Iterator[Expression]:
             yield from (*of_left, *of_right)
 
 
-def _read_by(node: Relation | Leaf) -> frozenset[str]:
+def _read_by(node: Relation | PublicRelation) -> frozenset[str]:
     return frozenset[str]().union(*map(columns_of, expressions_in(node)))
 
 
-def names_read(node: Relation | Leaf) -> frozenset[str]:
+def names_read(node: Relation | PublicRelation) -> frozenset[str]:
     """The names of all columns that a relation reads anywhere inside."""
     return _read_by(node).union(*map(names_read, below(node)))
 
 
-def canonical_relation(node: Relation | Leaf) -> object:
+def canonical_relation(node: Relation | PublicRelation) -> object:
     """A JSON-ready form: two relations with one form are the same rows of the same declared tables."""
     match node:
         case Scan():
             path = node.path
             through = None if path is None else [path.column, path.key, canonical_relation(path.scan)]
             return ["Scan", node.place, node.table, node.unit, through]
-        case Leaf():
-            return ["Leaf", node.place, node.sql]
+        case PublicRelation():
+            return ["PublicRelation", node.place, node.sql]
     parts: list[object] = [type(node).__name__]
     for part in fields(node):
         value = getattr(node, part.name)
@@ -458,7 +458,7 @@ def canonical_relation(node: Relation | Leaf) -> object:
 
 
 def _canonical(value: object) -> object:
-    if isinstance(value, (*_RELATIONS, Leaf)):
+    if isinstance(value, (*_RELATIONS, PublicRelation)):
         return canonical_relation(value)
     if isinstance(value, tuple):
         return [_canonical(v) for v in value]

@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hubbub.sql.emit.plan import may_be_missing, summed
-from hubbub.tables.measure import Counting, Measurement
+from hubbub.tables.measure import Measurement, MeasurementKind
 from hubbub.tables.plan import Plan
 
 __all__ = ["Stopped", "bounded_sums"]
@@ -256,7 +256,7 @@ def _part(rows: _Rows, plan: Plan, measured: Sequence[Measurement]) -> tuple[Int
     parts = []
     for m in measured:
         total, count = None, counts
-        if m.counting in (Counting.SUM, Counting.PRODUCT):
+        if m.counting in (MeasurementKind.SUM, MeasurementKind.PRODUCT):
             total = np.add.reduceat(next(columns), starts, dtype=np.int64)[keep]
         if may_be_missing(m):
             count = np.add.reduceat(next(columns), starts, dtype=np.int64)
@@ -267,7 +267,7 @@ def _part(rows: _Rows, plan: Plan, measured: Sequence[Measurement]) -> tuple[Int
 def _bounded(measurement: Measurement, rows: int, count: Integers, total: Integers | None) -> Integers:
     """What pairs count with, of their count of values and their sum."""
     if total is None:
-        return np.minimum(count, 1 if measurement.counting is Counting.UNITS else rows)
+        return np.minimum(count, 1 if measurement.counting is MeasurementKind.UNITS else rows)
     over = count > rows
     n, size = count[over], np.abs(total[over])
     whole, rest = np.divmod(size, n)  # size * rows // n, without a number that is larger than the result

@@ -53,7 +53,7 @@ from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
-from hubbub.tables.relations import Leaf, Scan, leaves, scans
+from hubbub.tables.relations import PublicRelation, Scan, leaves, scans
 from hubbub.tables.remote import SparkFrame, SparkName
 
 __all__ = ["SparkEngine"]
@@ -345,7 +345,7 @@ def _with(stages: str, text: str) -> str:
     return found
 
 
-def _stub(leaf: Leaf) -> str:
+def _stub(leaf: PublicRelation) -> str:
     """A relation without rows that has the columns of a public one."""
     columns = [f"{SPARK.null(kind)} AS {SPARK.quote(name)}" for name, kind in leaf.columns.items()]
     return f"SELECT {', '.join(columns) or '1 AS one'} WHERE FALSE"

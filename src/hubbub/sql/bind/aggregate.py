@@ -14,7 +14,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.bind.context import Outer
+from hubbub.sql.bind.context import PublicQuery
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import group_term, has_aggregate
@@ -23,7 +23,7 @@ from hubbub.sql.bind.scope import find_name
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.locate import written
-from hubbub.tables.aggregate_query import Aggregate, Function, Key, Output, Question
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key, Output
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
 from hubbub.tables.growth import too_large
@@ -55,7 +55,7 @@ _AGGREGATES = (
 MAX_SETS = 64
 
 
-def private(rows: Rows, node: exp.Select) -> Outer:
+def private(rows: Rows, node: exp.Select) -> PublicQuery:
     """The question that a SELECT asks, and its outer part.
 
     Raises QueryError for what has no private answer, or would show rows.
@@ -73,7 +73,7 @@ class _Private:
     aggregates: list[Aggregate] = field(default_factory=list)
     wide: bool = False
 
-    def read(self) -> Outer:
+    def read(self) -> PublicQuery:
         reader, node = self.rows.reader, self.node
         sets = self._group_by()
         items, taken = [], set[str]()
@@ -108,7 +108,7 @@ class _Private:
                 "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
                 node.expressions[0] if node.expressions else node,
             )
-        question = Question(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
+        question = AggregateQuery(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
         reason = too_large(question)
         if reason is not None:
             raise reader.refuse(reason, node)
@@ -125,9 +125,9 @@ class _Private:
             rowwise = exp.Select(expressions=[i.copy() for i in tree.expressions])
         question = reader.questions[number]
         found = tuple(Output(name, number, self._meaning(what, question, places)) for name, what in outputs)
-        return Outer(tree, found, rowwise)
+        return PublicQuery(tree, found, rowwise)
 
-    def _meaning(self, what: exp.Expr, question: Question, places: list[int]) -> Key | Aggregate | None:
+    def _meaning(self, what: exp.Expr, question: AggregateQuery, places: list[int]) -> Key | Aggregate | None:
         if isinstance(what, exp.Column) and what.table == "r":
             at = int(what.name[1:])
             return question.keys[at] if what.name[0] == "k" else question.aggregates[places[at]]

@@ -1,8 +1,8 @@
 """From a statement's tree to owned relations below, private aggregates between, and ordinary SQL above.
 
-Every query in the statement is resolved to one of two things. *Owned*: its rows belong to units (`Owned`). *Outer*:
+Every query in the statement is resolved to one of two things. Either its rows belong to units (`PrivateRelation`). Or
 everything it reads is public or released, so it stays what it is, SQL of the user's own, to be run on releases alone
-(`Outer`). A SELECT with aggregates over an owned FROM is where one becomes the other: a private aggregate.
+(`PublicQuery`). A SELECT with aggregates over an owned FROM is where one becomes the other: a private aggregate.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hubbub.errors import InternalError, QueryError
 from hubbub.sql.bind.renumber import renumbered
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
 from hubbub.sql.text.locate import refuse
-from hubbub.tables.aggregate_query import Output, Question
+from hubbub.tables.aggregate_query import AggregateQuery, Output
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Expression
 from hubbub.tables.kinds import Kind
-from hubbub.tables.relations import Leaf, Path, Relation, Scan, scans
+from hubbub.tables.relations import Path, PublicRelation, Relation, Scan, scans
 
-__all__ = ["Cte", "Outer", "Owned", "Reader"]
+__all__ = ["Cte", "PrivateRelation", "PublicQuery", "Reader"]
 
 MAX_QUERIES = 200
 
 
 @dataclass(frozen=True)
-class Owned:
+class PrivateRelation:
     """A query whose rows belong to units: a relation, and its visible columns in order."""
 
     relation: Relation
@@ -36,7 +36,7 @@ class Owned:
 
 
 @dataclass(frozen=True)
-class Outer:
+class PublicQuery:
     """A query over public and released tables: its tree, ready to print.
 
     outputs: its columns, where it is itself one private aggregate; rowwise: and the expressions, beside the tree, that
@@ -59,7 +59,7 @@ class Cte:
     resolving: bool = False
 
 
-def _no_query(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Owned | Outer:
+def _no_query(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery:
     raise InternalError("this reader looks up tables alone")
 
 
@@ -75,12 +75,12 @@ class Reader:
     catalog: Catalog
     public: PublicSide | None
     keys: dict[str, tuple[object, ...]] = field(default_factory=dict)
-    questions: list[Question] = field(default_factory=list)
+    questions: list[AggregateQuery] = field(default_factory=list)
     common: list[exp.CTE] = field(default_factory=list)
     places: int = 0
     seen: int = 0
-    select: Callable[[Reader, exp.Select, dict[str, Cte]], Owned | Outer] = _no_query
-    set_operation: Callable[[Reader, exp.SetOperation, dict[str, Cte]], Owned | Outer] = _no_query
+    select: Callable[[Reader, exp.Select, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
+    set_operation: Callable[[Reader, exp.SetOperation, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
 
     def refuse(self, message: str, node: exp.Expr | None, word: str | None = None) -> QueryError:
         return refuse(message, self.text, node, word=word)
@@ -92,7 +92,7 @@ class Reader:
 
     # -- resolving ------------------------------------------------------------------------------------------
 
-    def resolve(self, node: exp.Expr, ctes: dict[str, Cte]) -> Owned | Outer:
+    def resolve(self, node: exp.Expr, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery:
         """What a query is.
 
         Raises QueryError for whatever breaks ownership, or is not on the allow-list.
@@ -131,7 +131,7 @@ class Reader:
             found[cte.alias.lower()] = Cte(cte.args["alias"], cte.this, dict(found))
         return found
 
-    def named(self, table: exp.Table, ctes: dict[str, Cte]) -> Owned | Outer | Scan | str:
+    def named(self, table: exp.Table, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery | Scan | str:
         """What a table's name stands for: a query of WITH, a declared private table, or (a name) a public one."""
         cte = ctes.get(table.name.lower()) if not table.args.get("db") else None
         if cte is not None:
@@ -141,31 +141,31 @@ class Reader:
             raise self.refuse(f"unknown table {table.name!r}.", table)
         return self.scan(name, table) if self.catalog[name].private else name
 
-    def _common(self, cte: Cte, table: exp.Table) -> Owned | Outer:
+    def _common(self, cte: Cte, table: exp.Table) -> PrivateRelation | PublicQuery:
         if cte.name is not None:
-            return Outer(everything(cte.name))
+            return PublicQuery(everything(cte.name))
         if cte.resolving:
             raise self.refuse("WITH RECURSIVE is not supported.", table)
         cte.resolving = True
         found = self.resolve(cte.query.copy(), cte.around)
         cte.resolving = False
         names = [c.name for c in cte.alias.args.get("columns") or ()]
-        if isinstance(found, Owned):
+        if isinstance(found, PrivateRelation):
             return self.renamed(found, names, table)
         cte.name = f"with{len(self.common)}"
         columns = [exp.to_identifier(name, quoted=True) for name in names]
         alias = exp.TableAlias(this=exp.to_identifier(cte.name, quoted=True), columns=columns)
         self.common.append(exp.CTE(this=found.tree, alias=alias))
-        return Outer(everything(cte.name))
+        return PublicQuery(everything(cte.name))
 
-    def renamed(self, found: Owned, names: list[str], node: exp.Expr) -> Owned:
+    def renamed(self, found: PrivateRelation, names: list[str], node: exp.Expr) -> PrivateRelation:
         """An owned query under the names of `AS t(a, b)`."""
         if not names:
             return found
         if len(names) > len(found.columns):
             raise self.refuse(f"{len(names)} names for {len(found.columns)} columns.", node)
         old = list(found.columns)
-        return Owned(
+        return PrivateRelation(
             found.relation,
             {
                 **dict(zip(names, found.columns.values(), strict=False)),
@@ -231,7 +231,7 @@ class Reader:
             raise self.refuse(f"the unit of {name!r}: {own!r} and {other}.{key} hold values of two types.", node)
         return Path(own_name, found, key_name, scan)
 
-    def leaf(self, tree: exp.Query, node: exp.Expr) -> Leaf:
+    def leaf(self, tree: exp.Query, node: exp.Expr) -> PublicRelation:
         """A query over public and released tables, as a relation to join owned rows with."""
         full = self.with_common(tree)
         sql = printed(full)
@@ -253,7 +253,7 @@ class Reader:
         def unique(names: tuple[str, ...]) -> bool:
             return not released and public is not None and public.unique(sql, tables, names)
 
-        return Leaf(self.place("p"), sql, tables, released, columns, values, unique)
+        return PublicRelation(self.place("p"), sql, tables, released, columns, values, unique)
 
     def with_common(self, tree: exp.Query) -> exp.Query:
         """A tree under the outer queries of WITH that were read so far."""
@@ -273,7 +273,7 @@ class Reader:
             found[f"released{i}"] = columns | {"place": Kind.INTEGER}
         return found
 
-    def ask(self, question: Question) -> tuple[int, list[int]]:
+    def ask(self, question: AggregateQuery) -> tuple[int, list[int]]:
         """The number of a question, and where each of its aggregates stands in it. What is asked twice is one."""
         question = renumbered(question)
         same = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from hubbub.sql.bind.context import Cte, Outer, Owned, Reader
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
 from hubbub.sql.bind.scope import Scope, Source
@@ -21,7 +21,7 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
     Filter,
     Join,
-    Leaf,
+    PublicRelation,
     Relation,
     single,
     units_of,
@@ -41,7 +41,7 @@ class Rows:
     relation: Relation
     scope: Scope
     ctes: dict[str, Cte]
-    kept: Leaf | None = None
+    kept: PublicRelation | None = None
 
     def expressions(self) -> ExpressionReader:
         """A reader of row expressions, sub-queries included."""
@@ -73,7 +73,7 @@ class Rows:
         if correlated:
             return self._of_owner(query, node)
         found = self.reader.resolve(query.copy(), self.ctes)
-        if isinstance(found, Owned):
+        if isinstance(found, PrivateRelation):
             raise self.reader.refuse("a scalar sub-query over people's rows has to be an aggregate.", node)
         if len(found.tree.selects) != 1:
             raise self.reader.refuse("a scalar sub-query has one column.", node)
@@ -88,7 +88,7 @@ class Rows:
         """(SELECT AVG(x) FROM t WHERE t.id = outer.id): an aggregate of the same owner's rows."""
         inner = _without_owner(self, query)
         found = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
-        if not isinstance(found, Owned) or len(found.columns) != 1 or not single(found.relation):
+        if not isinstance(found, PrivateRelation) or len(found.columns) != 1 or not single(found.relation):
             raise self.reader.refuse(
                 "a sub-query of the same owner's rows gives one aggregate, such as (SELECT MAX(x) FROM t WHERE t.id = "
                 "this.id).",
@@ -111,7 +111,7 @@ class Rows:
         inner = _without_owner(self, query)
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
         found = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
-        if not isinstance(found, Owned):
+        if not isinstance(found, PrivateRelation):
             raise self.reader.refuse(
                 "this sub-query is tied to the owner by its own unit column: t.id = this.id.", node
             )
@@ -182,7 +182,7 @@ class Rows:
     def _in_outer(self, query: exp.Expr, value: exp.Expr | None, how: str, node: exp.Expr) -> None:
         """IN or EXISTS of a query that is public or released."""
         found = self.reader.resolve(query.copy(), self.ctes)
-        if isinstance(found, Owned):
+        if isinstance(found, PrivateRelation):
             raise self.reader.refuse(
                 "a sub-query over people's rows is tied to the owner: its WHERE says t.id = this.id (or IN compares "
                 "the unit columns). Anything else would let one person's row decide about another's.",
@@ -230,7 +230,7 @@ def _correlated_rows(rows: Rows, query: exp.Select) -> tuple[Rows, list[exp.Expr
         if query.args.get(name) and name != "distinct":
             # SELECT id FROM t GROUP BY id HAVING ...: a relation of its own, met by owner.
             found = rows.reader.resolve(query.copy(), rows.ctes)
-            if isinstance(found, Outer):
+            if isinstance(found, PublicQuery):
                 return None
             inner = Rows(rows.reader, found.relation, Scope(rows.reader.text, [Source("", found.columns)]), rows.ctes)
             query.set("expressions", [exp.column(n, quoted=True) for n in found.columns])

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.sql.bind.context import Cte, Outer, Owned, Reader, everything
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source
 from hubbub.tables.expressions import Call, Column, Compare, Expression, Logic, columns_of
 from hubbub.tables.relations import (
     Filter,
     Join,
-    Leaf,
+    PublicRelation,
     Relation,
     Scan,
     units_of,
@@ -30,14 +30,14 @@ class Item:
 
     node: exp.Expr
     source: Source
-    relation: Relation | Leaf
+    relation: Relation | PublicRelation
     how: str = "inner"
     on: list[exp.Expr] = field(default_factory=list)
     using: list[str] = field(default_factory=list)
 
     @property
     def owned(self) -> bool:
-        return not isinstance(self.relation, Leaf)
+        return not isinstance(self.relation, PublicRelation)
 
     @property
     def names(self) -> frozenset[str]:
@@ -72,7 +72,7 @@ def items_of(reader: Reader, select: exp.Select, ctes: dict[str, Cte]) -> list[I
         return None
     joins = select.args.get("joins") or []
     resolved = [_resolve_item(reader, node, ctes) for node in (source.this, *(j.this for j in joins))]
-    if not any(isinstance(r, Scan | Owned) for r in resolved):
+    if not any(isinstance(r, Scan | PrivateRelation) for r in resolved):
         return None
     items = [
         _item(reader, node, what) for node, what in zip((source.this, *(j.this for j in joins)), resolved, strict=True)
@@ -86,7 +86,7 @@ def items_of(reader: Reader, select: exp.Select, ctes: dict[str, Cte]) -> list[I
     return items
 
 
-def _resolve_item(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Owned | Outer | Scan | str:
+def _resolve_item(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery | Scan | str:
     if isinstance(node, exp.Table):
         for name, value in node.args.items():
             if value and name not in ("this", "alias", "db", "catalog"):
@@ -98,17 +98,17 @@ def _resolve_item(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Owned
     raise reader.refuse(f"{node.key.upper()} is not supported in FROM.", node)
 
 
-def _item(reader: Reader, node: exp.Expr, what: Owned | Outer | Scan | str) -> Item:
+def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | Scan | str) -> Item:
     alias = node.alias_or_name or f"query{reader.place('q')}"
     names = [c.name for c in (node.args.get("alias") or exp.TableAlias()).args.get("columns") or ()]
     if isinstance(what, Scan):
-        scanned = Owned(what, {name: what.column(name) for name in what.columns})
+        scanned = PrivateRelation(what, {name: what.column(name) for name in what.columns})
         scanned = reader.renamed(scanned, names, node)
         return Item(node, Source(alias, scanned.columns), what)
-    if isinstance(what, Owned):
+    if isinstance(what, PrivateRelation):
         renamed = reader.renamed(what, names, node)
         return Item(node, Source(alias, renamed.columns), renamed.relation)
-    tree = what.tree if isinstance(what, Outer) else everything(what)
+    tree = what.tree if isinstance(what, PublicQuery) else everything(what)
     leaf = reader.leaf(tree, node)
     columns: dict[str, Expression] = {name: leaf.column(name) for name in leaf.columns}
     if names:
@@ -156,7 +156,7 @@ def _fixed(expression: Expression) -> exp.Expr:
 
 def joined(
     reader: Reader, items: list[Item], pool: list[tuple[exp.Expr, Expression]], read: ExpressionReader
-) -> tuple[Relation, Leaf | None]:
+) -> tuple[Relation, PublicRelation | None]:
     """The items of FROM as one relation. Conditions of WHERE that tie owners are taken out of `pool`."""
     conditions = [[_condition(read, c) for c in item.on] for item in items]
     kept = _public_first(items)
@@ -167,7 +167,7 @@ def joined(
         first = next(i for i in rest if i.owned)
         rest.remove(first)
         relation, names = first.relation, first.names
-        assert not isinstance(relation, Leaf)
+        assert not isinstance(relation, PublicRelation)
         while rest:
             chosen = next((i for i in rest if i.owned and _ties(relation, i.relation, free, pool)), None)
             chosen = chosen or next((i for i in rest if not i.owned), None)
@@ -186,7 +186,7 @@ def joined(
             relation = Filter(relation, condition)
         return relation, kept
     relation_ = items[0].relation
-    if isinstance(relation_, Leaf):
+    if isinstance(relation_, PublicRelation):
         raise reader.refuse(
             "people's rows stand on the left: write FROM people LEFT JOIN public. A public table on the left is for "
             "GROUP BY on its columns, with LEFT JOIN of one table of people.",
@@ -208,28 +208,31 @@ def _condition(read: ExpressionReader, node: exp.Expr) -> Expression:
     return read.condition(node, "ON")
 
 
-def _public_first(items: list[Item]) -> Leaf | None:
+def _public_first(items: list[Item]) -> PublicRelation | None:
     """`public LEFT JOIN owned` and `owned RIGHT JOIN public`: an inner join whose public keys are all answered."""
     if len(items) != 2:
         return None
     a, b = items
-    if isinstance(a.relation, Leaf) and b.owned and b.how == "left":
+    if isinstance(a.relation, PublicRelation) and b.owned and b.how == "left":
         b.how = "inner"
         return a.relation
-    if a.owned and isinstance(b.relation, Leaf) and b.how == "right":
+    if a.owned and isinstance(b.relation, PublicRelation) and b.how == "right":
         b.how = "inner"
         return b.relation
     return None
 
 
 def _ties(
-    left: Relation | Leaf, right: Relation | Leaf, free: list[Expression], pool: list[tuple[exp.Expr, Expression]]
+    left: Relation | PublicRelation,
+    right: Relation | PublicRelation,
+    free: list[Expression],
+    pool: list[tuple[exp.Expr, Expression]],
 ) -> bool:
     return owner_equality(left, right, [*free, *(c for _, c in pool)])[0]
 
 
 def owner_equality(
-    left: Relation | Leaf, right: Relation | Leaf, terms: list[Expression]
+    left: Relation | PublicRelation, right: Relation | PublicRelation, terms: list[Expression]
 ) -> tuple[bool, list[Expression]]:
     """Whether conditions say that the owners of both sides are equal, and the conditions beside that one.
 
@@ -254,7 +257,7 @@ def owner_equality(
     return False, terms
 
 
-def _top(node: Relation | Leaf) -> tuple[Scan, ...]:
+def _top(node: Relation | PublicRelation) -> tuple[Scan, ...]:
     """The scans whose columns a relation shows: through filters, joins and windows."""
     match node:
         case Scan():
@@ -268,7 +271,7 @@ def _top(node: Relation | Leaf) -> tuple[Scan, ...]:
     return ()
 
 
-def _stands_in(node: Relation | Leaf, name: str) -> bool:
+def _stands_in(node: Relation | PublicRelation, name: str) -> bool:
     return any(s.place == name.partition(".")[0] for s in _top(node))
 
 
@@ -284,7 +287,7 @@ def _join(
     reader: Reader, left: Relation, item: Item, on: list[Expression], pool: list[tuple[exp.Expr, Expression]]
 ) -> Relation:
     how, right = item.how, item.relation
-    if isinstance(right, Leaf):
+    if isinstance(right, PublicRelation):
         if how in ("full", "right"):
             raise reader.refuse(
                 f"{how.upper()} JOIN with a public table would make rows that no one owns; use LEFT or INNER JOIN.",
@@ -304,7 +307,7 @@ def _join(
     return Join(left, right, how, all_of(rest), by_unit=True)  # type: ignore[arg-type]
 
 
-def _looked_up(leaf: Leaf, on: list[Expression]) -> bool:
+def _looked_up(leaf: PublicRelation, on: list[Expression]) -> bool:
     """Whether no two rows of a public relation can meet the same owned row: an equality on a key of it."""
     names = []
     for term in on:

@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from hubbub.tables.aggregate_query import Aggregate, Output, Question
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Output
 from hubbub.tables.kinds import Kind
 
 __all__ = ["noisy_outputs", "traced"]
@@ -49,7 +49,7 @@ def noisy_outputs(rowwise: str) -> list[bool]:
 def traced(
     sql: str,
     outputs: Sequence[Output],
-    questions: Sequence[Question],
+    questions: Sequence[AggregateQuery],
     schemas: Mapping[str, Mapping[str, Kind]],
 ) -> tuple[Output, ...]:
     """The columns of an answer, with the aggregates whose values they hand on; or exact; or, computed, unchanged.
@@ -62,7 +62,7 @@ def traced(
     return tuple(_told(output, cells, questions) for output, cells in zip(outputs, found, strict=True))
 
 
-def _told(output: Output, found: frozenset[_Cell] | None, questions: Sequence[Question]) -> Output:
+def _told(output: Output, found: frozenset[_Cell] | None, questions: Sequence[AggregateQuery]) -> Output:
     kinds = None if found is None else found - {"null"}
     if kinds is None or ("exact" in kinds and len(kinds) > 1):
         return output
@@ -73,7 +73,7 @@ def _told(output: Output, found: frozenset[_Cell] | None, questions: Sequence[Qu
     return replace(output, question=first, what=what, others=tuple(others))
 
 
-def _aggregate(questions: Sequence[Question], number: int, at: int) -> Aggregate:
+def _aggregate(questions: Sequence[AggregateQuery], number: int, at: int) -> Aggregate:
     return questions[number].aggregates[at]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hubbub.sql.bind.context import Cte, Outer, Owned, Reader
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.group_by import children
 
 __all__ = ["outer_tree", "resolve_inside"]
@@ -22,7 +22,7 @@ def outer_tree(reader: Reader, node: exp.Query, ctes: dict[str, Cte]) -> exp.Que
 def resolve_inside(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> None:
     if isinstance(node, exp.Select | exp.SetOperation):
         found = reader.resolve(node, ctes)
-        if isinstance(found, Owned):
+        if isinstance(found, PrivateRelation):
             raise reader.refuse(
                 "rows of people are never shown: this part reads them without an aggregate.", _first_shown(node)
             )
@@ -44,7 +44,7 @@ def _outer_table(reader: Reader, node: exp.Table, ctes: dict[str, Cte]) -> None:
     found = reader.named(node, ctes)
     if isinstance(found, str):
         name = found
-    elif isinstance(found, Outer):
+    elif isinstance(found, PublicQuery):
         name = found.tree.args["from_"].this.name
     else:
         raise reader.refuse("rows of people are never shown: this part reads them without an aggregate.", node)

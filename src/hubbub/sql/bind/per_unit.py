@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hubbub.sql.bind.context import Owned
+from hubbub.sql.bind.context import PrivateRelation
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import group_term, has_aggregate, no_order
@@ -38,7 +38,7 @@ _INNER: dict[type[exp.Expr], str] = {
 }
 
 
-def grouped_by_unit(rows: Rows, node: exp.Select) -> Owned | None:
+def grouped_by_unit(rows: Rows, node: exp.Select) -> PrivateRelation | None:
     """GROUP BY the unit, and perhaps more: one row per owner and key. None where the unit is not among the keys."""
     reader, group = rows.reader, node.args.get("group")
     if group is None or rows.kept is not None:
@@ -108,7 +108,7 @@ def grouped_by_unit(rows: Rows, node: exp.Select) -> Owned | None:
         relation = Filter(relation, condition)
     if node.args.get("distinct") is not None:
         relation, columns = distinct(reader, relation, columns)
-    return Owned(relation, columns)
+    return PrivateRelation(relation, columns)
 
 
 def _is_owner(rows: Rows, node: exp.Column, owners: frozenset[str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hubbub.sql.bind.context import Owned, Reader
+from hubbub.sql.bind.context import PrivateRelation, Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import no_order
@@ -19,7 +19,7 @@ from hubbub.tables.relations import (
 __all__ = ["distinct"]
 
 
-def projection(rows: Rows, node: exp.Select) -> Owned:
+def projection(rows: Rows, node: exp.Select) -> PrivateRelation:
     """Columns of the same rows: expressions, windows over one owner's rows, DISTINCT within the owner."""
     reader = rows.reader
     no_order(reader, node)
@@ -54,7 +54,7 @@ def projection(rows: Rows, node: exp.Select) -> Owned:
     relation = rows.relation
     if node.args.get("distinct") is not None:
         relation, columns = distinct(reader, relation, columns)
-    return Owned(relation, columns)
+    return PrivateRelation(relation, columns)
 
 
 def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str, Expression]]:

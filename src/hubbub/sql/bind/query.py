@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
-from hubbub.sql.bind.context import Owned, Reader, is_release, printed
+from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
 from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
 from hubbub.sql.bind.select import select, set_operation
@@ -89,7 +89,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     except QueryError:
         _no_rows(_unordered(node), replace(reader, questions=[], common=[], places=0, seen=0))
         raise
-    if isinstance(found, Owned):
+    if isinstance(found, PrivateRelation):
         raise _rows(found, node, reader)
     if not reader.questions:
         raise reader.refuse("the question names no table: add FROM.", node)
@@ -136,7 +136,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     )
 
 
-def _rows(found: Owned, node: exp.Query, reader: Reader) -> QueryError:
+def _rows(found: PrivateRelation, node: exp.Query, reader: Reader) -> QueryError:
     scan = scans(found.relation)[0]
     return reader.refuse(
         "rows of people are never shown: every answer is an aggregate, such as COUNT(*) or AVG(x). "
@@ -161,7 +161,7 @@ def _no_rows(node: exp.Query | None, reader: Reader) -> None:
     found = None
     with contextlib.suppress(QueryError):
         found = None if node is None else reader.resolve(node, {})
-    if node is not None and isinstance(found, Owned):
+    if node is not None and isinstance(found, PrivateRelation):
         raise _rows(found, node, reader) from None
 
 

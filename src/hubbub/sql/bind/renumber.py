@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from hubbub.tables.aggregate_query import Question
+from hubbub.tables.aggregate_query import AggregateQuery
 from hubbub.tables.expressions import Column
-from hubbub.tables.relations import Combine, Distinct, Leaf, PerUnit, Scan, Window
+from hubbub.tables.relations import Combine, Distinct, PerUnit, PublicRelation, Scan, Window
 
 __all__ = ["renumbered"]
 
 
-def renumbered(question: Question) -> Question:
+def renumbered(question: AggregateQuery) -> AggregateQuery:
     """A question whose places are t1, t2, ... in the order in which they are first met."""
     names: dict[str, str] = {}
     for place in _places(question.relation):
         names.setdefault(place, f"{place[0]}{len(names) + 1}")
-    return cast(Question, _changed(question, names))
+    return cast(AggregateQuery, _changed(question, names))
 
 
 def _places(node: Any) -> Iterator[str]:
-    if isinstance(node, Scan | Leaf):
+    if isinstance(node, Scan | PublicRelation):
         yield node.place
     if isinstance(node, PerUnit | Distinct | Window | Combine):
         first = (*getattr(node, "keys", ()), *getattr(node, "aggregates", ()), *node_columns(node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from hubbub.sql.bind.aggregate import private
-from hubbub.sql.bind.context import Cte, Outer, Owned, Reader
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.from_ import read_from
 from hubbub.sql.bind.group_by import has_aggregate, no_order
 from hubbub.sql.bind.outer import outer_tree, resolve_inside
@@ -43,14 +43,14 @@ _READ = {"expressions", "from_", "joins", "where", "group", "having", "order", "
 _READ |= {"qualify", "windows"}
 
 
-def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> Owned | Outer:
+def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery:
     """What one SELECT is.
 
     Raises QueryError for whatever it may not hold.
     """
     rows = read_from(reader, node, ctes)
     if rows is None:
-        return Outer(outer_tree(reader, node, ctes))
+        return PublicQuery(outer_tree(reader, node, ctes))
     _check_clauses(reader, node)
     if _aggregates(node):
         per_unit = grouped_by_unit(rows, node)
@@ -102,12 +102,12 @@ def _aggregates(node: exp.Select) -> bool:
 # -- set operations -----------------------------------------------------------------------------------------------
 
 
-def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) -> Owned | Outer:
+def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery:
     """UNION, INTERSECT, EXCEPT: of owned relations of one unit space, or of releases and public tables."""
     word = type(node).__name__.upper()
     sides = [reader.resolve(side.copy(), ctes) for side in (node.this, node.expression)]
     left, right = sides
-    if isinstance(left, Outer) and isinstance(right, Outer):
+    if isinstance(left, PublicQuery) and isinstance(right, PublicQuery):
         copy = node.copy()
         copy.set("with_", None)
         copy.set("this", left.tree)
@@ -115,8 +115,8 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
         for name in ("order", "limit", "offset"):
             if copy.args.get(name) is not None:
                 resolve_inside(reader, copy.args[name], ctes)
-        return Outer(copy)
-    if not (isinstance(left, Owned) and isinstance(right, Owned)):
+        return PublicQuery(copy)
+    if not (isinstance(left, PrivateRelation) and isinstance(right, PrivateRelation)):
         raise reader.refuse(f"{word} of people's rows with public or released ones is not supported.", node, word=word)
     no_order(reader, node)
     for name, value in node.args.items():
@@ -143,4 +143,4 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
         tuple(left.columns.values()),
         tuple(right.columns.values()),
     )
-    return Owned(relation, dict(zip(left.columns, columns, strict=True)))
+    return PrivateRelation(relation, dict(zip(left.columns, columns, strict=True)))

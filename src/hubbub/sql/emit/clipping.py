@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.clipping import WEIGHT_BITS, coarseness, numerator
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Counting, Measurement
+from hubbub.tables.measure import Measurement, MeasurementKind
 from hubbub.tables.plan import Plan
 
 __all__ = ["clipped_sql", "clipping_stages"]
@@ -47,11 +47,11 @@ def clipped_sql(plan: Plan, i: int, dialect: Dialect) -> str:
 
 def _integer(measurement: Measurement, i: int, dialect: Dialect) -> str:
     match measurement.counting:
-        case Counting.UNITS:
+        case MeasurementKind.UNITS:
             return _size(measurement, i, dialect)
-        case Counting.ROWS:
+        case MeasurementKind.ROWS:
             return "n"
-        case Counting.VALUES:
+        case MeasurementKind.VALUES:
             return f"n{i}"
     return f"s{i}"
 
@@ -70,7 +70,7 @@ def _weight_of(plan: Plan, i: int, dialect: Dialect) -> tuple[str, int]:
 
 def _size(measurement: Measurement, i: int, dialect: Dialect) -> str:
     """How much of a unit is in a group."""
-    if measurement.counting is Counting.UNITS:
+    if measurement.counting is MeasurementKind.UNITS:
         return "1" if measurement.argument is None else f"least(n{i}, 1)"
     if not measurement.alone:
         return "n"

@@ -34,7 +34,7 @@ from hubbub.sql.emit.relation import Stage, relation_stages
 from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Column, Expression, columns_of
 from hubbub.tables.kinds import TEMPORAL, Kind
-from hubbub.tables.measure import Counting, Measurement, Value
+from hubbub.tables.measure import Measurement, MeasurementKind, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import names_read
 
@@ -65,8 +65,12 @@ def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect
     """
     keys = [f"g{j}" for j in range(len(plan.domains))]
     stages = [*_owned(plan, places, dialect), *_placed(plan, dialect), *_chosen(plan, i, dialect)]
-    group = ", ".join([*keys, *([] if plan.measurements[i].counting is Counting.DISTINCT else ["x"])])
-    what = ["count(DISTINCT x) AS m"] if plan.measurements[i].counting is Counting.DISTINCT else ["x", "sum(n) AS m"]
+    group = ", ".join([*keys, *([] if plan.measurements[i].counting is MeasurementKind.DISTINCT else ["x"])])
+    what = (
+        ["count(DISTINCT x) AS m"]
+        if plan.measurements[i].counting is MeasurementKind.DISTINCT
+        else ["x", "sum(n) AS m"]
+    )
     return _text(
         stages, f"SELECT {', '.join([*keys, *what])}\nFROM {stages[-1][0]}" + (f"\nGROUP BY {group}" if group else "")
     )
@@ -90,7 +94,7 @@ def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str
         if not summed(m):
             continue
         row = _row(plan, m, dialect)
-        if m.counting in (Counting.SUM, Counting.PRODUCT):
+        if m.counting in (MeasurementKind.SUM, MeasurementKind.PRODUCT):
             width = "INTEGER" if max(-m.low, m.high) < 2**31 else "BIGINT"
             columns.append(f"coalesce(TRY_CAST({row} AS {width}), CAST(0 AS {width})) AS s{i}")
         if may_be_missing(m):
@@ -110,7 +114,7 @@ def may_be_missing(measurement: Measurement) -> bool:
 
 def summed(measurement: Measurement) -> bool:
     """Whether a measurement is a sum over units of bounded integers."""
-    return measurement.counting not in (Counting.DISTINCT, Counting.QUANTILES)
+    return measurement.counting not in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES)
 
 
 def _text(stages: Sequence[Stage], select: str) -> str:
@@ -201,9 +205,9 @@ def _rows(plan: Plan) -> str:
 def _row(plan: Plan, measurement: Measurement, dialect: Dialect) -> str:
     """What one row adds to a measurement: an integer, or NULL for nothing."""
     match measurement.counting:
-        case Counting.SUM:
+        case MeasurementKind.SUM:
             return f"v{_values(plan).index(measurement.values[0])}"
-        case Counting.PRODUCT:
+        case MeasurementKind.PRODUCT:
             x, y = (f"v{_values(plan).index(v)}" for v in measurement.values)
             return _product(x, y, measurement, dialect)
     if measurement.argument is None:
@@ -235,7 +239,7 @@ def _contributions(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
         return
     totals = ["count(*) AS n"]
     for i, m in sums:
-        if m.counting in (Counting.SUM, Counting.PRODUCT):
+        if m.counting in (MeasurementKind.SUM, MeasurementKind.PRODUCT):
             row = _row(plan, m, dialect)
             totals += [f"count({row}) AS n{i}", f"{dialect.total(row)} AS s{i}"]
         elif m.argument is not None:
@@ -276,11 +280,11 @@ def _bounded(i: int, measurement: Measurement, plan: Plan, dialect: Dialect) -> 
         return clipped_sql(plan, i, dialect)
     rows = plan.bounds.rows
     match measurement.counting:
-        case Counting.UNITS:
+        case MeasurementKind.UNITS:
             return "1" if measurement.argument is None else f"least(n{i}, 1)"
-        case Counting.ROWS:
+        case MeasurementKind.ROWS:
             return f"least(n, {rows})"
-        case Counting.VALUES:
+        case MeasurementKind.VALUES:
             return f"least(n{i}, {rows})"
     return f"CASE WHEN n{i} > {rows} THEN {dialect.scaled(f's{i}', rows, f'n{i}')} ELSE s{i} END"
 
@@ -293,7 +297,7 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
     """
     measurement, rows = plan.measurements[i], _rows(plan)
     keys = "".join(f"g{j}, " for j in range(len(plan.domains)))
-    distinct = measurement.counting is Counting.DISTINCT
+    distinct = measurement.counting is MeasurementKind.DISTINCT
     if distinct:
         assert measurement.argument is not None
         x = f"y{_counted(plan).index(measurement.argument)}"

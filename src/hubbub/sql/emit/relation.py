@@ -20,8 +20,8 @@ from hubbub.tables.relations import (
     Filter,
     Inner,
     Join,
-    Leaf,
     PerUnit,
+    PublicRelation,
     Relation,
     Scan,
     Window,
@@ -63,10 +63,10 @@ class _Writer:
         self.count += 1
         return f"r{self.count}"
 
-    def columns(self, node: Relation | Leaf) -> list[str]:
+    def columns(self, node: Relation | PublicRelation) -> list[str]:
         """Our names of the columns that a relation's stage has."""
         match node:
-            case Scan(place=place, columns=columns) | Leaf(place=place, columns=columns):
+            case Scan(place=place, columns=columns) | PublicRelation(place=place, columns=columns):
                 found = [f"{place}.{c}" for c in columns]
             case Filter(source=source):
                 return self.columns(source)
@@ -87,11 +87,11 @@ class _Writer:
     def _known(self, names: list[str]) -> list[str]:
         return [self.names[n] for n in names if n in self.names]
 
-    def stages(self, node: Relation | Leaf) -> Iterator[Stage]:
+    def stages(self, node: Relation | PublicRelation) -> Iterator[Stage]:
         match node:
             case Scan():
                 yield from self._scan(node)
-            case Leaf():
+            case PublicRelation():
                 shown = [
                     f"{self._public(node, c, i)} AS {self.names[f'{node.place}.{c}']}"
                     for i, c in enumerate(node.columns)
@@ -122,7 +122,7 @@ class _Writer:
         yield from below
         yield self.name(), f"{select}\n  FROM {below[-1][0]}{rest}"
 
-    def _public(self, leaf: Leaf, column: str, place: int) -> str:
+    def _public(self, leaf: PublicRelation, column: str, place: int) -> str:
         """A public text is cut like a private one: what a row makes of it is for that row's owner alone."""
         sql = self.dialect.leaf_column(column, place)
         return self.dialect.cut(self.dialect.column_text(sql)) if leaf.columns[column] is Kind.TEXT else sql
