@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench docs soak peers clean
+.PHONY: demo test quick lint bench docs soak peers clean
 
 .venv/made:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12")'
@@ -23,7 +23,13 @@ demo: .venv/demo
 	@$(BIN)/hubbub demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 -m 'not soak'
+	$(BIN)/python -m pytest -n 2 -m 'not soak' --durations=20
+
+# Under a minute: the house, SQL, trees and texts of all golden questions, prices, budgets.
+QUICK := tests/test_house.py tests/test_arguments.py tests/sql tests/tables tests/golden/test_recorded.py tests/queries \
+  tests/ledger/test_budget.py tests/ledger/test_limits.py tests/ledger/test_life.py
+quick: .venv/dev
+	$(BIN)/python -m pytest -n 2 -m 'not soak' -k 'not answers_of' $(QUICK)
 
 lint: .venv/dev
 	$(BIN)/ruff check .

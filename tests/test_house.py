@@ -82,3 +82,28 @@ def test_no_text_says_to_install_a_name_that_is_not_ours() -> None:
     assert all(told.search(f"pip install {name}") for name in ("hubbub", "'hubbub[demo]'", "-U hubbub"))
     assert not told.search(how_to_install("demo"))
     assert not told.search("pip install '.[demo]'")
+
+
+def test_every_statement_and_pitfall_that_is_cited_stands_in_the_documentation() -> None:
+    stated = set(re.findall(r"(?m)^\| ([A-Z]\d+) \|", (ROOT / "docs/theorems.md").read_text("utf-8")))
+    pitfalls = set(re.findall(r"(?m)^\| (P\d+) \|", (ROOT / "docs/contributing/pitfalls.md").read_text("utf-8")))
+    for file in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]):
+        text = file.read_text("utf-8")
+        assert set(re.findall(r"theorems\.md`, ([A-Z]\d+)", text)) <= stated, file
+        assert set(re.findall(r"pitfalls? (P\d+)", text)) <= pitfalls, file
+    assert {f"P{n}" for n in range(1, 33)} <= pitfalls
+
+
+def test_what_contributing_names_is_there() -> None:
+    named = re.findall(r"`([\w/]+(?:/|\.py|\.md))`", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
+    places = [
+        ROOT,
+        ROOT / "src/hubbub",
+        ROOT / "src/hubbub/sql/bind",
+        ROOT / "src/hubbub/noise",
+        ROOT / "src/hubbub/accounting",
+    ]
+    places += [ROOT / "src/hubbub/engines/duckdb", ROOT / "tests"]
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert missing == []
+    assert len(named) > 30

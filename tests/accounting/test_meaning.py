@@ -1,4 +1,4 @@
-"""The textbook's statements as numbers (catalogue D1-D12), and the words for an epsilon."""
+"""The textbook's statements as numbers (`docs/theorems.md`, D1-D12), and the words for an epsilon."""
 
 from __future__ import annotations
 

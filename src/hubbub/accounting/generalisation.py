@@ -1,4 +1,4 @@
-"""Differential privacy implies generalisation: bounds on how far a chosen query can overfit (catalogue D12).
+"""Differential privacy implies generalisation: bounds on how far a chosen query can overfit (`docs/theorems.md`, D12).
 
 S holds n independent draws; a mechanism, (epsilon, delta)-DP under *replace* neighbours, picks h: X -> [0,
 1] from S. h(S) is its mean on the sample, h(P) its true mean.

@@ -1,4 +1,4 @@
-"""k-anonymity: what it counts, why it fails in many columns, and why two releases undo it (catalogue A1).
+"""k-anonymity: what it counts, why it fails in many columns, and why two releases undo it (`docs/theorems.md`, A1).
 
 A table is k-anonymous in its quasi-identifiers when every combination that occurs belongs to at least k rows (Samarati,
 Sweeney 1998; Sweeney 2002); it is l-diverse when every such class holds at least l different secrets

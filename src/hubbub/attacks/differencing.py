@@ -1,4 +1,4 @@
-"""Differencing and averaging: small questions that add up to one person (catalogue A4).
+"""Differencing and averaging: small questions that add up to one person (`docs/theorems.md`, A4).
 
 **Differencing.** "How many have it?" and "how many other than the speaker?": exact answers differ by the speaker's bit.
 An average before and after one of n people leaves gives n a - (n-1) a', the leaver's value. With two noisy counts the

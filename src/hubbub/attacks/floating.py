@@ -1,4 +1,4 @@
-"""Floating-point noise names the value it hides (catalogue A10).
+"""Floating-point noise names the value it hides (`docs/theorems.md`, A10).
 
 Textbook Laplace noise is value + s b ln(u), u a multiple of 2^-53, s = -1 or 1, each step rounded to a double. Doubles
 cannot be everywhere, so an output is possible under one value and impossible under its neighbour.

@@ -1,4 +1,4 @@
-"""Reversing hashed identifiers: who knows the format tries every one (catalogue A3).
+"""Reversing hashed identifiers: who knows the format tries every one (`docs/theorems.md`, A3).
 
 In 2014 New York published 173 million taxi trips with medallion numbers under MD5. A medallion has the form 9X99, XX999
 or XXX999 (digit, letter), of which there are 26,000 + 676,000 + 17,576,000 = 18,278,000; all can be hashed in

@@ -1,4 +1,4 @@
-"""Linkage and uniqueness: names come back when a release and a named list share a few columns (catalogue A1).
+"""Linkage and uniqueness: names come back when a release and a named list share a few columns (`docs/theorems.md`, A1).
 
 Sweeney (1997, 2000) joined hospital discharges without names to a voter list on ZIP code, birth date and sex, and found
 the record of the governor of Massachusetts; 87 % of the people of the United States are unique in those three columns.

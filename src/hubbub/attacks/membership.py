@@ -1,4 +1,4 @@
-"""A needle in a haystack: whether a person is in a group, from the group's frequencies alone (catalogue A5).
+"""A needle in a haystack: whether a person is in a group, from the group's frequencies alone (`docs/theorems.md`, A5).
 
 A study publishes, for d binary attributes (alleles, diagnoses, items), the frequencies q_j among its n people. The
 attacker knows one person's bits x and the frequencies p_j of the population, and scores x; a high score says "in".

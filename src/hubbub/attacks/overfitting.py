@@ -1,4 +1,4 @@
-"""Overfitting a holdout and a leaderboard, and two ways to reuse them (catalogue D12).
+"""Overfitting a holdout and a leaderboard, and two ways to reuse them (`docs/theorems.md`, D12).
 
 **Holdout.** Labels are coin flips, so no classifier is right more than half the time. An analyst keeps the variables
 whose agreement with the label is beyond 1/(2 sqrt n) from 1/2, to the same side, on the training data *and* on the

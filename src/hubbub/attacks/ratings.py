@@ -1,4 +1,4 @@
-"""De-anonymising sparse ratings: a few public ratings find a person's whole row (catalogue A2).
+"""De-anonymising sparse ratings: a few public ratings find a person's whole row (`docs/theorems.md`, A2).
 
 Narayanan, Shmatikov 2008 ("Robust de-anonymization of large sparse datasets"), section 4, algorithm Scoreboard-RH.
 An attacker knows some items a target rated, with approximate ratings and days. Each row r' of the release is scored,

@@ -1,4 +1,4 @@
-"""Reconstruction: overly exact answers to too many questions give back the whole column of secrets (catalogue A6).
+"""Reconstruction: overly exact answers to too many questions give back a whole column (`docs/theorems.md`, A6).
 
 n people have secret bits x; query i is a set of people (row q_i of a 0/1 matrix Q), its answer a_i = q_i . x + error.
 The attacker looks for bits that fit the answers.

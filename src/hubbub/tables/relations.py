@@ -1,7 +1,8 @@
 """Relations: what stands below a private aggregate, and who owns each row.
 
 Ownership. A relation R over a database D is *owned* when for every unit u, R(D + u) = R(D) + R_u, with every row of
-R_u carrying owner u: adding a unit changes no other unit's row. Each node below keeps that (soundness, "Ownership"):
+R_u carrying owner u: adding a unit changes no other unit's row. Each node below keeps that (the page
+*Who is protected*, `docs/concepts/who-is-protected.md`):
 
 - `Scan`: a declared table. Rows whose unit is NULL are dropped. A unit reached by a key path is an inner join of base
   tables: one row for each owner that the key leads to.
@@ -274,7 +275,7 @@ def single(node: Relation | PublicRelation) -> bool:
 
 
 def limits_of(node: Relation | PublicRelation) -> Limits:
-    """How much one owner may contribute, as declared (soundness, "Bounding"); a question may override it."""
+    """How much one owner may contribute, as declared (`docs/concepts/bounding.md`); a question may override it."""
     match node:
         case Scan(limits=limits):
             return limits
