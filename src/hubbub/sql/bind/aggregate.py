@@ -6,7 +6,6 @@ is around them (ratios, HAVING, ORDER BY, windows over the answer) stays as it w
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,18 +16,16 @@ from hubbub.errors import QueryError
 from hubbub.sql.bind.context import PublicQuery
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
-from hubbub.sql.bind.group_by import group_term, has_aggregate
+from hubbub.sql.bind.groups import Groups, read_groups
 from hubbub.sql.bind.outer import resolve_inside
-from hubbub.sql.bind.scope import find_name
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.locate import written
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key, Output
-from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_in, columns_of
-from hubbub.tables.groups import fitted, grouped
+from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_of
 from hubbub.tables.growth import too_large
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
-from hubbub.tables.relations import declared_in, leaves, names_read, scans, units_of
+from hubbub.tables.relations import leaves, scans, units_of
 
 __all__ = ["private"]
 
@@ -52,7 +49,6 @@ _AGGREGATES = (
     "COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x), MEDIAN(x), "
     "QUANTILE_CONT(x, 0.9), MIN(x), MAX(x), COVAR_SAMP(x, y), CORR(x, y)"
 )
-MAX_SETS = 64
 
 
 def private(rows: Rows, node: exp.Select) -> PublicQuery:
@@ -60,22 +56,19 @@ def private(rows: Rows, node: exp.Select) -> PublicQuery:
 
     Raises QueryError for what has no private answer, or would show rows.
     """
-    return _Private(rows, node).read()
+    return _Private(rows, node, read_groups(rows, node)).read()
 
 
 @dataclass
 class _Private:
     rows: Rows
     node: exp.Select
-    keys: list[Key] = field(default_factory=list)
-    written: list[Expression] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    groups: Groups
     aggregates: list[Aggregate] = field(default_factory=list)
-    wide: bool = False
 
     def read(self) -> PublicQuery:
         reader, node = self.rows.reader, self.node
-        sets = self._group_by()
+        groups = self.groups
         items, taken = [], set[str]()
         outputs: list[tuple[str, exp.Expr]] = []
         computed = []
@@ -108,7 +101,9 @@ class _Private:
                 "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
                 node.expressions[0] if node.expressions else node,
             )
-        question = AggregateQuery(self.rows.relation, tuple(self.keys), tuple(self.aggregates), sets, tuple(self.names))
+        question = AggregateQuery(
+            self.rows.relation, tuple(groups.keys), tuple(self.aggregates), groups.sets, tuple(groups.names)
+        )
         reason = too_large(question)
         if reason is not None:
             raise reader.refuse(reason, node)
@@ -139,98 +134,6 @@ class _Private:
             if column.table == "r" and column.name[0] == "a" and column.meta.get("own"):
                 column.set("this", exp.to_identifier(f"a{places[int(column.name[1:])]}", quoted=True))
 
-    # -- GROUP BY -----------------------------------------------------------------------------------------------
-
-    def _group_by(self) -> tuple[tuple[int, ...], ...]:
-        """The keys, and the groupings that are answered."""
-        reader, group = self.rows.reader, self.node.args.get("group")
-        if group is None:
-            if self.rows.kept is not None:
-                raise reader.refuse("a public table LEFT JOIN people's rows is for GROUP BY on its columns.", self.node)
-            return ((),)
-        plain = self.rows.expressions()
-
-        def key(term: exp.Expr) -> int:
-            written = group_term(self.rows, term, self.node)
-            read = plain.read(written)
-            if read in self.written:
-                return self.written.index(read)
-            if not columns_in(read):
-                raise reader.refuse("GROUP BY needs a column; this is the same for every row.", term)
-            if read.kind is Kind.OTHER or read.kind is Kind.NULL:
-                raise reader.refuse("GROUP BY needs a column of a known type.", term)
-            names = [n for n, e in self.rows.scope.every().items() if e == read]
-            if isinstance(written, exp.Column) and written.name.lower() not in map(str.lower, (*names, *self.names)):
-                names = [written.name]  # of two columns called so, the one that the analyst named by its table
-            names = names or [i.alias for i in self.node.expressions if isinstance(i, exp.Alias) and i.this == written]
-            self.written.append(read)
-            self.names.append(names[0] if names else "")
-            self.keys.append(self._key(read, self.names[-1], term))
-            return len(self.keys) - 1
-
-        def several(term: exp.Expr) -> tuple[int, ...]:
-            if isinstance(term, exp.Tuple):
-                return tuple(dict.fromkeys(key(t) for t in term.expressions))
-            if isinstance(term, exp.Paren):
-                return (key(term.this),)
-            return (key(term),)
-
-        base: list[exp.Expr] = []
-        expanded: list[list[tuple[int, ...]]] = []
-        terms = list(group.expressions)
-        if group.args.get("all"):
-            terms = [i.unalias() for i in self.node.expressions if not has_aggregate(i)]
-        for name in ("rollup", "cube", "grouping_sets"):
-            terms += group.args.get(name) or []
-        if group.args.get("totals"):
-            raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group)
-        for term in terms:
-            parts = [several(t) for t in term.expressions] if isinstance(term, exp.Rollup | exp.Cube) else []
-            match term:
-                case exp.Rollup():
-                    expanded.append([_joined(parts[:i]) for i in range(len(parts), -1, -1)])
-                case exp.Cube():
-                    chosen = [c for n in range(len(parts), -1, -1) for c in itertools.combinations(parts, n)]
-                    expanded.append([_joined(c) for c in chosen])
-                case exp.GroupingSets():
-                    expanded.append([self._set(s, several) for s in term.expressions])
-                case _:
-                    base.append(term)
-        fixed = _joined([several(t) for t in base])
-        sets: list[tuple[int, ...]] = []
-        for combination in itertools.product(*expanded):
-            one = tuple(sorted(dict.fromkeys((*fixed, *_joined(combination)))))
-            if one not in sets:
-                sets.append(one)
-        if len(sets) > MAX_SETS:
-            raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
-        if self.rows.kept is not None and not self._keys_of(self.rows.kept.place):
-            raise reader.refuse("a public table LEFT JOIN people's rows is for GROUP BY on its columns.", group)
-        self.wide = len(sets) > 1
-        return tuple(sets)
-
-    def _set(self, node: exp.Expr, several) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
-        found: tuple[int, ...] = several(node)
-        return found
-
-    def _keys_of(self, place: str) -> bool:
-        names = frozenset[str]().union(*(columns_of(e) for e in self.written))
-        return bool(names) and all(n.partition(".")[0] == place for n in names)
-
-    def _key(self, read: Expression, name: str, term: exp.Expr) -> Key:
-        """A key, with the groups that a declaration or the question gives it."""
-        relation = self.rows.relation
-        declared = declared_in(relation, names_read(relation) | columns_of(read))
-        key = grouped(read, declared)
-        given = find_name(name, self.rows.reader.keys) if name else None
-        if given is None:
-            return key
-        kind = Key(read).kind
-        values = tuple(dict.fromkeys(fitted(v, kind, name) for v in self.rows.reader.keys[given]))  # type: ignore[arg-type]
-        if not values:
-            raise self.rows.reader.refuse(f"keys: no value is given for {name!r}.", term)
-        return Key(read, values)
-
     # -- above the aggregate ------------------------------------------------------------------------------------
 
     def _item(self, item: exp.Expr, taken: set[str], known: Mapping[str, exp.Expr]) -> tuple[exp.Expr, str, exp.Expr]:
@@ -259,7 +162,7 @@ class _Private:
             return "value"
         at = int(shown.name[1:])
         if shown.name[0] == "k":
-            plain, known = asked.name if isinstance(asked, exp.Column) else "", self.names[at]
+            plain, known = asked.name if isinstance(asked, exp.Column) else "", self.groups.names[at]
             return (known if not plain or known.lower() == plain.lower() else plain) or "key"
         aggregate = self.aggregates[at]
         word = _WORDS[aggregate.function]
@@ -361,7 +264,7 @@ class _Private:
         else:
             if isinstance(node, exp.Literal | exp.AggFunc | exp.Identifier | exp.Order | exp.Ordered):
                 return None
-            if all(isinstance(e, Column) for e in self.written) or not isinstance(node, exp.Condition):
+            if all(isinstance(e, Column) for e in self.groups.written) or not isinstance(node, exp.Condition):
                 return None
             if next(node.find_all(exp.AggFunc, exp.Window, exp.Query), None) is not None:
                 return None
@@ -369,7 +272,7 @@ class _Private:
                 read = self.rows.expressions().read(node)
             except QueryError:
                 return None
-        return self._released(f"k{self.written.index(read)}") if read in self.written else None
+        return self._released(f"k{self.groups.written.index(read)}") if read in self.groups.written else None
 
     def _grouping(self, node: exp.Expr) -> exp.Expr:
         """GROUPING(a, b): which of the keys a row sums over, as bits."""
@@ -379,7 +282,7 @@ class _Private:
             if column is None:
                 raise self.rows.reader.refuse("GROUPING takes terms of GROUP BY.", node)
             at = column.name[1:]
-            bits.append(self._released(f"g{at}") if self.wide else exp.Literal.number(0))
+            bits.append(self._released(f"g{at}") if self.groups.wide else exp.Literal.number(0))
         total: exp.Expr = bits[0] if bits else exp.Literal.number(0)
         for bit in bits[1:]:
             total = exp.Add(this=exp.Mul(this=exp.Paren(this=total), expression=exp.Literal.number(2)), expression=bit)
@@ -607,7 +510,3 @@ def _all_columns(order: exp.Expr, count: int) -> None:
 def _release(number: int) -> exp.Table:
     alias = exp.TableAlias(this=exp.to_identifier("r", quoted=True))
     return exp.Table(this=exp.to_identifier(f"released{number}", quoted=True), alias=alias)
-
-
-def _joined(parts: object) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(i for part in parts for i in part))  # type: ignore[attr-defined]

@@ -1,0 +1,134 @@
+"""GROUP BY of a private aggregate: its keys, the groups that are known of each, and the groupings that are answered."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlglot import exp
+
+from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.group_by import group_term, has_aggregate
+from hubbub.sql.bind.scope import find_name
+from hubbub.tables.aggregate_query import Key
+from hubbub.tables.expressions import Expression, columns_in, columns_of
+from hubbub.tables.groups import fitted, grouped
+from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import declared_in, names_read
+
+__all__ = ["Groups", "read_groups"]
+
+MAX_SETS: Final = 64
+_LEFT_JOIN: Final = "a public table LEFT JOIN people's rows is for GROUP BY on its columns."
+
+
+@dataclass
+class Groups:
+    """The keys of a SELECT, each as it was written and under the name it has, and the groupings: sets of keys."""
+
+    rows: Rows
+    node: exp.Select
+    keys: list[Key] = field(default_factory=list)
+    written: list[Expression] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    sets: tuple[tuple[int, ...], ...] = ((),)
+
+    @property
+    def wide(self) -> bool:
+        """Whether there are several groupings."""
+        return len(self.sets) > 1
+
+    def of(self, term: exp.Expr) -> tuple[int, ...]:
+        """The numbers of a term's keys: of one, or of several in parentheses."""
+        if isinstance(term, exp.Tuple):
+            return tuple(dict.fromkeys(self._number(t) for t in term.expressions))
+        return (self._number(term.this if isinstance(term, exp.Paren) else term),)
+
+    def _number(self, term: exp.Expr) -> int:
+        """The number of a key, which is new unless the same was written before."""
+        refuse = self.rows.reader.refuse
+        written = group_term(self.rows, term, self.node)
+        read = self.rows.expressions().read(written)
+        if read in self.written:
+            return self.written.index(read)
+        if not columns_in(read):
+            raise refuse("GROUP BY needs a column; this is the same for every row.", term)
+        if read.kind is Kind.OTHER or read.kind is Kind.NULL:
+            raise refuse("GROUP BY needs a column of a known type.", term)
+        names = [n for n, e in self.rows.scope.every().items() if e == read]
+        if isinstance(written, exp.Column) and written.name.lower() not in map(str.lower, (*names, *self.names)):
+            names = [written.name]  # of two columns called so, the one that the analyst named by its table
+        names = names or [i.alias for i in self.node.expressions if isinstance(i, exp.Alias) and i.this == written]
+        self.written.append(read)
+        self.names.append(names[0] if names else "")
+        self.keys.append(self._key(read, self.names[-1], term))
+        return len(self.keys) - 1
+
+    def _key(self, read: Expression, name: str, term: exp.Expr) -> Key:
+        """A key, with the groups that a declaration or the question gives it."""
+        relation = self.rows.relation
+        declared = declared_in(relation, names_read(relation) | columns_of(read))
+        key = grouped(read, declared)
+        given = find_name(name, self.rows.reader.keys) if name else None
+        if given is None:
+            return key
+        kind = Key(read).kind
+        values = tuple(dict.fromkeys(fitted(v, kind, name) for v in self.rows.reader.keys[given]))  # type: ignore[arg-type]
+        if not values:
+            raise self.rows.reader.refuse(f"keys: no value is given for {name!r}.", term)
+        return Key(read, values)
+
+    def all_of(self, place: str) -> bool:
+        """Whether every key is of columns of one relation, and there is one."""
+        names = frozenset[str]().union(*(columns_of(e) for e in self.written))
+        return bool(names) and all(n.partition(".")[0] == place for n in names)
+
+
+def read_groups(rows: Rows, node: exp.Select) -> Groups:
+    """The keys of GROUP BY, and the groupings that are answered.
+
+    Raises QueryError for what is no key, and for too many groupings.
+    """
+    reader, group = rows.reader, node.args.get("group")
+    found = Groups(rows, node)
+    if group is None:
+        if rows.kept is not None:
+            raise reader.refuse(_LEFT_JOIN, node)
+        return found
+    terms = list(group.expressions)
+    if group.args.get("all"):
+        terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
+    for name in ("rollup", "cube", "grouping_sets"):
+        terms += group.args.get(name) or []
+    if group.args.get("totals"):
+        raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group)
+    plain = [t for t in terms if not isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
+    expanded = [_groupings(found, t) for t in terms if isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
+    fixed = _joined([found.of(t) for t in plain])
+    sets: list[tuple[int, ...]] = []
+    for combination in itertools.product(*expanded):
+        one = tuple(sorted(dict.fromkeys((*fixed, *_joined(combination)))))
+        if one not in sets:
+            sets.append(one)
+    if len(sets) > MAX_SETS:
+        raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
+    if rows.kept is not None and not found.all_of(rows.kept.place):
+        raise reader.refuse(_LEFT_JOIN, group)
+    found.sets = tuple(sets)
+    return found
+
+
+def _groupings(groups: Groups, term: exp.Rollup | exp.Cube | exp.GroupingSets) -> list[tuple[int, ...]]:
+    """The sets of keys that ROLLUP, CUBE or GROUPING SETS stands for."""
+    parts = [groups.of(t) for t in term.expressions]
+    match term:
+        case exp.Rollup():
+            return [_joined(parts[:i]) for i in range(len(parts), -1, -1)]
+        case exp.Cube():
+            return [_joined(c) for n in range(len(parts), -1, -1) for c in itertools.combinations(parts, n)]
+    return parts
+
+
+def _joined(parts: object) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(i for part in parts for i in part))  # type: ignore[attr-defined]
