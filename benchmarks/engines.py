@@ -26,7 +26,8 @@ import hubbub as hb
 from benchmarks.peers import MissingPeer, run
 from benchmarks.tables import make
 from benchmarks.timing import best, machine, table
-from hubbub.engines.duckdb.engine import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.relations import image
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.declare import PrivateTable

@@ -8,7 +8,8 @@ from typing import Any
 
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Release
-from hubbub.engines.duckdb.engine import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.relations import image
 from hubbub.engines.outer import OuterSide
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
 from hubbub.tables.aggregate_query import Statement

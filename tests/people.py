@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 import hubbub as hb
-from hubbub.engines.duckdb.engine import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.relations import image
 from hubbub.session import Session
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.aggregate_query import Statement

@@ -28,7 +28,7 @@ from answers import Desk
 from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.engines.base import Exact
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.errors import HubbubError, InternalError
 from hubbub.tables.aggregate_query import AggregateQuery, Statement
 from hubbub.tables.clipping import Norm

@@ -14,7 +14,7 @@ import pytest
 import hubbub as hb
 from hubbub.mechanisms.recording import recording
 from hubbub.session import Session
-from hubbub.tables.declare import Between
+from hubbub.tables.columns import Between
 from seeded import SeededBits
 
 N = 3000

@@ -31,15 +31,8 @@ if TYPE_CHECKING:
     )
     from hubbub.ledger.budget import Budget as Budget
     from hubbub.session import Session as Session
-    from hubbub.tables.declare import (
-        EACH_ROW as EACH_ROW,
-        between as between,
-        edges as edges,
-        one_of as one_of,
-        public as public,
-        table as table,
-        text as text,
-    )
+    from hubbub.tables.columns import between as between, edges as edges, one_of as one_of, text as text
+    from hubbub.tables.declare import EACH_ROW as EACH_ROW, public as public, table as table
     from hubbub.verbs.functions import (
         coalesce as coalesce,
         col as col,
@@ -83,12 +76,12 @@ _HOME = {
     "Release": "hubbub.answer.release",
     "Session": "hubbub.session",
     "EACH_ROW": "hubbub.tables.declare",
-    "between": "hubbub.tables.declare",
-    "edges": "hubbub.tables.declare",
-    "one_of": "hubbub.tables.declare",
+    "between": "hubbub.tables.columns",
+    "edges": "hubbub.tables.columns",
+    "one_of": "hubbub.tables.columns",
     "public": "hubbub.tables.declare",
     "table": "hubbub.tables.declare",
-    "text": "hubbub.tables.declare",
+    "text": "hubbub.tables.columns",
     "coalesce": "hubbub.verbs.functions",
     "col": "hubbub.verbs.functions",
     "concat": "hubbub.verbs.functions",

@@ -10,7 +10,7 @@ import pytest
 
 from asked import frames, tables
 from engines.places import Embedded, Postgres, Spark, answer
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import make_plans
 

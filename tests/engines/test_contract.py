@@ -18,7 +18,7 @@ from asked import a_unit, everybody, frames, questions, tables as asked_tables
 from engines.places import Embedded, Postgres, Spark, answer
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.errors import HubbubError
 from hubbub.sql.bind.query import PublicQuestion, parse
 from hubbub.tables.declare import Limits

@@ -20,7 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.engines.duckdb.engine import DuckDBEngine, describe
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.relations import describe
 from hubbub.tables.declare import PrivateTable
 from hubbub.tables.kinds import Kind
 from people import engine, visits

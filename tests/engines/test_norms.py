@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from asked import a_unit, everybody, frames, questions, tables
 from engines.places import Embedded, Postgres, Spark, answer
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.errors import HubbubError
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits

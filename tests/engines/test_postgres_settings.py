@@ -13,7 +13,7 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import Postgres, answer
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.engines.postgres.engine import PostgresEngine
 from hubbub.engines.postgres.settings import ENCODINGS, FIXED, FREE, REQUIRED, Kept, begin, connect, settings
 from hubbub.sql.bind.query import TableInfo

@@ -18,7 +18,8 @@ from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
 from hubbub.engines.duckdb import engine as engine_module, ranking
 from hubbub.engines.duckdb.dialect import DUCKDB
-from hubbub.engines.duckdb.engine import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.relations import image
 from hubbub.errors import EngineError, HubbubError
 from hubbub.sql.bind.query import PublicQuestion, parse
 from hubbub.sql.emit.plan import ranks_groups

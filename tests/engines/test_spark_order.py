@@ -14,7 +14,7 @@ from asked import a_newcomer, everybody, frames, questions, tables as asked_tabl
 from engines.places import answer
 from engines.test_contract import near
 from engines.test_spark_values import frame
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.engines.spark.engine import SparkEngine
 from hubbub.errors import HubbubError
 from hubbub.sql.bind.query import TableInfo

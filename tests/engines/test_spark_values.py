@@ -15,7 +15,7 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import Embedded, answer
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.engines.spark.engine import SparkEngine, _spark_type
 from hubbub.tables.clipping import Norm
 from hubbub.tables.declare import Limits

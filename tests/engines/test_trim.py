@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import hubbub as hb
 from engines.places import Embedded, Postgres, Spark, answer
-from hubbub.tables.declare import BLANKS
+from hubbub.tables.columns import BLANKS
 
 SAID = [*BLANKS, "\t", "\n", "\r", "\u200b", "\ufeff", "", "x"]
 FRAMES = {

@@ -19,7 +19,8 @@ import hubbub as hb
 from asked import COLUMNS, DAYS, FLOATS, GREEDY, INTEGERS, Rows, frames, tables as asked_tables
 from hubbub import plain
 from hubbub.engines.duckdb.dialect import DUCKDB_PORTABLE
-from hubbub.engines.duckdb.engine import DuckDBEngine, image
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.duckdb.relations import image
 from hubbub.engines.outer import OuterSide
 from hubbub.engines.postgres.dialect import POSTGRES
 from hubbub.engines.spark.dialect import SPARK

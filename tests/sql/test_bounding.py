@@ -14,7 +14,7 @@ import pytest
 
 import hubbub as hb
 from answers import Desk
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.tables.plan import make_plans
 from hubbub.tables.relations import leaves
 from people import engine

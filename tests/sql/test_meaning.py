@@ -17,7 +17,7 @@ import pytest
 
 import hubbub as hb
 from answers import Desk
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import make_plans
 

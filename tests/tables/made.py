@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import hubbub as hb
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key
-from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar
+from hubbub.tables.columns import Declaration, Scalar
+from hubbub.tables.declare import Limits, Neighbours
 from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, Measurement, MeasurementKind, Value, measurements

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import hubbub as hb
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.errors import InternalError
 from hubbub.noise import Grid
 from hubbub.tables import clipping

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.sql.bind.query import TableInfo, parse
 from hubbub.tables.aggregate_query import Statement
 from hubbub.tables.conditions import doubts

@@ -11,7 +11,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import PolicyError
-from hubbub.tables.declare import Between, OneOf
+from hubbub.tables.columns import Between, OneOf
 
 
 def test_bounds_are_read_as_they_are_written() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hubbub.errors import InternalError
-from hubbub.tables.declare import between, one_of
+from hubbub.tables.columns import between, one_of
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,

@@ -10,7 +10,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key
-from hubbub.tables.declare import Declaration, Limits
+from hubbub.tables.columns import Declaration
+from hubbub.tables.declare import Limits
 from hubbub.tables.expressions import Column, Compare, Literal
 from hubbub.tables.groups import fitted
 from hubbub.tables.kinds import Kind

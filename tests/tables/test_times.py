@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import hubbub as hb
 from hubbub.cli.formats import as_csv, as_json
-from hubbub.tables.declare import between, one_of
+from hubbub.tables.columns import between, one_of
 from hubbub.tables.expressions import Call, Case, Column, IsNull, Literal, span
 from hubbub.tables.functions import DAY, EPOCH
 from hubbub.tables.kinds import Kind

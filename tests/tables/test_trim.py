@@ -9,7 +9,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.session.open import private_of
-from hubbub.tables.declare import BLANKS, PrivateTable, trimmed
+from hubbub.tables.columns import BLANKS, trimmed
+from hubbub.tables.declare import PrivateTable
 from people import HUGE, session
 
 WARDS = [" A", "A ", "A", "\u00a0A\u3000", "B", " B C ", "\tA", "  ", "", None]

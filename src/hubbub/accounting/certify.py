@@ -12,7 +12,6 @@ goes.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev, ranges
+from hubbub.accounting.certified_ranges import fixed_epsilon, fixed_ranges, open_ranges, ranges_delta, ranges_epsilon
 from hubbub.accounting.convolution import Convolved, Part, convolve, saddle
 from hubbub.accounting.decompose import Flat, directions, extreme, flatten
 from hubbub.accounting.lattice import MOST_POINTS, Measure, cells, lower, too_wide, upper
@@ -48,7 +48,6 @@ __all__ = [
 Array = NDArray[np.float64]
 _COARSE = 1500
 _ROUNDS = 8
-_MOST_FIXED = 400
 # The smallest delta that floats are asked about.
 LEAST = Fraction(1, 10**290)
 # The smallest delta at a given epsilon that is told from 0, and the tails tried for it, as logarithms.
@@ -171,12 +170,12 @@ def _epsilon_of(flat: Flat, delta: Fraction, width: float | None, cap: float) ->
         mu, d = float(root_up(flat.mu_squared)), float(delta)
         low = epsilon_of_mu(math.nextafter(math.nextafter(mu, 0.0), 0.0), d * (1 + 2 * UNIT), side=-1)
         return low, epsilon_of_mu(mu, d * (1 - 2 * UNIT), side=1)
-    if (fixed := _fixed(flat)) is not None:
-        return _fixed_epsilon(*fixed, delta)
-    if (both := _unfixed(flat)) is not None:
+    if (fixed := fixed_ranges(flat)) is not None:
+        return fixed_epsilon(*fixed, delta)
+    if (both := open_ranges(flat)) is not None:
         return _epsilon_of(both[0], delta, width, cap)[0], _epsilon_of(both[1], delta, width, cap)[1]
     if flat.ranges and len(flat.ranges) == len(flat.leaves) and not flat.mu_squared and not flat.rho:
-        return _ranges_epsilon(flat, float(delta), width)
+        return ranges_epsilon(flat, float(delta), width)
     goal = Goal(delta=delta)
     if (few := Plan(flat, goal).few()) is not None:
         top, down, up = Plan(flat, goal).top(), float_up(delta), float_down(delta)
@@ -207,13 +206,13 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
         value, error = log_delta_of_mu(mu, e)
         error += 8 * UNIT * (1 + e + mu) ** 2 / max(mu, 1e-300)
         return (math.exp(value - error), min(1.0, math.exp(value + error))) if error < 1 else (0.0, 1.0)
-    if (fixed := _fixed(flat)) is not None:
+    if (fixed := fixed_ranges(flat)) is not None:
         value, error = ranges.fixed_delta(*fixed, e)
         return max(0.0, value - error), value + error
-    if (both := _unfixed(flat)) is not None:
+    if (both := open_ranges(flat)) is not None:
         return _delta_of(both[0], epsilon, relative)[0], _delta_of(both[1], epsilon, relative)[1]
     if flat.ranges and len(flat.ranges) == len(flat.leaves) and not flat.mu_squared and not flat.rho:
-        return _ranges_delta(flat, e, relative)
+        return ranges_delta(flat, e, relative)
     goal = Goal(epsilon=epsilon)
     if (few := Plan(flat, goal).few()) is not None:
         return (
@@ -535,108 +534,6 @@ def invert(delta_at: Callable[[float], float], found: Convolved, delta: float, *
             return 0.0
         gap *= 2
     return math.inf if up else 0.0
-
-
-def _ranges_epsilon(flat: Flat, delta: float, width: float | None) -> tuple[float, float]:
-    found = [(float(e.epsilon), n) for e, n in flat.ranges]
-    top = sum(e * n for e, n in found)
-
-    def ask(profile: ranges.Profile) -> tuple[float, float]:
-        return _cross(profile, delta, down=True), _cross(profile, delta, down=False)
-
-    low, high = _ranges_refined(found, ask, lambda h: width if width is not None else 1e-3 * h)
-    return min(low, top * (1 - 4 * UNIT)), min(high, top * (1 + 4 * UNIT))
-
-
-def _ranges_delta(flat: Flat, epsilon: float, relative: float) -> tuple[float, float]:
-    found = [(float(e.epsilon), n) for e, n in flat.ranges]
-
-    def ask(profile: ranges.Profile) -> tuple[float, float]:
-        e = (profile.first + np.arange(profile.above.size)) * profile.h
-        k = min(int(np.searchsorted(e, epsilon, side="right")), e.size - 1)
-        x = (math.exp(epsilon) - math.exp(e[k - 1])) / (math.exp(e[k]) - math.exp(e[k - 1]))
-        x = min(max(x, 0.0), 1.0)
-        top = (1 - x) * profile.above[k - 1] + x * profile.above[k]
-        return float(profile.below[k]), float(top) * (1 + 1e-12)
-
-    return _ranges_refined(found, ask, lambda h: relative * h)
-
-
-def _ranges_refined(
-    found: list[tuple[float, int]],
-    ask: Callable[[ranges.Profile], tuple[float, float]],
-    wanted: Callable[[float], float],
-) -> tuple[float, float]:
-    """Finer lattices, as common parts of the smallest range, until narrow enough or too much work."""
-    smallest = Fraction(min(e for e, _ in found)).limit_denominator(10**6)
-    low, high, m = 0.0, math.inf, 8
-    while True:
-        h = float(smallest) / m
-        if ranges.work(found, h) > 6e8:
-            return low, high
-        pair = ask(ranges.adaptive(found, h))
-        low, high = max(low, pair[0]), min(high, pair[1])
-        if high - low <= wanted(high):
-            return low, high
-        m *= 2
-
-
-def _cross(profile: ranges.Profile, delta: float, *, down: bool) -> float:
-    """Where the profile falls through delta. It is convex in x = e^e: above on the chord; below on what its
-    neighbouring chords leave possible.
-    """
-    v = profile.below if down else profile.above
-    over = np.flatnonzero(v > delta)
-    if not over.size:
-        return 0.0
-    k = int(over[-1])
-    if k + 2 >= v.size or k == 0:
-        return profile.h * (profile.first + k) * (1 - 4 * UNIT) if down else math.inf
-    x = [math.exp((profile.first + k + i) * profile.h) for i in (-1, 0, 1, 2)]
-    if not down:
-        return max(0.0, math.log(x[1] + (v[k] - delta) / (v[k] - v[k + 1]) * (x[2] - x[1])) * (1 + 8 * UNIT) + 4 * UNIT)
-    left = (profile.above[k - 1] - v[k]) / (x[1] - x[0])
-    right = (v[k + 1] - profile.above[k + 2]) / (x[3] - x[2])
-    best = x[1] + (v[k] - delta) / left if left > 0 else x[2]
-    if right > 0:
-        best = max(best, x[2] - (delta - v[k + 1]) / right)
-    return max(0.0, math.log(min(max(best, x[1]), x[2])) * (1 - 8 * UNIT) - 4 * UNIT)
-
-
-def _fixed(flat: Flat) -> tuple[float, int] | None:
-    """(epsilon, times) where the event is one fixed bounded range, not too often; its closed form is quadratic."""
-    if len(flat.leaves) != 1 or flat.mu_squared or flat.rho:
-        return None
-    ((event, n),) = flat.leaves
-    fixed = isinstance(event, ev.BoundedRange) and not event.adaptive and n <= _MOST_FIXED
-    return (float(event.epsilon), n) if fixed and isinstance(event, ev.BoundedRange) else None
-
-
-def _unfixed(flat: Flat) -> tuple[Flat, Flat] | None:
-    """For fixed ranges beside other mechanisms: a member from below (randomised response of half the width),
-    adaptive ranges from above.
-    """
-    if all(e.adaptive for e, _ in flat.ranges):
-        return None
-    low: Counter[ev.Event] = Counter()
-    high: Counter[ev.Event] = Counter()
-    for e, n in flat.leaves:
-        low[ev.PureDP(e.epsilon / 2) if isinstance(e, ev.BoundedRange) else e] += n
-        high[ev.BoundedRange(e.epsilon) if isinstance(e, ev.BoundedRange) else e] += n
-    return Flat(flat.mu_squared, flat.rho, tuple(low.items())), Flat(flat.mu_squared, flat.rho, tuple(high.items()))
-
-
-def _fixed_epsilon(epsilon: float, times: int, delta: Fraction) -> tuple[float, float]:
-    def above(e: float) -> float:
-        return sum(ranges.fixed_delta(epsilon, times, e))
-
-    def below(e: float) -> float:
-        value, error = ranges.fixed_delta(epsilon, times, e)
-        return value - error
-
-    top = epsilon * times * (1 + 4 * UNIT)
-    low = crossing(below, float_up(delta), top, up=False)
-    return low * (1 - 4 * UNIT), crossing(above, float_down(delta), top, up=True) * (1 + 4 * UNIT)
 
 
 def composed(event: ev.Event, delta: Fraction) -> list[Convolved]:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hubbub.engines.displayable import shown
-from hubbub.engines.duckdb.engine import arrow_type
+from hubbub.engines.duckdb.relations import arrow_type
 from hubbub.errors import QueryError
 from hubbub.tables.aggregate_query import COUNTS, Aggregate, AggregateQuery, Key, Statement
 from hubbub.tables.estimates import Estimates

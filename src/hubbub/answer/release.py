@@ -28,7 +28,7 @@ from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
-from hubbub.tables.declare import Scalar
+from hubbub.tables.columns import Scalar
 from hubbub.tables.functions import DAY
 
 if TYPE_CHECKING:

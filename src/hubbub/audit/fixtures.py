@@ -109,7 +109,7 @@ def wards() -> pa.Table:
 
 def columns() -> dict[str, Any]:
     """What is declared about people."""
-    from hubbub.tables.declare import between, one_of
+    from hubbub.tables.columns import between, one_of
 
     return {
         "ward": one_of("A", "B", "C", None),
@@ -121,7 +121,8 @@ def columns() -> dict[str, Any]:
 
 
 def _declared(tables: Mapping[str, pa.Table], relation: Relation) -> dict[str, Any]:
-    from hubbub.tables.declare import between, edges, one_of, public, table
+    from hubbub.tables.columns import between, edges, one_of
+    from hubbub.tables.declare import public, table
 
     common: dict[str, Any] = {"neighbours": relation, "max_groups": MAX_GROUPS, "max_rows": MAX_ROWS}
     of_person: dict[str, Any] = {"sex": one_of("m", "f"), "income": between(0, 50, nullable=False)}

@@ -70,7 +70,8 @@ def command(file: Path, unit: str | None, each_row: bool, table: str | None, sni
 
 
 def _columns(file: Path, table: str | None, *, sniff: bool) -> list[tuple[str, str]]:
-    from hubbub.engines.duckdb.engine import DuckDBEngine, describe
+    from hubbub.engines.duckdb.engine import DuckDBEngine
+    from hubbub.engines.duckdb.relations import describe
     from hubbub.tables.declare import public
 
     if not sniff:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from hubbub.tables.declare import PrivateTable, PublicTable, Scalar
+from hubbub.tables.columns import Scalar
+from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan

@@ -7,7 +7,7 @@ from typing import Any
 
 from hubbub.engines.base import Exact
 from hubbub.sql.emit.plan import summed
-from hubbub.tables.declare import Scalar
+from hubbub.tables.columns import Scalar
 from hubbub.tables.measure import MeasurementKind
 from hubbub.tables.plan import Plan
 

@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean, find_name
 from hubbub.sql.emit.dialect import Dialect
-from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Text, trimmed
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind
 
 __all__ = ["Fields", "normalised"]

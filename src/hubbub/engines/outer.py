@@ -23,10 +23,11 @@ import pyarrow as pa
 
 from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
-from hubbub.engines.duckdb.engine import _SHUT, load_public
+from hubbub.engines.duckdb.relations import _SHUT, load_public
 from hubbub.engines.fields import normalised
 from hubbub.errors import QueryError
-from hubbub.tables.declare import PublicTable, Scalar
+from hubbub.tables.columns import Scalar
+from hubbub.tables.declare import PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import PublicRelation
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.engines.duckdb.dialect import quote
-from hubbub.tables.declare import Between, between
+from hubbub.tables.columns import Between, between
 
 __all__ = ["FARTHEST", "MOST_ROWS", "bounds_at", "places_sql", "rows_sql", "shown"]
 

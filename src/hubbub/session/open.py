@@ -21,19 +21,8 @@ from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.versions import ROWS, same_people
 from hubbub.spelling import one_spelling, table_name
-from hubbub.tables.declare import (
-    EACH_ROW,
-    Declaration,
-    PrivateTable,
-    PublicTable,
-    between,
-    edges,
-    one_of,
-    public,
-    table,
-    text,
-    trimmed,
-)
+from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
+from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
 from hubbub.tables.remote import PostgresAddress, SparkName, remote
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 from hubbub.arguments import an_amount
-from hubbub.engines.duckdb.engine import image
+from hubbub.engines.duckdb.relations import image
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.accounts import TOGETHER

@@ -21,7 +21,8 @@ from hubbub.arguments import a_choice, a_level, a_name, a_whole_number, an_amoun
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.progress import at_work
-from hubbub.tables.declare import Between, Edges, OneOf, PrivateTable, trimmed
+from hubbub.tables.columns import Between, Edges, OneOf, trimmed
+from hubbub.tables.declare import PrivateTable
 
 if TYPE_CHECKING:
     from hubbub.ledger.records import StoredRelease

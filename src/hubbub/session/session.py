@@ -60,7 +60,8 @@ from hubbub.session.refine import refinement
 from hubbub.spelling import space_name
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
-from hubbub.tables.declare import EACH_ROW, Between, Bounding, PrivateTable, PublicTable
+from hubbub.tables.columns import Between
+from hubbub.tables.declare import EACH_ROW, Bounding, PrivateTable, PublicTable
 from hubbub.tables.draw_release import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, combine, expected, read
 from hubbub.tables.plan import Plan

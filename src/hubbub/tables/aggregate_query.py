@@ -13,7 +13,7 @@ from enum import Enum
 from fractions import Fraction
 
 from hubbub.errors import InternalError
-from hubbub.tables.declare import Scalar
+from hubbub.tables.columns import Scalar
 from hubbub.tables.expressions import Expression, whole
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.relations import Relation

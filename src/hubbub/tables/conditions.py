@@ -26,7 +26,7 @@ from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.tables.aggregate_query import AggregateQuery
-from hubbub.tables.declare import Declaration, OneOf
+from hubbub.tables.columns import Declaration, OneOf
 from hubbub.tables.expressions import (
     Call,
     Case,

@@ -10,45 +10,21 @@ unit's rows are exchanged for others.
 
 from __future__ import annotations
 
-import datetime as dt
-import itertools
-import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
 from hubbub.spelling import one_spelling, space_name
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind, kind_named
 from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName, remote
 
-__all__ = [
-    "EACH_ROW",
-    "Between",
-    "Bounding",
-    "EachRow",
-    "Edges",
-    "Limits",
-    "Neighbours",
-    "OneOf",
-    "PrivateTable",
-    "PublicTable",
-    "Ranged",
-    "Text",
-    "between",
-    "edges",
-    "one_of",
-    "public",
-    "table",
-    "text",
-]
+__all__ = ["EACH_ROW", "Bounding", "EachRow", "Limits", "Neighbours", "PrivateTable", "PublicTable", "public", "table"]
 
 Neighbours = Literal["add_remove", "replace"]
 Bounding = Literal["groups", "norm"]
-Scalar = bool | int | float | str | dt.date | dt.datetime | None
 
 
 class EachRow:
@@ -70,104 +46,6 @@ EACH_ROW: Final = EachRow()
 
 
 @dataclass(frozen=True)
-class Between:
-    """Declared bounds of a column, in the column's own unit. Build it with `between`."""
-
-    low: Fraction | dt.date | dt.datetime
-    high: Fraction | dt.date | dt.datetime
-    nullable: bool = True
-
-    @property
-    def numeric(self) -> bool:
-        return isinstance(self.low, Fraction)
-
-    def __repr__(self) -> str:
-        tail = "" if self.nullable else ", nullable=False"
-        return f"between({_plain(self.low)}, {_plain(self.high)}{tail})"
-
-
-@dataclass(frozen=True)
-class OneOf:
-    """Declared values of a column, in the order in which answers list them. Build it with `one_of`.
-
-    other: the group of every value that is not declared, NULL too unless it is; None for no such group. others: whether
-    questions may compare the column with values that are not declared. trim: whether blanks around a text are cut off
-    before it is looked at.
-    """
-
-    values: tuple[Scalar, ...]
-    other: str | None = None
-    others: bool = False
-    trim: bool = False
-
-    @property
-    def open(self) -> bool:
-        """Whether values that are not declared are known to occur: `other` groups them, `others` leaves them."""
-        return self.others or self.other is not None
-
-    def __repr__(self) -> str:
-        tail = "" if self.other is None else f", other={self.other!r}"
-        tail += ", others=True" if self.others else ""
-        tail += ", trim=True" if self.trim else ""
-        return f"one_of({', '.join(map(repr, self.values))}{tail})"
-
-
-@dataclass(frozen=True)
-class Text:
-    """A column of text of which no values are declared. Build it with `text`."""
-
-    trim: bool = False
-
-    def __repr__(self) -> str:
-        return f"text({'trim=True' if self.trim else ''})"
-
-
-@dataclass(frozen=True)
-class Edges:
-    """Declared bounds of a numeric column, with the edges of the groups it falls into. Build it with `edges`."""
-
-    ends: tuple[Fraction, ...]
-    nullable: bool = True
-
-    @property
-    def low(self) -> Fraction:
-        return self.ends[0]
-
-    @property
-    def high(self) -> Fraction:
-        return self.ends[-1]
-
-    def labels(self) -> tuple[str, ...]:
-        """The groups: half-open, the last one closed."""
-        texts = [_plain(end) for end in self.ends]
-        last = len(texts) - 2
-        return tuple(f"[{a}, {b}{']' if i == last else ')'}" for i, (a, b) in enumerate(itertools.pairwise(texts)))
-
-    def __repr__(self) -> str:
-        tail = "" if self.nullable else ", nullable=False"
-        return f"edges({', '.join(map(_plain, self.ends))}{tail})"
-
-
-@dataclass(frozen=True)
-class Ranged:
-    """What follows for a computed column: its least and largest value where there are any. Never declared."""
-
-    low: Fraction | None
-    high: Fraction | None
-
-
-Declaration = Between | OneOf | Edges | Ranged | Text
-
-BLANKS: Final = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
-"""Unicode's space separators, which TRIM removes, on every engine."""
-
-
-def trimmed(what: Declaration | None) -> bool:
-    """Whether blanks around the texts of a column are cut off as it is read."""
-    return isinstance(what, OneOf | Text) and what.trim
-
-
-@dataclass(frozen=True)
 class Limits:
     """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups.
 
@@ -179,196 +57,6 @@ class Limits:
     rows: int | None = None
     total: int | None = None
     bounding: Bounding | None = None
-
-
-def _plain(bound: object) -> str:
-    if isinstance(bound, Fraction):
-        return str(bound.numerator) if bound.denominator == 1 else repr(float(bound))
-    return repr(str(bound))
-
-
-def _bound(value: object, which: str) -> Fraction | dt.date | dt.datetime:
-    """One end of `between`: numbers are read as written (0.1 is one tenth), text as an ISO date or time."""
-    if isinstance(value, bool) or value is None:
-        raise PolicyError(f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string.")
-    if isinstance(value, dt.datetime | dt.date):
-        return value
-    if isinstance(value, str):
-        return _temporal(value, which)
-    if isinstance(value, Fraction | int):
-        return Fraction(value)
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise PolicyError(
-            f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string."
-        ) from None
-    if not math.isfinite(number):
-        raise PolicyError(
-            f"between(): {which} bound is {value!r}; bounds are finite. Declare the range you would believe."
-        )
-    return Fraction(str(value) if isinstance(value, Decimal) else repr(number))
-
-
-def _temporal(text: str, which: str) -> dt.date | dt.datetime:
-    try:
-        return dt.date.fromisoformat(text) if len(text) <= 10 else dt.datetime.fromisoformat(text)
-    except ValueError:
-        raise PolicyError(
-            f"between(): {which} bound {text!r} is not an ISO date or time such as '2025-01-31'. "
-            "Write numbers without quotes."
-        ) from None
-
-
-def between(low: object, high: object, *, nullable: bool = True) -> Between:
-    """Declare that a column's values lie between `low` and `high`, ends included.
-
-    Values outside are clamped when they are aggregated, NaN counts as NULL. A NULL is left out of SUM, AVG and
-    COUNT(column); with `nullable=False` it counts as the midpoint.
-
-    low, high: numbers, dates, datetimes or ISO strings, low < high.
-
-    Raises PolicyError for bounds that are missing, infinite, NaN, of two kinds, or not in order.
-
-    >>> between(0, 120)
-    between(0, 120)
-    """
-    lo, hi = _bound(low, "lower"), _bound(high, "upper")
-    if isinstance(lo, Fraction) != isinstance(hi, Fraction) or isinstance(lo, dt.datetime) != isinstance(
-        hi, dt.datetime
-    ):
-        raise PolicyError(f"between({low!r}, {high!r}): the bounds are of two kinds; give two of one kind.")
-    if not lo < hi:  # type: ignore[operator]
-        raise PolicyError(f"between({low!r}, {high!r}): the lower bound must be below the upper one.")
-    return Between(lo, hi, nullable)
-
-
-def edges(*ends: object, nullable: bool = True) -> Edges:
-    """Declare a numeric column's bounds, and the edges of the groups that GROUP BY on it has.
-
-    ends: at least two numbers in increasing order. Values outside the first and the last are clamped when they are
-    aggregated, and dropped when they are grouped.
-
-    Raises PolicyError for fewer than two edges, for edges out of order, or that are no numbers.
-
-    >>> edges(0, 18, 65, 120).labels()
-    ('[0, 18)', '[18, 65)', '[65, 120]')
-    """
-    found = tuple(_bound(end, "an") for end in ends)
-    numbers = tuple(e for e in found if isinstance(e, Fraction))
-    if len(numbers) < len(found) or len(numbers) < 2:
-        raise PolicyError(f"edges{ends!r}: give at least two numbers, as in hb.edges(0, 18, 65, 120).")
-    if any(a >= b for a, b in itertools.pairwise(numbers)):
-        raise PolicyError(f"edges{ends!r}: the edges must increase.")
-    return Edges(numbers, nullable)
-
-
-def text(*, trim: bool = False) -> Text:
-    """Declare a column of text whose values are not declared.
-
-    trim: cut off blanks (Unicode's space separators) around each text as it is read, before anything looks at it.
-
-    Raises PolicyError where trim is neither True nor False.
-
-    >>> text(trim=True)
-    text(trim=True)
-    """
-    return Text(_choice("text", "trim", trim))
-
-
-def _choice(whose: str, name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise PolicyError(f"{whose}: {name}={value!r}: expected True or False.")
-    return value
-
-
-def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim: bool = False) -> OneOf:
-    """Declare all values of a column that an answer may name as a group, in the order of the answer.
-
-    Any values, None included (then NULL is a group). Rows with another value are dropped from grouped answers; with
-    `other`, a text, they form a last group of that name, for columns of text.
-
-    A question that looks for a value which is not declared (`ward = 'cardiology'`) is refused before it costs anything:
-    it is spelt wrongly, more often than not. others: such values occur, and may be asked for; they are no groups.
-    `other` implies it.
-
-    trim: cut off blanks (Unicode's space separators) around each text as it is read: " A" is "A".
-
-    Raises PolicyError for no values, a value twice, NaN, values of mixed kinds, and with `trim` for values that are no
-    text or begin or end with a blank.
-
-    >>> one_of("A", "B", None)
-    one_of('A', 'B', None)
-    """
-    if len(values) == 1 and isinstance(values[0], Iterable) and not isinstance(values[0], str | bytes):
-        raise PolicyError(f"one_of takes the values themselves: one_of(*{type(values[0]).__name__}), not one_of(...).")
-    if not values:
-        raise PolicyError("one_of() needs at least one value: the groups an answer may name.")
-    cleaned = tuple(_category(v) for v in values)
-    families = {_family(v) for v in cleaned if v is not None}
-    if len(families) > 1:
-        raise PolicyError(f"one_of: values of mixed kinds ({', '.join(sorted(families))}); give values of one kind.")
-    if len(set(cleaned)) < len(cleaned):
-        twice = next(v for i, v in enumerate(cleaned) if v in cleaned[:i])
-        raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
-    if other is not None and (not isinstance(other, str) or families - {"text"} or other in cleaned):
-        raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
-    found = OneOf(cleaned, other, _choice("one_of", "others", others), _choice("one_of", "trim", trim))
-    if trim and families - {"text"}:
-        raise PolicyError(f"one_of: trim=True is for texts; the values are of kind {', '.join(families)}.")
-    never = [v for v in cleaned if isinstance(v, str) and v != v.strip(BLANKS)]
-    if trim and never:
-        raise PolicyError(
-            f"one_of: {never[0]!r} begins or ends with a blank, which trim=True cuts off: write "
-            f"{never[0].strip(BLANKS)!r}."
-        )
-    return found
-
-
-def _category(value: object) -> Scalar:
-    item = getattr(value, "item", None)
-    if callable(item) and type(value).__module__ == "numpy":
-        value = item()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise PolicyError(f"one_of: {value!r} cannot be a group; NaN and infinities never match. Leave it out.")
-    if isinstance(value, float) and value == 0:
-        return 0.0
-    if isinstance(value, dt.datetime):
-        value = plain_moment(value)
-    if isinstance(value, str) and not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise PolicyError(f"one_of: {value!r} holds half a character, which no column of text does.") from None
-    if value is None or isinstance(value, bool | int | float | str | dt.date):
-        return value
-    raise PolicyError(
-        f"one_of: {value!r} is a {type(value).__name__}; expected text, a number, a boolean, a date or None."
-    )
-
-
-def plain_moment(value: dt.datetime) -> dt.datetime:
-    """A time as columns hold it: in UTC without a zone, of whole microseconds.
-
-    Raises PolicyError for one that is no such time: nanoseconds, NaT.
-    """
-    try:
-        if getattr(value, "nanosecond", 0):
-            raise ValueError
-        moved = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
-        return dt.datetime(*moved.timetuple()[:6], moved.microsecond)
-    except (ValueError, TypeError, OverflowError):
-        raise PolicyError(
-            f"{value!r} is no time of whole microseconds in the years 1 to 9999, which a group has to be."
-        ) from None
-
-
-def _family(value: Scalar) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "text" if isinstance(value, str) else "date"
 
 
 @dataclass(frozen=True)

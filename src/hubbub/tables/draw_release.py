@@ -21,7 +21,7 @@ from hubbub.errors import InternalError
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import Bits, DiscreteLaplace
-from hubbub.tables.declare import Scalar
+from hubbub.tables.columns import Scalar
 from hubbub.tables.measure import Measurement, MeasurementKind
 from hubbub.tables.parts import QuantilePart, Selection, Sums
 from hubbub.tables.plan import Plan

@@ -41,7 +41,7 @@ from hubbub.errors import InternalError
 from hubbub.mechanisms.ratio import half_widths, ratio_intervals
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
 from hubbub.tables.aggregate_query import COUNTS, Aggregate, Function
-from hubbub.tables.declare import Scalar
+from hubbub.tables.columns import Scalar
 from hubbub.tables.draw_release import drawn_groups
 from hubbub.tables.measure import Measurement
 from hubbub.tables.moments import ROOTS, Moments, computed, limits, scaled, scenes

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
 from hubbub.errors import InternalError
-from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, plain_moment
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, plain_moment
 from hubbub.tables.functions import DAY, EPOCH, FUNCTIONS, PARTS, Range, difference, truncated, union
 from hubbub.tables.kinds import COMPARABLE, NUMERIC, TEMPORAL, Kind
 

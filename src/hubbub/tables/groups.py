@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
 from hubbub.tables.aggregate_query import Key
-from hubbub.tables.declare import Between, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
 from hubbub.tables.expressions import (
     Case,
     Column,

@@ -34,7 +34,8 @@ from typing import Any, assert_never
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
 from hubbub.tables.aggregate_query import Aggregate, Function
-from hubbub.tables.declare import Between, Declaration, Edges, Neighbours
+from hubbub.tables.columns import Between, Declaration, Edges
+from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,

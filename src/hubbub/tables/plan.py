@@ -19,7 +19,8 @@ from hubbub.errors import PolicyError, QueryError
 from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.clipping import Norm
-from hubbub.tables.declare import Declaration, Limits, Neighbours, Scalar, trimmed
+from hubbub.tables.columns import Declaration, Scalar, trimmed
+from hubbub.tables.declare import Limits, Neighbours
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (

@@ -23,7 +23,8 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
-from hubbub.tables.declare import Between, Bounding, Declaration, Edges, Limits, Neighbours, OneOf, Ranged
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged
+from hubbub.tables.declare import Bounding, Limits, Neighbours
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span
 from hubbub.tables.kinds import Kind
 

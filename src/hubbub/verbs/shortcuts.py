@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.tables.declare import Between, Edges
+from hubbub.tables.columns import Between, Edges
 from hubbub.verbs import functions as f
 from hubbub.verbs.terms import Term, constant
 

@@ -15,7 +15,7 @@ from hubbub._typing import override
 from hubbub.errors import QueryError
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.sql.text.functions import WRITE
-from hubbub.tables.declare import BLANKS
+from hubbub.tables.columns import BLANKS
 from hubbub.tables.kinds import Kind
 
 __all__ = ["POSTGRES", "Postgres"]

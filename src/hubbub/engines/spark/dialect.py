@@ -22,7 +22,7 @@ from hubbub._typing import override
 from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.sql.text.functions import WRITE
-from hubbub.tables.declare import BLANKS
+from hubbub.tables.columns import BLANKS
 from hubbub.tables.kinds import Kind
 
 __all__ = ["SPARK", "Spark"]

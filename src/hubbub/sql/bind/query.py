@@ -27,7 +27,7 @@ from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import instead_of_rows
 from hubbub.sql.text.locate import caret, refuse, written
 from hubbub.tables.aggregate_query import Output, Statement
-from hubbub.tables.declare import one_of
+from hubbub.tables.columns import one_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import scans
 

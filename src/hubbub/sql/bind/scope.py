@@ -14,7 +14,8 @@ from typing import Protocol
 from sqlglot import exp
 
 from hubbub.sql.text.locate import refuse
-from hubbub.tables.declare import EACH_ROW, PrivateTable, Scalar
+from hubbub.tables.columns import Scalar
+from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from hubbub.tables.declare import Between, Declaration, OneOf
+from hubbub.tables.columns import Between, Declaration, OneOf
 
 __all__ = ["instead", "instead_of_rows"]
 

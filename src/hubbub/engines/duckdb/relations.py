@@ -1,0 +1,195 @@
+"""What DuckDB is told of a source: the relation it is read from, its columns as they are stored, public values."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from hubbub.engines.duckdb.attached import check_base_table
+from hubbub.engines.duckdb.dialect import DUCKDB, quote
+from hubbub.engines.duckdb.parquet import Patient, parquet_columns, read_parquet
+from hubbub.engines.duckdb.sources import (
+    CsvFile,
+    DuckDBFile,
+    Frame,
+    Held,
+    ParquetFile,
+    hold,
+    source_of,
+)
+from hubbub.engines.fields import Fields, normalised
+from hubbub.errors import PolicyError
+from hubbub.sql.emit.plan import image_sql
+from hubbub.tables.columns import Scalar
+from hubbub.tables.declare import PrivateTable, PublicTable
+from hubbub.tables.expressions import Column, Expression
+from hubbub.tables.kinds import Kind
+
+__all__ = ["arrow_type", "describe", "image"]
+
+
+_SHUT: dict[str, str | bool | int | float | list[str]] = {
+    "python_enable_replacements": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+
+_NO_SUCH_FORM = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.NotImplementedException,
+    duckdb.ParserException,
+    duckdb.SyntaxException,
+    duckdb.TypeMismatchException,
+)
+"""What DuckDB says of a text, not of what it reads."""
+
+
+def _bytes(limit: str) -> int:
+    """A size as DuckDB writes it."""
+    number, unit = limit.split()
+    return int(float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit))
+
+
+def _whole(kind: object) -> bool:
+    """Whether a type of DuckDB is one of whole numbers of at most 64 bits."""
+    return str(kind).lower().removeprefix("u") in ("bigint", "integer", "smallint", "tinyint")
+
+
+Found = tuple[str, dict[str, str], Held | None, Patient | None]
+
+
+def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: PrivateTable | PublicTable) -> Found:
+    """What to write after FROM, the physical type of each column, and how rows come in that DuckDB does not fetch."""
+    source = source_of(name, table)
+    match source:
+        case ParquetFile():
+            relation, physical, patient = _parquet(con, name, source)
+            return relation, physical, None, patient
+        case CsvFile(path=path) if isinstance(table, PublicTable) and not table.types:
+            relation = f"read_csv({_text(path)})"
+            return relation, _described(con, relation, name, source), None, None
+        case DuckDBFile(path=path, table=inner):
+            _attach(con, path, place, name)
+            check_base_table(con, place, inner, name, trusted=isinstance(table, PrivateTable) and table.trusted_view)
+            relation = f"{place}.main.{quote(inner)}"
+            return relation, _described(con, relation, name, source), None, None
+        case CsvFile() | Frame():
+            held = hold(name, source, table.types)
+            if isinstance(source, CsvFile) and not table.types:
+                raise _untyped(name, held.schema.names)
+            con.register(place, held.empty())
+            try:
+                return place, _described(con, place, name, source), held, None
+            finally:
+                con.unregister(place)
+
+
+def _parquet(
+    con: duckdb.DuckDBPyConnection, name: str, source: ParquetFile
+) -> tuple[str, dict[str, str], Patient | None]:
+    """What to write after FROM, the physical types by the file's footer, and the patient reading, if one is needed."""
+    relation = read_parquet(source.path)
+    physical, patient = parquet_columns(name, source.path, _described(con, relation, name, source))
+    return relation, physical, patient
+
+
+def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source: object) -> dict[str, str]:
+    described = None
+    with contextlib.suppress(duckdb.Error):
+        described = con.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    if described is None:
+        shown = getattr(source, "path", source)
+        raise PolicyError(f"table {name!r}: the source cannot be read as what its name says ({shown}).")
+    return {column: kind for column, kind, *_ in described}
+
+
+def _untyped(name: str, header: Sequence[str]) -> PolicyError:
+    example = ", ".join(f'"{c}": "text"' for c in header[:3])
+    return PolicyError(
+        f"table {name!r}: a CSV has no types, and guessing them would read the rows. Declare them, as in "
+        f"types={{{example}{', ...' if len(header) > 3 else ''}}} "
+        "(integer, number, text, boolean, date, timestamp; a column not named is text)."
+    )
+
+
+def _attach(con: duckdb.DuckDBPyConnection, path: str, alias: str, name: str) -> None:
+    try:
+        con.execute(f"ATTACH {_text(path)} AS {alias} (READ_ONLY)")
+    except duckdb.Error:
+        raise PolicyError(
+            f"table {name!r}: {path!r} cannot be opened as a DuckDB file: it is none, is of a newer DuckDB, or is "
+            "locked by another program."
+        ) from None
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def describe(source: str | Path, table: str | None = None) -> list[tuple[str, str]]:
+    """Column names and kinds of a file, from its metadata; every column of a CSV is text.
+
+    Raises PolicyError for a file that is missing or of another type.
+    """
+    declared = PublicTable(source=os.fspath(source), inner_table=table, types={"": Kind.TEXT})
+    with duckdb.connect(config=_SHUT) as con:
+        physical = _relation(con, "source", Path(source).stem, declared)[1]
+    return [(name, normalised(kind, "", DUCKDB)[0].value) for name, kind in physical.items()]
+
+
+def locked_memory(tables: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
+    """A separate in-memory DuckDB that holds the given Arrow tables and can reach nothing else."""
+    con = duckdb.connect(config=_SHUT)
+    for i, (name, arrow) in enumerate(tables.items()):
+        con.register(f"incoming{i}", arrow)
+        con.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming{i}")
+        con.unregister(f"incoming{i}")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+def load_public(tables: Mapping[str, PublicTable]) -> dict[str, pa.Table]:
+    """The rows of public tables, as Arrow."""
+    with duckdb.connect(config=_SHUT) as reader:
+        loaded = {}
+        for i, (name, table) in enumerate(tables.items()):
+            relation, physical, held, _ = _relation(reader, f"source{i}", name, table)
+            if held is not None:
+                reader.register(relation, held.table())
+            fields = Fields(name, physical, dict(table.types), {}, DUCKDB)
+            columns = ", ".join(
+                f"{fields.expressions()[c] if table.types else quote(c)} AS {quote(c)}" for c in physical
+            )
+            loaded[name] = reader.sql(f"SELECT {columns} FROM {relation}").to_arrow_table()
+        return loaded
+
+
+def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) -> list[Scalar]:
+    """The value of an expression for every combination of declared values, the last column fastest."""
+    tables = {
+        f"values{i}": pa.table({"place": range(len(values)), "value": pa.array(values, arrow_type(column.kind))})
+        for i, (column, values) in enumerate(columns.items())
+    }
+    with locked_memory(tables) as con:
+        rows = con.execute(image_sql(expression, list(columns), DUCKDB)).fetchall()
+    return [row[0] for row in rows]
+
+
+def arrow_type(kind: Kind) -> pa.DataType:
+    """The Arrow type that holds values of a kind."""
+    return {
+        Kind.NUMBER: pa.float64(),
+        Kind.TEXT: pa.string(),
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.DATE: pa.date32(),
+        Kind.TIMESTAMP: pa.timestamp("us"),
+    }.get(kind, pa.int64())
