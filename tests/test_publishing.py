@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,53 @@ def test_a_failure_on_rows_is_charged_and_says_only_an_incident(
         opened.synthesize("t", epsilon=3)
     assert "Ada" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
     assert [e.state for e in opened.history()] == ["failed"]
+
+
+@pytest.mark.parametrize("way", ["marginals", "synthesize"])
+def test_a_stored_answer_is_given_for_the_unit_that_it_protects_alone(way: str, tmp_path: Path) -> None:
+    """Bounded by person, a household moves it by as many rows as it has people: that is another answer."""
+    frame = pa.table({"id": np.arange(N), "home": np.arange(N) // 2, "sex": ["m", "f"] * (N // 2)})
+
+    def asked(unit: Any, **columns: Any) -> bool:
+        table = hb.table(
+            frame, unit=unit, unit_space="s", max_groups=1, max_rows=2, columns={"sex": hb.one_of("m", "f"), **columns}
+        )
+        with Session({"t": table}, budget=hb.Budget(50, 1e-6), ledger=tmp_path / "l.db", analyst="ada") as s:
+            if way == "marginals":
+                return s.marginals("t", [("sex",)], epsilon=1, rows_per_unit=2).charged
+            return s.synthesize("t", epsilon=3, columns=["sex"], rows=N, rows_per_unit=2).charged
+
+    assert [asked("id"), asked("id"), asked("home"), asked("home")] == [True, False, True, False]
+    assert asked(hb.EACH_ROW)
+    assert not asked("id", home=hb.between(0, N))  # of a column that is not read, nothing is asked
+
+
+@pytest.mark.parametrize("way", ["marginals", "synthesize"])
+def test_rows_whose_unit_stands_elsewhere_are_charged_where_sql_charges_them(way: str) -> None:
+    people = pa.table({"person": np.arange(N), "home": np.arange(N) % 50})
+    visits = pa.table({"who": np.arange(N), "sex": ["m", "f"] * (N // 2)})
+    tables = {
+        "people": hb.table(people, unit="person", unit_space="s", max_groups=1, max_rows=1),
+        "visits": hb.table(
+            visits,
+            unit="people.person",
+            through={"who": "person"},
+            max_groups=1,
+            max_rows=1,
+            columns={"sex": hb.one_of("m", "f")},
+        ),
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session(tables, budget=hb.Budget(20, 1e-6), ledger=None)
+    with opened as s:
+        s.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+        if way == "marginals":
+            s.marginals("visits", [("sex",)], epsilon=1, rows_per_unit=1)
+        else:
+            s.synthesize("visits", epsilon=3, columns=["sex"], rows=N)
+        first, second = s.history()
+        assert (first.space, first.dataset) == (second.space, second.dataset)
 
 
 BROKEN = pa.table({"id": np.arange(2 * N), "sex": [" m", " f"] * N})

@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any
 from hubbub.accounting import ZCDP, Event, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.arguments import a_choice, a_level, a_name, a_whole_number, an_amount, names
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
+from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.progress import at_work
+from hubbub.sql.bind.context import Reader
 from hubbub.tables.columns import Between, Edges, OneOf, trimmed
 from hubbub.tables.declare import PrivateTable
+from hubbub.tables.relations import Scan, canonical_relation, scans
 
 if TYPE_CHECKING:
     from hubbub.ledger.records import StoredRelease
@@ -206,7 +209,8 @@ def _rows_per_unit(session: Session, table: str, asked: int | None) -> int:
 
 
 def _rho(session: Session, table: str, epsilon: EpsilonLike) -> Fraction:
-    budget = session.ledger.budget(_declared(session, table).space)
+    _declared(session, table)
+    budget = session.ledger.budget(_scan(session, table).space)
     if budget.pure:
         raise PolicyError(
             "synthetic tables and sets of marginals are priced in zCDP, and this budget has no delta. Use one, as in "
@@ -246,7 +250,9 @@ def synthesis_question(
 
 def is_stored(session: Session, question: SynthesisQuestion, epsilon: EpsilonLike) -> bool:
     """Whether `synthesize` would give a stored table, free of charge."""
-    return _stored(session, question.table, question.key, parse_epsilon(epsilon))[1] is not None
+    return (
+        _stored(session, question.table, question.schema.columns, question.key, parse_epsilon(epsilon))[1] is not None
+    )
 
 
 def synthesize(session: Session, question: SynthesisQuestion, epsilon: EpsilonLike, *, fresh: bool) -> SyntheticTable:
@@ -381,17 +387,47 @@ def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
     return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, found["residuals"], strict=True)}
 
 
-def _stored(session: Session, table: str, key: str, epsilon: Fraction) -> tuple[dict[str, str], StoredRelease | None]:
-    """Under which key and of which version of the rows a question is charged, and its stored release, if there is one.
+def _scan(session: Session, table: str) -> Scan:
+    """The owned rows of a private table, with those that lead to their units."""
+    return Reader("", session._catalog, None).scan(table, None)
 
-    It is another question when the rows are others.
+
+def _owned(scan: Scan, columns: Iterable[str]) -> str:
+    """A text of whose rows are read, and how: equal for equal ones.
+
+    Rows are bounded by unit, so with another unit it is another question. So it is where a value is read otherwise.
     """
-    space = _declared(session, table).space
-    version = session._version_of(space, table)
-    cut = sorted(name for name, what in _declared(session, table).columns.items() if trimmed(what))
-    question_key = hashlib.sha256(f"{key} {version}{cut or ''}".encode()).hexdigest()
-    known = session.ledger.find_release(space=space, question_key=question_key, at_least=epsilon)
-    return {"question_key": question_key, "data_version": version}, known
+    found: list[object] = [canonical_relation(scan)]
+    for one in scans(scan):
+        led = [] if one.path is None else [one.path.column]
+        keys = {other.path.key for other in scans(scan) if other.path is not None and other.path.scan is one}
+        read = {*led, *keys, *([] if one.unit is None else [one.unit]), *(columns if one is scan else ())}
+        found.append(
+            [
+                [one.table, one.unit, one.unit_type, one.space, one.neighbours],
+                [[name, one.columns[name].value] for name in sorted(read & one.columns.keys())],
+                [[name, repr(one.declared[name])] for name in sorted(read & one.declared.keys())],
+                sorted(name for name, what in one.declared.items() if trimmed(what)),
+            ]
+        )
+    return json.dumps(found)
+
+
+def _stored(
+    session: Session, table: str, columns: Iterable[str], key: str, epsilon: Fraction
+) -> tuple[dict[str, str], StoredRelease | None]:
+    """Where, under which key and of which version of the rows a question is charged, and its stored release, if any.
+
+    It is another question when the rows are others, or another unit's.
+    """
+    _declared(session, table)
+    scan = _scan(session, table)
+    tables = list(dict.fromkeys(one.table for one in scans(scan)))
+    version = " ".join(session._version_of(scan.space, name) for name in tables)
+    question_key = hashlib.sha256(f"{key} {version} {_owned(scan, columns)}".encode()).hexdigest()
+    known = session.ledger.find_release(space=scan.space, question_key=question_key, at_least=epsilon)
+    named = {"space": scan.space, "dataset": TOGETHER.join(tables)}
+    return {**named, "question_key": question_key, "data_version": version}, known
 
 
 @dataclass(frozen=True)
@@ -419,7 +455,7 @@ def _released(
     """The stored release of a question about whole rows, and whether it was charged now."""
     declared, ledger = _declared(session, table), session.ledger
     fresh = a_choice(fresh, "fresh")
-    named, known = _stored(session, table, key, epsilon)
+    named, known = _stored(session, table, schema.columns, key, epsilon)
     if known is not None and not fresh:
         ledger.share(known, session.analyst)
         return known, False
@@ -427,8 +463,6 @@ def _released(
         cost=cost_of(ZCDP(rho)),
         policy=session._remembered_policy(),
         block=session._block,
-        space=declared.space,
-        dataset=table,
         analyst=session.analyst,
         **named,
         sql=sql,
