@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,6 +113,53 @@ def test_bounds_are_suggested_from_noisy_counts_alone(opened: Session) -> None:
     assert (found.low, found.high) == (0, 128)
     assert opened.suggest_bounds("t", epsilon=1) == {"max_total": 2}
     assert len(opened.history()) == 2
+
+
+def test_two_that_ask_for_the_same_marginals_at_once_pay_once(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, answers = opened._engine.rows, []
+
+    def slowly(*asked: Any) -> Any:
+        time.sleep(0.5)
+        return read(*asked)
+
+    monkeypatch.setattr(opened._engine, "rows", slowly)
+    both = [threading.Thread(target=lambda: answers.append(opened.marginals("t", [("sex",)], epsilon=1))) for _ in "ab"]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert sorted(found.charged for found in answers) == [False, True]
+    assert len(opened.history()) == 1
+    assert answers[0].table("sex") == answers[1].table("sex")
+
+
+def test_marginals_that_were_interrupted_before_the_draw_have_their_free_retry(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opened._engine, "rows", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            opened.marginals("t", [("sex",)], epsilon=1)
+    assert [e.state for e in opened.history()] == ["withdrawn"]
+    opened.marginals("t", [("sex",)], epsilon=1)
+    assert [e.state for e in opened.history()] == ["shown"]
+
+
+def test_whatever_the_reader_of_rows_raises_is_a_failure_and_counts(
+    opened: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise MemoryError("Ada, 36, lives here")
+
+    monkeypatch.setattr(opened._engine, "rows", failing)
+    with pytest.raises(hb.EngineError) as told:
+        opened.marginals("t", [("sex",)], epsilon=1)
+    assert "Ada" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
+    assert [e.state for e in opened.history()] == ["failed"]
+    assert opened.ledger.failures("id")[opened.analyst] == (1, 3)
 
 
 def test_a_failure_on_rows_is_charged_and_says_only_an_incident(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,6 +21,7 @@ from hubbub.errors import EngineError, InternalError, ParameterError, PolicyErro
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import EpsilonLike, decimal_text, parse_epsilon
 from hubbub.progress import at_work
+from hubbub.session.claim import claimed, on_rows
 from hubbub.sql.bind.context import Reader
 from hubbub.tables.columns import Between, Edges, OneOf, trimmed
 from hubbub.tables.declare import PrivateTable
@@ -459,16 +459,18 @@ def _released(
     if known is not None and not fresh:
         ledger.share(known, session.analyst)
         return known, False
-    charge = ledger.charge(
-        cost=cost_of(ZCDP(rho)),
-        policy=session._remembered_policy(),
-        block=session._block,
-        analyst=session.analyst,
+    event = ZCDP(rho)
+    columns = {
         **named,
-        sql=sql,
-        epsilon=epsilon,
-        event=to_json(ZCDP(rho)),
-        details=json.dumps(
+        "cost": cost_of(event),
+        "policy": session._remembered_policy(),
+        "request": None,
+        "block": session._block,
+        "analyst": session.analyst,
+        "sql": sql,
+        "epsilon": epsilon,
+        "event": to_json(event),
+        "details": json.dumps(
             {
                 **details,
                 "table": table,
@@ -479,25 +481,27 @@ def _released(
                 "epsilon": decimal_text(epsilon),
             }
         ),
-    )
+    }
+    charge, known = claimed(ledger, columns, once=not fresh)
+    if known is not None:
+        return known, False
     try:
-        incident = None
-        try:
-            rows = session._owned_rows(table, list(schema.columns))
-        except EngineError as error:
-            incident = error.incident
+
+        def made(rows: Any) -> _Drawn:
+            cells = {name: rows.column(name).to_pylist() for name in schema.columns}
+            units = rows.column("").to_pylist() if "" in rows.column_names else None
+            return draw(lambda of: of.places(cells), units)
+
+        drawn = None
+        rows, incident = on_rows(lambda: session._owned_rows(table, list(schema.columns)))
         if incident is None:
             ledger.advance(charge, "drawing")
-            try:
-                columns = {name: rows.column(name).to_pylist() for name in schema.columns}
-                units = rows.column("").to_pylist() if "" in rows.column_names else None
-                drawn = draw(lambda of: of.places(columns), units)
-            except Exception:  # it looks at rows, and its words may hold them
-                incident = uuid.uuid4().hex[:12]
+            drawn, incident = on_rows(lambda: made(rows))
         if incident is not None:  # and no error is being handled, so that none stands in the traceback of another
             ledger.advance(charge, "failed", incident=incident)
             session._keep_words(incident)
             raise EngineError(incident)
+        assert drawn is not None
         if drawn.used is not None:
             ledger.give_back(charge, used=cost_of(drawn.used))
         ledger.store(charge, drawn.payload)

@@ -34,7 +34,6 @@ from hubbub.engines.outer import OuterSide
 from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
 from hubbub.errors import BudgetError, EngineError, InternalError, PolicyError, QueryError
-from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.remainder import Remaining
@@ -43,6 +42,7 @@ from hubbub.progress import at_work
 from hubbub.session import publish as publishing
 from hubbub.session.bounds import FARTHEST, MOST_ROWS, bounds_at, places_sql, rows_sql, shown
 from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
+from hubbub.session.claim import claimed, retried
 from hubbub.session.open import (
     agree_on_limits,
     described,
@@ -289,16 +289,11 @@ class Session:
             self.ledger.share(stored, self.analyst)
             self.ledger.advance(stored.charge_id, "shown")
             return self._release(asked, stored, charged=False)
-        charge = charge or self._retried(asked)
         if charge is None:
-            charge, new = self._charge(asked, request, once=not fresh and request is None)
-            if not new:
-                # Somebody asks the very same at this moment: theirs is the answer, and it was paid once.
-                stored = self.ledger.await_release(charge)
-                if stored is not None:
-                    self.ledger.share(stored, self.analyst)
-                    return self._release(asked, stored, charged=False)
-                charge, _ = self._charge(asked, request, once=False)
+            columns = self._columns(asked, request)
+            charge, stored = claimed(self.ledger, columns, once=not fresh and request is None)
+            if stored is not None:
+                return self._release(asked, stored, charged=False)
         incident = refused = None
         try:
             try:
@@ -702,7 +697,7 @@ class Session:
         stored = self.ledger.release(entry.id)
         if stored is not None:
             return None, stored
-        charge = self._retried(asked, entry.id)
+        charge = retried(self.ledger, self._columns(asked, request), entry.id)
         if charge is None:
             raise QueryError(
                 f"the request {request!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "
@@ -710,21 +705,9 @@ class Session:
             )
         return charge, None
 
-    def _retried(self, asked: PricedStatement, charge: str | None = None) -> str | None:
-        """A charge of this question whose process died before anything was drawn: its one free retry."""
-        return self.ledger.resume(
-            space=asked.space,
-            question_key=self._key(asked),
-            analyst=self.analyst,
-            epsilon=asked.epsilon,
-            block=self._block,
-            charge=charge,
-            spend=Total.of(cost_of(asked.price.event)),
-        )
-
-    def _charge(self, asked: PricedStatement, request: str | None, *, once: bool) -> tuple[str, bool]:
-        """The charge, and whether it is new: with `once`, the same question under way is not charged again."""
-        columns: dict[str, Any] = {
+    def _columns(self, asked: PricedStatement, request: str | None) -> dict[str, Any]:
+        """The charge of a question, as the ledger records it."""
+        return {
             "cost": cost_of(asked.price.event),
             "policy": self._remembered_policy(),
             "data_version": self._version(asked),
@@ -739,7 +722,6 @@ class Session:
             "event": to_json(asked.price.event),
             "details": json.dumps(details(asked.price)),
         }
-        return self.ledger.charge_once(**columns) if once else (self.ledger.charge(**columns), True)
 
     def _remembered_policy(self) -> str:
         """The hash under which the ledger keeps what this session declares."""
