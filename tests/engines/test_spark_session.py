@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
@@ -335,3 +336,15 @@ def test_a_table_of_the_catalogue_is_of_a_format_that_keeps_rows_apart(spark: An
     finally:
         for name in made:
             spark.sql(f"DROP TABLE IF EXISTS {name}_rows")
+
+
+def test_files_of_several_types_are_refused(theirs: Any, tmp_path: Path) -> None:
+    """Spark skips a part of a file by the rows in it: a unit that is NULL in all of them, and the file never fails."""
+    for name, unit, value in (("a", [1, 2], [1, 2]), ("b", [None, None], ["one", "two"])):
+        kinds = {"id": pa.array(unit, pa.int64()), "x": pa.array(value)}
+        pq.write_table(pa.table(kinds), tmp_path / f"{name}.parquet")
+    frame = theirs.read.schema("id long, x long").parquet(str(tmp_path))
+    with pytest.raises(hb.PolicyError, match="do not have one schema"):
+        hb.Session({"v": hb.table(frame, unit="id", max_total=1)}, budget=hb.Budget(1), ledger=None)
+    one = theirs.read.parquet(str(tmp_path / "a.parquet"), str(tmp_path / "a.parquet"))
+    hb.Session({"v": hb.table(one, unit="id", max_total=1)}, budget=hb.Budget(1), ledger=None).close()

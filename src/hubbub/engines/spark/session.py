@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FRAMES", "KEPT", "SETTINGS", "lend", "own_session", "refused_setting", "settings_of"]
+__all__ = ["FRAMES", "KEPT", "SETTINGS", "lend", "of_several_types", "own_session", "refused_setting", "settings_of"]
 
 SETTINGS: Final[Mapping[str, str]] = {
     # What is rewritten before it is parsed, and how names, numbers and texts are read.
@@ -45,6 +45,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    # A row group that a filter leaves out is read: whether a file fails may not depend on the rows in it.
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
     "spark.sql.parquet.binaryAsString": "false",
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.int96TimestampConversion": "false",
@@ -119,6 +122,22 @@ def refused_setting(session: SparkSession) -> tuple[str, str, str] | None:
             value = str(session.conf.get(key))
             if value.upper() == refused.upper():
                 return key, value, instead
+    return None
+
+
+def of_several_types(frame: DataFrame, session: SparkSession) -> str | None:
+    """Where the Parquet files of a data frame have no schema in common: Spark's first words about it.
+
+    A file of other types fails where it is read, and which row groups of a frame's files are read follows from the
+    rows in them: one person's row would decide whether there is an answer.
+    """
+    files = [name for name in frame.inputFiles() if name.endswith(".parquet")]
+    if len(files) < 2:
+        return None
+    try:
+        session.read.option("mergeSchema", "true").parquet(*files)
+    except Exception as error:  # Spark's own, or one of Py4J's: what it says is about schemas alone
+        return f"{error}".strip().splitlines()[0][:200]
     return None
 
 
