@@ -233,7 +233,10 @@ class OuterSide:
 
 
 def _usual(value: str, kind: Kind) -> str:
+    """A public value as it is met by people's rows: what is told of it (its values, whether it is a key) is of this."""
     match kind:
+        case Kind.TEXT:
+            return DUCKDB.cut(value)
         case Kind.NUMBER:
             return f"(CASE WHEN isfinite({value}) THEN {value} + 0.0 END)"
         case Kind.DATE:
