@@ -193,6 +193,10 @@ class DuckDB(Dialect):
         return self.tried(f"{a} // {b}")
 
     @override
+    def beside(self, sql: str, kind: Kind) -> str:
+        return self.wide(sql) if kind is Kind.INTEGER else sql
+
+    @override
     def wide(self, x: str) -> str:
         return f"CAST({x} AS HUGEINT)"
 

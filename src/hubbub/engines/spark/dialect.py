@@ -181,6 +181,10 @@ class Spark(Dialect):
         return f"coalesce(sum(try_cast({sql} AS DECIMAL(28, 0))), 0)"
 
     @override
+    def beside(self, sql: str, kind: Kind) -> str:
+        return sql  # a common type is found, or the statement refused before it runs
+
+    @override
     def wide(self, x: str) -> str:
         return f"try_cast({x} AS DECIMAL(38, 0))"
 

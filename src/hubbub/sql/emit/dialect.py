@@ -288,6 +288,14 @@ class Dialect(ABC):
         """a / b of whole numbers, truncated toward zero."""
 
     @abstractmethod
+    def beside(self, sql: str, kind: Kind) -> str:
+        """A value, or its default, of LAG and LEAD: the engine takes the type of the first for both.
+
+        Whole numbers are stored in 64 bits, or in 128; one that is made narrower could fail, and no `TRY` can stand
+        around an argument of a window.
+        """
+
+    @abstractmethod
     def wide(self, x: str) -> str:
         """A whole number in 128 bits or more."""
 

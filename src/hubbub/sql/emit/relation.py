@@ -293,7 +293,8 @@ class _Writer:
             if len(arguments) > 1 and isinstance(offset := call.arguments[1], Literal):
                 arguments[1] = self.dialect.constant(offset.value)  # not of 64 bits, which Postgres does not take
             if len(arguments) > 2:
-                arguments[2] = self.typed(call.arguments[2], call.kind)
+                arguments[0] = self.dialect.beside(arguments[0], call.kind)
+                arguments[2] = self.dialect.beside(self.typed(call.arguments[2], call.kind), call.kind)
         return f"{call.function.lower()}({', '.join(arguments)}) {over}"
 
     def _sum_over(self, call: WindowCall, x: str, over: str, declared: Mapping[str, object]) -> str:
