@@ -610,3 +610,27 @@ def test_a_time_that_python_has_not_takes_no_groups_place(kind: str, far: str) -
         of_last = [n for k, n in found if k is not None and k.year == 9999]
         assert len(of_last) == 1
         assert abs(of_last[0] - 2_000) < 100
+
+
+def test_rows_that_are_units_stay_apart_under_distinct() -> None:
+    """Two people's equal rows stay two, whatever else the question reads."""
+    table = hb.table(pa.table({"x": [1, 1, 1, 2, 2]}), unit=hb.EACH_ROW)
+    tables = {"t": table, "w": hb.public(pa.table({"n": [1]}))}
+    with hb.Session(tables, budget=hb.Budget(10**9), ledger=None) as session:
+        for text, more in (
+            ("SELECT COUNT(*) AS n FROM (SELECT DISTINCT x FROM t)", {}),
+            ("SELECT COUNT(*) AS n FROM (SELECT DISTINCT x FROM t) p JOIN w ON w.n >= 1", {"max_total": 1}),
+            ("SELECT COUNT(*) AS n FROM (SELECT DISTINCT 1 AS one FROM t)", {}),
+        ):
+            assert session.sql(text, epsilon=10**6, **more).rows() == [(5,)]
+
+
+@pytest.mark.parametrize("call", ["MIN(x, 2)", "COUNT(x, id)", "FIRST_VALUE(x, 3)"])
+def test_an_argument_that_a_window_does_not_read_is_refused(call: str) -> None:
+    """`MIN(x, 2) OVER` was answered as `MIN(x)`: another question than the one that was asked."""
+    table = hb.table(pa.table({"id": [1, 1], "x": [3, 1]}), unit="id", max_total=5)
+    with hb.Session({"t": table}, budget=hb.Budget(10**9), ledger=None) as session:
+        left = session.remaining
+        with pytest.raises(hb.QueryError):
+            session.sql(f"SELECT COUNT(*) FROM (SELECT id, {call} OVER (PARTITION BY id) AS m FROM t)", epsilon=1)
+        assert session.remaining == left

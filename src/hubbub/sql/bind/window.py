@@ -9,6 +9,7 @@ from sqlglot import exp
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.locate import in_words, written
 from hubbub.tables.expressions import Column, Expression, Literal, common_kind, comparable, whole
 from hubbub.tables.kinds import NUMERIC, Kind
@@ -77,6 +78,9 @@ class Windows:
             raise reader.refuse("IGNORE NULLS and FILTER are not supported in windows.", node)
         if type(function) not in _WINDOWED:
             raise reader.refuse(f"the window function {written(function, reader.text)} is not supported.", node)
+        modifier = unread(function)
+        if modifier is not None:
+            raise reader.refuse(f"{modifier} is not supported here.", node)
         name, takes = _WINDOWED[type(function)]
         rows = self.rows.expressions()
         arguments: tuple[Expression, ...] = ()

@@ -110,7 +110,9 @@ class _Writer:
                 shown = [f"{self.typed(e, _kind(e))} AS {self.names[n]}" for n, e in named if n in self.names]
                 # A column that nobody reads still tells rows apart.
                 shown += [f"{self.typed(e, _kind(e))} AS z{i}" for i, (n, e) in enumerate(named) if n not in self.names]
-                yield from self._one(source, f"  SELECT DISTINCT {', '.join([*self._owner(), *shown])}")
+                # A row that is a unit differs from every other: two people's equal rows stay two.
+                word = "SELECT DISTINCT" if self.with_unit else "SELECT"
+                yield from self._one(source, f"  {word} {', '.join([*self._owner(), *shown]) or '1 AS one'}")
             case Combine():
                 yield from self._combine(node)
 

@@ -30,6 +30,8 @@ _READ: Final[dict[type[exp.Expr], frozenset[str]]] = {
         (exp.Case, "this ifs default"),
         (exp.If, "this true false"),
         (exp.Count, "this big_int"),
+        (exp.Lag, "this offset default"),
+        (exp.Lead, "this offset default"),
         (exp.Distinct, "expressions"),
         (exp.Ordered, "this desc nulls_first"),
         (exp.Order, "expressions"),
