@@ -12,6 +12,7 @@ import pytest
 
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.charging import Request, record
 from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
@@ -207,3 +208,49 @@ def test_who_waits_for_the_turn_is_interrupted_at_once(tmp_path):
         holder.leave()
         holder.close()
         charge(ledger, "0.1")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, PolicyError])
+def test_what_was_given_up_while_another_recorded_it_is_withdrawn_and_is_no_death(tmp_path, monkeypatch, error):
+    """The one with the turn has read the charge, and records it after its owner was interrupted, or waited too long."""
+    place = tmp_path / "l.db"
+    mine, other = (Ledger.open(place, budgets=BUDGETS) for _ in "ab")
+    read: list[Request] = []
+
+    def interrupted(*_: object) -> int:
+        read.extend(Request.read(text) for _, text, _ in other._database._turns.waiting(()))
+        raise error
+
+    assert other._database._take()  # the turn is another's
+    with monkeypatch.context() as patch:
+        patch.setattr(mine._database._turns, "state", interrupted)
+        with pytest.raises(error):
+            charge(mine, "0.1")
+    other._database._leave()
+    other._database._lock.release()
+    assert not mine.history()
+    with other._writing() as writer:
+        books = other._books.begin(writer.connection, writer.head)
+        assert record(writer, books, read[0], other._under_way.look(writer.connection)) is None
+    assert [entry.state for entry in other.history()] == ["charged"]
+    charge(mine, "0.2", question_key="another")
+    assert [entry.state for entry in other.history()] == ["withdrawn", "charged"]
+    mine.close()
+    assert not other.failures(SPACE).get("ada", (0, 3))[0]
+    other.close()
+
+
+def test_a_charge_is_given_up_at_the_end_where_that_failed_before(tmp_path, monkeypatch):
+    place = tmp_path / "l.db"
+    ledger = Ledger.open(place, budgets=BUDGETS)
+    made = charge(ledger, "0.1")
+
+    def refused(*_: object) -> bool:
+        raise PolicyError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "_withdraw", refused)
+        ledger.let_go(made)
+    ledger.close()
+    with Ledger.inspect(place) as found:
+        assert [entry.state for entry in found.history()] == ["withdrawn"]

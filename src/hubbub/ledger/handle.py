@@ -133,6 +133,7 @@ class Handle:
         self._max_failures_all = max_failures_all
         self._books = AccountState()
         self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
+        self._doubtful: set[str] = set()  # given up, and perhaps recorded: by another, or before an error came
         self._under_way = UnderWay()
         self._looked = 0.0  # when dead processes were last looked for
         self.spelling: dict[str, str] = {}  # of the unit spaces that it was opened with: how they are recorded

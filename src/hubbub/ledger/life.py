@@ -133,12 +133,19 @@ class ChargeLifecycle(Steward):
                 writer.append("step", serial, "lost", None, None)
         return len(found)
 
-    def let_go(self, charge_id: str) -> None:
-        """This process gives a charge up, or has finished it. Given up undrawn, it may be taken over, once."""
-        if not self._put_down(charge_id):
+    def let_go(self, charge_id: str, *, laid: bool = False) -> None:
+        """This process gives a charge up, or has finished it. Given up undrawn, it may be taken over, once.
+
+        laid: another process may be recording it at this moment. Then what became of it is seen to at the next charge,
+        and in `close`; so it is where giving it up fails, or is interrupted.
+        """
+        if charge_id not in _UNDER_WAY:
             return
-        with suppress(HubbubError):  # where even that fails, it is found later
-            self._withdraw([charge_id])
+        self._doubtful.add(charge_id)
+        self._put_down(charge_id)
+        with suppress(HubbubError):
+            if self._withdraw([charge_id]) or not laid:
+                self._doubtful.discard(charge_id)
 
     def close(self) -> None:
         """Close the store. Whatever was charged stays; what was not drawn yet is given up, and may be taken over."""
@@ -148,32 +155,44 @@ class ChargeLifecycle(Steward):
                 self._withdraw(mine)
             for charge_id in mine:
                 self._put_down(charge_id)
+        self._settle()
         super().close()
 
-    def _withdraw(self, charges: Sequence[str]) -> None:
-        """Record that this process gives up charges that it has not finished."""
+    def _settle(self) -> None:
+        """Give up what was given up before, and may have been recorded since. Where that fails, it is tried again."""
+        for charge_id in sorted(self._doubtful - _UNDER_WAY):
+            with suppress(HubbubError):
+                self._give_up(charge_id)
+                self._doubtful.discard(charge_id)
+
+    def _give_up(self, charge_id: str) -> None:
+        """Withdraw a charge that somebody may be recording: once he has done so, or never will."""
+        with self._writing():
+            pass  # its slot is free by now: whoever still had its text had the turn before this
+        self._withdraw([charge_id])
+
+    def _withdraw(self, charges: Sequence[str]) -> bool:
+        """Record that this process gives up charges that it has not finished; whether any of them is recorded."""
         with self._reading() as connection:
             ask = "SELECT 1 FROM charge WHERE id = ?"
             known = [charge_id for charge_id in charges if connection.execute(ask, (charge_id,)).fetchone()]
         if not known:
-            return  # it was interrupted while it waited to charge: no need to wait for anybody again
+            return False  # it was interrupted while it waited to charge: no need to wait for anybody again
         with self._writing() as writer:
             for charge_id in known:
                 serial, standing, owner, *_ = _standing(writer.connection, charge_id)
                 if standing in _OPEN and owner == this_process():
                     writer.append("step", serial, "withdrawn", None, None)
+        return True
 
     def _take_up(self, charge_id: str) -> None:
         _UNDER_WAY.add(charge_id)
         self._taken.add(charge_id)
+        self._doubtful.discard(charge_id)
 
-    def _put_down(self, charge_id: str) -> bool:
+    def _put_down(self, charge_id: str) -> None:
         self._taken.discard(charge_id)
-        try:
-            _UNDER_WAY.remove(charge_id)
-        except KeyError:
-            return False
-        return True
+        _UNDER_WAY.discard(charge_id)
 
     def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
         """The charge that an idempotency key stands for, if it was used."""

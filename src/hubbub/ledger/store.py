@@ -420,6 +420,7 @@ class Ledger(ChargeLifecycle, Balance):
 
     def _charge(self, made: Request) -> str | None:
         """Record a request, durably, with those of others who wait; the charge of another that makes it needless."""
+        self._settle()
         if made.kind == "question":
             self._take_up(made.id)
             self._look_for_the_dead()
@@ -439,7 +440,7 @@ class Ledger(ChargeLifecycle, Balance):
                     break
                 pause = self._wait_for_others(outcome[0], deadline, pause)
         except BaseException:
-            self.let_go(made.id)
+            self.let_go(made.id, laid=bool(laid))
             raise
         found = outcome[0] if outcome and not isinstance(outcome[0], Busy) else None
         if found is not None:
