@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,43 @@ def test_a_charge_is_given_up_at_the_end_where_that_failed_before(tmp_path, monk
     ledger.close()
     with Ledger.inspect(place) as found:
         assert [entry.state for entry in found.history()] == ["withdrawn"]
+
+
+@pytest.fixture
+def interrupting(monkeypatch):
+    """Makes Ctrl-C come while the next transaction that writes is being committed: it is raised once that stands."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def at_the_next_commit(ledger):
+        real = ledger._database._after_commit
+
+        def once():
+            monkeypatch.setattr(ledger._database, "_after_commit", real)
+            os.kill(os.getpid(), signal.SIGINT)
+            real()
+
+        monkeypatch.setattr(ledger._database, "_after_commit", once)
+
+    yield at_the_next_commit
+    signal.signal(signal.SIGINT, before)
+
+
+def test_a_free_retry_that_is_interrupted_at_its_commit_is_withdrawn(tmp_path, interrupting):
+    place = tmp_path / "l.db"
+    ledger = Ledger.open(place, budgets=BUDGETS)
+    ledger.let_go(charge(ledger, "0.1"))
+    interrupting(ledger)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction(1, 10))
+    assert [entry.state for entry in ledger.history()] == ["withdrawn"]
+    ledger.close()
+
+
+@pytest.mark.parametrize("plan", [None, "two questions"])
+def test_a_block_that_is_interrupted_at_its_commit_gives_its_budget_back(tmp_path, interrupting, plan):
+    with Ledger.open(tmp_path / "l.db", budgets={SPACE: Budget(1)}) as ledger:
+        interrupting(ledger)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1), plan=plan)
+        assert not ledger.open_blocks()
+        assert ledger.remaining(SPACE) == 1

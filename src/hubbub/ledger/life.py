@@ -93,21 +93,28 @@ class ChargeLifecycle(Steward):
                 if wanted(connection) is None:
                     return None
             self.bury()
-            with self._writing() as writer:
-                entry = wanted(writer.connection)
-                if entry is None:
-                    return None
-                books, under_way = (
-                    AccountState().begin(writer.connection, writer.head),
-                    self._under_way.look(writer.connection),
-                )
-                check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
-                busy = check_under_way(books, under_way, space, analyst, this_process(), self._max_failures)
-                if busy is None:
-                    writer.append("step", entry.serial, "retried", None, this_process())
+            taken: str | None = None
+            try:
+                with self._writing() as writer:
+                    entry = wanted(writer.connection)
+                    if entry is None:
+                        return None
+                    books, under_way = (
+                        AccountState().begin(writer.connection, writer.head),
+                        self._under_way.look(writer.connection),
+                    )
+                    check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
+                    busy = check_under_way(books, under_way, space, analyst, this_process(), self._max_failures)
+                    if busy is None:
+                        taken = entry.id
+                        self._take_up(taken)
+                        writer.append("step", entry.serial, "retried", None, this_process())
+            except BaseException:  # Ctrl-C may come at the end of the transaction, which stands then
+                if taken is not None:
+                    self.let_go(taken)
+                raise
             if busy is None:
-                self._take_up(entry.id)
-                return entry.id
+                return taken
             pause = self._wait_for_others(busy, deadline, pause)
 
     def _wait_for_others(self, busy: Busy, deadline: float, pause: float) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.errors import HubbubError, InternalError, PolicyError
+from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError
 from hubbub.ledger.accounts import (
     Total,
     block_account,
@@ -330,8 +330,22 @@ class Ledger(ChargeLifecycle, Balance):
             details=_planned(events),
             **self._allowed,
         )
-        self._charge(made)
+        try:
+            self._charge(made)
+        except BudgetError:
+            raise
+        except BaseException as error:  # Ctrl-C may come at the end of the transaction, which stands then
+            self._doubtful.add(made.id)
+            if not isinstance(error, HubbubError):
+                self._settle()
+            raise
         return made.id
+
+    def _give_up(self, charge_id: str) -> None:
+        """As of a question, so of a block: nobody was told of it, so it gives its budget back."""
+        super()._give_up(charge_id)
+        if any(block.id == charge_id for block in self.open_blocks()):
+            self.close_block(charge_id)
 
     def close_block(self, block: str) -> None:
         """Give back what a block did not use. Closing it again changes nothing.
