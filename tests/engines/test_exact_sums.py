@@ -268,7 +268,7 @@ def hold(worlds: tuple[Embedded, Any], units: Any, newcomer: Any, expression: st
             near(plan, found[0], found[1], sql)
 
 
-@settings(max_examples=40, **LEAN)
+@settings(max_examples=15, **LEAN)
 @given(**SUMS)
 def test_undeclared_fractions_have_the_same_sums_in_postgres(
     bare: tuple[Embedded, Postgres], units: Any, newcomer: Any, expression: str, at: str, seed: Any
@@ -328,7 +328,7 @@ def test_the_middle_of_minus_and_plus_infinity_is_null_in_spark(bare_spark: tupl
     assert answer(bare_spark[1].engine, plan, {}) == ((1,),)
 
 
-@settings(max_examples=25, **LEAN)
+@settings(max_examples=12, **LEAN)
 @given(**CASE)
 def test_neighbours_are_as_near_in_postgres_as_claimed_with_nothing_declared(
     bare: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]

@@ -94,7 +94,7 @@ def the_same(world: Own, sql: str, units: Any, limits: tuple[int, int], few: boo
             assert answer(world.engine, plan, public) == by_text(world.engine, plan, public), sql
 
 
-@settings(max_examples=100, **SETTINGS)
+@settings(max_examples=40, **SETTINGS)
 @given(**CASE)
 def test_random_questions_are_the_same_ranked_here_and_in_sql(
     world: Own, sql: str, units: Any, limits: tuple[int, int], few: bool
