@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
-__all__ = ["Engine", "Exact", "Schema"]
+__all__ = ["Engine", "Exact", "Located", "Schema"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,21 @@ class Schema:
     columns: Mapping[str, Kind]
     unit: str | None = None
     unit_type: str | None = None
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where an engine found a source, whatever it was called: two budgets for one source would be two for its people.
+
+    place: a text that is the same for every spelling; None where the declaration says it all. inner: the table inside
+    a database, in full. older: texts by which it may have been called before. here: equal for sources that are one in
+    this process, where no text says so.
+    """
+
+    place: str | None = None
+    inner: str | None = None
+    older: tuple[str, ...] = ()
+    here: Hashable = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,10 @@ class Engine(Protocol):
 
         Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
         """
+        ...
+
+    def located(self, name: str) -> Located:
+        """Where a source is, as `add` found it."""
         ...
 
     def seal(self) -> None:

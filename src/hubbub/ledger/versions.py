@@ -16,6 +16,7 @@ from typing import Final
 from hubbub.errors import PolicyError
 from hubbub.ledger.handle import Handle, checked_text
 from hubbub.ledger.hash_chain import Connection, Writer
+from hubbub.ledger.places import one_form, same_file
 
 __all__ = ["ROWS", "Versions", "same_people"]
 
@@ -70,6 +71,17 @@ class Versions(Handle):
         with self._writing() as writer:
             self._note_sources(writer, sources)
 
+    def check_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
+        """See that no source was remembered in another unit space; notes nothing.
+
+        sources: as in `remember_sources`, by places that older ledgers may have written.
+
+        Raises:
+            PolicyError: as `remember_sources`.
+        """
+        with self._reading() as connection:
+            _new_sources(connection, sources)
+
     def _note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
         """What `remember_sources` writes, in a transaction that is under way."""
         for place, unit in _new_sources(writer.connection, sources):
@@ -107,17 +119,22 @@ class Versions(Handle):
 
 
 def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
+    known = connection.execute("SELECT place, unit, unit_space FROM source ORDER BY serial").fetchall()
+    spelt = [(str(place), one_form(str(place)), unit, space) for place, unit, space in known]
     new = []
     for (place, unit), space in sources.items():
-        known = connection.execute(
-            "SELECT unit, unit_space FROM source WHERE place = ? ORDER BY serial", (place,)
-        ).fetchall()
-        spaces = dict(reversed(known))  # the first word counts
+        form = one_form(place)
+        spaces: dict[str, str] = {}
+        for _, its_form, its_unit, its_space in spelt:
+            if its_form == form:
+                spaces.setdefault(its_unit, its_space)  # the first word counts
+        if (place, unit) not in {(p, u) for p, _, u, _ in spelt}:
+            new.append((place, unit))
         if unit in spaces:
             spaces = {unit: spaces[unit]}  # one that an older ledger let in another way stays as it is
-        else:
-            new.append((place, unit))
-        for its_unit, its_space in spaces.items():
+        here = [*spaces.items()]
+        here += [(u, s) for p, its_form, u, s in spelt if its_form != form and same_file(place, p)]
+        for its_unit, its_space in here:
             if same_people(unit, its_unit) and its_space != space:
                 raise PolicyError(
                     f"{place} with the unit {its_unit!r} stands in the unit space {its_space!r} of this ledger; now it "
@@ -130,9 +147,13 @@ def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str])
 def same_people(unit: str, other: str) -> bool:
     """Whether two units of one source are the same people's: equal ones, and rows, whatever else names their people.
 
-    Two columns may name two kinds of unit, patients and clinics: a budget for each is a promise to each.
+    Two columns may name two kinds of unit, patients and clinics: a budget for each is a promise to each. A unit of
+    another table is known by its last name, as its unit space is.
+
+    >>> same_people("orders.pid", "pid"), same_people("pid", "clinic")
+    (True, False)
     """
-    return unit == other or ROWS in (unit, other)
+    return unit.rpartition(".")[2] == other.rpartition(".")[2] or ROWS in (unit, other)
 
 
 def _version(connection: Connection, space: str, dataset: str) -> tuple[str, str | None] | None:

@@ -5,6 +5,7 @@ What can be refused here is refused before any question is asked.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import re
@@ -12,18 +13,21 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from hubbub.engines.base import Located
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, table_account
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.places import INSIDE, one_address, one_form
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.versions import ROWS, same_people
 from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
 from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
-from hubbub.tables.remote import PostgresAddress, SparkName, remote
+from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName, remote
 
 __all__ = [
     "agree_on_limits",
@@ -31,6 +35,7 @@ __all__ = [
     "described",
     "named_tables",
     "neighbours_of",
+    "older_places",
     "open_ledger",
     "private_of",
     "public_of",
@@ -117,15 +122,18 @@ def open_ledger(
     policy: Policy | None,
     new_spaces: Collection[str] = (),
     sources: Mapping[tuple[str, str], str],
+    older: Mapping[tuple[str, str], str],
     relations: Mapping[str, str],
     anchor: str | Path | None = None,
 ) -> Ledger:
     """The session's ledger. new_spaces: the unit spaces that may be added to one that holds others already.
 
-    sources, relations: what `source_places` and `neighbours_of` say; nothing is added where the ledger says otherwise.
+    sources, older, relations: what `source_places`, `older_places` and `neighbours_of` say; nothing is added where the
+    ledger says otherwise.
     """
 
     def check(opened: Ledger) -> None:
+        opened.check_sources({at: opened.spelling.get(s, s) for at, s in older.items()})
         check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
 
     if ledger is not None:
@@ -159,80 +167,93 @@ def open_ledger(
     return Ledger.in_memory(spaces)
 
 
-def source_places(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[tuple[str, str], str]:
-    """The unit space of each private source, by its place and its unit's column, as far as the place is known.
+def source_places(
+    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located] = MappingProxyType({})
+) -> dict[tuple[str, str], str]:
+    """The unit space of each private source, by each place that it is known by and its unit's column.
+
+    located: where the engine found each source, by the table's name. A place is the engine's own or the declared one.
 
     Raises PolicyError where one source with one unit stands in two unit spaces, or in one by a column and in another
     row by row: two budgets for the same people.
     """
     found: dict[tuple[str, str], str] = {}
-    here: dict[tuple[object, str], str] = {}  # the same by what the source is, whatever names it has
+    here: list[tuple[set[object], str, str]] = []  # what each source is, whatever names it has
     for name, item in tables.items():
         if not isinstance(item, PrivateTable):
             continue
-        place, unit = _place(name, item), item.unit.lower() if isinstance(item.unit, str) else ROWS
-        if place is not None:
+        where, unit = located.get(name, Located()), _unit(item)
+        places = _places(name, item, where)
+        known = {*map(one_form, places), *_identities(item, where)}
+        for others, its_unit, space in here:
+            if known & others and same_people(unit, its_unit) and space != item.space:
+                raise PolicyError(
+                    f"table {name!r}: {places[0] if places else 'its source'} with the unit {unit!r} stands in two "
+                    f"unit spaces, {space!r} and {item.space!r}. That would be two budgets for the same people: "
+                    "declare one of them."
+                )
+        here.append((known, unit, item.space))
+        for place in places:
             found.setdefault((place, unit), item.space)
-        for one in (place, _identity(item)):
-            for (other, its_unit), space in here.items():
-                same = one == other and one is not None and same_people(unit, its_unit)
-                if same and space != item.space:
-                    raise PolicyError(
-                        f"table {name!r}: {place} with the unit {unit!r} stands in two unit spaces, {space!r} and "
-                        f"{item.space!r}. That would be two budgets for the same people: declare one of them."
-                    )
-            here[one, unit] = item.space
     return found
 
 
-def _identity(declared: PrivateTable) -> object:
-    """What a source is by any name of it: a file, by its number; or a frame itself. None where only its place tells."""
-    match declared.source:
-        case PostgresAddress() | SparkName():
-            return None
-        case str() | Path() as file:
-            try:
-                at = os.stat(file)
-            except OSError:
-                return None
-            return at.st_dev, at.st_ino, declared.inner_table
-    return id(declared.source)
+def older_places(
+    tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located]
+) -> dict[tuple[str, str], str]:
+    """As `source_places`, by texts that older ledgers may have written of a table inside a database."""
+    found = {}
+    for name, item in tables.items():
+        if isinstance(item, PrivateTable) and located[name].place is not None:
+            for inner in (None, *located[name].older):
+                place = _declared(name, item, inner)
+                if place is not None:
+                    found[place, _unit(item)] = item.space
+    return found
 
 
-def _place(name: str, declared: PrivateTable) -> str | None:
-    """Where a table is, so that it is known again; None where an address does not say."""
-    inner = "" if declared.inner_table is None else f", table {declared.inner_table}"
+def _unit(declared: PrivateTable) -> str:
+    """The column that names the people, by its last name; by the same one they may be named without a path."""
+    if not isinstance(declared.unit, str):
+        return ROWS
+    return (declared.unit if declared.path is None else declared.path[3]).lower()
+
+
+def _places(name: str, declared: PrivateTable, located: Located) -> list[str]:
+    """The texts by which a source is known again, the declared one first: by a name of its own, or the engine's."""
+    declared_place = _declared(name, declared, located.inner)
+    return [place for place in dict.fromkeys((declared_place, located.place)) if place is not None]
+
+
+def _identities(declared: PrivateTable, located: Located) -> list[object]:
+    """What a source is by any name of it: a file, by its number; a frame itself; an address that cannot be shown."""
+    found: list[object] = [] if located.here is None else [located.here]
     match declared.source:
         case PostgresAddress() as address:
-            return f"{one_address(address.kept)}{inner}" if address.readable else None
-        case SparkName() as spark:
-            return str(spark).lower()
+            found += [(address, located.inner or declared.inner_table)]
+        case SparkFrame() as spark:
+            found += [("frame", id(spark.frame))]
+        case SparkName():
+            pass
         case str() | Path() as file:
-            return f"{os.path.realpath(file)}{inner}"
+            with contextlib.suppress(OSError):
+                at = os.stat(file)
+                found += [(at.st_dev, at.st_ino, (declared.inner_table or "").lower())]
+        case frame:
+            found += [("frame", id(frame))]
+    return found
+
+
+def _declared(name: str, declared: PrivateTable, inner: str | None) -> str | None:
+    """Where a table is by its declaration, and by `inner` in a database; None where an address does not say."""
+    match declared.source:
+        case PostgresAddress() as address:
+            return f"{one_address(address.kept)}{INSIDE}{inner or declared.inner_table}" if address.readable else None
+        case SparkName() as spark:
+            return f"spark:{inner}" if inner else str(spark).lower()
+        case str() | Path() as file:
+            return os.path.realpath(file) + (f"{INSIDE}{declared.inner_table}" if declared.inner_table else "")
     return f"the frame {one_spelling(name)}"
-
-
-def without_login(address: str) -> str:
-    """An address without the name of who reads it.
-
-    >>> without_login("postgresql://ada@db.example/clinic")
-    'postgresql://db.example/clinic'
-    """
-    return re.sub(r"//[^/@]*@", "//", address)
-
-
-def one_address(address: str) -> str:
-    """An address without its login, and with one spelling of its hosts: a port by default and this machine's names.
-
-    >>> one_address("postgresql://ada@127.0.0.1:5432/clinic") == one_address("postgresql://bob@LOCALHOST/clinic")
-    True
-    """
-    found = re.fullmatch(r"postgresql://([^/?]*)(.*)", without_login(address), re.DOTALL)
-    if found is None:
-        return without_login(address)
-    hosts = [host.lower().removesuffix(":5432") for host in found[1].split(",")]
-    hosts = [re.sub(r"^(127\.0\.0\.1|\[::1\]|localhost\.?)(?=:|$)", "localhost", host) for host in hosts]
-    return f"postgresql://{','.join(hosts)}{found[2]}"
 
 
 def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:

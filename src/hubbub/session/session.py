@@ -48,6 +48,7 @@ from hubbub.session.open import (
     described,
     named_tables,
     neighbours_of,
+    older_places,
     open_ledger,
     private_of,
     public_of,
@@ -126,7 +127,8 @@ class Session:
             self._engine.seal()
             spaces = {t.space: budget for t in self._tables.values() if isinstance(t, PrivateTable)}
             relations = neighbours_of(self._tables)
-            places = source_places(self._tables)
+            located = {name: self._engine.located(name) for name in self._tables}
+            places = source_places(self._tables, located)
             new = {space_name(name) for name in names(new_unit_spaces, "new_unit_spaces", '["patient_id"]')}
             self.ledger = open_ledger(
                 ledger,
@@ -135,6 +137,7 @@ class Session:
                 policy=_policy,
                 new_spaces=new,
                 sources=places,
+                older=older_places(self._tables, located),
                 relations=relations,
                 anchor=anchor,
             )

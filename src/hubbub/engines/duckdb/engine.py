@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from hubbub.engines.base import Exact, Schema
+from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE
 from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.ranking import bounded_sums
@@ -162,6 +162,10 @@ class DuckDBEngine:
         self._known[name] = _Known(relation, fields.expressions(), unit, held, patient, types)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
+
+    def located(self, name: str) -> Located:
+        """Files and frames are where their declaration says."""
+        return Located()
 
     def seal(self) -> None:
         """After the last `add`: nothing else can be opened, no setting changed."""

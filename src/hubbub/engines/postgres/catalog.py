@@ -29,7 +29,7 @@ from hubbub.engines.postgres.settings import Kept, begin
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 
-__all__ = ["TYPES", "Found", "look", "refuse_hidden", "steady", "strayed"]
+__all__ = ["TYPES", "Found", "look", "refuse_hidden", "server_of", "steady", "strayed"]
 
 TYPES = {
     "smallint": "SMALLINT",
@@ -99,6 +99,11 @@ WHERE pid = pg_backend_pid() AND locktype = 'relation' AND relation >= 16384"""
 _STRAYED = f"""SELECT EXISTS (SELECT 1 FROM ({_LOCKED}) AS l WHERE relation <> ALL (%s)
   AND (pg_identify_object(CAST('pg_class' AS regclass), relation, 0)).type NOT IN ('index', 'toast table'))"""
 """What it is that is locked is told by the newest catalogue: it may have been made after the snapshot."""
+_MAY_ASK = "SELECT has_function_privilege(to_regprocedure('pg_catalog.pg_control_system()'), 'EXECUTE')"
+_SYSTEM = "SELECT current_database(), format('system %s', system_identifier) FROM pg_catalog.pg_control_system()"
+_ADDRESS = """SELECT current_database(),
+  format('server %s:%s', coalesce(host(inet_server_addr()), 'local'), current_setting('port'))"""
+"""Of a server that does not say which one it is."""
 _LOOKS = 5
 _SCHEMAS = b"SELECT pg_catalog.current_schemas(false)"
 _KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
@@ -179,6 +184,16 @@ def _found(
     hidden = tuple(column for column, _, _, readable in columns if not readable)
     mark = f"{oid} {filenode}" if defined is None else f"{oid} {filenode} {defined}"
     return Found(schema, relname, relkind, physical, hidden, mark, version)
+
+
+def server_of(con: psycopg.Connection[Any]) -> str:
+    """Which database this is, whatever its address: by the number that a server was given when it was made.
+
+    A replica, and a copy that was restored, have their original's. In a transaction of ours.
+    """
+    ((may_ask,),) = con.execute(_MAY_ASK).fetchall()
+    ((database, server),) = con.execute(_SYSTEM if may_ask else _ADDRESS).fetchall()
+    return f"the database {database!r} of the Postgres {server}"
 
 
 def steady(con: psycopg.Connection[Any], known: Sequence[tuple[Found, bool]]) -> list[int] | None:

@@ -24,14 +24,15 @@ import psycopg
 import psycopg.rows
 
 from hubbub.addresses import raise_alone
-from hubbub.engines.base import Exact, Schema
+from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, steady, strayed
+from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
 from hubbub.engines.postgres.settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
+from hubbub.ledger.places import INSIDE
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
@@ -59,6 +60,7 @@ class _Known:
     unit: str | None
     found: Found
     trusted: bool
+    server: str
 
 
 class PostgresEngine:
@@ -93,6 +95,7 @@ class PostgresEngine:
             if self._dialect is None:
                 encoding = con.info.parameter_status("server_encoding") or ""
                 self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C", encoding=encoding)
+            server = server_of(con)
             if table.trusted_view:
                 _try(con, name, inner, found)
         named = [] if isinstance(table.unit, EachRow) or table.path is not None else [table.unit]
@@ -103,9 +106,18 @@ class PostgresEngine:
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
-        self._known[name] = _Known(address, inner, fields.expressions(), unit, found, table.trusted_view)
+        self._known[name] = _Known(address, inner, fields.expressions(), unit, found, table.trusted_view, server)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
+
+    def located(self, name: str) -> Located:
+        """Where the server says that a table is: by every address, and with or without its schema, it is one place."""
+        known = self._known.get(name)
+        if known is None:
+            return Located()
+        found = known.found
+        older = (f"{found.schema}.{found.table}", *([found.table] if found.schema == "public" else []))
+        return Located(f"{known.server}{INSIDE}{found.relation}", found.relation, older)
 
     def seal(self) -> None:
         """After the last `add`."""

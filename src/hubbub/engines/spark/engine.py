@@ -31,7 +31,7 @@ from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession, functions
 
-from hubbub.engines.base import Exact, Schema
+from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.duckdb.sources import not_trusted
 from hubbub.engines.exact import exact
@@ -91,6 +91,7 @@ class _Known:
     physical: Mapping[str, str]
     name: str | None
     trusted: bool
+    located: Located
 
 
 class SparkEngine:
@@ -115,7 +116,7 @@ class SparkEngine:
         """
         if isinstance(table, PublicTable):
             return self._local.add(name, table)
-        frame, known_as = self._frame(name, table)
+        frame, known_as, parts = self._frame(name, table)
         self._check_frames(name)
         physical = _physical(name, frame)
         fields = Fields(name, physical, dict(table.types), table.columns, SPARK)
@@ -125,11 +126,17 @@ class SparkEngine:
             unit_column, unit = fields.unit(table.unit)
         view = f"hubbub_{self._own}_{len(self._known)}"
         self.show(frame, view)
-        self._known[name] = _Known(view, fields.expressions(), unit, physical, known_as, table.trusted_view)
+        located = _located(frame, parts, self._spark)
+        self._known[name] = _Known(view, fields.expressions(), unit, physical, known_as, table.trusted_view, located)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
-    def _frame(self, name: str, table: PrivateTable) -> tuple[DataFrame, str | None]:
+    def located(self, name: str) -> Located:
+        """Where the catalogue has a table, in full; of a data frame, what it means."""
+        known = self._known.get(name)
+        return Located() if known is None else known.located
+
+    def _frame(self, name: str, table: PrivateTable) -> tuple[DataFrame, str | None, list[str]]:
         source = table.source
         if not isinstance(source, SparkFrame | SparkName):
             raise PolicyError(f"table {name!r}: a session's private tables are all in Spark, or none is.")
@@ -151,8 +158,9 @@ class SparkEngine:
                     f"table {name!r}: its Parquet files do not have one schema ({apart}). Which of them Spark reads "
                     "follows from the rows in them; write them with the same types."
                 )
-            return source.frame, None
-        return _named_table(spark, self._session, name, source.name, trusted=table.trusted_view), source.name
+            return source.frame, None, []
+        frame, parts = _named_table(spark, self._session, name, source.name, trusted=table.trusted_view)
+        return frame, source.name, parts
 
     def show(self, frame: DataFrame, view: str) -> None:
         """Make a data frame a view of our session, under names that no setting and no parser reads in another way."""
@@ -200,7 +208,7 @@ class SparkEngine:
             return
         with contextlib.suppress(Exception):  # what was written by another session since is read
             java_of(self._session).sessionState().catalog().invalidateAllCachedTables()
-        frame = _named_table(self._spark, self._session, name, known.name, trusted=known.trusted)
+        frame, _ = _named_table(self._spark, self._session, name, known.name, trusted=known.trusted)
         if [*_physical(name, frame).items()] != [*known.physical.items()]:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
@@ -374,8 +382,10 @@ def _physical(table: str, frame: DataFrame) -> dict[str, str]:
     return found
 
 
-def _named_table(spark: SparkSession, own: SparkSession, name: str, known_as: str, *, trusted: bool) -> DataFrame:
-    """A table of the catalogue, read in our session; a view as the tables' session understands it.
+def _named_table(
+    spark: SparkSession, own: SparkSession, name: str, known_as: str, *, trusted: bool
+) -> tuple[DataFrame, list[str]]:
+    """A table of the catalogue, read in our session, and its whole name; a view as the tables' session understands it.
 
     Raises PolicyError for one that is missing or cannot be read, and, unless it is trusted, for a view and for a format
     in which one row can change another.
@@ -391,7 +401,8 @@ def _named_table(spark: SparkSession, own: SparkSession, name: str, known_as: st
     base = kind in ("MANAGED", "EXTERNAL")
     if not base and not trusted:
         raise not_trusted(name, known_as, f"is a {'temporary view' if kind == 'TEMPORARY' else kind.lower()}")
-    whole = quoted([part for part in (entry.catalog, *(entry.namespace or ()), entry.name) if part])
+    parts = [part for part in (entry.catalog, *(entry.namespace or ()), entry.name) if part]
+    whole = quoted(parts)
     with _quiet(), contextlib.suppress(Exception):
         if base and not trusted:
             about = details(own, whole)
@@ -409,7 +420,26 @@ def _named_table(spark: SparkSession, own: SparkSession, name: str, known_as: st
             f"Name a table of {', '.join(FORMATS)} with options of its own; or, where each row is read by itself and "
             "reading never fails, declare trusted_view = true."
         )
-    return frame
+    return frame, parts
+
+
+def _located(frame: DataFrame, parts: Sequence[str], spark: SparkSession | None) -> Located:
+    """By the whole name, of which older ledgers may have a part alone; or by what a frame means.
+
+    Two plans with one meaning read the same rows; no row is read to see it.
+    """
+    here, current = None, ["default"]
+    with _quiet(), contextlib.suppress(Exception):  # not of every plan
+        here = ("plan", frame.semanticHash())
+    with _quiet(), contextlib.suppress(Exception):
+        current += [] if spark is None else [spark.catalog.currentDatabase().lower()]
+    if not parts:
+        return Located(here=here)
+    names = [quoted(parts[i:]).lower() for i in range(len(parts))]
+    plain = [".".join(parts[i:]).lower() for i in range(len(parts))]
+    # Alone, the name is one of the database that a session is in.
+    older = plain if len(parts) < 2 or parts[-2].lower() in current else plain[:-1]
+    return Located(f"spark:{names[0]}", names[0], tuple(older), here)
 
 
 def _local_session() -> SparkSession:

@@ -1,0 +1,101 @@
+"""Where sources are, in one spelling each: two that lead to the same rows must not be two budgets.
+
+A place is a text: the path of a file, the address of a database, a table of Spark's catalogue, what a server says of
+itself; behind ", table " the table inside it. Ledgers keep places as they were written, older ones in other spellings,
+so places are compared by their one form, and files by what the file system says of them now. A copy, and a file that
+was moved away, cannot be known again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+from urllib.parse import unquote
+
+__all__ = ["INSIDE", "one_address", "one_form", "same_file", "without_login"]
+
+INSIDE: Final = ", table "
+"""Between a place and the table inside it."""
+_SCHEME: Final = "postgresql://"
+
+
+def without_login(address: str) -> str:
+    """An address without the name of who reads it.
+
+    >>> without_login("postgresql://ada@db.example/clinic")
+    'postgresql://db.example/clinic'
+    """
+    return re.sub(r"//[^/@]*@", "//", address)
+
+
+def one_address(address: str) -> str:
+    """An address without its login, in one spelling: hosts, port and database each in their one place.
+
+    >>> one_address("postgresql://ada@127.0.0.1:5432/clinic") == one_address("postgresql://bob@LOCALHOST/clinic")
+    True
+    >>> one_address("postgresql:///%63linic?port=5432&host=h&user=bob")
+    'postgresql://h/clinic'
+    """
+    found = re.fullmatch(r"postgresql://([^/?]*)(?:/([^?]*))?(?:\?(.*))?", without_login(address), re.DOTALL)
+    if found is None:
+        return without_login(address)
+    said: dict[str, str] = {}
+    for part in (found[3] or "").split("&"):
+        name, _, value = part.partition("=")
+        said[name] = unquote(value)
+    written = [re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::(.*))?", host) for host in found[1].split(",")]
+    pairs = [(unquote(host[1]), host[2] or "") for host in written if host is not None]
+    hosts, ports = [host for host, _ in pairs], [port for _, port in pairs]
+    if said.get("host"):
+        hosts = said["host"].split(",")
+    if said.get("port"):
+        ports = said["port"].split(",")
+    ports = ports * len(hosts) if len(ports) == 1 else ports
+    shown = [_one_host(host, port) for host, port in zip(hosts, ports, strict=False)]
+    base = said.get("dbname") or unquote(found[2] or "")
+    rest = "&".join(f"{name}={said[name]}" for name in ("hostaddr", "service") if said.get(name))
+    return f"{_SCHEME}{','.join(dict.fromkeys(shown))}/{base}{'?' if rest else ''}{rest}"
+
+
+def _one_host(host: str, port: str) -> str:
+    """A host with its port, if that is not the usual one; a socket's folder as it is."""
+    if not host.startswith("/"):
+        host = re.sub(r"^(127\.0\.0\.1|\[?::1\]?|localhost)$", "localhost", host.lower().removesuffix("."))
+    return f"{host}:{port}" if port not in ("", "5432") else host
+
+
+def one_form(place: str) -> str:
+    """The form under which places are compared.
+
+    >>> one_form("postgresql://h/%63linic, table visits") == one_form("postgresql://h:5432/clinic, table visits")
+    True
+    >>> one_form("/rows/clinic.duckdb, table VISITS")
+    '/rows/clinic.duckdb, table visits'
+    """
+    main, inside, inner = _parts(place)
+    if main.startswith(_SCHEME):
+        main = one_address(main)
+    elif main.startswith("/"):
+        inner = inner.lower()  # names in DuckDB have no case
+    return f"{main}{inside}{inner}"
+
+
+def same_file(place: str, other: str) -> bool:
+    """Whether two places are one file now, by two paths to it (a hard link), and one table inside it.
+
+    Places that are no files, or are gone, are not.
+    """
+    main, _, inner = _parts(one_form(place))
+    again, _, its_inner = _parts(one_form(other))
+    if not main.startswith("/") or not again.startswith("/") or inner != its_inner:
+        return False
+    try:
+        return os.path.samefile(main, again)
+    except (OSError, ValueError):
+        return False
+
+
+def _parts(place: str) -> tuple[str, str, str]:
+    main, inside, inner = place.rpartition(INSIDE)
+    return (main, inside, inner) if inside else (place, "", "")

@@ -1,0 +1,78 @@
+"""Spark: one table of the catalogue, and one data frame, has one budget for its people by every name of it."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hubbub as hb
+from hubbub.errors import PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.store import Ledger
+
+NAMES = ("spark:seen", "spark:SEEN", "spark:default.seen", "spark:`default`.`seen`", "spark:spark_catalog.default.seen")
+
+
+def table(source: object, space: str) -> hb.PrivateTable:
+    return hb.table(source, unit="pid", max_groups=1, max_rows=1, unit_space=space)
+
+
+def opened(path: Path | None, **tables: hb.PrivateTable) -> None:
+    hb.Session(tables, budget=Budget(1), ledger=path, analyst="ada").close()
+
+
+@pytest.fixture(scope="module")
+def named(spark: Any) -> Any:
+    for name in ("seen", "others"):
+        frame = spark.createDataFrame([(i,) for i in range(50)], "pid int")
+        frame.write.mode("overwrite").format("parquet").saveAsTable(name)
+    yield spark
+    for name in ("seen", "others"):
+        spark.sql(f"DROP TABLE {name}")
+
+
+def ledger(path: Path, *noted: str) -> Path:
+    with Ledger.open(path, budgets={"x": Budget(1), "y": Budget(1)}) as made:
+        made.remember_sources({(place, "pid"): "x" for place in noted})
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:ledger=None")
+def test_a_table_by_every_name_of_it(named, tmp_path):
+    """Before, spark:visits and spark:default.visits were two tables with a full budget each."""
+    for number, (one, other) in enumerate(itertools.product(NAMES, NAMES)):
+        with pytest.raises(PolicyError, match="stands in two unit spaces"):
+            opened(None, a=table(one, "x"), b=table(other, "y"))
+        if one in NAMES[::2]:
+            path = ledger(tmp_path / f"{number}.db")
+            opened(path, a=table(one, "x"))
+            with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+                opened(path, b=table(other, "y"))
+    opened(None, a=table("spark:seen", "x"), b=table("spark:default.others", "y"))
+
+
+@pytest.mark.parametrize("old", ["spark:seen", "spark:default.seen", "spark:spark_catalog.default.seen"])
+def test_what_an_older_ledger_wrote_of_a_table_is_found(named, tmp_path, old):
+    path = ledger(tmp_path / "b.db", old)
+    for name in NAMES:
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            opened(path, b=table(name, "y"))
+    opened(path, b=table("spark:others", "y"))
+    opened(path, b=table("spark:seen", "x"))
+
+
+@pytest.mark.filterwarnings("ignore:ledger=None")
+def test_a_frame_by_every_wrapping_of_it(named):
+    """Before, what was compared was our wrapper, which is made anew for each declaration."""
+    frame = named.createDataFrame([(i,) for i in range(50)], "pid int")
+    for one, other in ((frame, frame), (frame, frame.alias("again")), (named.table("seen"), named.table("seen")),
+                       (named.table("seen"), "spark:seen"), ("spark:seen", named.table("default.seen"))):  # fmt: skip
+        with pytest.raises(PolicyError, match="stands in two unit spaces"):
+            opened(None, a=table(one, "x"), b=table(other, "y"))
+        opened(None, a=table(one, "x"), b=table(other, "x"))
+    another = named.createDataFrame([(i,) for i in range(50)], "pid int")
+    opened(None, a=table(frame, "x"), b=table(another, "y"))
+    opened(None, a=table(named.table("seen"), "x"), b=table(named.table("others"), "y"))

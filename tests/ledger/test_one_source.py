@@ -1,0 +1,185 @@
+"""One source has one budget for its people, however it is written: by every path, address, name and unit of it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hubbub as hb
+from hubbub.errors import PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.places import one_address
+from hubbub.ledger.store import Ledger
+
+ROWS = pa.table({"pid": list(range(50)), "oid": list(range(50))})
+LIMITS = {"max_groups": 1, "max_rows": 1}
+
+
+def table(source: object, space: str, **more: object) -> hb.PrivateTable:
+    return hb.table(source, **({"unit": "pid", "unit_space": space} | LIMITS | more))  # type: ignore[arg-type]
+
+
+def refused_as_two(path: Path, one: Callable[[str], hb.PrivateTable], other: Callable[[str], hb.PrivateTable]) -> None:
+    """Two declarations of one source: neither in one session, nor in two, are there two budgets for it."""
+    kwargs = {"budget": Budget(1), "analyst": "ada"}
+    with pytest.raises(PolicyError, match="stands in two unit spaces"):
+        hb.Session({"a": one("x"), "b": other("y")}, ledger=path / "one.db", **kwargs)
+    hb.Session({"a": one("x"), "b": other("x")}, ledger=path / "same.db", **kwargs).close()
+    budgets = {"x": Budget(1), "y": Budget(1)}
+    for number, (first, second) in enumerate(((one, other), (other, one))):
+        ledger = path / f"{number}.db"
+        Ledger.open(ledger, budgets=budgets).close()
+        hb.Session({"a": first("x")}, ledger=ledger, **kwargs).close()
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            hb.Session({"b": second("y")}, ledger=ledger, **kwargs)
+        with hb.Session({"b": second("x")}, ledger=ledger, **kwargs) as session:
+            assert session.ledger.verify().problems == ()
+
+
+@pytest.fixture
+def clinic(database: Callable[[], str]) -> str:
+    """A database with a table and, beside it, one of the same name in another schema; its address."""
+    import psycopg
+
+    address = database()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE TABLE visits (pid int, oid int); CREATE TABLE orders (pid int, oid int)")
+        connection.execute("CREATE SCHEMA other; CREATE TABLE other.visits (pid int, oid int)")
+    return address
+
+
+def spellings(address: str) -> Iterator[str]:
+    """Addresses of one database (on a socket, where anybody is let in)."""
+    head, _, folder = address.partition("?host=")
+    name = head.rpartition("/")[2]
+    escaped = f"%{ord(name[0]):02x}{name[1:]}"
+    yield f"postgresql://hubbub@/{escaped}?host={folder}"
+    yield f"postgres://hubbub@/{name}?host={folder}"
+    yield f"postgresql://hubbub@/{name}?host={folder}&port=5432"
+    yield f"postgresql://hubbub@?dbname={name}&host={folder}"
+    yield f"postgresql://hubbub@{quote(folder, safe='')}/{name}"
+    yield f"postgresql:///{name}?user=hubbub&host={folder}"
+    yield f"postgresql://hubbub@/{name}?host={folder}&sslmode=disable"
+    yield f"postgresql://hubbub@/{name}?host={folder},{folder}"
+    for password in ("secret", "pa'ss", 'pa"ss', "a:b", "p#q"):
+        yield f"postgresql://hubbub:{password}@/{name}?host={folder}"
+
+
+def test_a_table_of_postgres_by_every_address_of_its_database(clinic, tmp_path):
+    """Before, each of these was another database, and one with a password that is not shown was none at all."""
+    for number, again in enumerate(spellings(clinic)):
+        path = tmp_path / f"{number}.db"
+        Ledger.open(path, budgets={"x": Budget(1), "y": Budget(1)}).close()
+        tables = {"a": table(clinic, "x", table="visits")}
+        hb.Session(tables, budget=Budget(1), ledger=path, analyst="ada").close()
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            hb.Session({"b": table(again, "y", table="visits")}, budget=Budget(1), ledger=path, analyst="ada")
+
+
+@pytest.mark.parametrize("password", ["", ":secret", ":pa'ss", ':pa"ss', ":a:b", ":p#q"])
+def test_a_table_of_postgres_by_every_name_of_it(clinic, tmp_path, password):
+    address = clinic.replace("hubbub@", f"hubbub{password}@")
+    names = ["visits", "public.visits"]
+    for number, (name, again) in enumerate(itertools.product(names, names)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        refused_as_two(folder, lambda space, name=name: table(address, space, table=name),
+                       lambda space, again=again: table(address, space, table=again))  # fmt: skip
+    for another in ("other.visits", "orders"):
+        tables = {"a": table(address, "x", table="visits"), "b": table(address, "y", table=another)}
+        hb.Session(tables, budget=Budget(1), ledger=tmp_path / f"{another}.db", analyst="ada").close()
+
+
+def test_a_server_that_does_not_say_which_it_is_is_known_by_its_address(clinic, tmp_path):
+    import psycopg
+
+    with psycopg.connect(clinic, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS visitor")
+        connection.execute("CREATE ROLE visitor LOGIN")
+        connection.execute("GRANT SELECT ON visits, orders TO visitor")
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+        address = clinic.replace("hubbub@", "visitor@")
+        one, other = (lambda space, name=name: table(address, space, table=name)
+                      for name in ("visits", "public.visits"))  # fmt: skip
+        refused_as_two(tmp_path, one, other)
+        tables = {"a": one("x"), "b": table(address, "y", table="orders")}
+        hb.Session(tables, budget=Budget(1), ledger=tmp_path / "b.db", analyst="ada").close()
+        connection.execute("DROP OWNED BY visitor")
+        connection.execute("DROP ROLE visitor")
+
+
+@pytest.mark.parametrize("old", ["{one}, table visits", "{one}, table public.visits"])
+def test_what_an_older_ledger_wrote_of_a_table_is_found(clinic, tmp_path, old):
+    """It wrote the address without its login, and the table as it was declared."""
+    head, _, folder = clinic.partition("?host=")
+    written = f"postgresql:///{head.rpartition('/')[2]}?host={folder}"
+    path = tmp_path / "b.db"
+    with Ledger.open(path, budgets={"x": Budget(1), "y": Budget(1)}) as ledger:
+        ledger.remember_sources({(old.format(one=written), "pid"): "x"})
+    for address, name in itertools.product([clinic, *list(spellings(clinic))[:8]], ["visits", "public.visits"]):
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            hb.Session({"b": table(address, "y", table=name)}, budget=Budget(1), ledger=path, analyst="ada")
+    for name in ("other.visits", "orders"):
+        hb.Session({"b": table(clinic, "y", table=name)}, budget=Budget(1), ledger=path, analyst="ada").close()
+    hb.Session({"b": table(clinic, "x", table="visits")}, budget=Budget(1), ledger=path, analyst="ada").close()
+
+
+def test_a_file_by_every_path_to_it(tmp_path, monkeypatch):
+    """Before, a hard link that another session declared was another source."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(ROWS, tmp_path / "t.parquet")
+    os.link("t.parquet", "hard.parquet")
+    os.symlink("t.parquet", "soft.parquet")
+    ways = [tmp_path / "t.parquet", "t.parquet", "./t.parquet", "hard.parquet", "soft.parquet"]
+    for number, (one, other) in enumerate(itertools.combinations(ways, 2)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        refused_as_two(folder, lambda space, one=one: table(one, space), lambda space, other=other: table(other, space))
+
+
+def test_a_unit_by_a_path_and_by_its_own_column(tmp_path):
+    """Before, "orders.pid" and "pid" of one file were two kinds of people."""
+    for name in ("orders", "items"):
+        pq.write_table(ROWS, tmp_path / f"{name}.parquet")
+    orders = table(tmp_path / "orders.parquet", "x")
+    by_path = hb.table(tmp_path / "items.parquet", unit="orders.pid", through="oid", **LIMITS)
+    itself = table(tmp_path / "items.parquet", "z")
+    kwargs = {"budget": Budget(1), "analyst": "ada"}
+    with pytest.raises(PolicyError, match="stands in two unit spaces"):
+        hb.Session({"orders": orders, "i": by_path, "j": itself}, ledger=tmp_path / "b.db", **kwargs)
+    for number, noted in enumerate((None, "orders.pid")):  # as an older ledger wrote it
+        path = tmp_path / f"{number}.db"
+        with Ledger.open(path, budgets={"x": Budget(1), "z": Budget(1)}) as ledger:
+            if noted is not None:
+                ledger.remember_sources({(str(tmp_path / "items.parquet"), noted): "x"})
+        if noted is None:
+            hb.Session({"orders": orders, "i": by_path}, ledger=path, **kwargs).close()
+        with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
+            hb.Session({"j": itself}, ledger=path, **kwargs)
+
+
+@pytest.mark.parametrize(("written", "one"), [
+    ("postgresql://ada@h/clinic", "postgresql://h/clinic"),
+    ("postgresql://h/clinic?port=5432", "postgresql://h/clinic"),
+    ("postgresql://H.:5432/clinic", "postgresql://h/clinic"),
+    ("postgresql://h?dbname=clinic", "postgresql://h/clinic"),
+    ("postgresql:///clinic?host=h", "postgresql://h/clinic"),
+    ("postgresql:///clinic?host=h&port=5433", "postgresql://h:5433/clinic"),
+    ("postgresql://h/%63linic?user=bob&target_session_attrs=any", "postgresql://h/clinic"),
+    ("postgresql://%2Frun%2Fpg/clinic", "postgresql:///run/pg/clinic"),
+    ("postgresql:///clinic?host=/run/pg", "postgresql:///run/pg/clinic"),
+    ("postgresql://h,h:5432/clinic", "postgresql://h/clinic"),
+    ("postgresql://g,h/clinic?port=1,2", "postgresql://g:1,h:2/clinic"),
+    ("postgresql://[::1]:5433/clinic", "postgresql://localhost:5433/clinic"),
+    ("postgresql:///clinic?host=127.0.0.1", "postgresql://localhost/clinic"),
+    ("postgresql://h/clinic?hostaddr=10.0.0.1", "postgresql://h/clinic?hostaddr=10.0.0.1"),
+])  # fmt: skip
+def test_an_address_has_its_parts_in_one_place_each(written, one):
+    assert one_address(written) == one
