@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from sqlglot import exp
 
 from hubbub.sql.bind.context import PrivateRelation
@@ -22,7 +24,7 @@ from hubbub.tables.relations import (
     units_of,
 )
 
-__all__ = []
+__all__ = ["grouped_by_unit"]
 
 
 _INNER: dict[type[exp.Expr], str] = {
@@ -38,12 +40,52 @@ _INNER: dict[type[exp.Expr], str] = {
 }
 
 
+@dataclass
+class _Groups:
+    """The groups of one unit's rows while a SELECT over them is read: keys, and the aggregates that are met."""
+
+    rows: Rows
+    place: str
+    keys: list[tuple[str, Expression]] = field(default_factory=list)
+    inner: list[tuple[str, Inner]] = field(default_factory=list)
+
+    def add_key(self, term: exp.Expr, owners: frozenset[str]) -> None:
+        # A unit's own column may be of a type that no expression can use.
+        own = isinstance(term, exp.Column) and _is_owner(self.rows, term, owners)
+        plain = self.rows.expressions()
+        read = self.rows.scope.find(term) if own and isinstance(term, exp.Column) else plain.read(term)
+        if all(read != e for _, e in self.keys):
+            self.keys.append((f"{self.place}.k{len(self.keys)}", read))
+
+    def known(self, at: exp.Expr) -> Expression | None:
+        """The key that a piece of SQL is, word for word or not."""
+        if isinstance(at, exp.Literal) or has_aggregate(at) or list(at.find_all(exp.Query)):
+            return None
+        if not isinstance(at, exp.Column) and all(isinstance(e, Column) for _, e in self.keys):
+            return None
+        if any(not self.rows.scope.knows(c) for c in at.find_all(exp.Column)):
+            return None
+        read = self.rows.expressions().read(at)
+        return next((Column(name, column_kind(e), in_words(at)) for name, e in self.keys if e == read), None)
+
+    def column(self, at: exp.Column) -> Expression:
+        raise self.rows.reader.refuse(f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate.", at)
+
+    def aggregate(self, at: exp.Expr) -> Expression:
+        found = _inner(self.rows, at)
+        for name, one in self.inner:
+            if one == found:
+                return Column(name, found.kind, in_words(at))
+        name = f"{self.place}.{len(self.inner)}"
+        self.inner.append((name, found))
+        return Column(name, found.kind, in_words(at))
+
+
 def grouped_by_unit(rows: Rows, node: exp.Select) -> PrivateRelation | None:
     """GROUP BY the unit, and perhaps more: one row per owner and key. None where the unit is not among the keys."""
     reader, group = rows.reader, node.args.get("group")
     if group is None or rows.kept is not None:
         return None
-    plain = rows.expressions()
     terms = [group_term(rows, term, node) for term in group.expressions]
     if group.args.get("all"):
         terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
@@ -54,61 +96,39 @@ def grouped_by_unit(rows: Rows, node: exp.Select) -> PrivateRelation | None:
         if group.args.get(name):
             raise reader.refuse("ROLLUP, CUBE and GROUPING SETS are not for groups by the unit.", group)
     no_order(reader, node)
-    place = reader.place("u")
-    keys: list[tuple[str, Expression]] = []
+    groups = _Groups(rows, reader.place("u"))
     for term in terms:
-        # A unit's own column may be of a type that no expression can use.
-        own = isinstance(term, exp.Column) and _is_owner(rows, term, owners)
-        read = rows.scope.find(term) if own and isinstance(term, exp.Column) else plain.read(term)
-        if all(read != e for _, e in keys):
-            keys.append((f"{place}.k{len(keys)}", read))
-    inner: list[tuple[str, Inner]] = []
-
-    def known(at: exp.Expr) -> Expression | None:
-        if isinstance(at, exp.Literal) or has_aggregate(at) or list(at.find_all(exp.Query)):
-            return None
-        if not isinstance(at, exp.Column) and all(isinstance(e, Column) for _, e in keys):
-            return None
-        if any(not rows.scope.knows(c) for c in at.find_all(exp.Column)):
-            return None
-        read = plain.read(at)
-        return next((Column(name, column_kind(e), in_words(at)) for name, e in keys if e == read), None)
-
-    def column(at: exp.Column) -> Expression:
-        raise reader.refuse(f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate.", at)
-
-    def aggregate(at: exp.Expr) -> Expression:
-        found = _inner(rows, at)
-        for name, one in inner:
-            if one == found:
-                return Column(name, found.kind, in_words(at))
-        name = f"{place}.{len(inner)}"
-        inner.append((name, found))
-        return Column(name, found.kind, in_words(at))
-
-    above = ExpressionReader(reader.text, column, aggregate, known)
+        groups.add_key(term, owners)
+    above = ExpressionReader(reader.text, groups.column, groups.aggregate, groups.known)
     columns: dict[str, Expression] = {}
     for item in node.expressions:
         if isinstance(item, exp.Star):
             raise reader.refuse("'*' beside GROUP BY: name the columns.", item)
         columns[item.alias_or_name or f"column{len(columns)}"] = above.read(item.unalias())
-    having = node.args.get("having")
-    named = {n.lower(): e for n, e in columns.items()}
-
-    def column_or_name(at: exp.Column) -> Expression:
-        return named[at.name.lower()] if not at.table and at.name.lower() in named else column(at)
-
-    filtering = ExpressionReader(reader.text, column_or_name, aggregate, known)
-    condition = filtering.condition(having.this, "HAVING") if having is not None else None
+    condition = _having(groups, node, columns)
     for name in ("limit", "offset", "qualify"):
         if node.args.get(name) is not None:
             raise reader.refuse(f"{name.upper()} is not supported in a group by the unit.", node.args[name], word=name)
-    relation: Relation = PerUnit(rows.relation, tuple(keys), tuple(inner))
+    relation: Relation = PerUnit(rows.relation, tuple(groups.keys), tuple(groups.inner))
     if condition is not None:
         relation = Filter(relation, condition)
     if node.args.get("distinct") is not None:
         relation, columns = distinct(reader, relation, columns)
     return PrivateRelation(relation, columns)
+
+
+def _having(groups: _Groups, node: exp.Select, columns: dict[str, Expression]) -> Expression | None:
+    """The condition of HAVING, which may use the names that SELECT gives."""
+    having = node.args.get("having")
+    if having is None:
+        return None
+    named = {n.lower(): e for n, e in columns.items()}
+
+    def column_or_name(at: exp.Column) -> Expression:
+        return named[at.name.lower()] if not at.table and at.name.lower() in named else groups.column(at)
+
+    reader = ExpressionReader(groups.rows.reader.text, column_or_name, groups.aggregate, groups.known)
+    return reader.condition(having.this, "HAVING")
 
 
 def _is_owner(rows: Rows, node: exp.Column, owners: frozenset[str]) -> bool:

@@ -16,7 +16,7 @@ from hubbub.tables.relations import (
     Relation,
 )
 
-__all__ = ["distinct"]
+__all__ = ["distinct", "projection"]
 
 
 def projection(rows: Rows, node: exp.Select) -> PrivateRelation:

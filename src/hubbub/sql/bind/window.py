@@ -20,7 +20,7 @@ from hubbub.tables.relations import (
     units_of,
 )
 
-__all__ = ["column_kind"]
+__all__ = ["Windows", "column_kind"]
 
 
 def column_kind(node: Expression) -> Kind:
