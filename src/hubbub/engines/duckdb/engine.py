@@ -208,7 +208,11 @@ class DuckDBEngine:
         return True
 
     def mark(self, name: str) -> str | None:
-        """A text that changes when a file does: its size and time. None for a frame, of which only a refresh tells.
+        """A text that changes when a file does, though its size and time be set to what they were, and with its path.
+
+        None for a frame, of which only a refresh tells. Of the device nothing is said: its number is another one after
+        a restart.
+
 
         Raises PolicyError for a file that is gone, and for a database that was replaced: the old one stays open, and
         its rows would be taken for the new one's.
@@ -225,7 +229,7 @@ class DuckDBEngine:
                 f"the source of the table {name!r} was replaced while this session had it open; open a new session. "
                 "Nothing was charged."
             )
-        return f"{found.st_size} {found.st_mtime_ns}"
+        return f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {os.path.realpath(path)}"
 
     def compile(self, plan: Plan) -> str:
         """The SQL text of what `run` adds up, beside one for each list of values, if quantiles are asked.

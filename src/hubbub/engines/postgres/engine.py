@@ -128,7 +128,9 @@ class PostgresEngine:
         self.mark(name)
 
     def mark(self, name: str) -> str | None:
-        """What changes when a table is emptied or written anew (its file in the database); no rows are read.
+        """What changes when a table is emptied or written anew (its file in the database), and with the database.
+
+        No rows are read.
 
         Raises PolicyError where its columns have changed.
         """
@@ -141,7 +143,8 @@ class PostgresEngine:
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
-        return found.mark
+        # Numbers of tables and files are a database's own, and those of one that was copied are its original's.
+        return f"{known.server} {found.relation} {found.mark}"
 
     def compile(self, plan: Plan) -> str:
         """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
