@@ -198,6 +198,24 @@ def test_a_receipt_says_what_was_asked_and_what_it_cost(path):
     assert receipt["chain"]["head"]["serial"] > receipt["chain"]["charge"]["serial"]
 
 
+def test_two_copies_in_turn_keep_a_version_each_until_a_refresh_is_declared(tmp_path):
+    """Before, each use of one copy after the other was a refresh, and nothing stored was found again."""
+    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
+        seen = [ledger.data_version(SPACE, "visits", fingerprint=copy) for copy in "aabbabcab"]
+        first, second, third = seen[0], seen[2], seen[6]
+        assert seen == [first, first, second, second, first, second, third, first, second]
+        assert ledger.data_version(SPACE, "visits") == third
+        for reason in ("declared", "the source changed", "first asked for"):
+            declared = ledger.refresh(SPACE, "visits", reason=reason)
+            again = [ledger.data_version(SPACE, "visits", fingerprint=copy) for copy in "abcab"]
+            assert declared in again  # of the copy that was new last
+            assert again[:2] == again[3:]
+            assert not {*again} & {*seen}
+            seen += again
+        assert len({*seen}) == 3 + 3 * 3
+        assert ledger.verify().problems == ()
+
+
 def test_a_refresh_is_a_new_version_and_gives_no_budget_back(tmp_path):
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
         charge(ledger, 1)

@@ -22,6 +22,9 @@ __all__ = ["ROWS", "Versions", "same_people"]
 
 ROWS: Final = "each row"
 """The unit of a source whose every row is somebody else's."""
+_FIRST: Final = "first asked for"
+_CHANGED: Final = "the source changed"
+"""Why a version was issued, where nobody declared it."""
 
 
 class Versions(Handle):
@@ -30,19 +33,20 @@ class Versions(Handle):
     def data_version(self, space: str, dataset: str, *, fingerprint: str | None = None) -> str:
         """The random id of the data set's current rows; issued when first asked for.
 
-        fingerprint: any text that changes when the rows do. Where it differs from the last one, that is a refresh.
+        fingerprint: any text that changes when the rows do. One that was not seen since the last declared refresh is a
+            refresh; two copies that are asked about in turn keep a version each.
         """
         with self._reading() as connection:
             mark = None if fingerprint is None else _mark(connection, fingerprint)
-            known = _version(connection, space, dataset)
-        if known is not None and (mark is None or known[1] == mark):
-            return known[0]
+            known = _marked(connection, space, dataset, mark)
+        if known is not None:
+            return known
         with self._writing() as writer:
             self._budget(writer.connection, space)
-            known = _version(writer.connection, space, dataset)
-            if known is not None and (mark is None or known[1] == mark):
-                return known[0]
-            reason = "first asked for" if known is None else "the source changed"
+            known = _marked(writer.connection, space, dataset, mark)
+            if known is not None:
+                return known
+            reason = _FIRST if _version(writer.connection, space, dataset) is None else _CHANGED
             return _issue(writer, space, dataset, reason, mark)
 
     def refresh(self, space: str, dataset: str, *, reason: str = "declared") -> str:
@@ -54,6 +58,7 @@ class Versions(Handle):
         with self._writing() as writer:
             self._budget(writer.connection, space)
             known = _version(writer.connection, space, dataset)
+            reason = f"declared: {reason}" if reason in (_FIRST, _CHANGED) else reason
             return _issue(writer, space, dataset, reason, None if known is None else known[1])
 
     def remember_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
@@ -162,6 +167,20 @@ def _version(connection: Connection, space: str, dataset: str) -> tuple[str, str
         (space, dataset),
     ).fetchone()
     return None if row is None else (str(row[0]), row[1])
+
+
+def _marked(connection: Connection, space: str, dataset: str, mark: str | None) -> str | None:
+    """The newest version with this mark since the last declared refresh; of a source without one, the newest."""
+    rows = connection.execute(
+        "SELECT id, reason, fingerprint FROM data_version WHERE unit_space = ? AND dataset = ? ORDER BY serial DESC",
+        (space, dataset),
+    ).fetchall()
+    for version, reason, its_mark in rows:
+        if mark is None or its_mark == mark:
+            return str(version)
+        if reason not in (_FIRST, _CHANGED):
+            return None  # what was known before it is no longer true of any copy
+    return None
 
 
 def _mark(connection: Connection, fingerprint: str) -> str:
