@@ -76,6 +76,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Check", "Session"]
 
+_CHANGED = "the rows have changed since; ask the question anew. Nothing was charged."
+_ALONE = "the rows changed while they were asked about again: this is the second answer alone, at its own noise."
+
 
 class Session:
     """Declared tables, their budget, and the ledger that keeps it.
@@ -280,8 +283,10 @@ class Session:
         return self._answer(asked, fresh=fresh, request=idempotency_key)
 
     @at_work("asking")
-    def _answer(self, asked: PricedStatement, *, fresh: bool = False, request: str | None = None) -> Release:
-        """The stored answer, or a new one: charged, run, drawn, stored."""
+    def _answer(
+        self, asked: PricedStatement, *, fresh: bool = False, request: str | None = None, rows: str | None = None
+    ) -> Release:
+        """The stored answer, or a new one: charged, run, drawn, stored. rows: the version that it must be of."""
         if request is not None:
             a_name(request, "idempotency_key")
         a_choice(fresh, "fresh")
@@ -294,6 +299,8 @@ class Session:
             return self._release(asked, stored, charged=False)
         if charge is None:
             columns = self._columns(asked, request)
+            if rows is not None and columns["data_version"] != rows:
+                raise QueryError(_CHANGED)
             charge, stored = claimed(self.ledger, columns, once=not fresh and request is None)
             if stored is not None:
                 return self._release(asked, stored, charged=False)
@@ -681,9 +688,9 @@ class Session:
         self._engine.recheck(name)
         return self.ledger.data_version(space, name, fingerprint=self._engine.mark(name))
 
-    def _key(self, asked: PricedStatement) -> str:
+    def _key(self, asked: PricedStatement, version: str | None = None) -> str:
         public = [asked.outer.fingerprint(name) for name in asked.public]
-        return asked.key("\n".join([self._version(asked), *public]))
+        return asked.key("\n".join([self._version(asked) if version is None else version, *public]))
 
     def _stored(self, asked: PricedStatement) -> StoredRelease | None:
         return self.ledger.find_release(space=asked.space, question_key=self._key(asked), at_least=asked.epsilon)
@@ -710,16 +717,17 @@ class Session:
 
     def _columns(self, asked: PricedStatement, request: str | None) -> dict[str, Any]:
         """The charge of a question, as the ledger records it."""
+        version = self._version(asked)
         return {
             "cost": cost_of(asked.price.event),
             "policy": self._remembered_policy(),
-            "data_version": self._version(asked),
+            "data_version": version,
             "request": request,
             "block": self._block,
             "space": asked.space,
             "dataset": asked.dataset,
             "analyst": self.analyst,
-            "question_key": self._key(asked),
+            "question_key": self._key(asked, version),
             "sql": asked.sql,
             "epsilon": asked.epsilon,
             "event": to_json(asked.price.event),
@@ -815,7 +823,7 @@ class Session:
                 "make them other questions."
             )
         if self._key(asked) != stored.entry.question_key:
-            raise QueryError("the rows have changed since; ask the question anew.")
+            raise QueryError(_CHANGED)
         budget = self.ledger.budget(asked.space)
         flat = [plan for of in asked.plans for plan in of]
         more = replace(asked, amount=(amount := amount_of(budget, flat, Wanted(epsilon, noise=_noise(asked, budget)))))
@@ -843,7 +851,12 @@ class Session:
         return replace(found, epsilon=amount.epsilon, left=shown, fits=fits), more
 
     def _refined(self, asked: PricedStatement, stored: StoredRelease, epsilon: EpsilonLike) -> Release:
-        """The same question asked again with additional budget, both answers combined."""
+        """The same question asked again with additional budget, both answers combined.
+
+        Both are of the same rows, by their version before the charge and after the draw. Where it is another one only
+        then, the second answer is given alone.
+        """
+        version = self._version(asked)
         foreseen, more = self._foreseen(asked, stored, epsilon)
         if not foreseen.helps:
             amounts = (foreseen.epsilon * 2**k for k in range(1, 8))
@@ -853,7 +866,11 @@ class Session:
                 f"refine at epsilon {decimal_text(foreseen.epsilon)} would not make this answer better.{hint} Nothing "
                 f"was charged.\n{foreseen}"
             )
-        again = self._answer(more, fresh=True)
+        if self._key(asked, version) != stored.entry.question_key:
+            raise QueryError(_CHANGED)
+        again = self._answer(more, fresh=True, rows=version)
+        if not self._is_still(asked, version):
+            return replace(again, notes=(*again.notes, _ALONE))
         first = asked.grouped(self._estimates(asked, stored))
         second = again._answered
         assert second is not None
@@ -869,6 +886,12 @@ class Session:
             _answered=EvaluatedStatement(asked.statement, joined, asked.outer, self._bits),
             _refine=None,
         )
+
+    def _is_still(self, asked: PricedStatement, version: str) -> bool:
+        """Whether the rows are those of a version, after a charge."""
+        with suppress(PolicyError):  # a source that is gone
+            return self._version(asked) == version
+        return False
 
     def _estimates(self, asked: PricedStatement, stored: StoredRelease) -> tuple[Estimates, ...]:
         payload = json.loads(stored.payload)

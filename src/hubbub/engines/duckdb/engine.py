@@ -179,7 +179,11 @@ class DuckDBEngine:
         """Raises PolicyError where the columns of a source are no longer those that the session was opened on."""
         known = self._known[name]
         if known.held is not None:
-            same = known.held.unchanged()
+            try:
+                same = known.held.unchanged()
+            except OSError:
+                self.mark(name)  # says that it is gone
+                same = False
         elif known.physical is not None:
             same = self._same_columns(name, known)
         else:

@@ -1,0 +1,81 @@
+"""Two answers are combined only where both are of the same rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hubbub as hb
+from hubbub.session.session import Session
+
+COUNT = "SELECT COUNT(*) AS n FROM t"
+
+
+def write(file: Path, rows: int) -> None:
+    file.write_text("pid\n" + "".join(f"{i:04d}\n" for i in range(rows)))
+
+
+def opened(file: Path) -> Session:
+    table = hb.table(file, unit="pid", max_groups=1, max_rows=1, types={"pid": "integer"})
+    return Session({"t": table}, budget=hb.Budget(1000), ledger=file.with_name("b.db"), analyst="ada")
+
+
+def between(monkeypatch: pytest.MonkeyPatch, name: str, then: Callable[[], object], *, after: bool) -> None:
+    """Do something just before, or after, a step of a session."""
+    step = getattr(Session, name)
+
+    def run(self: Session, *args: Any, **kwargs: Any) -> Any:
+        if not after:
+            then()
+        found = step(self, *args, **kwargs)
+        if after:
+            then()
+        return found
+
+    monkeypatch.setattr(Session, name, run)
+
+
+@pytest.mark.parametrize("step", ["_answer", "_columns", "_foreseen"])
+def test_rows_that_change_before_the_charge_refuse_it(tmp_path, monkeypatch, step):
+    """Before, a file written anew between the look and the charge gave the mean of two versions' answers as one."""
+    file = tmp_path / "t.csv"
+    write(file, 1000)
+    with opened(file) as s:
+        first = s.sql(COUNT, epsilon=1)
+        between(monkeypatch, step, lambda: write(file, 3000), after=step == "_foreseen")
+        with pytest.raises(hb.QueryError, match=r"rows have changed since.*Nothing was charged"):
+            first.refine(2)
+        assert s.remaining == Fraction(999)
+
+
+@pytest.mark.parametrize("then", [lambda file: write(file, 3000), os.remove])
+@pytest.mark.parametrize(("step", "after"), [("_columns", True), ("_run", True), ("_drawn", True)])
+def test_rows_that_change_after_the_charge_leave_the_second_answer_alone(tmp_path, monkeypatch, step, after, then):
+    file = tmp_path / "t.csv"
+    write(file, 1000)
+    with opened(file) as s:
+        first = s.sql(COUNT, epsilon=1)
+        between(monkeypatch, step, lambda: then(file), after=after)
+        if step == "_columns" and then is os.remove:
+            with pytest.raises(hb.EngineError):
+                first.refine(20)
+            return
+        again = first.refine(20)
+        assert again.epsilon == 20
+        assert any("second answer alone" in note for note in again.notes)
+        ((count,),) = again.rows()
+        assert min(abs(count - 1000), abs(count - 3000)) < 20  # beyond by chance: less than 1e-150
+
+
+def test_rows_that_stay_are_combined(tmp_path):
+    file = tmp_path / "t.csv"
+    write(file, 1000)
+    with opened(file) as s:
+        again = s.sql(COUNT, epsilon=1).refine(2)
+    assert again.epsilon == 3
+    assert again.notes == ()
