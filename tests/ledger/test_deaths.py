@@ -309,6 +309,40 @@ def test_processes_that_die_together_are_seen_to_die_no_more_often_than_may_be(p
         os.close(write)
 
 
+@pytest.mark.parametrize("failed", [0, 1])
+def test_processes_of_many_analysts_that_die_together_are_bounded_by_the_joint_limit(place, failed):
+    """Before, each of any number of analysts had one under way, and every death was seen."""
+    limits = {"max_failures": 3, "max_failures_all": 2}
+    with Ledger.open(place, budgets=BUDGETS, **limits) as ledger:
+        for _ in range(failed):
+            ledger.advance(charge(ledger, "0.01", analyst="first"), "failed")
+        read, write = os.pipe()
+
+        def child() -> None:
+            own = Ledger.open(place, budgets=BUDGETS, patience=1, **limits)
+            try:
+                charge(own, "0.01", analyst=f"a{os.getpid()}")
+            except PolicyError as refused:
+                assert "other processes have questions" in str(refused)
+                os.write(write, b"r")
+                return
+            charge(own, "0.01", analyst=f"b{os.getpid()}")  # of a process that dies anyway, once
+            os.write(write, b"c")
+            time.sleep(600)
+
+        children = [fork(child) for _ in range(5)]
+        said = b"".join(os.read(read, 1) for _ in children)
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        codes = wait(*children)
+        assert said.count(b"c") == 2 - failed
+        ledger.bury()
+        assert ledger.failures(SPACE)[None] == (failed + 2 * (2 - failed), 2)
+        assert set(codes) <= {0, -signal.SIGKILL}
+        os.close(read)
+        os.close(write)
+
+
 def test_many_processes_of_one_analyst_wait_for_each_other_and_all_are_answered(place):
     Ledger.open(place, budgets=BUDGETS).close()
 

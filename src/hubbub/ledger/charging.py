@@ -208,7 +208,8 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
         return known
     if kind == "question":
         owner = str(request.row[_OWNER])
-        busy = check_under_way(books, under_way, space, request.analyst, owner, request.max_failures)
+        allowed = request.max_failures, request.max_failures_all
+        busy = check_under_way(books, under_way, space, request.analyst, owner, *allowed)
         if busy is not None:
             return busy
     sums: list[Posting] = []
@@ -264,19 +265,29 @@ def check_failures(books: AccountState, space: str, analyst: str, allowed: int, 
 
 
 def check_under_way(
-    books: AccountState, under_way: UnderWay, space: str, analyst: str, owner: str, allowed: int
+    books: AccountState, under_way: UnderWay, space: str, analyst: str, owner: str, allowed: int, allowed_all: int
 ) -> Busy | None:
-    """Whether a question has to wait: as many of its analyst's are open as failures of his may still be seen."""
+    """Whether a question has to wait: as many are open as failures may still be seen, its analyst's or everybody's."""
     open_now = under_way.blocks(space, analyst, owner, free := allowed - books.failures(space, analyst))
-    if not open_now:
-        return None
-    return Busy(
-        PolicyError(
-            f"{open_now} questions of the analyst {analyst!r} are under way, some in other processes, and no more than "
-            f"{free} may be: each may turn out to fail, and {allowed} failures are allowed (`max_failures`). This "
-            "question waited for them as long as it may. Nothing was charged for it: ask again later."
+    if open_now:
+        return Busy(
+            PolicyError(
+                f"{open_now} questions of the analyst {analyst!r} are under way, some in other processes, and no more "
+                f"than {free} may be: each may turn out to fail, and {allowed} failures are allowed (`max_failures`). "
+                "This question waited for them as long as it may. Nothing was charged for it: ask again later."
+            )
         )
-    )
+    others = under_way.keeps_out(space, owner, free := allowed_all - books.joint_failures(space, allowed))
+    if others:
+        return Busy(
+            PolicyError(
+                f"{others} other processes have questions about the unit space {space!r} under way, and no more than "
+                f"{free} may: each may die of its own, and {allowed_all} failures are allowed to all analysts together "
+                "(`max_failures_all`). This question waited for them as long as it may. Nothing was charged for it: "
+                "ask again later, or have a steward look at what failed (`hubbub ledger unlock --all`)."
+            )
+        )
+    return None
 
 
 def _relate(writer: Writer, books: AccountState, space: str, neighbours: str) -> None:

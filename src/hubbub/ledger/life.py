@@ -104,7 +104,8 @@ class ChargeLifecycle(Steward):
                         self._under_way.look(writer.connection),
                     )
                     check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
-                    busy = check_under_way(books, under_way, space, analyst, this_process(), self._max_failures)
+                    allowed = self._max_failures, self._max_failures_all
+                    busy = check_under_way(books, under_way, space, analyst, this_process(), *allowed)
                     if busy is None:
                         taken = entry.id
                         self._take_up(taken)

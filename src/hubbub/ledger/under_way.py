@@ -8,6 +8,14 @@ So either F + O <= m, and no more than m failures are ever seen, or all that is 
 most m failures of the engine (what is under way at the lock is withdrawn, `hubbub.ledger.life`), and dies once. In all
 at most m + 1 are seen between two clearances, however many processes ask together and die together.
 
+Analysts may collude, so the same is bounded for all of them together, by processes: one dies once, whatever it runs,
+and counts at most `max_failures` failures of each analyst. Let F failures of a unit space count, questions about it be
+open in P processes, and `max_failures_all` be M. A process that has none open is admitted where F + P < M; one that has
+waits for nobody. So of processes that die together no more than M deaths are seen with the failures before them. What
+engines fail meanwhile is withheld at the lock: in all fewer than 2 M are seen between two clearances. One analyst has
+questions open in at most `max_failures` processes, so he alone cannot keep the others out before the joint count is
+that near to its limit, where he could as well lock everybody by failing.
+
 What is open is read from the chain once, then line by line as it grows.
 """
 
@@ -42,6 +50,7 @@ class UnderWay:
     def __init__(self) -> None:
         self._open: dict[int, OpenQuestion] = {}
         self._counts: dict[tuple[str, str], Counter[str]] = {}  # of an analyst in a space: how many, by their processes
+        self._processes: dict[str, Counter[str]] = {}  # of a space: how many, by their processes
         self._seen = -1  # the last line that was looked at
         self._fresh: list[OpenQuestion] = []  # of the transaction under way
 
@@ -65,15 +74,16 @@ class UnderWay:
     def _close(self, serial: int) -> OpenQuestion | None:
         found = self._open.pop(serial, None)
         if found is not None:
-            counts = self._counts[found.space, found.analyst]
-            counts[found.owner] -= 1
-            if not counts[found.owner]:
-                del counts[found.owner]
+            for counts in (self._counts[found.space, found.analyst], self._processes[found.space]):
+                counts[found.owner] -= 1
+                if not counts[found.owner]:
+                    del counts[found.owner]
         return found
 
     def _note(self, question: OpenQuestion) -> None:
         self._open[question.serial] = question
         self._counts.setdefault((question.space, question.analyst), Counter())[question.owner] += 1
+        self._processes.setdefault(question.space, Counter())[question.owner] += 1
 
     def add(self, question: OpenQuestion) -> None:
         """One that is charged in this transaction, which may not be committed."""
@@ -93,6 +103,14 @@ class UnderWay:
         fresh = [one.owner for one in self._fresh if (one.space, one.analyst) == (space, analyst)]
         found = sum(counts.values()) + len(fresh)
         return found if found >= free and any(other != owner for other in (*counts, *fresh)) else 0
+
+    def keeps_out(self, space: str, owner: str, free: int) -> int:
+        """How many processes have questions open, if they are in the way of one of the process `owner`; 0 if not.
+
+        free: so many failures of all analysts together may still be seen.
+        """
+        found = {*self._processes.get(space, ()), *(one.owner for one in self._fresh if one.space == space)}
+        return len(found) if owner not in found and len(found) >= free else 0
 
 
 _COLUMNS: Final = "charge.unit_space, charge.analyst, journal.time"
