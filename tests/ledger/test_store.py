@@ -293,3 +293,28 @@ def test_every_write_waits_for_the_disk(tmp_path):
         "application_id": schema.APPLICATION_ID,
         "user_version": schema.VERSION,
     }
+
+
+def test_a_dearer_release_of_another_takes_no_release_away(ledger):
+    def bought(epsilon, analyst):
+        made = charge(ledger, epsilon, analyst=analyst)
+        ledger.advance(made, "drawing")
+        ledger.store(made, epsilon)
+        return made
+
+    def found(reader):
+        stored = ledger.find_release(space=SPACE, question_key="k", at_least=Fraction(1, 100), reader=reader)
+        ledger.share(stored, reader)
+        return stored.payload
+
+    for analyst in ("bob", "cat"):
+        ledger.grant(SPACE, f"analyst:{analyst}", Fraction(2, 10), author="steward")
+    bought("0.05", "bob")
+    bought("0.08", "bob")
+    assert found("cat") == "0.08"
+    bought("0.5", "mal")
+    assert found("bob") == "0.08"
+    assert found("cat") == "0.08"
+    ledger.grant(SPACE, "analyst:eve", Fraction(6, 100), author="steward")
+    assert found("eve") == "0.05"
+    assert found("dan") == "0.5"

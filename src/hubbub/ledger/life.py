@@ -22,6 +22,7 @@ owner is gone.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from typing import Final
 
 from hubbub.errors import HubbubError, InternalError, PolicyError
 from hubbub.ledger import incidents
-from hubbub.ledger.accounts import Total, read_amount, write_amount
+from hubbub.ledger.accounts import Total, analyst_account, read_amount, write_amount
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.charging import Busy, check_failures, check_under_way
 from hubbub.ledger.handle import checked_text
@@ -287,16 +288,44 @@ class ChargeLifecycle(Steward):
             return PolicyError(f"{locked} {_HELD_BACK}")
         return None
 
-    def find_release(self, *, space: str, question_key: str, at_least: Fraction) -> StoredRelease | None:
-        """The stored answer to this question that cost most, if any cost `at_least` or more."""
+    def find_release(
+        self, *, space: str, question_key: str, at_least: Fraction, reader: str | None = None
+    ) -> StoredRelease | None:
+        """The stored answer to this question that cost most, if any cost `at_least` or more.
+
+        reader: whose limit would be charged for another's. What is his own, or was read by him, comes first; then the
+        dearest that his limit admits: a dearer one that somebody buys takes nothing away from him.
+        """
         with self._reading() as connection:
             found = connection.execute(
-                "SELECT id, epsilon FROM charge JOIN release ON release.charge = charge.serial "
+                "SELECT id, epsilon, analyst FROM charge JOIN release ON release.charge = charge.serial "
                 "WHERE unit_space = ? AND question_key = ?",
                 (space, question_key),
             ).fetchall()
-        dearest = max(((read_amount(epsilon), charge_id) for charge_id, epsilon in found), default=None)
-        return self.release(dearest[1]) if dearest and dearest[0] >= at_least else None
+            enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in found]
+            ranked = sorted((each for each in enough if each[0] >= at_least), reverse=True)
+            if reader is not None and any(whose != reader for _, _, whose in ranked):
+                ranked.sort(key=lambda each: self._distance(connection, space, question_key, each[1], reader))
+        return self.release(ranked[0][1]) if ranked else None
+
+    def _distance(self, connection: Connection, space: str, question_key: str, charge_id: str, reader: str) -> int:
+        """0 for a release that costs the reader nothing, 1 for one that his limit admits, 2 for others."""
+        (entry,) = entries(connection, "WHERE charge.id = ?", charge_id)
+        read = entries(
+            connection,
+            "WHERE unit_space = ? AND question_key = ? AND charge.kind = 'reading' AND analyst = ? AND details = ?",
+            space,
+            question_key,
+            reader,
+            json.dumps({"release": charge_id}),
+        )
+        if entry.analyst == reader or read:
+            return 0
+        back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id)
+        cost = (back[0] if back else entry).spend.cost
+        books, account = AccountState().begin(connection, None), analyst_account(reader)
+        found = books.standings(space, self._budget(connection, space), (account,), None, moment(connection))
+        return 1 if all(standing.admits(cost) for standing in found) else 2
 
     def release(self, charge_id: str) -> StoredRelease | None:
         """The answer that `charge_id` paid for; None if it never got that far.

@@ -425,7 +425,9 @@ def _stored(
     tables = list(dict.fromkeys(one.table for one in scans(scan)))
     version = " ".join(session._version_of(scan.space, name) for name in tables)
     question_key = hashlib.sha256(f"{key} {version} {_owned(scan, columns)}".encode()).hexdigest()
-    known = session.ledger.find_release(space=scan.space, question_key=question_key, at_least=epsilon)
+    known = session.ledger.find_release(
+        space=scan.space, question_key=question_key, at_least=epsilon, reader=session.analyst
+    )
     named = {"space": scan.space, "dataset": TOGETHER.join(tables)}
     return {**named, "question_key": question_key, "data_version": version}, known
 

@@ -693,7 +693,9 @@ class Session:
         return asked.key("\n".join([self._version(asked) if version is None else version, *public]))
 
     def _stored(self, asked: PricedStatement) -> StoredRelease | None:
-        return self.ledger.find_release(space=asked.space, question_key=self._key(asked), at_least=asked.epsilon)
+        return self.ledger.find_release(
+            space=asked.space, question_key=self._key(asked), at_least=asked.epsilon, reader=self.analyst
+        )
 
     def _requested(self, asked: PricedStatement, request: str | None) -> tuple[str | None, StoredRelease | None]:
         """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
