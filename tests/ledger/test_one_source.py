@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from urllib.parse import quote
 
@@ -163,6 +164,23 @@ def test_a_unit_by_a_path_and_by_its_own_column(tmp_path):
             hb.Session({"orders": orders, "i": by_path}, ledger=path, **kwargs).close()
         with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
             hb.Session({"j": itself}, ledger=path, **kwargs)
+
+
+@pytest.mark.parametrize("spelling", ["T", "Ｔ", "ｔ"])
+def test_a_tables_limit_holds_by_every_spelling_of_its_name(tmp_path, spelling):
+    """Before, "T" was an account of its own, without the limit that "t" has."""
+    path, kwargs = tmp_path / "b.db", {"budget": Budget(1), "analyst": "ada"}
+    with hb.Session({"t": table(ROWS, "x")}, ledger=path, **kwargs) as session:
+        session.ledger.grant("x", "table:t", Fraction(1, 10), author="steward")
+    with pytest.raises(PolicyError, match=r"a limit for 'table:t'.*Call it 't'.*hubbub grant table:"):
+        hb.Session({spelling: table(ROWS, "x")}, ledger=path, **kwargs)
+    for name, left in (("t", Fraction(1, 10)), ("u", 1)):
+        with hb.Session({name: table(ROWS, "x")}, ledger=path, **kwargs) as session:
+            assert session.ledger.left("x", dataset=name, analyst="ada").epsilon == left
+    with Ledger.manage(path) as ledger:
+        ledger.grant("x", f"table:{spelling}", Fraction(1, 20), author="steward")
+    with hb.Session({spelling: table(ROWS, "x")}, ledger=path, **kwargs) as session:
+        assert session.ledger.left("x", dataset=spelling, analyst="ada").epsilon == Fraction(1, 20)
 
 
 @pytest.mark.parametrize(("written", "one"), [

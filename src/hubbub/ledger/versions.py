@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from hubbub.errors import PolicyError
+from hubbub.ledger.accounts import table_account
 from hubbub.ledger.handle import Handle, checked_text
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.places import one_form, same_file
+from hubbub.spelling import one_spelling
 
 __all__ = ["ROWS", "Versions", "same_people"]
 
@@ -86,6 +88,27 @@ class Versions(Handle):
         """
         with self._reading() as connection:
             _new_sources(connection, sources)
+
+    def check_tables(self, names: Mapping[str, str]) -> None:
+        """See that no table is called by another spelling of a name that has a limit: it would have none there.
+
+        names: the unit space of each table, by its name.
+
+        Raises:
+            PolicyError: one is.
+        """
+        with self._reading() as connection:
+            said = connection.execute("SELECT DISTINCT unit_space, account FROM allowance ORDER BY account").fetchall()
+        for name, space in names.items():
+            mine = table_account(name)
+            accounts = {account for its_space, account in said if its_space == space}
+            same = [a for a in sorted(accounts - {mine}) if one_spelling(str(a)) == one_spelling(mine)]
+            if same and mine not in accounts:
+                raise PolicyError(
+                    f"the ledger has a limit for {same[0]!r}, and this session calls the table {name!r}: the limit "
+                    f"would not be kept. Call it {same[0].removeprefix('table:')!r}, or let a steward give the other "
+                    f"spelling a limit of its own: `hubbub grant {mine} EPSILON`. Nothing was charged."
+                )
 
     def _note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
         """What `remember_sources` writes, in a transaction that is under way."""

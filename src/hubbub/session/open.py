@@ -123,16 +123,18 @@ def open_ledger(
     new_spaces: Collection[str] = (),
     sources: Mapping[tuple[str, str], str],
     older: Mapping[tuple[str, str], str],
+    names: Mapping[str, str],
     relations: Mapping[str, str],
     anchor: str | Path | None = None,
 ) -> Ledger:
     """The session's ledger. new_spaces: the unit spaces that may be added to one that holds others already.
 
-    sources, older, relations: what `source_places`, `older_places` and `neighbours_of` say; nothing is added where the
-    ledger says otherwise.
+    sources, older, relations: what `source_places`, `older_places` and `neighbours_of` say; names: the unit space of
+    each private table, by the name questions use. Nothing is added where the ledger says otherwise.
     """
 
     def check(opened: Ledger) -> None:
+        opened.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
         opened.check_sources({at: opened.spelling.get(s, s) for at, s in older.items()})
         check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
 

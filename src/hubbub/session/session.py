@@ -141,6 +141,7 @@ class Session:
                 new_spaces=new,
                 sources=places,
                 older=older_places(self._tables, located),
+                names={n: t.space for n, t in self._tables.items() if isinstance(t, PrivateTable)},
                 relations=relations,
                 anchor=anchor,
             )
