@@ -13,7 +13,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hubbub.errors import InternalError, PolicyError
-from hubbub.ledger import charging, life
+from hubbub.ledger import charging, life, process
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
@@ -498,3 +498,22 @@ def test_any_number_of_open_charges_is_looked_at_and_given_up(tmp_path, monkeypa
             assert ledger.bury() == 600
         assert ledger.bury() == 0
         assert not ledger._under_way.all
+
+
+def test_a_process_that_is_hidden_from_this_user_is_not_taken_for_dead(monkeypatch):
+    """With `hidepid`, /proc shows nothing of other users' processes."""
+    owner = process.this_process()
+    at = "2026-01-01T00:00:00+00:00"
+
+    def refused(pid: int, number: int) -> None:
+        assert number == 0
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process, "_start", lambda _: "")
+        assert not process.is_gone(owner, at, at)
+        patch.setattr(os, "kill", refused)
+        assert not process.is_gone(owner, at, at)
+    place = owner.rsplit("/", 2)[0]
+    assert process.is_gone(f"{place}/{2**22 + 1}/7", at, at)
+    assert process.is_gone(f"{place}/{2**80}/7", at, at)

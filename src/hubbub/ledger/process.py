@@ -46,6 +46,17 @@ def _start(pid: int) -> str:
         return ""
 
 
+def _is_there(pid: int) -> bool:
+    """Whether there is a process of that number, whose start is hidden from this user (`hidepid` of /proc)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # another user's
+        return True
+    except (OSError, OverflowError):
+        return False
+    return pid > 0
+
+
 def is_gone(owner: str, since: str, now: str) -> bool:
     """Whether the process `owner`, last heard of at `since`, is gone.
 
@@ -53,5 +64,6 @@ def is_gone(owner: str, since: str, now: str) -> bool:
     """
     *place, pid, start = owner.split("/")
     if "/".join(place) == _place() and start and pid.isdigit():
-        return _start(int(pid)) != start
+        found = _start(int(pid))
+        return found != start if found else not _is_there(int(pid))
     return datetime.fromisoformat(now) - datetime.fromisoformat(since) > STALE
