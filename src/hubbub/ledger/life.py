@@ -338,19 +338,26 @@ class ChargeLifecycle(Steward):
             row = connection.execute("SELECT payload FROM release WHERE charge = ?", (entry.serial,)).fetchone()
         return StoredRelease(entry, row[0]) if row else None
 
-    def await_release(self, charge_id: str, *, patience: float = 60.0) -> StoredRelease | None:
-        """The answer of a charge that another process or thread works on; None if it comes to nothing, or not in time.
+    def await_release(self, charge_id: str, *, patience: float | None = None) -> StoredRelease | None:
+        """The answer of a charge that another process or thread works on; None if it comes to nothing.
+
+        patience: seconds to wait for it; by default the ledger's own.
 
         Raises:
-            PolicyError: there is no such charge.
+            PolicyError: there is no such charge; or it is still under way after that, and may be answered yet.
         """
-        deadline, pause = time.monotonic() + patience, 0.005
+        deadline, pause = time.monotonic() + (self._patience if patience is None else patience), 0.005
         while True:
             entry = self.entry(charge_id)
             if entry.state in ("stored", "shown"):
                 return self.release(charge_id)
-            if entry.state not in _OPEN or time.monotonic() > deadline or self._is_dead(entry):
+            if entry.state not in _OPEN or self._is_dead(entry):
                 return None
+            if time.monotonic() > deadline:
+                raise PolicyError(
+                    f"the very same question is under way ({charge_id}) and has no answer yet. This one waited for it "
+                    "as long as it may. Nothing was charged for it: ask again later, and the answer is there."
+                )
             time.sleep(pause)
             pause = min(pause * 1.5, 0.1)
 
