@@ -517,3 +517,22 @@ def test_a_process_that_is_hidden_from_this_user_is_not_taken_for_dead(monkeypat
     place = owner.rsplit("/", 2)[0]
     assert process.is_gone(f"{place}/{2**22 + 1}/7", at, at)
     assert process.is_gone(f"{place}/{2**80}/7", at, at)
+
+
+def test_failures_and_the_relation_count_under_every_spelling_of_a_space(place):
+    """A ledger of an older hubbub may hold one people under two names, of which a steward ended one."""
+    with Ledger.open(place, budgets=BUDGETS) as ledger:
+        twin = f"{SPACE} "
+        with ledger._writing() as writer:
+            writer.append("unit_space", twin, "1/1", None, None)
+        charge(ledger, "0.1", space=twin, analyst="bob", details='{"neighbours": "add_remove"}')
+        for number in range(3):
+            ledger.advance(charge(ledger, "0.01", space=twin, question_key=f"{number}"), "failed")
+        ledger.revoke(twin, "everyone", author="steward")
+        assert ledger.failures(SPACE) == {None: (3, 10), "ada": (3, 3)}
+        with pytest.raises(PolicyError, match="hubbub ledger unlock ada"):
+            charge(ledger, "0.1")
+        with pytest.raises(PolicyError, match="declare 'add_remove'"):
+            charge(ledger, "0.1", analyst="bob", details='{"neighbours": "replace"}')
+        ledger.unlock(SPACE, "ada", author="steward")
+        charge(ledger, "0.1")

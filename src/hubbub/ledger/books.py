@@ -153,14 +153,23 @@ class AccountState:
 
         They are the same people's, so their sum counts, whichever of them a steward ended.
         """
+        found = NOTHING
+        for twin in self.spellings(space)[1:]:
+            found += total_of(self.connection, twin, account)
+        return found
+
+    def spellings(self, space: str) -> list[str]:
+        """The unit space as it is named, then its other spellings: one people, whichever a steward ended."""
         if space not in self._twins:
             known = self.connection.execute("SELECT name FROM unit_space").fetchall()
             same = one_spelling(space)
             self._twins[space] = [name for (name,) in known if name != space and _alike(name, same)]
-        found = NOTHING
-        for twin in self._twins[space]:
-            found += total_of(self.connection, twin, account)
-        return found
+        return [space, *self._twins[space]]
+
+    def _named(self, space: str) -> tuple[str, list[str]]:
+        """A condition that holds for every spelling of a unit space, and what it asks for."""
+        found = self.spellings(space)
+        return f"unit_space IN ({', '.join('?' * len(found))})", found
 
     def post(self, space: str, account: str, total: Total) -> None:
         """An account's sum is now this."""
@@ -172,8 +181,9 @@ class AccountState:
         if key not in self._failures:
             failed = [serial for who, serial in self._failed(space) if who == analyst]
             if failed:
+                here, names = self._named(space)
                 (cleared,) = self.connection.execute(
-                    "SELECT coalesce(max(serial), 0) FROM clearance WHERE unit_space = ? AND analyst = ?", key
+                    f"SELECT coalesce(max(serial), 0) FROM clearance WHERE {here} AND analyst = ?", (*names, analyst)
                 ).fetchone()
                 failed = [serial for serial in failed if serial > cleared]
             self._failures[key] = len(failed)
@@ -182,11 +192,12 @@ class AccountState:
     def _failed(self, space: str) -> list[tuple[str, int]]:
         """The failures in a space: of whom, and the line. Mostly there are none, and then nothing more is read."""
         if space not in self._all_failed:
+            here, names = self._named(space)
             self._all_failed[space] = self.connection.execute(
                 # The failures first, which are few: SQLite keeps the order of a CROSS JOIN.
                 "SELECT charge.analyst, step.serial FROM step CROSS JOIN charge WHERE "
-                "step.state IN ('failed', 'lost') AND charge.serial = step.charge AND charge.unit_space = ?",
-                (space,),
+                f"step.state IN ('failed', 'lost') AND charge.serial = step.charge AND charge.{here}",
+                names,
             ).fetchall()
         return self._all_failed[space]
 
@@ -199,13 +210,12 @@ class AccountState:
         if not self._failed(space):
             return 0
         if key not in self._joint_failures:
+            here, names = self._named(space)
             (looked,) = self.connection.execute(
-                "SELECT coalesce(max(serial), 0) FROM joint_clearance WHERE unit_space = ?", (space,)
+                f"SELECT coalesce(max(serial), 0) FROM joint_clearance WHERE {here}", names
             ).fetchone()
             failed = [(who, serial) for who, serial in self._failed(space) if serial > looked]
-            cleared = self.connection.execute(
-                "SELECT analyst, serial FROM clearance WHERE unit_space = ?", (space,)
-            ).fetchall()
+            cleared = self.connection.execute(f"SELECT analyst, serial FROM clearance WHERE {here}", names).fetchall()
             counts = Counter((a, sum(who == a and at < serial for who, at in cleared)) for a, serial in failed)
             self._joint_failures[key] = sum(min(count, allowed) for count in counts.values())
         return self._joint_failures[key]
@@ -213,10 +223,12 @@ class AccountState:
     def relation(self, space: str) -> str | None:
         """The neighbour relation that the space's losses are stated for; None before its first charge."""
         if space not in self._relations:
-            row = self.connection.execute(
-                "SELECT neighbours FROM relation WHERE unit_space = ?", (space,)
-            ).fetchone() or _first_relation(self.connection, space)
-            self._relations[space] = None if row is None else row[0]
+            rows = (
+                self.connection.execute("SELECT neighbours FROM relation WHERE unit_space = ?", (name,)).fetchone()
+                or _first_relation(self.connection, name)
+                for name in self.spellings(space)
+            )
+            self._relations[space] = next((row[0] for row in rows if row is not None), None)
         return self._relations[space]
 
     def relate(self, space: str, neighbours: str) -> None:

@@ -191,10 +191,12 @@ class Steward(Versions):
         with self._reading() as connection:
             self._budget(connection, space)
             books = AccountState().begin(connection, None)
+            names = books.spellings(space)
             found = connection.execute(
                 "SELECT DISTINCT charge.analyst FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
-                "charge.serial = step.charge AND charge.unit_space = ? ORDER BY charge.analyst",
-                (space,),
+                f"charge.serial = step.charge AND charge.unit_space IN ({', '.join('?' * len(names))}) "
+                "ORDER BY charge.analyst",
+                names,
             ).fetchall()
             joint = books.joint_failures(space, self._max_failures)
             counted: dict[str | None, tuple[int, int]] = {None: (joint, self._max_failures_all)}
