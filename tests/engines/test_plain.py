@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hubbub import plain
 from hubbub.engines.duckdb import sources
@@ -31,6 +31,8 @@ def rows(table: pa.Table) -> list[str]:
 
 
 @given(LINES)
+@example(b",\r\r")
+@example(b"\r,\r\r")
 @settings(max_examples=400, deadline=None)
 def test_lines_of_a_csv_are_the_same_rows_by_arrow_and_one_by_one(piece: bytes) -> None:
     with plain.only(plain=False):

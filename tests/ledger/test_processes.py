@@ -143,13 +143,14 @@ def test_forking_while_threads_charge_loses_nothing(tmp_path):
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
-    children = [fork(lambda: charge(ledger, "0.001")) for _ in range(10)]
-    assert wait(*children) == [0] * 10
+    # Nine processes with a question under way, this one included: at ten failures of all, a tenth would wait.
+    children = [fork(lambda: charge(ledger, "0.001")) for _ in range(8)]
+    assert wait(*children) == [0] * 8
     stop.set()
     for thread in threads:
         thread.join()
-    assert len(ledger.history()) == len(charged) + 10
-    assert ledger.spent(SPACE) == (len(charged) + 10) * Fraction(1, 1000)
+    assert len(ledger.history()) == len(charged) + 8
+    assert ledger.spent(SPACE) == (len(charged) + 8) * Fraction(1, 1000)
     ledger.close()
 
 

@@ -283,11 +283,13 @@ def _parse(piece: bytes, header: list[str]) -> pa.Table:
     plain, quoted = [], []
     for line in piece.split(b"\n"):
         bare = line.removesuffix(b"\r")
+        if b'"' not in bare and b"\r" in bare:
+            continue  # a line ends once: what stands behind another end has no place
         if b'"' in bare or not quick("csv"):
             fields = _fields(bare)
             if bare and fields is not None and len(fields) == len(header):
                 quoted.append([_decoded(field) for field in fields])
-        elif bare.count(b",") == len(header) - 1 and b"\r" not in bare and bare:
+        elif bare.count(b",") == len(header) - 1 and bare:
             plain.append(bare)
     columns = zip(*quoted, strict=True) if quoted else [[]] * len(header)
     one_by_one = pa.table([pa.array(column, pa.string()) for column in columns], names=header)
