@@ -1,7 +1,7 @@
 """The session: declared tables, a budget and its ledger, and the one way in which private rows are asked.
 
 `session` is what people hold; beside it stands what it does, in the order of a question: `open`, `prepare`, `check`,
-then the answer, or `publish`, `bounds` and `refine`.
+`claim` (the charge), then the answer, or `publish`, `bounds` and `refine`.
 """
 
 from __future__ import annotations

@@ -152,11 +152,10 @@ class SparkEngine:
         if isinstance(source, SparkFrame):
             if source.frame.isStreaming:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
-            apart = of_several_types(source.frame, self._session)
-            if apart is not None:
+            if of_several_types(source.frame, self._session):
                 raise PolicyError(
-                    f"table {name!r}: its Parquet files do not have one schema ({apart}). Which of them Spark reads "
-                    "follows from the rows in them; write them with the same types."
+                    f"table {name!r}: its Parquet files do not have one schema. Which of them Spark reads follows from "
+                    "the rows in them; write them with the same types."
                 )
             return source.frame, None, []
         frame, parts = _named_table(spark, self._session, name, source.name, trusted=table.trusted_view)

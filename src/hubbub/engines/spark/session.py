@@ -125,20 +125,21 @@ def refused_setting(session: SparkSession) -> tuple[str, str, str] | None:
     return None
 
 
-def of_several_types(frame: DataFrame, session: SparkSession) -> str | None:
-    """Where the Parquet files of a data frame have no schema in common: Spark's first words about it.
+def of_several_types(frame: DataFrame, session: SparkSession) -> bool:
+    """Whether Spark finds no one schema for the Parquet files of a data frame. Reads their footers, no rows.
 
     A file of other types fails where it is read, and which row groups of a frame's files are read follows from the
-    rows in them: one person's row would decide whether there is an answer.
+    rows in them: one person's row would decide whether there is an answer. What Spark says is not handed on: it names
+    files, and a partition's folder is named by what is in it.
     """
     files = [name for name in frame.inputFiles() if name.endswith(".parquet")]
     if len(files) < 2:
-        return None
+        return False
     try:
         session.read.option("mergeSchema", "true").parquet(*files)
-    except Exception as error:  # Spark's own, or one of Py4J's: what it says is about schemas alone
-        return f"{error}".strip().splitlines()[0][:200]
-    return None
+    except Exception:  # Spark's own, or one of Py4J's
+        return True
+    return False
 
 
 def lend(frame: DataFrame, to: SparkSession, view: str) -> None:
