@@ -119,7 +119,7 @@ def test_explain_says_the_numbers_and_refuses_nonsense():
 def test_generalisation_in_expectation_is_within_twice_epsilon_and_delta():
     for epsilon in (0.01, 0.5, 0.99):
         assert generalisation.expected_gap(epsilon, 1e-3) <= 2 * epsilon + 1e-3
-    assert generalisation.expected_gap(5.0) == 1.0
+    assert 0.84 < generalisation.expected_gap(5.0) < generalisation.expected_gap(50.0) <= 1.0
 
 
 def test_generalisation_with_high_probability_needs_its_sample():

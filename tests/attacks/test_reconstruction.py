@@ -209,3 +209,20 @@ def test_least_squares_is_phi_to_two_hundredths_over_two_hundred_runs(factor):
         answers = exact + gaussian(sigma=factor * math.sqrt(N), size=M, bits=bits)
         shares.append(attacks.reconstruct(queries, answers, method="least_squares", truth=truth).success)
     assert abs(np.mean(shares) - attacks.least_squares_accuracy(N, M, factor * math.sqrt(N))) <= 0.02
+
+
+def test_a_private_mechanism_is_not_blatantly_non_private():
+    """(1, .1)-DP: no attacker has nine tenths of fair bits right on average; ln 9 is the least that allows it."""
+    assert attacks.bit_ceiling(1, "0.1") == pytest.approx((math.e + 0.1) / (math.e + 1))
+    assert attacks.bit_ceiling(1, "0.1") < 0.76 < 0.9
+    assert attacks.bit_ceiling(math.log(9)) == pytest.approx(0.9)
+
+
+def test_an_error_of_a_fortieth_gives_nine_tenths_of_the_bits():
+    """All subsets of ten people within n/40: at most 4 n/40 = n/10 bits are wrong, whatever the answers within it."""
+    bits = SeededBits("a fortieth")
+    truth, queries = uniform_below(2, 10, bits=bits), attacks.all_subsets(10)
+    for _ in range(3):
+        answers = queries @ truth + (uniform_below(1001, len(queries), bits=bits) - 500) / 2000
+        found = attacks.reconstruct(queries, answers, method="brute_force", within=0.25, truth=truth)
+        assert (found.bits != truth).sum() <= found.wrong_at_most <= 1

@@ -16,6 +16,7 @@ Asking       `SparseVector`, `SparseVectorRun`, `above_threshold`
 Groups       `GroupThreshold`, `OptimalGroupSelection`
 Workloads    `laplace_for`, `gaussian_for`, `k_norm_for`; `plan` predicts the error of each strategy and picks
 Checking     `examine`, `epsilon_between`, `delta_between`, `claimed_delta`, `Finding`
+Pictures     `draw_laws`, `draw_local_and_central`, `draw_plans`
 The door     `add_noise` through which noise on private integers passes, `recording`, `Recorded`, `ratio_interval`
 
 The room draws no bits itself (`noise` does), takes no seed, and no float decides about privacy.
@@ -33,6 +34,7 @@ from hubbub.mechanisms.gaussian import (
 from hubbub.mechanisms.groups import GroupThreshold, OptimalGroupSelection
 from hubbub.mechanisms.knorm import KNormMechanism, Polytope
 from hubbub.mechanisms.laplace import LaplaceMechanism
+from hubbub.mechanisms.pictures import draw_laws
 from hubbub.mechanisms.planner import (
     Plan,
     Prediction,
@@ -78,6 +80,7 @@ __all__ = [
     "classic_variance",
     "delta_between",
     "discrete_gaussian_delta",
+    "draw_laws",
     "draw_local_and_central",
     "draw_plans",
     "epsilon_between",
