@@ -14,6 +14,7 @@ import pytest
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import Request, record
+from hubbub.ledger.fair_queue import Tickets
 from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
@@ -192,47 +193,57 @@ def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
         charge(ledger, "0.1")
 
 
-def test_who_waits_for_the_turn_is_interrupted_at_once(tmp_path):
-    from hubbub.ledger.turns import Turns
+def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
+    """For the lock of the ledger's threads, then for its ticket."""
+    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, patience=600) as ledger:
+        lock, holder = ledger._database._lock, Tickets(tmp_path / "b.db")
+        held, over = threading.Event(), threading.Event()
 
-    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, patience=60) as ledger:
-        holder = Turns(tmp_path / "b.db")
-        assert holder.take()
-        for step in (lambda: charge(ledger, "0.1"), lambda: ledger.refresh(SPACE, "visits")):
-            timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-            timer.start()
-            begun = time.monotonic()
-            with pytest.raises((KeyboardInterrupt, HubbubError)) as found:
-                step()
-            assert found.type is KeyboardInterrupt
-            assert time.monotonic() < begun + 40
+        def hold_the_lock() -> None:
+            with lock.held(Undisturbed()):
+                held.set()
+                over.wait(60)
+
+        thread = threading.Thread(target=hold_the_lock)
+        for keep in (lambda: (thread.start(), held.wait(60)), lambda: holder.enter(Undisturbed(), time.monotonic())):
+            keep()
+            for step in (lambda: charge(ledger, "0.1"), lambda: ledger.refresh(SPACE, "visits")):
+                timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+                timer.start()
+                if not over.is_set():  # to let go of a charge takes a look at the ledger
+                    threading.Timer(0.3, over.set).start()
+                begun = time.monotonic()
+                with pytest.raises((KeyboardInterrupt, HubbubError)) as found:
+                    step()
+                assert found.type is KeyboardInterrupt
+                assert time.monotonic() < begun + 40
+            over.set()
+            thread.join()
+            assert (lock._owner, list(lock._waiting), ledger._database._queue._file) == (None, [], None)
         holder.leave()
-        holder.close()
         charge(ledger, "0.1")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, PolicyError])
-def test_what_was_given_up_while_another_recorded_it_is_withdrawn_and_is_no_death(tmp_path, monkeypatch, error):
-    """The one with the turn has read the charge, and records it after its owner was interrupted, or waited too long."""
+def test_what_a_server_recorded_after_it_was_given_up_is_withdrawn_and_is_no_death(tmp_path, monkeypatch, error):
+    """The answer to a COMMIT was lost, the charge could not be looked up, and the server records it afterwards."""
     place = tmp_path / "l.db"
     mine, other = (Ledger.open(place, budgets=BUDGETS) for _ in "ab")
-    read: list[Request] = []
+    sent: list[Request] = []
 
-    def interrupted(*_: object) -> int:
-        read.extend(Request.read(text) for _, text, _ in other._database._turns.waiting(()))
+    def lost(made: Request) -> None:
+        sent.append(made)
+        mine._doubtful.add(made.id)
         raise error
 
-    assert other._database._take()  # the turn is another's
     with monkeypatch.context() as patch:
-        patch.setattr(mine._database._turns, "state", interrupted)
+        patch.setattr(mine, "_recorded", lost)
         with pytest.raises(error):
             charge(mine, "0.1")
-    other._database._leave()
-    other._database._lock.release()
     assert not mine.history()
     with other._writing() as writer:
         books = other._books.begin(writer.connection, writer.head)
-        assert record(writer, books, read[0], other._under_way.look(writer.connection)) is None
+        assert record(writer, books, sent[0], other._under_way.look(writer.connection)) is None
     assert [entry.state for entry in other.history()] == ["charged"]
     charge(mine, "0.2", question_key="another")
     assert [entry.state for entry in other.history()] == ["withdrawn", "charged"]

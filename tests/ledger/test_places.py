@@ -130,7 +130,7 @@ def test_the_files_of_a_ledger_are_its_owners_alone(tmp_path):
     finally:
         os.umask(before)
     assert modes == dict.fromkeys(
-        ("b.db", "b.db-wal", "b.db-shm", "b.db-turns", "backup.db", "anchor", "anchor-lock"), 0o600
+        ("b.db", "b.db-wal", "b.db-shm", "b.db-queue", "backup.db", "anchor", "anchor-lock"), 0o600
     )
 
 

@@ -9,9 +9,9 @@ For the data steward. Each part is light enough for the command line to load at 
   refreshes; `handle`, what they share. `charging` and `books`: how one charge is checked and recorded. `remainder`:
   what is left in the terms of the next question. `incidents`: the engine's own words, outside the ledger.
 - It lives in a SQLite file (`database`, `files`) or in Postgres (`postgres`); any number of processes and threads may
-  share it. `turns`: how processes record each other's charges with one flush. `journal` and `verify`: the chain under
-  every row, and whether it still holds. `schema` and `migrate`: its tables, and how older ones become them. `owner`:
-  whether a process is still there. `course`: the budget over time.
+  share it. `fair_queue`: whoever came first writes first. `hash_chain` and `verify`: the chain under every row, and
+  whether it still holds. `schema` and `migrate`: its tables, and how older ones become them. `process`: whether one is
+  still there. `history`: the budget over time.
 - `policy`: `load_policy`, which reads `hubbub.toml` into plain values; `difference` tells two of them apart in words,
   and `policy_schema` is for editors.
 

@@ -1,12 +1,10 @@
 """To record one charge: every check first, then the row; inside the caller's transaction.
 
-A `Request` holds its row as it will be written, so that it can be made ready before any lock is taken, and carried to
-another process that has the lock already (`hubbub.ledger.turns`).
+A `Request` holds its row as it will be written, so that it can be made ready before any lock is taken.
 """
 
 from __future__ import annotations
 
-import json
 import uuid
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,10 +22,9 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.books import NOTHING, AccountState, Standing, stated_relation
 from hubbub.ledger.budget import Budget, decimal_text
-from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer, compact
+from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer
 from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.remainder import Remaining
-from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
 
 if TYPE_CHECKING:
@@ -59,7 +56,7 @@ class Request:
 
     row: its columns. spend: what it adds to every account that pays. max_failures: how many failures its analyst may
     have; max_failures_all: how many all of them together. neighbours: the relation its loss is stated for. once: not if
-    this question is under way or answered. written: the row as its link holds it, where that is known.
+    this question is under way or answered.
     """
 
     row: tuple[Value, ...]
@@ -68,7 +65,6 @@ class Request:
     max_failures_all: int
     neighbours: str | None = None
     once: bool = False
-    written: str = ""
 
     @classmethod
     def of(
@@ -102,26 +98,6 @@ class Request:
         neighbours = stated_relation(details) if question else None
         return cls(row, spend, max_failures, max_failures_all, neighbours, once)
 
-    @classmethod
-    def read(cls, text: str) -> Request:
-        """What `text` wrote.
-
-        Raises:
-            ValueError, TypeError: another hubbub, or something else, wrote it.
-        """
-        written, _, rest = text.partition("\n")
-        row = tuple(json.loads(written))
-        allowed, together, neighbours, once = json.loads(rest)
-        if len(row) != len(COLUMNS["charge"]) or not isinstance(allowed, int) or not isinstance(together, int):
-            raise ValueError("the request of another hubbub")
-        return cls(row, Total.read(*row[_PURE : _PURE + 4]), allowed, together, neighbours, once, written)
-
-    @property
-    def text(self) -> str:
-        """The request as another process reads it."""
-        said = [self.max_failures, self.max_failures_all, self.neighbours, self.once]
-        return f"{compact(self.row)}\n{compact(said)}"
-
     @property
     def id(self) -> str:
         """The id of the charge."""
@@ -153,7 +129,6 @@ class Request:
         return None if self.row[_BLOCK] is None else str(self.row[_BLOCK])
 
 
-_PURE: Final = 8
 _REQUEST: Final = 16
 _BLOCK: Final = 17
 _OWNER: Final = 18
@@ -229,7 +204,7 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
         sums.append((space, standing.account, *written))
     if request.neighbours is not None:
         _relate(writer, books, space, request.neighbours)
-    serial = writer.append_charge(request.row, sums, request.written)
+    serial = writer.append_charge(request.row, sums)
     if kind == "question":
         under_way.add(OpenQuestion(serial, space, request.analyst, owner, writer.time))
     for account, total in after:

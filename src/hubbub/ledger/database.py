@@ -4,8 +4,7 @@
 `kill -9` or a power cut after it loses nothing, and one before it leaves nothing. Writers take the lock at
 `BEGIN IMMEDIATE`; readers see the last commit.
 
-**Turns.** Processes take turns to write (`hubbub.ledger.turns`), and whoever has the turn also records the charges that
-others wait to make: one flush for all of them.
+**In turn.** Threads and processes write in the order in which they came (`hubbub.ledger.fair_queue`).
 
 **Places.** A file that is deleted or replaced while it is open takes writes that nobody finds again: before each COMMIT
 and after it, the open files are compared with those at their paths.
@@ -31,6 +30,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hubbub.errors import PolicyError
+from hubbub.ledger.fair_queue import FairLock, Tickets
 from hubbub.ledger.files import (
     Fill,
     changed_rules,
@@ -47,18 +47,8 @@ from hubbub.ledger.files import (
     transaction,
 )
 from hubbub.ledger.interrupts import Undisturbed
-from hubbub.ledger.turns import DONE, Turns
 
-__all__ = ["Database", "Pull", "Work"]
-
-Pull = Callable[[], list[tuple[int, str, bool]]]
-"""What else waits to be charged and was not given before: slots, texts, and whether it may be recorded already."""
-
-Work = Callable[[sqlite3.Connection, Pull], list[tuple[int, str, bool]]]
-"""Records one's own charge, and whatever `Pull` gives; for each slot its charge, and whether it was recorded."""
-
-_SHORT, _LONG = 0.0001, 0.005  # seconds between two looks at the turn
-_SLICE = 0.1  # seconds of waiting for a lock until Ctrl-C is seen to
+__all__ = ["Database"]
 
 
 class Database:
@@ -84,18 +74,17 @@ class Database:
         self._path = path
         self._patience = patience
         self._read_only = read_only
-        self._lock = threading.RLock()
+        self._lock = FairLock()
         self._pid = os.getpid()
         self._connection: sqlite3.Connection | None = None
         self._pauses = True  # whether SQLite itself waits for a lock
-        self._turns: Turns | None = None
+        self._queue = None if path is None or read_only else Tickets(path)
+        self.unsure = False  # SQLite tells whether it has committed
         self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
         self._files: dict[str, tuple[int, int] | None] = {}  # the files that are open, by their places
         self._gone = False  # another file, or none, is where the open one was
-        self._usual = _SHORT  # how long it lately took until another had recorded our charge, or a little less
         if path is not None:
             check_file(path, is_open=_is_open_here(path))
-            self._turns = None if read_only else Turns(path)
         with _FORKS:
             _OPEN.add(self)
         with self._translated():
@@ -110,7 +99,7 @@ class Database:
         """
         deadline = time.monotonic() + self._patience
         with Undisturbed() as signals, self._held(deadline, signals), self._translated():
-            taken = self._await_turn(deadline, signals)
+            queued = self._queue is not None and self._queue.enter(signals, deadline - self._patience / 2)
             try:
                 connection = self._connected()
                 _begin(self._pausing(connection, False), deadline, signals)
@@ -118,122 +107,20 @@ class Database:
                     yield connection
                 self._after_commit()
             finally:
-                if taken:
-                    self._leave()
-
-    def together(self, charge: str, text: Callable[[], str], work: Work) -> bool:
-        """Record a charge in one transaction with those of other threads and processes that wait for the same.
-
-        Args:
-            charge: its id.
-            text: the charge as another process reads it.
-            work: records it, and others; called inside a transaction, here or nowhere.
-
-        Returns whether `work` was called; if not, another process has recorded the charge, durably.
-
-        Raises:
-            PolicyError: SQLite could not do it. If nobody else had begun on it, nothing of it stays.
-        """
-        with Undisturbed() as signals:
-            return self._together(charge, text, work, time.monotonic() + self._patience, signals)
-
-    def _together(
-        self, charge: str, text: Callable[[], str], work: Work, deadline: float, signals: Undisturbed
-    ) -> bool:
-        if self._take():
-            self._lead(work, deadline, signals)
-            return True
-        slot = None if self._turns is None else self._turns.lay(text())
-        if slot is None or self._turns is None:
-            with self._held(deadline, signals):
-                self._await_turn(deadline, signals)
-                self._lead(work, deadline, signals, locked=True)
-            return True
-        try:
-            begun, pause = time.monotonic(), _SHORT
-            time.sleep(self._usual)
-            while self._turns.state(slot, charge) != DONE:
-                signals.check()
-                if self._take():
-                    if self._turns.state(slot, charge) == DONE:
-                        self._leave()
-                        self._lock.release()
-                        return False
-                    self._turns.clear(slot)
-                    slot = None
-                    self._lead(work, deadline, signals)
-                    return True
-                if time.monotonic() > deadline:
-                    raise held_too_long(self._path, unsure=True)  # whoever has the turn may just be recording it
-                time.sleep(pause)
-                pause = min(pause * 1.1, _LONG)
-            # The next time, look first when it usually is done.
-            self._usual = min(0.75 * self._usual + 0.2 * (time.monotonic() - begun), _LONG)
-            return False
-        finally:
-            if slot is not None:
-                self._turns.clear(slot)
+                if queued and self._queue is not None:
+                    self._queue.leave()
 
     @contextmanager
     def _held(self, deadline: float, signals: Undisturbed) -> Iterator[None]:
-        """This object's lock, waited for until the deadline; `signals` sees to it that it is given back."""
-        while not self._lock.acquire(timeout=min(_SLICE, max(0.0, deadline - time.monotonic()))):
-            signals.check()
-            if time.monotonic() > deadline:
-                raise held_too_long(self._path)
+        """This object's lock, in the order in which threads came; waited for until the deadline."""
+        try:
+            self._lock.acquire(signals, deadline)
+        except TimeoutError:
+            raise held_too_long(self._path) from None
         try:
             yield
         finally:
             self._lock.release()
-
-    def _take(self) -> bool:
-        """Take this object's lock and the turn, or neither."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        if self._turns is None or self._turns.take():
-            return True
-        self._lock.release()
-        return False
-
-    def _await_turn(self, deadline: float, signals: Undisturbed) -> bool:
-        """Wait for the turn, holding this object's lock; whether it was taken here."""
-        pause = _SHORT
-        while self._turns is not None and not self._turns.take():
-            signals.check()
-            if time.monotonic() > deadline:
-                raise held_too_long(self._path)
-            time.sleep(pause)
-            pause = min(pause * 1.1, _LONG)
-        return self._turns is not None
-
-    def _leave(self) -> None:
-        if self._turns is not None:
-            self._turns.leave()
-
-    def _lead(self, work: Work, deadline: float, signals: Undisturbed, *, locked: bool = False) -> None:
-        """Run `work` in one transaction and tell the others; gives the turn and the lock back."""
-        seen: set[int] = set()
-
-        def pull() -> list[tuple[int, str, bool]]:
-            found = [] if self._turns is None else self._turns.waiting(seen)
-            seen.update(number for number, _, _ in found)
-            return found
-
-        try:
-            with self._translated():
-                connection = self._connected()
-                _begin(self._pausing(connection, False), deadline, signals)
-                with finished(connection, self._check_place):
-                    results = work(connection, pull)
-                    if self._turns is not None and results:
-                        self._turns.commits()
-                self._after_commit()
-            if self._turns is not None and results:
-                self._turns.answer(results)
-        finally:
-            self._leave()
-            if not locked:
-                self._lock.release()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -334,10 +221,10 @@ class Database:
 
     def close(self) -> None:
         """Close the file. A database in memory is gone; a file opens again when needed."""
-        with Undisturbed(), self._lock:
+        with Undisturbed() as signals, self._lock.held(signals):
             self._let_go()
-            if self._turns is not None:
-                self._turns.close()
+            if self._queue is not None:
+                self._queue.remove()
 
     def _let_go(self) -> None:
         connection, self._connection = self._connection, None
@@ -349,14 +236,10 @@ class Database:
         """Hold still, and let go of the file, so that no child inherits it."""
         self._lock.acquire()
         if self._path is not None:
-            self.close()
-        if self._turns is not None:
-            self._turns.hold()
+            self._let_go()
 
     def after_fork(self) -> None:
         """Go on, in the parent and in the child."""
-        if self._turns is not None:
-            self._turns.go_on()
         self._lock.release()
 
     def _connected(self, *, check: bool = False) -> sqlite3.Connection:
@@ -477,7 +360,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _begin(connection: sqlite3.Connection, deadline: float, signals: Undisturbed) -> None:
-    """BEGIN IMMEDIATE, tried again after pauses of 1 to 20 ms; only who does without turns stands in the way here.
+    """BEGIN IMMEDIATE, tried again after pauses of 1 to 20 ms; only who does not queue stands in the way here.
 
     SQLite's own pauses grow to a tenth of a second, which starves some.
     """

@@ -177,7 +177,7 @@ def open_to_others(path: Path, anchor: Path | None = None) -> list[Path]:
 
     Those of an older hubbub are: it made them with what the system gives any file. Backups are found by their header.
     """
-    found = [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm", "-turns")]
+    found = [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm", "-queue")]
     if anchor is not None:
         found += [anchor, anchor.with_name(f"{anchor.name}-lock")]
     for other in sorted(path.parent.iterdir()):
@@ -279,12 +279,12 @@ UNSURE = (
 """What is said where a step may have been recorded."""
 
 
-def held_too_long(path: Path | None, *, unsure: bool = False) -> PolicyError:
-    """The refusal where others did not let go in time. unsure: one of them may have recorded the step meanwhile."""
+def held_too_long(path: Path | None) -> PolicyError:
+    """The refusal where others did not let go in time."""
     where = f"the ledger {path}" if path is not None else "the ledger in memory"
     return PolicyError(
-        f"{where} is held by another process for too long. "
-        f"{UNSURE if unsure else 'This step was not recorded, so no answer is given. Try again later.'}"
+        f"{where} is held by another process for too long. This step was not recorded, so no answer is given. Try "
+        "again later."
     )
 
 

@@ -18,14 +18,13 @@ from hubbub.ledger import anchor
 from hubbub.ledger.books import AccountState, known_budget
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
-from hubbub.ledger.database import Database, Pull, Work
+from hubbub.ledger.database import Database
 from hubbub.ledger.files import create_file
 from hubbub.ledger.hash_chain import Connection, Head, Writer, head_of
 from hubbub.ledger.under_way import UnderWay
 
 __all__ = [
     "Handle",
-    "Pull",
     "Store",
     "anchored_beyond",
     "checked_analyst",
@@ -43,12 +42,11 @@ class Store(Protocol):
 
     where: str
     committed: Callable[[], None] | None
+    unsure: bool
+    """Whether the last transaction failed in such a way that it may have been committed all the same."""
 
     def writing(self) -> Any:
         """A context: a transaction that excludes other writers; durable when it ends."""
-
-    def together(self, charge: str, text: Callable[[], str], work: Work) -> bool:
-        """Record a charge, with those of others who wait; whether `work` was called for it here."""
 
     def reading(self) -> Any:
         """A context: a transaction that sees one state."""

@@ -153,11 +153,8 @@ class Writer:
         self.connection.execute(_INSERTS[kind], (self.head.serial + 1, *row))
         return self._linked(kind, compact(row))
 
-    def append_charge(self, row: Sequence[Value], postings: Sequence[Posting], text: str = "") -> int:
-        """Insert a charge with the sums of the accounts that pay for it, and its link; its serial number.
-
-        text: `compact(row)`, where it is known.
-        """
+    def append_charge(self, row: Sequence[Value], postings: Sequence[Posting]) -> int:
+        """Insert a charge with the sums of the accounts that pay for it, and its link; its serial number."""
         if len(row) != len(COLUMNS["charge"]):
             raise InternalError(f"a charge with {len(row)} values")
         serial = self.head.serial + 1
@@ -165,7 +162,7 @@ class Writer:
         self.connection.execute(_INSERTS["charge"], (serial, *row, sums))
         for space, account, *_ in postings:
             self._moved[space, account] = serial
-        return self._linked("charge", f"{(text or compact(row))[:-1]},{sums[1:]}")
+        return self._linked("charge", f"{compact(row)[:-1]},{sums[1:]}")
 
     def _linked(self, kind: str, row: str) -> int:
         serial = self.head.serial + 1

@@ -142,18 +142,18 @@ class ChargeLifecycle(Steward):
                 writer.append("step", serial, "lost", None, None)
         return len(found)
 
-    def let_go(self, charge_id: str, *, laid: bool = False) -> None:
+    def let_go(self, charge_id: str, *, unsure: bool = False) -> None:
         """This process gives a charge up, or has finished it. Given up undrawn, it may be taken over, once.
 
-        laid: another process may be recording it at this moment. Then what became of it is seen to at the next charge,
-        and in `close`; so it is where giving it up fails, or is interrupted.
+        unsure: a server may be recording it at this moment. Then what became of it is seen to at the next charge, and
+        in `close`; so it is where giving it up fails, or is interrupted.
         """
         if charge_id not in _UNDER_WAY:
             return
         self._doubtful.add(charge_id)
         self._put_down(charge_id)
         with suppress(HubbubError):
-            if self._withdraw([charge_id]) or not laid:
+            if self._withdraw([charge_id]) or not unsure:
                 self._doubtful.discard(charge_id)
 
     def close(self) -> None:
@@ -175,9 +175,9 @@ class ChargeLifecycle(Steward):
                 self._doubtful.discard(charge_id)
 
     def _give_up(self, charge_id: str) -> None:
-        """Withdraw a charge that somebody may be recording: once he has done so, or never will."""
+        """Withdraw a charge that a server may be recording: once it has done so, or never will."""
         with self._writing():
-            pass  # its slot is free by now: whoever still had its text had the turn before this
+            pass  # whose lock a transaction before this one holds until its end
         self._withdraw([charge_id])
 
     def _withdraw(self, charges: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ whatever the server's default. **One writer at a time**: a write transaction beg
 and only then reads; under READ COMMITTED each of its statements sees all that earlier writers committed. Readers see
 one snapshot (REPEATABLE READ). The lock ends with its transaction, or with the connection of a process that died.
 **Bounded**: no wait lasts longer than `patience`, for a lock or for the network, nor the server's for one who vanished
-with the lock. Where the answer to a COMMIT is lost, the charge is looked up.
+with the lock. Where the answer to a COMMIT is lost, `unsure` says so, and the charge is looked up.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class PostgresStore:
         self._pid = os.getpid()
         self._connection: _Bounded | None = None
         self._committing = False  # a COMMIT was sent, and its answer did not come yet
-        self._unsure = False  # nor did it for the last transaction that failed
+        self.unsure = False  # nor did it for the last transaction that failed
         self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
         if fill is not None:
             self._create(fill)
@@ -146,28 +146,6 @@ class PostgresStore:
         with self._transaction("READ COMMITTED", writes=True) as connection:
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
             yield _Marks(connection)
-
-    def together(self, charge: str, text: Callable[[], str], work: Callable[[Any, Any], object]) -> bool:
-        """Record a charge in a transaction of its own: True. The server itself flushes many at once.
-
-        Raises:
-            PolicyError: as `writing`.
-        """
-        del text
-        try:
-            with self.writing() as connection:
-                work(connection, list)
-        except PolicyError:
-            if not (self._unsure and self._holds(charge)):
-                raise
-        return True
-
-    def _holds(self, charge: str) -> bool:
-        """Whether a charge is found on a new connection, after the answer to its COMMIT was lost."""
-        self._unsure = False
-        with suppress(HubbubError), self.reading() as connection:
-            return connection.execute("SELECT 1 FROM charge WHERE id = ?", (charge,)).fetchone() is not None
-        return False
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -200,7 +178,7 @@ class PostgresStore:
     @contextmanager
     def _transaction(self, isolation: str, *, writes: bool = False) -> Iterator[psycopg.Connection[Any]]:
         with Undisturbed() as signals, self._held(signals), self._translated():
-            self._committing = self._unsure = False
+            self._committing = self.unsure = False
             connection = self._connected()
             # Said anew in each transaction: a pooler may have dropped what the connection was opened with.
             begin = f"BEGIN ISOLATION LEVEL {isolation}; SET LOCAL synchronous_commit = on"
@@ -318,8 +296,8 @@ class PostgresStore:
         except psycopg.Error as error:
             self.close()  # after a failure, what this connection believes is not to be trusted
             lost = error.sqlstate is None or error.sqlstate.startswith(("08", "57P"))
-            self._unsure, self._committing = self._committing and lost, False
-            failure = _unsure(self.where) if self._unsure else _in_words(error, self.where)
+            self.unsure, self._committing = self._committing and lost, False
+            failure = _unsure(self.where) if self.unsure else _in_words(error, self.where)
         if failure is not None:
             raise_alone(failure)  # psycopg quotes parts of the address, and its errors hold the connection
 

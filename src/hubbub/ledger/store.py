@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
@@ -28,7 +29,7 @@ from hubbub.ledger.books import AccountState, known_budget, total_of
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Busy, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
-from hubbub.ledger.handle import Pull, checked_analyst, checked_text, first_row, open_store
+from hubbub.ledger.handle import checked_analyst, checked_text, first_row, open_store
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.life import ChargeLifecycle
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "Ledger", "State", "StoredRelease"]
 
-_BATCH: Final = 64  # charges recorded in one transaction at most
 _REFUSALS: Final = 200  # of one analyst and day that are kept; the rest are refused all the same
 _FAR: Final = 20_000  # so many lines back they are counted
 _SHOWN: Final = 1500  # characters of a refused question that are kept
@@ -433,64 +433,53 @@ class Ledger(ChargeLifecycle, Balance):
             )  # fmt: skip
 
     def _charge(self, made: Request) -> str | None:
-        """Record a request, durably, with those of others who wait; the charge of another that makes it needless."""
+        """Record a request, durably; the charge of another that makes it needless."""
         self._settle()
         if made.kind == "question":
             self._take_up(made.id)
             self._look_for_the_dead()
-        outcome: list[Refused | Busy | str | None] = []
-        laid: list[str] = []
-
-        def text() -> str:
-            laid.append(made.id)
-            return made.text
-
         deadline, pause = time.monotonic() + self._patience, 0.005
         try:
-            while True:
-                outcome.clear()
-                self._database.together(made.id, text, self._recorder(made, laid, outcome))
-                if not (outcome and isinstance(outcome[0], Busy)):
-                    break
-                pause = self._wait_for_others(outcome[0], deadline, pause)
+            while isinstance(found := self._recorded(made), Busy):
+                pause = self._wait_for_others(found, deadline, pause)
         except BaseException:
-            self.let_go(made.id, laid=bool(laid))
+            self.let_go(made.id, unsure=made.id in self._doubtful)
             raise
-        found = outcome[0] if outcome and not isinstance(outcome[0], Busy) else None
         if found is not None:
             self._put_down(made.id)
         if isinstance(found, Refused):
             raise found.error
         return found
 
+    def _recorded(self, made: Request) -> Refused | Busy | str | None:
+        """One transaction that records a request, or finds what stands against it."""
+        try:
+            with self._writing() as writer:
+                books = self._books.begin(writer.connection, writer.head)
+                self._under_way.look(writer.connection)
+                found = self._own(writer, books, made)
+                books.end(writer.head)
+            return found
+        except PolicyError:
+            if not self._database.unsure:
+                raise
+            self._doubtful.add(made.id)
+            if not self._holds(made.id):
+                raise
+            self._doubtful.discard(made.id)
+            return None
+
+    def _holds(self, charge_id: str) -> bool:
+        """Whether a charge is found after the answer to its COMMIT was lost, on a new connection."""
+        with suppress(HubbubError), self._reading() as connection:
+            return connection.execute("SELECT 1 FROM charge WHERE id = ?", (charge_id,)).fetchone() is not None
+        return False
+
     def _look_for_the_dead(self) -> None:
         now = time.monotonic()
         if now > self._looked + _LOOK:
             self._looked = now
             self.bury()
-
-    def _recorder(
-        self, made: Request, laid: Collection[str], outcome: list[Refused | Busy | str | None]
-    ) -> Callable[[Connection, Pull], list[tuple[int, str, bool]]]:
-        """What records one's own request, and those that others wait for, in one transaction.
-
-        laid: not empty once it was shown to others, who may have recorded it since.
-        """
-
-        def run(connection: Connection, pull: Pull) -> list[tuple[int, str, bool]]:
-            writer = self._writer(connection)
-            books = self._books.begin(connection, writer.head)
-            self._under_way.look(connection)
-            outcome[:] = [None if laid and _is_recorded(connection, made) else self._own(writer, books, made)]
-            results: list[tuple[int, str, bool]] = []
-            while len(results) < _BATCH and (waiting := pull()):
-                results += [self._anothers(writer, books, *each) for each in waiting]
-            writer.finish()
-            self._written = writer.head
-            books.end(writer.head)
-            return results
-
-        return run
 
     def _own(self, writer: Writer, books: AccountState, made: Request) -> Refused | Busy | str | None:
         found = record(writer, books, made, self._under_way)
@@ -508,24 +497,6 @@ class Ledger(ChargeLifecycle, Balance):
                     "refusal", made.space, said[0], made.analyst, said[1], found.account, error.asked, error.left
                 )
         return found
-
-    def _anothers(
-        self, writer: Writer, books: AccountState, slot: int, text: str, unsure: bool
-    ) -> tuple[int, str, bool]:
-        """Record what another waits for, if nothing stands against it; else it finds that out by itself.
-
-        unsure: somebody may have recorded it, and died before saying so.
-        """
-        try:
-            request = Request.read(text)
-        except (ValueError, TypeError, HubbubError):  # of another hubbub: its own business
-            return slot, "", False
-        if unsure and _is_recorded(writer.connection, request):
-            return slot, request.id, True
-        try:
-            return slot, request.id, record(writer, books, request, self._under_way) is None
-        except HubbubError:
-            return slot, request.id, False
 
 
 _NAMES: Final = {"dataset": "data set", "question_key": "question key", "sql": "question"}
@@ -571,8 +542,3 @@ def _planned(events: Sequence[Event]) -> str:
         return "{}"
     costs = [cost(event) for event in events]
     return json.dumps({"parts": Total.of(sum(costs[1:], costs[0])).written})
-
-
-def _is_recorded(connection: Connection, request: Request) -> bool:
-    """Whether it is in the ledger."""
-    return connection.execute("SELECT 1 FROM charge WHERE id = ?", (request.id,)).fetchone() is not None
