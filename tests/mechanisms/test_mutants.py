@@ -9,7 +9,7 @@ import pytest
 
 from games import test_auction
 from learning import test_learning
-from mechanisms import test_broken, test_privacy, test_theorems
+from mechanisms import test_broken, test_calibrated, test_privacy, test_theorems
 from mechanisms.mutants import Mutant, in_place
 from queries import test_queries
 
@@ -29,7 +29,10 @@ RESPONSE = [
     ("math.tanh(§each / 2)", "test_m2_k_questions_need_k_squared_people"),
 ]
 LAPLACE = [
-    ("noise = ¤Fraction(steps) / epsilon_of(epsilon)", "test_m4_laplace_scale_is_sensitivity_over_epsilon"),
+    (
+        "noise = ¤calibrated(spend=Spend(epsilon=epsilon_of(epsilon)), l1=steps).scale",
+        "test_m4_laplace_scale_is_sensitivity_over_epsilon",
+    ),
     ('noise = ¤positive(scale, "scale") / step', "test_m4_laplace_tail_is_exactly_exponential"),
     ('noise = ¤positive(scale, "scale") / step', "test_m5_five_suggestions_a_person_need_five_times_the_noise"),
     (
@@ -50,9 +53,12 @@ GAUSSIAN = [
         "middle = §epsilon * float(variance) / sensitivity",
         "test_m7_exact_gaussian_calibration_at_one_and_a_millionth",
     ),
-    ('variance = ¤squared / (2 * epsilon_of(rho, name="rho"))', "test_m7_d_dimensional_mean_needs_root_d"),
+    ('variance = ¤_variance_of(epsilon_of(rho, name="rho"), squared)', "test_m7_d_dimensional_mean_needs_root_d"),
     ("return ¤self.squared_steps / (2 * self.variance_steps)", "test_m7_d_dimensional_mean_needs_root_d"),
-    ("¤squared / (2 * rho_of_epsilon(e, d))", "test_m7_gaussian_spends_the_rho_of_its_epsilon_and_delta"),
+    (
+        "lambda: ¤_variance_of(rho_of_epsilon(e, d), squared)",
+        "test_m7_gaussian_spends_the_rho_of_its_epsilon_and_delta",
+    ),
     ("reach = §math.sqrt(2 *", "test_m7_gaussian_spends_the_rho_of_its_epsilon_and_delta"),
     ("    return Fraction(§low) ** 2", "test_m7_gaussian_spends_the_rho_of_its_epsilon_and_delta"),
 ]
@@ -107,11 +113,8 @@ QUANTILES = [
 GROUPS = [
     ("most = min(¤growth * before + delta, 1", "test_optimal_group_selection_grows_geometrically_to_certainty"),
     ("1 - ¤(1 - before - delta) / growth)", "test_optimal_group_selection_grows_geometrically_to_certainty"),
-    ("noise = DiscreteLaplace(¤most / epsilon_of(epsilon))", "test_group_threshold_is_the_least_that_keeps_delta"),
-    (
-        'from_variance(¤most / (2 * epsilon_of(rho, name="rho")))',
-        "test_group_threshold_is_the_least_that_keeps_delta",
-    ),
+    ("spend = Spend(epsilon=¤epsilon_of(epsilon))", "test_group_threshold_is_the_least_that_keeps_delta"),
+    ('spend = Spend(rho=¤epsilon_of(rho, name="rho"))', "test_group_threshold_is_the_least_that_keeps_delta"),
 ]
 STATED = "test_q6_planner_states_each_strategys_theorem"
 LOCAL = "test_m3_local_error_falls_with_root_n_and_central_error_with_n"
@@ -141,8 +144,16 @@ AUCTION = [
     ("return §float(self.highest) / self.steps * (n + math.log(self.steps) /", f"{REVENUE}-add_remove"),
     ("return float(self.highest) / self.steps * (n + §gap)", f"{REVENUE}-replace"),
 ]
+CALIBRATION = [
+    ("least = ¤Fraction(needed)", "test_the_noise_is_that_of_the_spend_and_so_is_the_event"),
+    ("Calibrated(DiscreteLaplace(¤scale),", "test_the_noise_is_that_of_the_spend_and_so_is_the_event"),
+    ("ev.DiscreteLaplace(¤scale, ", "test_the_noise_is_that_of_the_spend_and_so_is_the_event"),
+    ("DiscreteGaussian.from_variance(¤scale)", "test_the_noise_is_that_of_the_spend_and_so_is_the_event"),
+    ("ev.ZCDP(¤needed / (2 * scale))", "test_the_noise_is_that_of_the_spend_and_so_is_the_event"),
+]
 MODULES: list[tuple[str, list[tuple[str, str]], ModuleType]] = [
     ("hubbub.mechanisms.randomized_response", RESPONSE, test_theorems),
+    ("hubbub.mechanisms.calibration", CALIBRATION, test_calibrated),
     ("hubbub.mechanisms.laplace", LAPLACE, test_theorems),
     ("hubbub.mechanisms.gaussian", GAUSSIAN, test_theorems),
     ("hubbub.mechanisms.selection", SELECTION, test_theorems),

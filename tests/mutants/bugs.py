@@ -35,25 +35,46 @@ def _of(module: str, *bugs: tuple[str, str, str, str]) -> tuple[Bug, ...]:
 
 BUGS: Final[tuple[Bug, ...]] = (
     *_of(
-        "hubbub.tables.price",
+        "hubbub.mechanisms.calibration",
         (
-            "DiscreteLaplaceNoise(part.l1 / amount)",
-            "DiscreteLaplaceNoise(part.l1 / amount / 2)",
+            "return Calibrated(DiscreteLaplace(scale),",
+            "return Calibrated(DiscreteLaplace(scale / 2),",
             "half the noise",
             "tests/tables/test_price.py::test_a_pure_charge_is_the_loss_of_what_is_run_exactly",
         ),
         (
-            "DiscreteLaplace(laplace.scale, part.l1))",
-            "DiscreteLaplace(2 * laplace.scale, part.l1))",
+            "ev.DiscreteLaplace(scale, sensitivity=needed)",
+            "ev.DiscreteLaplace(2 * scale, sensitivity=needed)",
             "half the cost is told",
             "tests/tables/test_price.py::test_a_pure_charge_is_the_loss_of_what_is_run_exactly",
         ),
         (
-            "part.l2_squared / (2 * amount)",
-            "part.l2_squared / (4 * amount)",
+            "DiscreteGaussian.from_variance(scale)",
+            "DiscreteGaussian.from_variance(scale / 2)",
             "half the variance of Gaussian noise",
             "tests/tables/test_price.py::test_a_rho_charge_is_that_very_rho",
         ),
+        (
+            "ev.ZCDP(needed / (2 * scale))",
+            "ev.ZCDP(needed / (4 * scale))",
+            "half the rho of sums told",
+            "tests/tables/test_price.py::test_a_rho_charge_is_that_very_rho",
+        ),
+        (
+            "    if scale < least:",
+            "    if scale < 0:",
+            "a variance rounded down",
+            "tests/mechanisms/test_calibrated.py::test_rounding_may_only_add_noise_and_the_event_follows_the_noise",
+        ),
+        (
+            "needed = l1 if spend.pure else l2_squared",
+            "needed = l1 if spend.pure else l1",
+            "Gaussian noise by the l1 sensitivity",
+            "tests/mechanisms/test_calibrated.py::test_a_release_records_the_sensitivity_it_was_calibrated_to",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.price",
         (
             'if plan.neighbours == "add_remove" else 2 * c',
             'if plan.neighbours == "add_remove" else c',
@@ -106,12 +127,6 @@ BUGS: Final[tuple[Bug, ...]] = (
             "        return ZCDP(amount)\n    groups",
             "        return ZCDP(amount / 2)\n    groups",
             "half the rho of ranks told",
-            "tests/tables/test_price.py::test_a_rho_charge_is_that_very_rho",
-        ),
-        (
-            "_checked(gaussian), ZCDP(amount))",
-            "_checked(gaussian), ZCDP(amount / 2))",
-            "half the rho of sums told",
             "tests/tables/test_price.py::test_a_rho_charge_is_that_very_rho",
         ),
     ),
@@ -523,8 +538,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/mechanisms/test_theorems.py::test_group_threshold_is_the_least_that_keeps_delta",
         ),
         (
-            "noise = DiscreteLaplace(most / epsilon_of(epsilon))",
-            "noise = DiscreteLaplace(1 / epsilon_of(epsilon))",
+            "calibrated(spend=spend, l1=most, l2_squared=most)",
+            "calibrated(spend=spend, l1=1, l2_squared=1)",
             "C groups at one group's noise",
             "tests/mechanisms/test_privacy.py::test_several_groups_of_a_unit_share_epsilon_and_delta",
         ),
@@ -670,8 +685,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/synthesis/test_selection.py::test_sensitivities_are_those_of_brute_force_and_are_reached[1-replace]",
         ),
         (
-            "self.events.extend(ZCDP(self.squared_sensitivity / (2 * v)) for v in variances)",
-            "self.events.extend(ZCDP(self.squared_sensitivity / (2 * v)) for v in variances[:1])",
+            "self.events.extend(noise.event for noise in noises)",
+            "self.events.extend(noise.event for noise in noises[:1])",
             "one marginal's cost told for all",
             "tests/synthesis/test_selection.py::test_a_budget_is_split_by_cells_and_never_exceeded",
         ),

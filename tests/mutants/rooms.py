@@ -20,6 +20,7 @@ _NEIGHBOURS: Final = ("tests/test_neighbours.py", "tests/test_ownership.py")
 _AUDIT: Final = ("tests/audit/test_grey_box.py",)
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
+    "hubbub.mechanisms.calibration": ("tests/mechanisms/test_calibrated.py", *_TABLES),
     "hubbub.tables.price": (*_TABLES, *_NEIGHBOURS, *_AUDIT),
     "hubbub.tables.measure": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.parts": (*_TABLES, *_NEIGHBOURS),

@@ -9,6 +9,7 @@ statement of how much noise; it offers
     error()                 the exact law of the error, where it is known
     log_prob(output, data)  the exact law of the output, which the checker (`check`) computes with
 
+Calibration  `calibrated`: from a sensitivity and a `Spend` to law and event, for all of the below and for SQL
 Numbers      `LaplaceMechanism`, `GaussianMechanism`, `StaircaseMechanism`, `KNormMechanism` with `Polytope`
 Each person  `RandomizedResponse`, `KaryResponse`, `response_sample_size`
 Choosing     `ExponentialMechanism`, `PermuteAndFlip`, `NoisyMax`, `QuantileMechanism`, `weighted_choice`
@@ -23,6 +24,7 @@ The room draws no bits itself (`noise` does), takes no seed, and no float decide
 """
 
 from hubbub.mechanisms.additive import Recorded, add_noise, recording
+from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.mechanisms.check import Finding, claimed_delta, delta_between, epsilon_between, examine
 from hubbub.mechanisms.gaussian import (
     GaussianMechanism,
@@ -54,6 +56,7 @@ from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.mechanisms.workloads import gaussian_for, k_norm_for, laplace_for
 
 __all__ = [
+    "Calibrated",
     "ExponentialMechanism",
     "Finding",
     "GaussianMechanism",
@@ -72,10 +75,12 @@ __all__ = [
     "Recorded",
     "SparseVector",
     "SparseVectorRun",
+    "Spend",
     "StaircaseLaw",
     "StaircaseMechanism",
     "above_threshold",
     "add_noise",
+    "calibrated",
     "claimed_delta",
     "classic_variance",
     "delta_between",

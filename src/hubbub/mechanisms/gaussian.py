@@ -29,6 +29,7 @@ from hubbub.accounting.amounts import Number, probability, scale as positive
 from hubbub.accounting.rounding import digits_up, float_down, ln, root_up
 from hubbub.accounting.zcdp import rho_of_epsilon
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.calibrate import (
     beta_of,
     chosen,
@@ -40,7 +41,7 @@ from hubbub.mechanisms.calibrate import (
     sensitivity_of,
     whole_number,
 )
-from hubbub.mechanisms.recording import through
+from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits, DiscreteGaussian, Grid
 
 __all__ = ["GaussianMechanism", "classic_variance", "discrete_gaussian_delta", "gaussian_delta", "gaussian_sigma"]
@@ -150,7 +151,7 @@ class GaussianMechanism:
         squared = _squared(sensitivity, squared_sensitivity, grid, number)
         step = Fraction(1) if grid is None else grid.step
         if way == "rho" and rho is not None:
-            variance = squared / (2 * epsilon_of(rho, name="rho"))
+            variance = _variance_of(epsilon_of(rho, name="rho"), squared)
         elif way == "sigma" and sigma is not None:
             variance = (positive(sigma, "sigma") / step) ** 2
         elif way == "within":
@@ -191,12 +192,7 @@ class GaussianMechanism:
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
         """The noisy value, or array of values: ints without a grid; on a grid a Fraction, or floats."""
         exact = integers(values, self.grid, self.cells)
-
-        def draw() -> list[int]:
-            noise = self.error().sample(self.cells, bits=bits)
-            return [v + int(z) for v, z in zip(exact, noise, strict=True)]
-
-        noisy = through(exact, sensitivity=self.squared_steps, norm="l2_squared", law=self.error(), draw=draw)
+        noisy = add_noise(exact, sensitivity=self.squared_steps, distribution=self.error(), bits=bits)
         return like(values, noisy, self.grid)
 
     def error(self) -> DiscreteGaussian:
@@ -247,6 +243,10 @@ def _squared(sensitivity: Number | None, squared: Number | None, grid: Grid | No
     return declared.numerator**2
 
 
+def _variance_of(rho: Fraction, squared: int) -> Fraction:
+    return calibrated(spend=Spend(rho=rho), l2_squared=squared).sigma2
+
+
 def _calibrated(calibration: str, epsilon: Number | None, delta: Number | None, squared: int, cells: int) -> Fraction:
     assert epsilon is not None
     e, d = epsilon_of(epsilon), _delta(delta)
@@ -261,7 +261,7 @@ def _calibrated(calibration: str, epsilon: Number | None, delta: Number | None, 
         return _exact_variance(e, float_down(d), shift)
 
     ways: dict[str, Callable[[], Fraction]] = {
-        "zcdp": lambda: squared / (2 * rho_of_epsilon(e, d)),
+        "zcdp": lambda: _variance_of(rho_of_epsilon(e, d), squared),
         "classic": lambda: classic_variance(e, d) * squared,
         "exact": exact,
     }

@@ -34,6 +34,7 @@ from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.rounding import exp_down, exp_up, float_down, ln
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
+from hubbub.mechanisms.calibration import Noise, Spend, calibrated
 from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import as_integers
 from hubbub.noise import Bits, DiscreteGaussian, DiscreteLaplace, bernoulli
@@ -134,7 +135,7 @@ class GroupThreshold:
 
     delta: Fraction
     groups: int
-    noise: DiscreteLaplace | DiscreteGaussian
+    noise: Noise
     threshold: int
 
     def __init__(
@@ -142,13 +143,16 @@ class GroupThreshold:
     ) -> None:
         one_of("group selection", epsilon=epsilon, rho=rho)
         most, declared = whole_number(groups, "groups"), _delta(delta)
-        noise: DiscreteLaplace | DiscreteGaussian
         if epsilon is not None:
-            noise = DiscreteLaplace(most / epsilon_of(epsilon))
-            threshold = _laplace_threshold(noise.scale, declared / most)
+            spend = Spend(epsilon=epsilon_of(epsilon))
         else:
             assert rho is not None
-            noise = DiscreteGaussian.from_variance(most / (2 * epsilon_of(rho, name="rho")))
+            spend = Spend(rho=epsilon_of(rho, name="rho"))
+        # A unit moves the counts of `most` groups by 1 each: l1 and l2 squared are the same number.
+        noise = calibrated(spend=spend, l1=most, l2_squared=most).law
+        if isinstance(noise, DiscreteLaplace):
+            threshold = _laplace_threshold(noise.scale, declared / most)
+        else:
             threshold = _gaussian_threshold(noise.sigma2, declared / most)
         for name, value in {"delta": declared, "groups": most, "noise": noise, "threshold": threshold}.items():
             object.__setattr__(self, name, value)

@@ -37,6 +37,7 @@ from hubbub.mechanisms.calibrate import (
     steps_of,
     whole_number,
 )
+from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits, DiscreteLaplace, Grid
 
 __all__ = ["LaplaceMechanism"]
@@ -78,7 +79,7 @@ class LaplaceMechanism:
         steps = steps_of(sensitivity_of(sensitivity), grid, number)
         step = Fraction(1) if grid is None else grid.step
         if chosen == "epsilon" and epsilon is not None:
-            noise = Fraction(steps) / epsilon_of(epsilon)
+            noise = calibrated(spend=Spend(epsilon=epsilon_of(epsilon)), l1=steps).scale
         elif chosen == "scale" and scale is not None:
             noise = positive(scale, "scale") / step
         else:

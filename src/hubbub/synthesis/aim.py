@@ -98,7 +98,7 @@ def _round(
 ) -> tuple[NDArray[np.float64], Measurement]:
     """One choice and its measurement, at rho together; the model's counts before it, and the answer."""
     measuring = rho * (1 - _CHOOSING)
-    noise = float(curator.variance(measuring))
+    noise = float(curator.noise(measuring).sigma2)
     models = [run.counts(c) for c in candidates]
     penalties = [round(_expected(noise, m.size)) for m in models]
     chosen = curator.choose(

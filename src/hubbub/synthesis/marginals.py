@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from hubbub.accounting import Number, events as ev, rho_of_epsilon
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
-from hubbub.mechanisms.recording import through
-from hubbub.noise import Bits, DiscreteGaussian
+from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
+from hubbub.noise import Bits
 from hubbub.synthesis.answers import Answer, half_width
 from hubbub.synthesis.domain import MAX_CELLS, Domain
 from hubbub.synthesis.residuals import centre, cost_factor, project, spread, squared_move, subsets
@@ -94,9 +94,13 @@ class MarginalPlan:
         """The event to charge."""
         return ev.ZCDP(self.rho)
 
+    def noise(self, columns: Columns) -> Calibrated:
+        """The noise on the integers of one residual."""
+        return calibrated(spend=Spend(rho=self.shares[columns]), l2_squared=self.squared_move(columns))
+
     def parameter(self, columns: Columns) -> Fraction:
         """s^2: the discrete Gaussian parameter of the integers drawn for one residual."""
-        return self.squared_move(columns) / (2 * self.shares[columns])
+        return self.noise(columns).sigma2
 
     def squared_move(self, columns: Columns) -> int:
         """How far one unit moves the integers of one residual, in squared l2."""
@@ -104,8 +108,7 @@ class MarginalPlan:
 
     def sigma2(self, columns: Columns) -> float:
         """sigma^2 of one residual, in rows squared: the exact variance of its integers over the squared cells."""
-        law = DiscreteGaussian.from_variance(self.parameter(columns))
-        return law.variance / self.domain.cells(columns) ** 2
+        return float(self.noise(columns).law.variance) / self.domain.cells(columns) ** 2
 
     def variance(self, columns: Sequence[str]) -> float:
         """The variance of every cell of a marginal: an asked one, or one within it."""
@@ -157,15 +160,7 @@ class MarginalPlan:
         return MarginalRelease(self, residuals)
 
     def _noisy(self, columns: Columns, exact: Integers, bits: Bits | None) -> Integers:
-        law = DiscreteGaussian.from_variance(self.parameter(columns))
-        noisy = through(
-            exact.ravel(),
-            sensitivity=self.squared_move(columns),
-            norm="l2_squared",
-            law=law,
-            draw=lambda: exact.ravel() + law.sample(exact.size, bits=bits),
-        )
-        return np.array(noisy).reshape(exact.shape)
+        return self.noise(columns).release_array(exact, bits=bits)
 
 
 @dataclass(frozen=True)

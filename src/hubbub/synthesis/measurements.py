@@ -30,9 +30,9 @@ from hubbub.accounting import ZCDP, BoundedRange, Composed, Event, cost
 from hubbub.accounting.amounts import count
 from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import ExponentialMechanism
-from hubbub.mechanisms.additive import add_noise
+from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.mechanisms.recording import through
-from hubbub.noise import Bits, DiscreteGaussian, gaussian
+from hubbub.noise import Bits, gaussian
 from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
 
@@ -75,6 +75,13 @@ def choice_epsilon(rho: Fraction) -> Fraction:
     return Fraction(root, 10**9)
 
 
+def _rounded_up(variance: Fraction) -> Fraction:
+    """A multiple of 1/64 that is a float: the noise of many cells is drawn from floats, of 53 digits."""
+    steps = math.ceil(variance * _STEPS)
+    spare = max(0, steps.bit_length() - 53)
+    return Fraction(-(-steps >> spare) << spare, _STEPS)
+
+
 @dataclass
 class Curator:
     """Holds private codes, answers only with noise, and keeps the events of what it answered.
@@ -115,22 +122,18 @@ class Curator:
         """The exact rho of everything answered so far."""
         return sum((cost(event).rho for event in self.events), Fraction(0))
 
-    def variance(self, rho: Fraction) -> Fraction:
-        """sigma^2 of a marginal at cost rho: a multiple of 1/64 that is a float, rounded up."""
+    def noise(self, rho: Fraction) -> Calibrated:
+        """The noise of a marginal at cost rho at most: of a variance that is a multiple of 1/64 and a float."""
         if rho <= 0:
             raise ParameterError(f"rho = {rho} was asked of a marginal; its cost must be positive.")
-        steps = math.ceil(self.squared_sensitivity * _STEPS / (2 * rho))
-        # The noise of many cells is drawn from floats: of more than 53 digits the last ones go, upwards.
-        spare = max(0, steps.bit_length() - 53)
-        return Fraction(-(-steps >> spare) << spare, _STEPS)
+        return calibrated(spend=Spend(rho=rho), l2_squared=self.squared_sensitivity, rounded=_rounded_up)
 
     def total(self, rho: Fraction) -> Measurement:
         """The noisy number of rows."""
-        variance = self.variance(rho)
-        self.events.append(ZCDP(self.squared_sensitivity / (2 * variance)))
-        law = DiscreteGaussian.from_variance(variance)
-        (noisy,) = add_noise([len(self.codes)], sensitivity=self.squared_sensitivity, distribution=law, bits=self.bits)
-        return Measurement((), np.asarray(float(noisy)), float(variance))
+        noise = self.noise(rho)
+        self.events.append(noise.event)
+        (noisy,) = noise.release([len(self.codes)], bits=self.bits)
+        return Measurement((), np.asarray(float(noisy)), float(noise.sigma2))
 
     def measure(
         self, marginals: Sequence[tuple[str, ...]], parts: Parts | None, rhos: Sequence[Fraction]
@@ -139,29 +142,30 @@ class Curator:
 
         Raises ParameterError for a marginal of more than 2^24 cells.
         """
-        variances = [self.variance(rho) for rho in rhos]
-        self.events.extend(ZCDP(self.squared_sensitivity / (2 * v)) for v in variances)
+        noises = [self.noise(rho) for rho in rhos]
+        variances = [noise.sigma2 for noise in noises]
+        self.events.extend(noise.event for noise in noises)
         tables = [self._count(columns, parts) for columns in marginals]
         # The noise of all cells is drawn at once, each with exactly the variance that was charged.
         drawn = [float(v) for v in variances]
         if any(Fraction(f) != v for f, v in zip(drawn, variances, strict=True)):
             raise InternalError("a variance is not a float, so that other noise would be drawn than was charged")
         each = np.repeat(drawn, [t.size for t in tables])
-        noise = gaussian(variance=each, size=each.shape, bits=self.bits)
-        pieces = np.split(noise, np.cumsum([t.size for t in tables])[:-1])
+        all_noise = gaussian(variance=each, size=each.shape, bits=self.bits)
+        pieces = np.split(all_noise, np.cumsum([t.size for t in tables])[:-1])
         return [
-            Measurement(tuple(columns), self._noisy(table, z, v), float(v))
-            for columns, table, z, v in zip(marginals, tables, pieces, variances, strict=True)
+            Measurement(tuple(columns), self._noisy(table, z, noise), float(noise.sigma2))
+            for columns, table, z, noise in zip(marginals, tables, pieces, noises, strict=True)
         ]
 
-    def _noisy(self, table: Integers, noise: Integers, variance: Fraction) -> Floats:
+    def _noisy(self, table: Integers, drawn: Integers, noise: Calibrated) -> Floats:
         """The door where counts and noise meet."""
         noisy = through(
             table.ravel(),
-            sensitivity=self.squared_sensitivity,
+            sensitivity=noise.sensitivity,
             norm="l2_squared",
-            law=DiscreteGaussian.from_variance(variance),
-            draw=lambda: table.ravel() + noise,
+            law=noise.law,
+            draw=lambda: table.ravel() + drawn,
         )
         return np.array(noisy, np.float64).reshape(table.shape)
 

@@ -32,10 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.accounting import ZCDP
+from hubbub.accounting import Event
 from hubbub.errors import InternalError
-from hubbub.mechanisms.additive import add_noise
-from hubbub.noise import Bits, DiscreteGaussian
+from hubbub.mechanisms.calibration import Spend, calibrated
+from hubbub.noise import Bits
 
 __all__ = ["SHARE", "Probe", "probe", "undeclared"]
 
@@ -57,7 +57,7 @@ class Probe:
     declared: int
     rows: int
     reach: int
-    event: ZCDP
+    event: Event
     variance: Fraction
 
     @property
@@ -84,11 +84,12 @@ def probe(
         raise InternalError(f"a probe for neighbours={neighbours!r}")
     counts = [declared] if rows is not None else [declared, others]
     squared = rows_per_unit**2 * (2 if rows is None and neighbours == "replace" else 1)
-    variance = Fraction(math.ceil(squared * _STEPS / (2 * rho)), _STEPS)
-    law = DiscreteGaussian.from_variance(variance)
-    noisy = [int(n) for n in add_noise(counts, sensitivity=squared, distribution=law, bits=bits)]
+    noise = calibrated(
+        spend=Spend(rho=rho), l2_squared=squared, rounded=lambda v: Fraction(math.ceil(v * _STEPS), _STEPS)
+    )
+    noisy = noise.release(counts, bits=bits)
     found = sum(noisy) if rows is None else rows
-    return Probe(noisy[0], found, law.half_width(_LEVEL), ZCDP(squared / (2 * variance)), variance)
+    return Probe(noisy[0], found, noise.law.half_width(_LEVEL), noise.event, noise.sigma2)
 
 
 def undeclared(codes: Any, owners: Sequence[int] | None, rows_per_unit: int) -> int:

@@ -108,7 +108,7 @@ class RangePlan:
     def release(self, rows: Any, *, bits: Bits | None = None) -> RangeRelease:
         """Draw. rows: integer codes below `values`, shape (n,). Charge `loss` first."""
         counts = Points(self.values).evaluate(rows)
-        return RangeRelease(self, self.strategy.measure(counts, self.row_rho, bits))
+        return RangeRelease(self, self.strategy.measure(counts, self.row_rho, bits, self.unit_rows))
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.noise import Bits, DiscreteGaussian
+from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
+from hubbub.noise import Bits
 
 __all__ = ["Hierarchy", "Optimised", "Strategy", "carried_weights", "fixed_point", "hierarchy", "optimised"]
 
@@ -48,7 +49,7 @@ _LEAST = 1e-12
 class Strategy(Protocol):
     """What both offer. rho is of one row; histograms are integers of shape (n,)."""
 
-    def measure(self, histogram: Integers, rho: Fraction, bits: Bits | None) -> Floats:
+    def measure(self, histogram: Integers, rho: Fraction, bits: Bits | None, rows: int = 1) -> Floats:
         """Draw, and give the least-squares histogram."""
 
     def variance(self, query: Floats, rho: Fraction) -> tuple[float, float]:
@@ -65,19 +66,22 @@ class Optimised:
     matrix: Integers = field(repr=False)
     squared: int
 
+    def noise(self, rho: Fraction, rows: int = 1) -> Calibrated:
+        """The noise, the same for all rows of the matrix, where a unit has `rows` rows of the table."""
+        return calibrated(spend=Spend(rho=rho * rows**2), l2_squared=self.squared * rows**2)
+
     def parameter(self, rho: Fraction) -> Fraction:
         """s^2, the same for all rows."""
-        return Fraction(self.squared) / (2 * rho)
+        return self.noise(rho).sigma2
 
     def cost(self, rho: Fraction) -> Fraction:
         largest = max(sum(int(v) ** 2 for v in column) for column in self.matrix.T)
         return Fraction(largest) / (2 * self.parameter(rho))
 
-    def measure(self, histogram: Integers, rho: Fraction, bits: Bits | None) -> Floats:
+    def measure(self, histogram: Integers, rho: Fraction, bits: Bits | None, rows: int = 1) -> Floats:
         from scipy.linalg import solve_triangular
 
-        law = DiscreteGaussian.from_variance(self.parameter(rho))
-        noisy = self.matrix @ histogram + law.sample(len(histogram), bits=bits)
+        noisy = self.noise(rho, rows).release_array(self.matrix @ histogram, bits=bits)
         return np.asarray(solve_triangular(self.matrix.astype(np.float64), noisy.astype(np.float64)))
 
     def variance(self, query: Floats, rho: Fraction) -> tuple[float, float]:
@@ -95,23 +99,26 @@ class Hierarchy:
     blocks: tuple[int, ...]
     shares: tuple[Fraction, ...]
 
+    def noise(self, level: int, rho: Fraction, rows: int = 1) -> Calibrated:
+        """The noise on one level's counts, of which a row moves one by 1, where a unit has `rows` rows."""
+        return calibrated(spend=Spend(rho=rho * self.shares[level] * rows**2), l2_squared=rows**2)
+
     def parameter(self, level: int, rho: Fraction) -> Fraction:
         """s^2 of one level's counts."""
-        return 1 / (2 * rho * self.shares[level])
+        return self.noise(level, rho).sigma2
 
     def cost(self, rho: Fraction) -> Fraction:
         # A row is in one block of each level.
         return sum((1 / (2 * self.parameter(j, rho)) for j, v in enumerate(self.shares) if v), Fraction(0))
 
-    def measure(self, histogram: Integers, rho: Fraction, bits: Bits | None) -> Floats:
+    def measure(self, histogram: Integers, rho: Fraction, bits: Bits | None, rows: int = 1) -> Floats:
         padded = np.zeros(self.blocks[-1], np.int64)
         padded[: self.values] = histogram
         total: Floats = np.zeros(len(padded))
         for j, block in enumerate(self.blocks):
             if self.shares[j]:
                 counts = padded.reshape(-1, block).sum(axis=1)
-                law = DiscreteGaussian.from_variance(self.parameter(j, rho))
-                noisy = counts + law.sample(len(counts), bits=bits)
+                noisy = self.noise(j, rho, rows).release_array(counts, bits=bits)
                 total += np.repeat(noisy * float(self.shares[j]), block)
         return np.asarray(self._solve(total)[: self.values])
 

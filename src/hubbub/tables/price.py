@@ -3,12 +3,9 @@
 The parts of all plans of a statement (`hubbub.tables.parts`) share one amount; their shares are chosen by predicted
 error (`hubbub.tables.split`) and sum to exactly 1.
 
-Pure epsilon. A part of share x gets discrete Laplace noise of scale (l1 sensitivity) / (x epsilon): by the Laplace
-mechanism on integers (Ghosh, Roughgarden, Sundararajan 2009; Dwork, McSherry, Nissim, Smith 2006, Theorem 3.6) that
-is (x epsilon)-DP for the whole vector of groups, and by basic composition the parts cost exactly epsilon.
-
-Rho. Discrete Gaussian noise with sigma^2 = (l2 sensitivity)^2 / (2 x rho): x rho-zCDP (Canonne, Kamath, Steinke 2020,
-Theorem 4), rho in all. sigma^2 is a rational, so nothing is rounded.
+Sums. A part of share x gets the noise that `hubbub.mechanisms.calibrated` calibrates to its joint sensitivity and x of
+the amount: discrete Laplace noise for an epsilon, discrete Gaussian noise for a rho. So the parts cost exactly the
+amount, by basic composition.
 
 Quantiles (exponential mechanism, bounded range: epsilon-DP and epsilon^2/8-zCDP). A unit is in at most C groups, so a
 part's amount is divided by C. In a group, a third goes to the estimates, which are drawn together, and a third to
@@ -28,13 +25,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from hubbub.accounting import ZCDP, Composed, DiscreteLaplace, Event, Repeated, cost
+from hubbub.accounting import ZCDP, Composed, Event, Repeated, cost
 from hubbub.accounting.rounding import digits_down, root_up
 from hubbub.errors import InternalError, PolicyError, QueryError
+from hubbub.mechanisms.calibration import Noise, Spend, calibrated
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.mechanisms.quantiles import QuantileMechanism
-from hubbub.noise import MAX_SCALE, DiscreteGaussian, DiscreteLaplace as DiscreteLaplaceNoise
+from hubbub.noise import MAX_SCALE, DiscreteLaplace
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.measure import Measurement
 from hubbub.tables.parts import (
@@ -54,42 +52,11 @@ from hubbub.tables.split import best, least
 
 __all__ = ["Noise", "Price", "PricedPart", "QuantileMechanisms", "Spend", "assemble", "make_price"]
 
-Noise: TypeAlias = DiscreteLaplaceNoise | DiscreteGaussian
 Scenes: TypeAlias = Sequence[Mapping[Quantity, Fraction]]
 """How an aggregate moves with each quantity, at a few typical places (`parts.gradients`)."""
 
 BRACKET_LEVEL = Fraction(95, 100)
 """Brackets hold the true quantile with at least this probability; each side misses with half the rest, or less."""
-
-
-@dataclass(frozen=True)
-class Spend:
-    """What a statement may cost: a pure `epsilon` or a zCDP `rho`, and `delta` for groups found privately.
-
-    >>> Spend(epsilon=Fraction(1, 2)).pure
-    True
-    """
-
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-    delta: Fraction = Fraction(0)
-
-    def __post_init__(self) -> None:
-        amounts = [a for a in (self.epsilon, self.rho) if a is not None]
-        if len(amounts) != 1 or amounts[0] <= 0 or not 0 <= self.delta < 1:
-            raise InternalError("a spend is one positive amount, epsilon or rho, and a delta in [0, 1)")
-
-    @property
-    def pure(self) -> bool:
-        """Whether noise is Laplace."""
-        return self.epsilon is not None
-
-    @property
-    def amount(self) -> Fraction:
-        """The epsilon, or the rho."""
-        found = self.epsilon if self.epsilon is not None else self.rho
-        assert found is not None
-        return found
 
 
 @dataclass(frozen=True)
@@ -300,15 +267,12 @@ def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delt
     if isinstance(part, QuantilePart):
         draws = _rank_draws(plan, part, amount, pure=spend.pure)
         return PricedPart(at, part, share, amount, draws, _rank_event(plan, draws, amount, pure=spend.pure))
-    if spend.pure:
-        laplace = DiscreteLaplaceNoise(part.l1 / amount)
-        return PricedPart(at, part, share, amount, _checked(laplace), DiscreteLaplace(laplace.scale, part.l1))
-    gaussian = DiscreteGaussian.from_variance(part.l2_squared / (2 * amount))
-    return PricedPart(at, part, share, amount, _checked(gaussian), ZCDP(amount))
+    found = calibrated(spend=spend.part(share), l1=part.l1, l2_squared=part.l2_squared)
+    return PricedPart(at, part, share, amount, _checked(found.law), found.event)
 
 
 def _checked(noise: Noise) -> Noise:
-    size = noise.scale**2 if isinstance(noise, DiscreteLaplaceNoise) else noise.sigma2
+    size = noise.scale**2 if isinstance(noise, DiscreteLaplace) else noise.sigma2
     if size > MAX_SCALE**2:
         raise QueryError(
             f"at this epsilon the noise would not fit 64-bit integers (scale {float(size) ** 0.5:.3g}, at most "
