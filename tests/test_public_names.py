@@ -13,7 +13,20 @@ import re
 from pathlib import Path
 
 FILE = Path(__file__).parent / "public_names.txt"
-ROOMS = ["", "accounting", "attacks", "audit", "games", "learning", "local", "mechanisms", "noise", "plots", "queries"]
+ROOMS = [
+    "",
+    "accounting",
+    "attacks",
+    "audit",
+    "collect",
+    "games",
+    "learning",
+    "local",
+    "mechanisms",
+    "noise",
+    "plots",
+    "queries",
+]
 ROOMS += ["synthesis", "verbs"]
 
 

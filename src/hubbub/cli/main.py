@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
     "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
     "survey": ("hubbub.local.command", "Ask a question where nobody has to be trusted."),
+    "collect": ("hubbub.collect.command", "Sums over people whom no single company can look at."),
     "attack": ("hubbub.cli.attack", "What an outsider would learn from a file of yours."),
     "synth": ("hubbub.cli.synth", "A synthetic table in place of a private one."),
     "explain": ("hubbub.cli.explain", "What an epsilon means for one person."),
