@@ -11,7 +11,15 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hubbub.accounting import Cost, PureDP, rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError
 from hubbub.ledger import hash_chain as journal
-from hubbub.ledger.accounts import EVERYONE, Total, analyst_account, pure_cost, table_account
+from hubbub.ledger.accounts import (
+    EVERYONE,
+    Total,
+    analyst_account,
+    empty_filter,
+    largest_question,
+    pure_cost,
+    table_account,
+)
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
@@ -364,3 +372,9 @@ BlocksAndLimitsAgreeWithALittleModel.TestCase.settings = settings(
     max_examples=40, stateful_step_count=25, deadline=None
 )
 test_blocks_and_limits_agree_with_a_little_model = BlocksAndLimitsAgreeWithALittleModel.TestCase
+
+
+def test_the_largest_question_of_a_pure_budget_is_what_is_left_of_it() -> None:
+    filled = empty_filter(Budget(epsilon=1), Fraction(1)).charge(Cost(Fraction(3, 4), Fraction(9, 32)))
+    assert largest_question(filled) == Fraction(1, 4)
+    assert largest_question(filled.charge(Cost(Fraction(1, 4), Fraction(1, 32)))) == 0

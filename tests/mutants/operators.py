@@ -7,7 +7,8 @@
     "text"    "text?"           f"..." with one piece left out: what SQL is made of
     [a, b]    [a] of a list or tuple that is not a constant
 
-Docstrings, annotations, `__all__`, texts of errors and `assert` are left alone: no test could, or should, notice.
+Docstrings, annotations, `__all__`, texts of errors, `assert`, `assert_never` and the `strict` of `zip` are left alone:
+no test could, or should, notice.
 """
 
 from __future__ import annotations
@@ -43,22 +44,34 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil
 
 @dataclass(frozen=True)
 class Change:
-    """One change: the line, what stood there and what stands there now. number: its place among a module's changes."""
+    """One change: the line, what stood there and what stands there now. number: its place among a module's changes.
+
+    inside: the function or class it is in, "" for the module itself.
+    """
 
     number: int
+    inside: str
     line: int
     before: str
     after: str
 
+    @property
+    def what(self) -> str:
+        """What it is called wherever its line may be."""
+        return f"{self.inside}: {self.before} -> {self.after}"
+
     def __str__(self) -> str:
-        return f"{self.line}: {self.before} -> {self.after}"
+        return f"{self.line} {self.what}"
 
 
 def changes(source: str, *, texts: bool) -> list[Change]:
     """All changes of a module, in the order of its source. texts: whether its texts are for an engine, not people."""
-    places = enumerate(_places(ast.parse(source)))
+    tree = ast.parse(source)
+    defined = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    inside = {line: node.name for node in defined for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    places = enumerate(_places(tree))
     return [
-        Change(number, node.lineno, _short(node), _short(new))
+        Change(number, inside.get(node.lineno, ""), node.lineno, _short(node), _short(new))
         for number, (node, new) in places
         if texts
         or not isinstance(new, ast.JoinedStr | ast.Constant)
@@ -118,6 +131,8 @@ def _left_alone(node: ast.AST) -> bool:
         case ast.Assign(targets=[ast.Name(id="__all__" | "_WORDS")]):
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="assert_never"))) | ast.keyword(arg="strict"):
             return True
         case ast.Call(func=ast.Attribute(attr="refuse") | ast.Name(id=("refuse" | "InternalError"))):
             return True

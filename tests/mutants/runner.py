@@ -1,6 +1,7 @@
 """Runs tests on a changed source: a fork for each, which imports the changed module in place of the real one.
 
     python -m mutants.runner hubbub.tables.price --sample 20 --seed 1
+    python -m mutants.runner --total 100 --seed 2
     python -m mutants.runner --bugs --every 10
 
 (in `tests/`, with `src/` and `tests/` on the path.) A change is *killed* where a test of its room fails, or the module
@@ -20,13 +21,14 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from mutants.bugs import BUGS, Bug
+from mutants.equivalents import EQUIVALENT
 from mutants.operators import Change, changes, mutated
 from mutants.rooms import ROOMS, TEXTS
 
@@ -131,9 +133,19 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def sample(module: str, count: int | None, seed: int) -> list[Change]:
-    """Some of a module's changes, or all of them. Some change nothing that anybody could tell: they survive."""
-    found = changes(source_of(module), texts=module.startswith(TEXTS))
+    """Some of a module's changes, or all of them, less those that are known to change nothing."""
+    same = EQUIVALENT.get(module, {})
+    every = changes(source_of(module), texts=module.startswith(TEXTS))
+    found = [change for change in every if change.what not in same]
     return found if count is None or count >= len(found) else random.Random(seed).sample(found, count)
+
+
+def drawn(modules: Sequence[str], total: int, seed: int) -> Iterator[tuple[str, list[Change]]]:
+    """A uniform sample of the changes of all modules together, by module."""
+    every = [(module, change) for module in modules for change in sample(module, None, seed)]
+    some = random.Random(seed).sample(every, min(total, len(every)))
+    for module in modules:
+        yield module, [change for of, change in some if of == module]
 
 
 def warm() -> None:
@@ -153,11 +165,11 @@ def warm() -> None:
     assert not any(name.split(".")[0] == "hubbub" for name in sys.modules), "hubbub is imported in the child alone"
 
 
-def survivors(modules: Sequence[str], count: int | None, seed: int) -> tuple[list[Outcome], int]:
+def survivors(chosen: Iterable[tuple[str, Sequence[Change]]]) -> tuple[list[Outcome], int]:
     """The changes that no test noticed, told as they are found, and how many were tried."""
     alive, tried = [], 0
-    for module in modules:
-        for change in sample(module, count, seed):
+    for module, some in chosen:
+        for change in some:
             outcome = run_change(module, change, ROOMS[module])
             tried += 1
             if not outcome.killed:
@@ -189,6 +201,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m mutants.runner", description="Changed sources, and who notices.")
     parser.add_argument("modules", nargs="*", default=list(ROOMS))
     parser.add_argument("--sample", type=int, default=None, help="changes of each module; all of them if left out")
+    parser.add_argument("--total", type=int, default=None, help="changes of all modules together, each as likely")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bugs", action="store_true", help="the planted bugs instead")
     parser.add_argument("--every", type=int, default=1, help="with --bugs: each n-th of them")
@@ -199,7 +212,9 @@ def main() -> int:
         not_found = missed(bugs)
         print(f"{len(bugs) - len(not_found)} of {len(bugs)} planted bugs found")
         return 1 if not_found else 0
-    alive, tried = survivors(given.modules, given.sample, given.seed)
+    each = ((module, sample(module, given.sample, given.seed)) for module in given.modules)
+    chosen = each if given.total is None else drawn(given.modules, given.total, given.seed)
+    alive, tried = survivors(chosen)
     print(f"{tried - len(alive)} of {tried} changes killed")
     return 0 if len(alive) <= 0.05 * tried else 1
 

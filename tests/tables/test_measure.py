@@ -24,6 +24,7 @@ from hubbub.tables.measure import (
     measurements_of,
 )
 from hubbub.tables.parts import Sums, build
+from people import engine, visits
 from tables.made import AVG, COUNT, DECLARED, MEDIAN, SUM, VAR, Row, X, Y, measured, part_of, plan, row_integer
 
 Vector = tuple[int, ...]
@@ -197,3 +198,13 @@ def test_a_sum_of_nothing_is_allowed_and_one_of_texts_is_not() -> None:
     for kind in (Kind.TEXT, Kind.BOOLEAN):
         with pytest.raises(hb.QueryError, match=f"needs a number; found {kind.value}"):
             measurements_of(Aggregate(Function.AVG, (Column("t0.s", kind),)), DECLARED)
+
+
+@pytest.mark.parametrize("half", ["LEAST", "GREATEST"])
+def test_a_range_that_is_open_at_one_end_is_no_range(half: str) -> None:
+    """LEAST(n, 5) of a column without bounds ends above alone, GREATEST(n, 5) below alone."""
+    with (
+        engine("visits", visits(columns={})) as (_, planned),
+        pytest.raises(hb.PolicyError, match="no declared bounds"),
+    ):
+        planned(f"SELECT SUM({half}(n, 5)) FROM visits")

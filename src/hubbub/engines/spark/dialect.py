@@ -321,12 +321,9 @@ def _half_away(x: str) -> str:
 
 
 def _number_integer(sql: str, *, wide: bool = False) -> str:
-    target = "DECIMAL(28, 0)" if wide else "BIGINT"
     value = f"try_cast(rint({sql}) AS BIGINT)"
-    return (
-        f"(CASE WHEN {sql} >= -9223372036854775808D AND {sql} < 9223372036854775808D "
-        f"THEN {value if not wide else f'try_cast({value} AS {target})'} END)"
-    )
+    value = f"try_cast({value} AS DECIMAL(28, 0))" if wide else value
+    return f"(CASE WHEN {sql} >= -9223372036854775808D AND {sql} < 9223372036854775808D THEN {value} END)"
 
 
 def _matches(sql: str, pattern: str) -> str:

@@ -163,9 +163,7 @@ class _Expressions:
     def _within(self, node: Expression) -> str:
         """A number that is 0 where it is below 2^-SAFE in magnitude, and NULL where it is above 2^SAFE."""
         if isinstance(node, Literal):
-            value = self._value(node)
-            kept = value is not None and value == _number(node)
-            return self._raw(node) if kept else self.dialect.double(self.dialect.constant(value))
+            return self.dialect.double(self.dialect.constant(self._value(node)))
         x = self._raw(node)
         low, high = self.dialect.real(2.0**-SAFE), self.dialect.real(2.0**SAFE)
         return f"(CASE WHEN abs({x}) < {low} THEN 0 WHEN abs({x}) <= {high} THEN {x} END)"
@@ -253,8 +251,8 @@ _Reach = tuple[int, int]
 
 
 def _number(node: Literal) -> int | Fraction | None:
-    """A constant's number; None for any other constant."""
-    return node.value if isinstance(node.value, int | Fraction) and not isinstance(node.value, bool) else None
+    """The number of a constant that stands where a number does; None for NULL."""
+    return node.value if isinstance(node.value, int | Fraction) else None
 
 
 def _safe(value: int | Fraction) -> int | Fraction | None:
@@ -276,7 +274,7 @@ def _bounded_by_form(node: Expression) -> bool:
             return _bounded_by_form(operand)
         case Call(name=name) if name in _FLOAT_FUNCTIONS:
             return True
-    return node.kind is not Kind.NUMBER or (whole(node) and isinstance(node, Column))
+    return node.kind is not Kind.NUMBER
 
 
 def _reach(node: Expression) -> _Reach:
@@ -291,7 +289,7 @@ def _reach(node: Expression) -> _Reach:
         case Arithmetic(op=op, left=left, right=right):
             found = _reach_of(op, _reach(left), _reach(right))
             found = found if _fits(found) else _reach_of(op, (-SAFE, SAFE), (-SAFE, SAFE))
-            return (0, max(found[1], 0)) if whole(node) else found
+            return (0, found[1]) if whole(node) else found
         case Call(name=name, arguments=(first, *_)) if name in _FLOAT_FUNCTIONS:
             return _reach_of_function(name, _reach(first))
     return (0, 64) if node.kind is not Kind.NUMBER else (-SAFE, SAFE)
