@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -31,7 +31,7 @@ from hubbub.tables.declare import PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import PublicRelation
 
-__all__ = ["Limited", "OuterSide"]
+__all__ = ["Limited", "OuterSide", "most_equal"]
 
 MOST_VALUES = 1_000_000
 
@@ -142,6 +142,18 @@ class OuterSide:
         )
         return bool(found.num_rows == 0)
 
+    def most(self, sql: str, tables: tuple[str, ...], columns: tuple[tuple[str, Kind], ...]) -> int:
+        """How many rows of a public relation are equal in these columns at most, each as a value of a kind; of none,
+        how many rows there are.
+        """
+        values = [_usual(f"TRY_CAST({quote(c)} AS {DUCKDB.types.get(kind, 'VARCHAR')})", kind) for c, kind in columns]
+        return int(self._once(("most", sql, columns), tables, _most(values), of=sql).column(0)[0].as_py() or 0)
+
+    def longest(self, sql: str, tables: tuple[str, ...], column: str) -> int:
+        """How many characters the longest text of a public column has."""
+        text = f"SELECT max(length(TRY_CAST({quote(column)} AS VARCHAR))) FROM relation"
+        return int(self._once(("longest", sql, column), tables, text, of=sql).column(0)[0].as_py() or 0)
+
     def leaf(self, leaf: PublicRelation, released: Mapping[str, pa.Table]) -> pa.Table:
         """The rows of a public relation, each column of its kind's type: NaN is NULL, times lie in years 1 to 9999."""
         columns = []
@@ -230,6 +242,21 @@ class OuterSide:
             if self._binder is not None:
                 self._binder.close()
                 self._binder, self._bound = None, {}
+
+
+def _most(values: Sequence[str]) -> str:
+    """The most rows of `relation` in which some values are equal; NULL meets nothing."""
+    if not values:
+        return "SELECT count(*) FROM relation"
+    known = " AND ".join(f"{value} IS NOT NULL" for value in values)
+    return f"SELECT max(n) FROM (SELECT count(*) AS n FROM relation WHERE {known} GROUP BY {', '.join(values)})"
+
+
+def most_equal(table: pa.Table, columns: tuple[tuple[str, Kind], ...]) -> int:
+    """How many rows of a table, as `OuterSide.leaf` gives it, are equal in these columns at most."""
+    with _locked({"relation": table}, MEMORY + 3 * table.nbytes) as con:
+        values = [f"CAST({quote(c)} AS {DUCKDB.types.get(kind, 'VARCHAR')})" for c, kind in columns]
+        return int(con.sql(_most(values)).fetchall()[0][0] or 0)
 
 
 def _usual(value: str, kind: Kind) -> str:

@@ -17,7 +17,7 @@ from typing import Any, get_args
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 from hubbub.arguments import an_amount
 from hubbub.engines.duckdb.relations import image
-from hubbub.engines.outer import OuterSide
+from hubbub.engines.outer import OuterSide, most_equal
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
@@ -31,6 +31,7 @@ from hubbub.tables.declare import Bounding, Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
 from hubbub.tables.relations import PublicRelation, leaves, scans
+from hubbub.tables.repeats import repeats_too_much
 
 __all__ = ["Amount", "PricedStatement", "Terms", "Wanted", "amount_of", "ask", "limits_given"]
 
@@ -140,6 +141,16 @@ class PricedStatement:
 
     def leaves(self, question: int) -> tuple[PublicRelation, ...]:
         return leaves(self.statement.questions[question].relation)
+
+    def check_repeats(self, question: int, public: Mapping[str, Any]) -> None:
+        """Raises QueryError where a release, which is only known now, has so many rows that one person's row becomes
+        too many.
+        """
+        reason = repeats_too_much(
+            self.statement.questions[question], lambda leaf, columns: most_equal(public[leaf.place], columns)
+        )
+        if reason is not None:
+            raise QueryError(reason)
 
     def key(self, version: str) -> str:
         """The name of what is asked, of which version of the rows: equal for equal questions."""

@@ -771,6 +771,8 @@ class Session:
                 done = [of for of, mine in zip(known, asked.plans, strict=True) if len(of) == len(mine)]
                 released = EvaluatedStatement(asked.statement, tuple(done), asked.outer).releases
             public = {leaf.place: asked.outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
+            if released:
+                asked.check_repeats(q, public)
             for plan in plans:
                 yield self._run(plan, public)
 

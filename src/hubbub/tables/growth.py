@@ -132,26 +132,26 @@ class _Measure:
         return max(below, default=0)
 
 
-def sizes_in(node: Relation | PublicRelation) -> dict[str, Size]:
-    """The sizes of the columns that a relation computes; every other one is `SCANNED`."""
+def sizes_in(node: Relation | PublicRelation, known: Sizes | None = None) -> dict[str, Size]:
+    """The sizes of the columns that a relation computes; every other one is `SCANNED`. known: of columns of tables."""
     match node:
-        case Scan() | PublicRelation():
-            return {}
+        case Scan(place=place) | PublicRelation(place=place):
+            return {name: size for name, size in (known or {}).items() if name.partition(".")[0] == place}
         case Filter(source=source):
-            return _checked(node, sizes_in(source)).sizes
+            return _checked(node, sizes_in(source, known)).sizes
         case Join(left=left, right=right):
-            return _checked(node, sizes_in(left) | sizes_in(right)).sizes
+            return _checked(node, sizes_in(left, known) | sizes_in(right, known)).sizes
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
-            measure = _checked(node, sizes_in(source))
+            measure = _checked(node, sizes_in(source, known))
             made = {name: measure.size(e) for name, e in keys} | {n: _inner(a, measure) for n, a in aggregates}
         case Distinct(source=source, columns=columns):
-            measure = _checked(node, sizes_in(source))
+            measure = _checked(node, sizes_in(source, known))
             made = {name: measure.size(e) for name, e in columns}
         case Window(source=source, columns=calls):
-            measure = _checked(node, sizes_in(source))
+            measure = _checked(node, sizes_in(source, known))
             made = measure.sizes | {name: _window(call, measure) for name, call in calls}
         case Combine(left=left, right=right, columns=columns_, of_left=of_left, of_right=of_right):
-            measure = _checked(node, sizes_in(left) | sizes_in(right))
+            measure = _checked(node, sizes_in(left, known) | sizes_in(right, known))
             both = zip(columns_, of_left, of_right, strict=True)
             made = {c.name: _larger((measure.size(x), measure.size(y))) for c, x, y in both}
     _check_row(made.values())

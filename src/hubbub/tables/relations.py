@@ -96,7 +96,10 @@ class PublicRelation:
     """A public relation: a public table, or any SQL over public tables and releases of the same statement.
 
     sql: over public tables and `released0`, ...; released: the questions it reads. values: the values of a column,
-    where they are public before the question runs. keyed: sets of columns without two equal rows.
+    where they are public before the question runs. unique: whether no two rows are equal in some columns. most: the
+    largest number of rows that are equal in some columns, compared as values of these kinds (all rows, where none are
+    named). longest: how many characters a column of texts has at most. None where it is not known before the question
+    runs.
     """
 
     place: str
@@ -106,6 +109,10 @@ class PublicRelation:
     columns: Mapping[str, Kind] = field(hash=False)
     values: Callable[[str], tuple[object, ...] | None] = field(hash=False, compare=False, repr=False)
     unique: Callable[[tuple[str, ...]], bool] = field(hash=False, compare=False, repr=False)
+    most: Callable[[tuple[tuple[str, Kind], ...]], int | None] = field(
+        default=lambda _: None, hash=False, compare=False, repr=False
+    )
+    longest: Callable[[str], int | None] = field(default=lambda _: None, hash=False, compare=False, repr=False)
 
     def column(self, name: str) -> Column:
         return Column(f"{self.place}.{name}", self.columns[name])

@@ -26,6 +26,7 @@ from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, co
 from hubbub.tables.growth import too_large
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.relations import leaves, scans, units_of
+from hubbub.tables.repeats import repeats_too_much
 
 __all__ = ["private"]
 
@@ -104,7 +105,7 @@ class _Private:
         question = AggregateQuery(
             self.rows.relation, tuple(groups.keys), tuple(self.aggregates), groups.sets, tuple(groups.names)
         )
-        reason = too_large(question)
+        reason = too_large(question) or repeats_too_much(question)
         if reason is not None:
             raise reader.refuse(reason, node)
         number, places = reader.ask(question)

@@ -253,7 +253,13 @@ class Reader:
         def unique(names: tuple[str, ...]) -> bool:
             return not released and public is not None and public.unique(sql, tables, names)
 
-        return PublicRelation(self.place("p"), sql, tables, released, columns, values, unique)
+        def most(names: tuple[tuple[str, Kind], ...]) -> int | None:
+            return None if released or public is None else public.most(sql, tables, names)
+
+        def longest(column: str) -> int | None:
+            return None if released or public is None else public.longest(sql, tables, column)
+
+        return PublicRelation(self.place("p"), sql, tables, released, columns, values, unique, most, longest)
 
     def with_common(self, tree: exp.Query) -> exp.Query:
         """A tree under the outer queries of WITH that were read so far."""

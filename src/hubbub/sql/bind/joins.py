@@ -20,6 +20,7 @@ from hubbub.tables.relations import (
     Scan,
     units_of,
 )
+from hubbub.tables.repeats import met
 
 __all__ = ["all_of", "items_of", "joined", "merge", "owner_equality", "split_at_and"]
 
@@ -309,15 +310,6 @@ def _join(
 
 def _looked_up(leaf: PublicRelation, on: list[Expression]) -> bool:
     """Whether no two rows of a public relation can meet the same owned row: an equality on a key of it."""
-    names = []
-    for term in on:
-        match term:
-            case Compare(op="=", left=x, right=y):
-                for side, other in ((x, y), (y, x)):
-                    # Of one kind: beside another one the engine casts, and two values of the key may become one.
-                    own = isinstance(side, Column) and side.name.partition(".")[0] == leaf.place
-                    own = own and side.kind is other.kind
-                    if own and all(n.partition(".")[0] != leaf.place for n in columns_of(other)):
-                        assert isinstance(side, Column)
-                        names.append(side.name.partition(".")[2])
-    return bool(names) and leaf.unique(tuple(sorted(set(names))))
+    # Of one kind: beside another one the engine casts, and two values of the key may become one.
+    names = tuple(name for name, _ in met(leaf, all_of(on), exactly=True))
+    return bool(names) and leaf.unique(names)

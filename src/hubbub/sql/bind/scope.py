@@ -66,6 +66,14 @@ class PublicSide(Protocol):
         """Whether no two rows are equal in these columns."""
         ...
 
+    def most(self, sql: str, tables: tuple[str, ...], columns: tuple[tuple[str, Kind], ...]) -> int:
+        """How many rows are equal in these columns at most, compared as values of these kinds."""
+        ...
+
+    def longest(self, sql: str, tables: tuple[str, ...], column: str) -> int:
+        """How many characters the longest text of a column has."""
+        ...
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a name that is not known: the nearest one, or the list.

@@ -37,6 +37,7 @@ from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.measure import Measurement, MeasurementKind, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import names_read
+from hubbub.tables.repeats import cuts
 
 __all__ = ["aggregate_sql", "image_sql", "listed_sql", "may_be_missing", "placed_sql", "ranks_groups", "summed"]
 
@@ -126,11 +127,13 @@ def _owned(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> Iterato
     question = plan.question
     needed = names_read(question.relation)
     arguments = [e for m in plan.measurements for e in (m.argument, *(v.argument for v in m.values)) if e is not None]
-    for expression in (*(k.expression for k in plan.keys), *arguments):
+    above = [*(k.expression for k in plan.keys), *arguments]
+    for expression in above:
         needed |= columns_of(expression)
     # Names of ours (c0, c1, ...): a user's column can never meet a name that this text uses.
     names = {name: f"c{i}" for i, name in enumerate(sorted(needed))}
-    stages = list(relation_stages(question.relation, places, names, dialect, with_unit=_has_unit(plan)))
+    cut = cuts(question.relation, above)
+    stages = list(relation_stages(question.relation, places, names, dialect, with_unit=_has_unit(plan), cut=cut))
     yield from stages
 
     def sql(node: Expression) -> str:

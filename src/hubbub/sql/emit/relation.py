@@ -37,17 +37,30 @@ Stage = tuple[str, str]
 
 
 def relation_stages(
-    relation: Relation, places: Mapping[str, Place], names: Mapping[str, str], dialect: Dialect, *, with_unit: bool
+    relation: Relation,
+    places: Mapping[str, Place],
+    names: Mapping[str, str],
+    dialect: Dialect,
+    *,
+    with_unit: bool,
+    cut: Mapping[str, int] | None = None,
 ) -> Iterator[Stage]:
-    """The stages of a relation, the last one its rows. names: our own name of every column that is read."""
-    yield from _Writer(places, names, dialect, with_unit).stages(relation)
+    """The stages of a relation, the last one its rows. names: our own name of every column that is read. cut: of which
+    columns of texts no more than so many characters are (`hubbub.tables.repeats.cuts`).
+    """
+    yield from _Writer(places, names, dialect, with_unit, cut or {}).stages(relation)
 
 
 class _Writer:
     def __init__(
-        self, places: Mapping[str, Place], names: Mapping[str, str], dialect: Dialect, with_unit: bool
+        self,
+        places: Mapping[str, Place],
+        names: Mapping[str, str],
+        dialect: Dialect,
+        with_unit: bool,
+        cut: Mapping[str, int],
     ) -> None:
-        self.places, self.names, self.with_unit = places, names, with_unit
+        self.places, self.names, self.with_unit, self.cut = places, names, with_unit, cut
         self.dialect = dialect
         self.count = 0
 
@@ -93,7 +106,7 @@ class _Writer:
                 yield from self._scan(node)
             case PublicRelation():
                 shown = [
-                    f"{self._public(node, c, i)} AS {self.names[f'{node.place}.{c}']}"
+                    f"{self._short(f'{node.place}.{c}', self._public(node, c, i))} AS {self.names[f'{node.place}.{c}']}"
                     for i, c in enumerate(node.columns)
                     if f"{node.place}.{c}" in self.names
                 ]
@@ -129,10 +142,18 @@ class _Writer:
         sql = self.dialect.leaf_column(column, place)
         return self.dialect.cut(self.dialect.column_text(sql)) if leaf.columns[column] is Kind.TEXT else sql
 
+    def _short(self, name: str, sql: str) -> str:
+        """A column of a table, of texts no more than is read of them."""
+        if name not in self.cut:
+            return sql
+        return self.dialect.tried(self.dialect.call("LEFT", [sql, str(self.cut[name])], [Kind.TEXT, Kind.INTEGER]))
+
     def _scan(self, scan: Scan) -> Iterator[Stage]:
         place = self.places[scan.table]
         read = [c for c in scan.columns if f"{scan.place}.{c}" in self.names]
-        shown = [f"{place.columns[c]} AS {self.names[f'{scan.place}.{c}']}" for c in read]
+        shown = [
+            f"{self._short(f'{scan.place}.{c}', place.columns[c])} AS {self.names[f'{scan.place}.{c}']}" for c in read
+        ]
         if scan.path is not None:
             yield from self._scan_by_path(scan, shown)
             return
@@ -151,7 +172,7 @@ class _Writer:
         assert scan.path is not None
         path, place = scan.path, self.places[scan.table]
         key = f"{path.scan.place}.{path.key}"
-        writer = _Writer(self.places, {key: "pathkey"}, self.dialect, with_unit=True)
+        writer = _Writer(self.places, {key: "pathkey"}, self.dialect, with_unit=True, cut={})
         writer.count = self.count
         below = list(writer.stages(path.scan))
         self.count = writer.count

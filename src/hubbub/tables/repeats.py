@@ -1,0 +1,253 @@
+"""How much one row can become where it meets public rows, over a whole question.
+
+A public table repeats a row, with all that the row carries, once for each public row that it meets. A text of one
+person, or a condition that is true for one person alone, times a large public table is memory or disk that runs out
+for that person alone, and so tells of it (`hubbub.tables.growth` bounds the row itself). So of every stage
+
+    rows that one row of a table becomes  x  characters of a row  <=  HELD
+
+where both are told from the question and from public rows:
+
+- a join with public rows takes the rows times as many public rows as are equal in the columns that ON compares with
+  an owned value (`met`); one row where those are a key, all of the relation where there are none;
+- a join by the unit multiplies the rows of both sides, UNION adds them, and one row for each owner is one row;
+- a column of texts is cut where it is scanned to what `LEFT` leaves of it at most, if it is read in nothing else
+  (`cuts`): the rest would be carried through the join for nobody;
+- a unit's name counts as `NAME` characters, for it is carried with every row anyhow;
+- texts are as long as `hubbub.tables.growth` says, public ones as long as the longest of them, and whatever is no text
+  takes `FIXED` characters, as does the row itself.
+
+A unit with many rows of its own is not bounded here: a join of its rows with its rows squares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from hubbub.tables.aggregate_query import AggregateQuery
+from hubbub.tables.expressions import Call, Column, Compare, Expression, Literal, Logic, children, columns_of
+from hubbub.tables.growth import CUT, ROW, Size, Sizes, characters, sizes_in
+from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.relations import (
+    Combine,
+    Distinct,
+    Filter,
+    Join,
+    PerUnit,
+    PublicRelation,
+    Relation,
+    Scan,
+    Window,
+    below,
+    expressions_in,
+    leaves,
+    names_read,
+    scans,
+    single,
+)
+
+__all__ = ["FIXED", "HELD", "cuts", "met", "repeats_too_much"]
+
+HELD: Final = 4 * ROW
+"""The rows that one row becomes have no more characters together: 256 MiB at four bytes each."""
+FIXED: Final = 16
+"""What is no text, and a row, is counted as so many characters."""
+NAME: Final = 64
+"""The name of a unit is counted as so many characters: no statement makes one longer."""
+
+Most = Callable[[PublicRelation, tuple[tuple[str, Kind], ...]], int | None]
+
+
+class _TooMuch(Exception):
+    """A stage is beyond `HELD`; the text says by how much."""
+
+
+def met(leaf: PublicRelation, on: Expression | None, *, exactly: bool = False) -> tuple[tuple[str, Kind], ...]:
+    """The columns of a public relation that a condition of a join sets equal to something else, and as what kind.
+
+    Of two kinds of numbers, the engine compares doubles: two whole numbers may be one there. exactly: only those that
+    are compared with a value of their own kind, which no cast makes another one.
+    """
+    found: dict[str, Kind] = {}
+    for term in _terms(on):
+        match term:
+            case Compare(op="=", left=x, right=y):
+                for side, other in ((x, y), (y, x)):
+                    own = isinstance(side, Column) and side.name.partition(".")[0] == leaf.place
+                    if own and all(n.partition(".")[0] != leaf.place for n in columns_of(other)):
+                        assert isinstance(side, Column)
+                        if exactly and side.kind is not other.kind:
+                            continue
+                        name = side.name.partition(".")[2]
+                        same = side.kind is other.kind or side.kind not in NUMERIC or found.get(name) is side.kind
+                        found[name] = side.kind if same else Kind.NUMBER
+    return tuple(sorted(found.items()))
+
+
+def _terms(on: Expression | None) -> Iterable[Expression]:
+    if isinstance(on, Logic) and on.op == "AND":
+        return [found for term in on.terms for found in _terms(term)]
+    return [] if on is None else [on]
+
+
+def cuts(relation: Relation, looked_at: Iterable[Expression]) -> dict[str, int]:
+    """To how many characters columns of texts may be cut where they are scanned, if public rows repeat them.
+
+    LEFT(LEFT(x, m), n) is LEFT(x, n) for n <= m. looked_at: the expressions above the relation.
+    """
+    if not any(isinstance(j.right, PublicRelation) and not j.one for j in _joins(relation)):
+        return {}
+    needed: dict[str, int] = {}
+    seen: set[int] = set()  # a part that stands in several places is looked at once
+
+    def look(node: Expression) -> None:
+        match node:
+            case Column(name=name):
+                needed[name] = CUT
+            case Call(name="LEFT", arguments=(Column(name=name), Literal(value=int() as most))) if most >= 0:
+                needed[name] = max(needed.get(name, 0), min(most, CUT))
+            case _ if id(node) not in seen:
+                seen.add(id(node))
+                for child in children(node):
+                    look(child)
+
+    kept = list(_every_expression(relation)) + list(looked_at)
+    for expression in kept:
+        look(expression)
+    return {name: most for name, most in needed.items() if most < CUT}
+
+
+def _joins(node: Relation | PublicRelation) -> Iterator[Join]:
+    if isinstance(node, Join) and node.how not in ("semi", "anti"):
+        yield node
+    for part in below(node):
+        yield from _joins(part)
+
+
+def _every_expression(node: Relation | PublicRelation) -> Iterator[Expression]:
+    yield from expressions_in(node)
+    for part in below(node):
+        yield from _every_expression(part)
+
+
+def repeats_too_much(question: AggregateQuery, most: Most | None = None) -> str | None:
+    """Why a question could make more of one row than every engine can be sure to hold; None where it could not.
+
+    most: how many rows of a public relation are equal in some columns, if not as the relation itself says. What only a
+    release will tell (where the relation says None) counts as one row: it is looked at again when that is there.
+    """
+    looked_at = [k.expression for k in question.keys]
+    looked_at += [argument for a in question.aggregates for argument in a.arguments]
+    read = names_read(question.relation).union(*map(columns_of, looked_at))
+    looked_at = list(dict.fromkeys(looked_at))
+    told = most or (lambda leaf, columns: leaf.most(columns))
+    short = cuts(question.relation, looked_at)
+    short |= {f"{s.place}.{s.unit}": NAME for s in scans(question.relation) if s.unit is not None}
+    cut = {name: Size(most, 1) for name, most in short.items()}
+    try:
+        _Weigher(read, told, cut).question(question.relation, looked_at)
+    except _TooMuch:
+        try:  # how long public texts are is asked where it matters alone
+            _Weigher(read, told, cut | _texts(question, read)).question(question.relation, looked_at)
+        except _TooMuch as error:
+            return str(error)
+    return None
+
+
+def _texts(question: AggregateQuery, read: frozenset[str]) -> dict[str, Size]:
+    """The sizes of the columns of public texts that are read."""
+    found = {}
+    for leaf in leaves(question.relation):
+        for name, kind in leaf.columns.items():
+            longest = leaf.longest(name) if kind is Kind.TEXT and f"{leaf.place}.{name}" in read else None
+            if longest is not None:
+                found[f"{leaf.place}.{name}"] = Size(min(longest, CUT), 1)
+    return found
+
+
+class _Weigher:
+    def __init__(self, read: frozenset[str], most: Most, texts: Mapping[str, Size]) -> None:
+        self.read, self.most, self.texts = read, most, texts
+
+    def question(self, relation: Relation, looked_at: Iterable[Expression]) -> None:
+        """Raises `_TooMuch` where a stage, or what the question looks at, is beyond `HELD`."""
+        rows = self.rows(relation)
+        if rows > 1:
+            below = sizes_in(relation, self.texts)
+            self.check(rows, [_size(e, below) for e in looked_at])
+
+    def rows(self, node: Relation | PublicRelation) -> int:
+        """How many rows a row of each table below becomes, at most; every stage is looked at on the way."""
+        if isinstance(node, Scan | PublicRelation):
+            return 1
+        rows = self._rows(node)
+        if rows > 1 and not isinstance(node, Filter):
+            self.check(rows, self._shown(node))
+        return 1 if single(node) else rows
+
+    def _rows(self, node: Relation) -> int:
+        match node:
+            case Join(left=left, how=("semi" | "anti")):
+                return self.rows(left)
+            case Join(left=left, right=PublicRelation() as leaf, on=on, one=one):
+                return self.rows(left) * (1 if one else max(1, self.most(leaf, met(leaf, on)) or 1))
+            case Join(left=left, right=right):
+                return self.rows(left) * self.rows(right)
+            case Combine(left=left, right=right, op=("UNION ALL" | "UNION")):
+                return self.rows(left) + self.rows(right)
+            case Combine(left=left, right=right):
+                self.rows(right)
+                return self.rows(left)
+            case Filter(source=source) | Window(source=source) | Distinct(source=source) | PerUnit(source=source):
+                return self.rows(source)
+        return 1
+
+    def _shown(self, node: Relation) -> list[int]:
+        """The sizes of the columns that a stage holds: where rows are compared, those that nobody reads, too."""
+        match node:
+            case Distinct(source=source, columns=columns) | PerUnit(source=source, keys=columns):
+                below = sizes_in(source, self.texts)
+                found = [_size(e, below) for _, e in columns]
+                more = node.aggregates if isinstance(node, PerUnit) else ()
+                return found + [_size(inner.argument, below) for _, inner in more if inner.argument is not None]
+            case Combine(left=left, right=right, of_left=of_left, of_right=of_right):
+                a, b = (sizes_in(side, self.texts) for side in (left, right))
+                return [max(_size(x, a), _size(y, b)) for x, y in zip(of_left, of_right, strict=True)]
+        computed = sizes_in(node, self.texts)
+        return [_size(Column(name, kind), computed) for name, kind in _kinds(node).items() if name in self.read]
+
+    def check(self, rows: int, sizes: Iterable[int]) -> None:
+        """Raises `_TooMuch` where so many rows of these columns are beyond `HELD`."""
+        row = FIXED + sum(sizes)
+        if rows > 1 and rows * row > HELD:
+            raise _TooMuch(
+                f"one row could become {rows:,} rows, by the public rows that it meets, with up to {row:,} characters "
+                f"each; at most {HELD:,} characters are made of a row. Join on a key of the public table, join fewer "
+                "of its rows, or cut texts in a sub-query below the join: LEFT(x, 100)."
+            )
+
+
+def _size(node: Expression, below: Sizes) -> int:
+    return max(FIXED, characters(node, below)) if node.kind is Kind.TEXT else FIXED
+
+
+def _kinds(node: Relation | PublicRelation) -> dict[str, Kind]:
+    """The columns of a relation, and their kinds."""
+    match node:
+        case Scan(place=place, columns=columns) | PublicRelation(place=place, columns=columns):
+            return {f"{place}.{name}": kind for name, kind in columns.items()}
+        case Filter(source=source):
+            return _kinds(source)
+        case Window(source=source, columns=calls):
+            return _kinds(source) | {name: call.kind for name, call in calls}
+        case Join(left=left, how=("semi" | "anti")):
+            return _kinds(left)
+        case Join(left=left, right=right):
+            return _kinds(left) | _kinds(right)
+        case PerUnit(keys=keys, aggregates=aggregates):
+            return {name: e.kind for name, e in keys} | {name: inner.kind for name, inner in aggregates}
+        case Distinct(columns=named):
+            return {name: e.kind for name, e in named}
+        case Combine(columns=result):
+            return {c.name: c.kind for c in result}

@@ -1,0 +1,126 @@
+"""No public table makes more of one person's row than every engine can hold (P44)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.tables.growth import CUT
+from hubbub.tables.repeats import FIXED, HELD
+
+warnings.simplefilter("ignore")
+ROWS = 4_000
+PEOPLE = pa.table(
+    {"id": ["ann", "bob", "eve"], "x": ["a", "b" * 300, "c"], "k": [1, 2, 3], "d": [1.0, 2.0, 3.0], "g": list("AAB")}
+)
+# Of w there are 50 values, 80 rows each; of n there is one row each; texts are of 3 characters.
+MANY = pa.table({"n": range(ROWS), "w": [i % 50 for i in range(ROWS)], "t": ["abc"] * ROWS, "v": [None] * ROWS})
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[hb.Session]:
+    tables: dict[str, Any] = {
+        "p": hb.table(PEOPLE, unit="id", max_groups=1, max_rows=1, max_total=1, columns={"k": hb.between(0, 1999)}),
+        "m": hb.public(MANY),
+    }
+    with hb.Session(tables, budget=hb.Budget(epsilon=10**15), ledger=None) as session:
+        yield session
+
+
+BEYOND = {
+    "another kind of join": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE x <> 'a'",
+    "no condition": "SELECT COUNT(*) FROM p, m WHERE x <> 'a'",
+    "left": "SELECT COUNT(*) FROM p LEFT JOIN m ON p.k <> m.n WHERE x <> 'a'",
+    "an expression": "SELECT COUNT(*) FROM p JOIN m ON p.k = m.n + 0 WHERE x <> 'a'",
+    "a key that has one value": "SELECT COUNT(*) FROM p JOIN m ON LEFT(x, 3) = m.t WHERE x <> 'a'",
+    "or": "SELECT COUNT(*) FROM p JOIN m ON (p.k = m.n OR p.k = m.w) WHERE x <> 'a'",
+    "distinct": "SELECT COUNT(*) FROM (SELECT DISTINCT id, x, n FROM p JOIN m ON n >= k) AS q",
+    "group by": "SELECT COUNT(*) FROM (SELECT id, n, MAX(x) AS y FROM p JOIN m ON n >= k GROUP BY id, n) AS q",
+    "a text made of it": "SELECT COUNT(*) FROM (SELECT DISTINCT id, LEFT(x, 9) || x AS y FROM p JOIN m ON n > k) AS q",
+    "a long text made of a short one": "SELECT COUNT(*) FROM (SELECT DISTINCT id, n, REPLACE(REPLACE(LEFT(x, 50), 'a', "
+    f"'{'a' * 50}'), 'a', '{'a' * 50}') AS y FROM p JOIN m ON n > k) AS q",
+    "a text of its own": f"SELECT COUNT(DISTINCT '{'a' * 20_000}' || CAST(n AS VARCHAR)) FROM p JOIN m ON n > k",
+    "numbers, twice": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n JOIN m AS o ON o.n > 3",
+    "numbers, for one alone": "SELECT COUNT(*) FROM (SELECT DISTINCT id, m.n AS a, o.n AS b FROM p "
+    "JOIN m ON p.id = 'bob' JOIN m AS o ON o.n >= 0) AS q",
+    "joined with itself": "SELECT COUNT(*) FROM (SELECT id, n FROM p JOIN m ON n > k) AS a "
+    "JOIN (SELECT id, n FROM p JOIN m ON n > k) AS b ON a.id = b.id WHERE a.n > b.n",
+    "a window": "SELECT COUNT(*) FROM (SELECT id, FIRST_VALUE(x) OVER (PARTITION BY id ORDER BY n) AS y FROM p "
+    "JOIN m ON n > k) AS q WHERE y = 'b'",
+    "two together": "SELECT COUNT(*) FROM ("
+    + " UNION ALL ".join(["SELECT id, x FROM p JOIN m ON k = w"] * 13)
+    + ") AS q"
+    " WHERE x <> 'a'",
+}
+WITHIN = {
+    "a key": "SELECT COUNT(*) FROM p JOIN m ON p.k = m.n WHERE x <> 'a'",
+    "a key beside a double": "SELECT COUNT(*) FROM p JOIN m ON p.d = m.n WHERE x <> 'a'",
+    "eighty rows each": "SELECT COUNT(*) FROM p JOIN m ON p.k = m.w WHERE x <> 'a' AND t = 'abc'",
+    "eighty rows each, beside a double": "SELECT COUNT(*) FROM p JOIN m ON p.d = m.w WHERE x <> 'a'",
+    "in WHERE": "SELECT COUNT(*) FROM p, m WHERE x <> 'a' AND p.k = m.w AND m.n > 70",
+    "nothing is met": "SELECT COUNT(*) FROM p JOIN m ON x = m.v",
+    "numbers": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE p.d > 1",
+    "short public texts": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE m.t = 'abc'",
+    "semi": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k WHERE x <> 'a'",
+    "in": "SELECT COUNT(*) FROM p WHERE x <> 'a' AND k IN (SELECT w FROM m)",
+    "a scalar": "SELECT COUNT(*) FROM p WHERE x <> 'a' AND k < (SELECT MAX(n) FROM m)",
+    "fewer rows": "SELECT COUNT(*) FROM p JOIN (SELECT n FROM m WHERE n < 900) AS f ON p.k < f.n WHERE x <> 'a'",
+    "cut first": "SELECT COUNT(*) FROM (SELECT id, LEFT(x, 9) AS y, k FROM p) AS q JOIN m ON q.k < m.n WHERE y <> 'a'",
+    "cut where it is read": "SELECT COUNT(*) FROM p JOIN m ON k < n WHERE LEFT(x, 100) <> 'a' AND LEFT(x, 7) <> 'b'",
+    "the unit is a text": "SELECT COUNT(*) FROM (SELECT DISTINCT id, n FROM p JOIN m ON n > k) AS q WHERE id <> 'ann'",
+    "public keys": "SELECT m.n, COUNT(p.id) FROM m LEFT JOIN p ON p.k = m.n GROUP BY m.n",
+}
+
+
+@pytest.mark.parametrize("what", BEYOND)
+def test_what_public_rows_make_of_one_row_is_refused_before_the_charge(asked: hb.Session, what: str) -> None:
+    before = asked.remaining
+    for ask in (asked.check, asked.sql):
+        with pytest.raises(hb.QueryError, match="by the public rows that it meets"):
+            ask(BEYOND[what], epsilon=1)
+    assert asked.remaining == before
+
+
+@pytest.mark.parametrize("what", WITHIN)
+def test_ordinary_joins_are_answered_as_sql_means_them(asked: hb.Session, what: str) -> None:
+    plain = duckdb.connect()
+    for name, rows in (("p", PEOPLE), ("m", MANY)):
+        plain.register(name, rows)
+    found = asked.sql(WITHIN[what], epsilon=10**9, max_rows=1, max_groups=ROWS, max_total=10**5).rows()
+    assert sorted(found) == sorted(plain.execute(WITHIN[what]).fetchall())
+
+
+def test_a_release_of_many_rows_is_looked_at_once_it_is_there(asked: hb.Session) -> None:
+    """How many rows it has is not known before; 2,000 groups times a text are refused, times a number they are not."""
+    released = "(SELECT k, COUNT(*) AS n FROM p GROUP BY k) AS r"
+    for column, refused in (("x <> 'a'", True), ("d > 0", False), ("LEFT(x, 9) <> 'a'", False)):
+        for on, beyond in (("r.n > -10", refused), ("r.k = p.k", False)):
+            sql = f"SELECT COUNT(*) FROM p JOIN {released} ON {on} WHERE {column}"
+            asked.check(sql, epsilon=10**6, max_total=2_000)
+            if not beyond:
+                asked.sql(sql, epsilon=10**6, max_total=2_000)
+                continue
+            with pytest.raises(hb.QueryError, match="This was charged"):
+                asked.sql(sql, epsilon=10**6, max_total=2_000)
+
+
+@pytest.mark.parametrize("rows", [HELD // (FIXED + CUT), HELD // (FIXED + CUT) + 1])
+def test_the_bound_is_reached_by_a_row_and_not_passed(rows: int) -> None:
+    """A whole column of texts, and public rows, of which none but the number of rows is read."""
+    tables: dict[str, Any] = {
+        "p": hb.table(PEOPLE, unit="id", max_total=1),
+        "m": hb.public(pa.table({"n": range(rows)})),
+    }
+    with hb.Session(tables, budget=hb.Budget(epsilon=1), ledger=None) as session:
+        sql = "SELECT COUNT(*) FROM p CROSS JOIN m WHERE x <> 'a'"
+        if rows * (FIXED + CUT) <= HELD:
+            session.check(sql, epsilon=1)
+            return
+        with pytest.raises(hb.QueryError, match="one row could become"):
+            session.check(sql, epsilon=1)
