@@ -96,6 +96,13 @@ class _Call:
     words: str | None = None
 
 
+def _replaced(name: str) -> PolicyError:
+    return PolicyError(
+        f"the source of the table {name!r} was replaced while this session had it open, or written; open a new "
+        "session. Nothing was charged."
+    )
+
+
 class DuckDBEngine:
     """The embedded engine of one session. Safe to use from several threads."""
 
@@ -110,7 +117,8 @@ class DuckDBEngine:
         self._attached: list[tuple[str, str, str]] = []
         self._paths: list[str] = [self._folder]
         self._files: dict[str, str] = {}
-        self._inodes: dict[str, tuple[int, int]] = {}  # the files of databases, which stay open
+        self._stamped: dict[str, tuple[int, ...]] = {}  # the files of databases, as they were when they were opened
+        self._lost: str | None = None  # a table whose file was another one when it had to be opened again
         self._looked_at: dict[str, object] = {}
         self._sealed = False
         self._con: Any = None
@@ -119,6 +127,9 @@ class DuckDBEngine:
         self._open()
 
     def _open(self) -> None:
+        """A connection with all that is known. Without a usable one, and with `_lost` said, where a database is no
+        longer the file that it was: its rows would be taken for those of the version that is charged.
+        """
         if self._con is not None:
             self._con.close()
         self._con = duckdb.connect(
@@ -131,9 +142,24 @@ class DuckDBEngine:
         ((limit,),) = self._con.execute("SELECT current_setting('memory_limit')").fetchall()
         self._room = _bytes(limit) // 4
         for path, alias, name in self._attached:
-            _attach(self._con, path, alias, name)
+            try:
+                _attach(self._con, path, alias, name)
+            except PolicyError:
+                self._lost = name
+            # Looked at once more: what was there before it was opened may not be what was opened.
+            if self._lost or not self._is_the_same(name):
+                self._lost = self._lost or name
+                self._con.close()
+                return
         if self._sealed:
             self.seal()
+
+    def _is_the_same(self, name: str) -> bool:
+        """Whether a database's file is the one that the session opened, and nobody has written it since."""
+        try:
+            return self._stamped.get(name) in (None, stamp_of(self._files[name]))
+        except OSError:
+            return False
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known; reads its schema, no rows.
@@ -142,8 +168,8 @@ class DuckDBEngine:
         """
         place = f"source{len(self._known)}"
         found = None
-        with contextlib.suppress(OSError):
-            found = os.stat(table.source) if isinstance(table.source, str) else None
+        with contextlib.suppress(OSError, ValueError):
+            found = stamp_of(table.source) if isinstance(table.source, str) else None
         relation, physical, held, patient = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
             self._paths.append(os.path.realpath(table.source))
@@ -151,7 +177,7 @@ class DuckDBEngine:
             if relation.startswith(f"{place}."):
                 self._attached.append((os.path.realpath(table.source), place, name))
                 if found is not None:  # looked at before it was opened: one that came between is refused later
-                    self._inodes[name] = found.st_dev, found.st_ino
+                    self._stamped[name] = found
         declared = table.columns if isinstance(table, PrivateTable) else {}
         fields = Fields(name, physical, dict(table.types), declared, DUCKDB)
         fields.check_names()
@@ -177,6 +203,7 @@ class DuckDBEngine:
 
     def recheck(self, name: str) -> None:
         """Raises PolicyError where the columns of a source are no longer those that the session was opened on."""
+        self._check_lost()
         known = self._known[name]
         if known.held is not None:
             try:
@@ -217,10 +244,10 @@ class DuckDBEngine:
         None for a frame, of which only a refresh tells. Of the device nothing is said: its number is another one after
         a restart.
 
-
-        Raises PolicyError for a file that is gone, and for a database that was replaced: the old one stays open, and
-        its rows would be taken for the new one's.
+        Raises PolicyError for a file that is gone, and for a database that was replaced or written: the old one stays
+        open, and its rows would be taken for the new one's.
         """
+        self._check_lost()
         path = self._files.get(name)
         if path is None:
             return None
@@ -228,12 +255,14 @@ class DuckDBEngine:
             found = os.stat(path)
         except OSError:
             raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
-        if self._inodes.get(name, (found.st_dev, found.st_ino)) != (found.st_dev, found.st_ino):
-            raise PolicyError(
-                f"the source of the table {name!r} was replaced while this session had it open; open a new session. "
-                "Nothing was charged."
-            )
+        if not self._is_the_same(name):
+            raise _replaced(name)
         return f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {os.path.realpath(path)}"
+
+    def _check_lost(self) -> None:
+        """Raises PolicyError where the engine could not be opened again, for any table: nothing can be read."""
+        if self._lost is not None:
+            raise _replaced(self._lost)
 
     def compile(self, plan: Plan) -> str:
         """The SQL text of what `run` adds up, beside one for each list of values, if quantiles are asked.
@@ -421,7 +450,8 @@ class DuckDBEngine:
         raise _Failed
 
     def _mend(self) -> None:
-        """A new connection where DuckDB refuses everything on the old one, as it does after an internal error.
+        """A new connection where DuckDB refuses everything on the old one, as it does after an internal error: to the
+        files that were open, or to none (`_open`).
 
         The error itself does not tell: of rows that come in batches, all errors are Arrow's.
         """
