@@ -289,3 +289,42 @@ def test_an_older_ledger_is_found_by_its_head_and_by_the_anchor(cli, asked, peop
     assert cli("ledger", "anchor")[0] == 3
     assert cli("ledger", "anchor", "--accept-older", "--yes")[0] == 0
     assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
+
+
+def test_a_ledger_with_an_anchor_is_not_opened_without_it_until_a_steward_removes_it(cli, asked, people):
+    policy = people / "hubbub.toml"
+    without = policy.read_text()
+    named = without.replace("[budget]", 'anchor = "elsewhere"\n[budget]', 1)
+    policy.write_text(named)
+    assert cli("ledger", "anchor")[0] == 0
+    policy.write_text(without)
+    for command in (["query", WARDS, "--epsilon", "0.5", "--yes"], ["grant", "a", "--epsilon", "1"]):
+        code, _, err = cli(*command)
+        assert code == 3
+        assert "has an anchor, and was opened without it" in err
+    code, _, err = cli("ledger", "verify")
+    assert (code, "Note: it has an anchor, and was read without it" in err) == (0, True)
+    assert cli("ledger", "anchor", "--remove")[0] == 3  # for that, name it
+    policy.write_text(named)
+    assert cli("ledger", "anchor", "--remove", "--accept-older")[0] == 2
+    code, _, err = cli("ledger", "anchor", "--remove")
+    assert (code, "The ledger has no anchor any more." in err) == (0, True)
+    policy.write_text(without)
+    assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
+
+
+def test_what_a_question_was_asked_for_is_shown(cli, asked, people):
+    with Ledger.manage(people / "budget.db") as ledger:
+        before = ledger.history()[0]
+        ledger.charge(
+            space=before.space, dataset=before.dataset, analyst=before.analyst, question_key="k", sql="SELECT 1",
+            epsilon=before.epsilon / 10, event="{}", details="{}", purpose="the yearly\nreport",
+        )  # fmt: skip
+        charge = ledger.history()[-1].id
+    assert "SELECT 1  [the yearly report]" in cli("history", "--format", "md")[1]
+    rows = list(csv.DictReader(io.StringIO(cli("history", "--format", "csv")[1])))
+    assert [row["purpose"] for row in rows][-2:] == ["", "the yearly\nreport"]
+    assert json.loads(cli("receipt", charge)[1])["purpose"] == "the yearly\nreport"
+    assert "yearly" in cli("report")[1]
+    rows = list(csv.DictReader(io.StringIO(cli("report", "--format", "csv")[1])))
+    assert rows[-1]["purpose"] == "the yearly\nreport"

@@ -51,7 +51,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 4\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 5\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
@@ -200,7 +200,7 @@ def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, m
     connection.executescript((Path(__file__).parent / "version3.sql").read_text())
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 4\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 5\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     Database(tmp_path / "old.db").close()
     with Ledger.inspect(tmp_path / "old.db") as ledger:
@@ -221,3 +221,58 @@ def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, m
         for file in ("old.db", "new.db")
     ]
     assert names[0] == names[1]
+
+
+HEAD4 = "265c44877464a10387a4eb841534007e2fda67edb3dcd09f8835b7151e382850"
+VERSION4 = (Path(__file__).parent / "version4.sql").read_text()
+
+
+def what_version_4_held(place: str) -> None:
+    """Charges without a purpose, each with the link that it had; and what is added bears one."""
+    with Ledger.open(place, budgets={SPACE: Budget(3)}) as ledger:
+        with ledger._reading() as connection:
+            assert connection.execute("SELECT hash FROM journal WHERE serial = 34").fetchone() == (HEAD4,)
+        assert ledger.verify().problems == ()
+        assert [(e.question_key, e.kind, e.state) for e in ledger.history()] == [
+            ("s", "question", "shown"), ("s", "reading", "charged"), ("w", "question", "withdrawn"),
+            ("f", "question", "failed"), ("", "block", "closed"), ("b", "question", "shown"),
+            ("", "return", "charged"), ("g", "question", "stored"), ("", "return", "charged"),
+        ]  # fmt: skip
+        assert {entry.purpose for entry in ledger.history()} == {None}
+        assert (ledger.spent(SPACE), len(ledger.refusals())) == (Fraction(6, 10), 1)
+        charge(ledger, "1/10", details='{"neighbours": "add_remove"}', purpose="a yearly report")
+        assert ledger.history()[-1].purpose == "a yearly report"
+        assert ledger.verify().problems == ()
+
+
+def test_a_ledger_of_version_4_keeps_its_chain_and_takes_purposes(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(VERSION4)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 5\..*hubbub ledger migrate"):
+        Ledger.inspect(tmp_path / "old.db")
+    what_version_4_held(tmp_path / "old.db")
+    Ledger.open(tmp_path / "new.db", budgets={SPACE: Budget(3)}).close()
+    names = [
+        {name for (name,) in sqlite3.connect(tmp_path / file).execute("SELECT name FROM sqlite_master")}
+        for file in ("old.db", "new.db")
+    ]
+    assert names[0] == names[1]
+
+
+def test_a_ledger_of_version_4_in_postgres_keeps_its_chain_and_takes_purposes(database):
+    import psycopg
+
+    address = database()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA hubbub")
+        connection.execute("SET search_path = hubbub")
+        connection.execute("CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
+                           "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$")  # fmt: skip
+        for statement in VERSION4.split(";\n"):
+            if statement.lstrip().startswith(("CREATE TABLE", "INSERT INTO", "CREATE INDEX", "CREATE UNIQUE")):
+                connection.execute(statement.replace("WITHOUT ROWID", "").replace("INTEGER", "BIGINT").encode())
+        connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
+        connection.execute("INSERT INTO version VALUES (4)")
+    what_version_4_held(address)

@@ -290,7 +290,7 @@ def test_a_steward_accepts_an_older_ledger_where_no_newer_one_is_left(tmp_path):
         ledger.backup(tmp_path / "old.db")
         charge(ledger, "0.5")
     shutil.copyfile(tmp_path / "old.db", path)
-    with Ledger.manage(path) as ledger:
+    with Ledger.manage(path, unanchored=True) as ledger:
         ledger.anchor_at(anchor)
         with pytest.raises(PolicyError, match="--accept-older"):
             ledger.make_anchor()
@@ -312,3 +312,64 @@ def test_a_killed_writer_leaves_an_anchor_that_opens(tmp_path):
     assert wait(fork(child)) == [-signal.SIGKILL]
     with opened(path, anchor=anchor) as ledger:
         assert ledger.remaining(SPACE) == Budget("0.5").epsilon
+
+
+def test_a_ledger_that_has_an_anchor_is_not_opened_without_it(tmp_path):
+    """Before, whoever left `anchor` out spent an older copy that was put back."""
+    path, anchor = tmp_path / "b.db", tmp_path / "anchor"
+    with opened(path, anchor=anchor) as ledger:
+        charge(ledger, "0.1")
+    with pytest.raises(PolicyError, match=r"has an anchor, and was opened without it.*ledger anchor --remove"):
+        opened(path)
+    with pytest.raises(PolicyError, match="has an anchor, and was opened without it"):
+        Ledger.manage(path)
+    with Ledger.inspect(path) as ledger:  # a copy may be read anywhere; that the anchor is not looked at is said
+        (said,) = ledger.verify().notes
+        assert "it has an anchor, and was read without it" in said
+    with Ledger.inspect(path, anchor=anchor) as ledger:
+        assert ledger.verify().notes == ()
+    with Ledger.manage(path, anchor=anchor) as ledger:
+        ledger.remove_anchor(author="steward")
+    with opened(path) as ledger:
+        charge(ledger, "0.1")
+        assert ledger.verify().problems == ledger.verify().notes == ()
+        with pytest.raises(PolicyError, match="no anchor is named"):
+            ledger.remove_anchor(author="steward")
+    with opened(path, anchor=anchor):
+        pass
+    with pytest.raises(PolicyError, match="has an anchor"):
+        opened(path)
+    with Ledger.inspect(path) as ledger:
+        rows = [json.loads(line)["row"] for line in ledger.export() if '"anchoring"' in line]
+        assert rows == [
+            {"kept": 1, "author": "hubbub"},
+            {"kept": 0, "author": "steward"},
+            {"kept": 1, "author": "hubbub"},
+        ]
+
+
+def test_a_ledger_that_gets_an_anchor_is_not_written_to_without_it_where_it_is_open(tmp_path):
+    path, anchor = tmp_path / "b.db", tmp_path / "anchor"
+    with opened(path) as before:
+        charge(before, "0.1")
+        with Ledger.manage(path) as ledger:
+            ledger.anchor_at(anchor)
+            ledger.make_anchor(author="steward")
+        with pytest.raises(PolicyError, match="has an anchor, and was opened without it"):
+            charge(before, "0.1")
+        assert before.remaining(SPACE) == Budget("0.9").epsilon
+
+
+def test_only_who_has_the_anchor_removes_it(tmp_path):
+    path, anchor = tmp_path / "b.db", tmp_path / "anchor"
+    opened(path, anchor=anchor).close()
+    good = anchor.read_text()
+    for spoil in (anchor.unlink, lambda: anchor.write_text(good.replace('"line": ', '"line": 9'))):
+        spoil()
+        with Ledger.manage(path, unanchored=True) as ledger:
+            ledger.anchor_at(anchor)
+            with pytest.raises(PolicyError, match=r"is missing|does not hold line"):
+                ledger.remove_anchor(author="mallory")
+    anchor.write_text(good)
+    with pytest.raises(PolicyError, match="has an anchor"):
+        opened(path)

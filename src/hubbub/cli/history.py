@@ -23,7 +23,7 @@ _RIGHT = (False, False, False, True, False, False)
 @ledger_option
 @format_option()
 def command(policy: Path | None, ledger: str | None, form: str | None) -> None:
-    """Every charge: who asked what, and what it cost."""
+    """Every charge: who asked what, what for where that was said, and what it cost."""
     with open_ledger(policy, ledger) as book:
         entries = book.history()
     match chosen_format(form):
@@ -40,13 +40,13 @@ def command(policy: Path | None, ledger: str | None, form: str | None) -> None:
             show_table(_COLUMNS, [_brief(entry) for entry in entries], right=_RIGHT)
 
 
-_FIELDS = ("id", "time", "unit_space", "dataset", "analyst", "epsilon", "state", "incident", "sql")
+_FIELDS = ("id", "time", "unit_space", "dataset", "analyst", "epsilon", "state", "incident", "sql", "purpose")
 
 
 def _whole(entry: Entry) -> dict[str, str | None]:
     epsilon = decimal_text(entry.epsilon)
     values = (entry.id, entry.time, entry.space, entry.dataset, entry.analyst, epsilon, entry.state)
-    return dict(zip(_FIELDS, (*values, entry.incident, entry.sql), strict=True))
+    return dict(zip(_FIELDS, (*values, entry.incident, entry.sql, entry.purpose), strict=True))
 
 
 def _brief(entry: Entry) -> tuple[str, ...]:
@@ -57,5 +57,5 @@ def _brief(entry: Entry) -> tuple[str, ...]:
         entry.dataset,
         decimal_text(entry.epsilon),
         entry.state,
-        " ".join(entry.sql.split()),
+        " ".join(entry.sql.split()) + ("" if entry.purpose is None else f"  [{' '.join(entry.purpose.split())}]"),
     )

@@ -119,9 +119,12 @@ def _head(text: str) -> tuple[int, str]:
 @command.command("anchor")
 @click.option("--accept-older", is_flag=True, help="Also where what was spent since is lost and forgotten.")
 @click.option("--yes", is_flag=True, help="Accept an older ledger without asking.")
+@click.option("--remove", is_flag=True, help="Let the ledger be opened without its anchor from here on.")
 @policy_option
-def anchor(accept_older: bool, yes: bool, policy: Path | None) -> None:
+def anchor(accept_older: bool, yes: bool, remove: bool, policy: Path | None) -> None:
     """Make the policy's anchor, the note outside the ledger that shows whether an older copy was put back.
+
+    A ledger that has one is not opened without it; --remove takes that back, on the record.
 
     With --accept-older the ledger is taken as it is, where newer copies of it are lost. What was spent since is then
     forgotten, and may be spent again: the people in the data were promised less.
@@ -130,13 +133,20 @@ def anchor(accept_older: bool, yes: bool, policy: Path | None) -> None:
     from hubbub.ledger.store import Ledger
 
     found = load_policy(policy or find_policy())
+    if remove:
+        if accept_older:
+            raise click.UsageError("give --remove or --accept-older, not both.")
+        with Ledger.manage(found.ledger, key=found.key(), anchor=found.anchor, unanchored=True) as book:
+            book.remove_anchor(author=me())
+        note(f"The ledger has no anchor any more. Take `anchor` out of the policy, and remove {found.anchor}.")
+        return
     if accept_older and not yes:
         click.confirm(
             "What was spent since this copy is forgotten, and may be spent again. Accept it?", abort=True, err=True
         )
-    with Ledger.manage(found.ledger, key=found.key()) as book:
+    with Ledger.manage(found.ledger, key=found.key(), unanchored=True) as book:
         book.anchor_at(found.anchor)
-        line = book.make_anchor(accept_older=accept_older)
+        line = book.make_anchor(accept_older=accept_older, author=me())
     note(f"The anchor {found.anchor} names line {line} of the ledger.")
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "question")
+_COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "question", "purpose")
 
 
 @click.command("report")
@@ -33,7 +33,7 @@ _COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "
 @policy_option
 @ledger_option
 def command(since: str | None, form: str, plot: Path | None, policy: Path | None, ledger: str | None) -> None:
-    """Who asked what, what it cost, what was refused; what is left; and how the budget was spent over time."""
+    """Who asked what, what for and what it cost, what was refused, what is left, and how the budget was spent."""
     with open_ledger(policy, ledger) as book:
         rows = _rows(book, since)
         if form == "csv":
@@ -51,11 +51,11 @@ def _rows(book: Ledger, since: str | None) -> list[tuple[str, ...]]:
     start = None if since is None else moment_of(since)
     asked = [
         (e.time, e.space, e.analyst, e.dataset, decimal_text(e.epsilon),
-         e.state if e.kind == "question" else f"{e.kind}, {e.state}", e.sql)
+         e.state if e.kind == "question" else f"{e.kind}, {e.state}", e.sql, e.purpose or "")
         for e in book.history(since=start)
     ]  # fmt: skip
     refused = [
-        (r.time, r.space, r.analyst, r.dataset, r.asked, f"refused: {r.account} had {r.left} left", r.sql)
+        (r.time, r.space, r.analyst, r.dataset, r.asked, f"refused: {r.account} had {r.left} left", r.sql, "")
         for r in book.refusals(since=start)
     ]
     return sorted([*asked, *refused])
@@ -65,8 +65,10 @@ def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
     from hubbub.ledger.history import courses, text
 
     if rows:
-        brief = [(row[0][:19].replace("T", " "), *row[1:6], " ".join(row[6].split())) for row in rows]
-        show_table(_COLUMNS, brief, right=(False, False, False, False, True, False, False))
+        said = len(_COLUMNS) if any(row[7] for row in rows) else len(_COLUMNS) - 1
+        brief = [(time[:19].replace("T", " "), *(" ".join(text.split()) for text in rest)) for time, *rest in rows]
+        right = (False, False, False, False, True, False, False, False)
+        show_table(_COLUMNS[:said], [row[:said] for row in brief], right=right[:said])
     else:
         note("Nothing was asked in this time.")
     for space in book.spaces():

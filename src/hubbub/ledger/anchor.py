@@ -26,7 +26,10 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.files import flush_folder
 from hubbub.ledger.hash_chain import Connection, Head
 
-__all__ = ["read", "stands", "write"]
+__all__ = ["ANCHOR", "is_anchored", "missing", "read", "stands", "unnamed", "write"]
+
+ANCHOR: Final = "the anchor"
+"""What it is called among the heads that `verify` looks for."""
 
 try:
     import fcntl
@@ -71,6 +74,21 @@ def stands(connection: Connection, anchored: tuple[int, str]) -> bool:
     """Whether the anchored line is in the chain."""
     row = connection.execute("SELECT hash FROM journal WHERE serial = ?", (anchored[0],)).fetchone()
     return row is not None and row[0] == anchored[1]
+
+
+def is_anchored(connection: Connection) -> bool:
+    """Whether the ledger has an anchor, by its own word: the last one counts."""
+    row = connection.execute("SELECT kept FROM anchoring ORDER BY serial DESC LIMIT 1").fetchone()
+    return row is not None and bool(row[0])
+
+
+def unnamed(where: str) -> PolicyError:
+    """The refusal of a ledger that has an anchor, and is opened without it."""
+    return PolicyError(
+        f"the ledger {where} has an anchor, and was opened without it, so that an older copy put in its place would "
+        "not be found. Name it: `anchor` in the policy's [ledger], anchor= in Python. To have none any more, a "
+        "steward says so: `hubbub ledger anchor --remove`."
+    )
 
 
 def write(

@@ -86,6 +86,7 @@ class Request:
         data_version: str | None = None,
         request: str | None = None,
         block: str | None = None,
+        purpose: str | None = None,
         once: bool = False,
     ) -> Request:
         """A request with a new random id, owned by this process."""
@@ -94,6 +95,7 @@ class Request:
         row = (
             uuid.uuid4().hex, kind, space, dataset, analyst, question_key, sql, write_amount(epsilon), *spend.written,
             event, details, policy, data_version, request, block, this_process() if question else None,
+            purpose,
         )  # fmt: skip
         neighbours = stated_relation(details) if question else None
         return cls(row, spend, max_failures, max_failures_all, neighbours, once)

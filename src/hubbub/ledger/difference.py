@@ -46,6 +46,12 @@ def _ledger(old: Policy, new: Policy) -> Iterator[str]:
         yield "The key file of the ledger's chain is another one. A ledger keeps the key it was created with."
     if old.max_failures != new.max_failures:
         yield f"An analyst waits for a steward after {new.max_failures} engine failures, not {old.max_failures}."
+    if old.require_purpose != new.require_purpose:
+        yield (
+            "A question has to say what it is asked for."
+            if new.require_purpose
+            else "A question need not say what for."
+        )
 
 
 def _moved(old: Path | Address, new: Path | Address, verb: str) -> str:

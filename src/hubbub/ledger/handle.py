@@ -28,13 +28,14 @@ __all__ = [
     "Store",
     "anchored_beyond",
     "checked_analyst",
+    "checked_purpose",
     "checked_text",
     "first_row",
     "open_store",
 ]
 
 
-_LONGEST: Final = 200  # characters of an analyst's name
+_LONGEST: Final = 200  # characters of an analyst's name, and of a purpose
 
 
 class Store(Protocol):
@@ -124,7 +125,9 @@ class Handle:
         keyless: bool = False,
         anchor_at: Path | None = None,
         patience: float = 30.0,
+        require_purpose: bool = False,
     ) -> None:
+        self._require_purpose = require_purpose
         self._database = store
         self._key = key
         self._max_failures = max_failures
@@ -178,7 +181,7 @@ class Handle:
 
         Raises:
             PolicyError: the chain does not hold what was seen of it: an older copy was put in its place; or there is
-                no anchor.
+                no anchor, or it was not named.
         """
         writer = Writer(connection, self._key)
         known, self._written = self._known, None
@@ -188,6 +191,8 @@ class Handle:
                 "put in its place while it was in use, and what was spent since would be forgotten. Put the newest "
                 "copy back. No answer is given."
             )
+        if anchored and self._anchor is None and known != writer.head and anchor.is_anchored(connection):
+            raise anchor.unnamed(self.where)  # it got one while it was open here
         if anchored and self._anchor is not None:
             at = anchor.read(self._anchor, self.id, self._key)
             if at is None:
@@ -203,6 +208,18 @@ class Handle:
             self._known = self._written
             if self._anchor is not None:
                 anchor.write(self._anchor, self.id, self._key, self._written, patience=self._patience, new=False)
+
+    def _has_anchor(self) -> bool:
+        with self._reading() as connection:
+            return anchor.is_anchored(connection)
+
+    def _note_anchor(self, author: str) -> None:
+        """Record that the ledger has an anchor, unless that is known."""
+        if self._has_anchor():
+            return
+        with self._writing() as writer:
+            if not anchor.is_anchored(writer.connection):
+                writer.append("anchoring", 1, author)
 
     def anchor_at(self, place: Path | None) -> None:
         """Name the anchor of a ledger that is open, for `make_anchor` and `verify`."""
@@ -279,6 +296,20 @@ def checked_analyst(name: str) -> str:
             "one. Nothing was charged."
         )
     return name
+
+
+def checked_purpose(purpose: str | None) -> str | None:
+    """What a question is asked for, or a QueryError where it is no text of at most 200 characters."""
+    if purpose is None:
+        return None
+    if not isinstance(purpose, str) or not purpose.strip():
+        raise QueryError(f"purpose={purpose!r:.60}: expected a text that says what for. Nothing was charged.")
+    if len(checked_text(purpose, "purpose")) > _LONGEST:
+        raise QueryError(
+            f"the purpose has {len(purpose)} characters; {_LONGEST} are allowed: {purpose[:20]!r}... Say it in fewer. "
+            "Nothing was charged."
+        )
+    return purpose
 
 
 def checked_text(text: str, what: str) -> str:

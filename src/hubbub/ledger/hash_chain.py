@@ -34,6 +34,7 @@ __all__ = [
     "compact",
     "head_of",
     "link",
+    "linked_row",
     "now",
 ]
 
@@ -82,6 +83,14 @@ def link(before: str, time: str, kind: str, row: Sequence[Value | Sequence[Value
 def _link(before: str, time: str, kind: str, row: str, key: bytes | None) -> str:
     text = f'["{before}","{time}","{kind}",{row}]'.encode()
     return hashlib.sha256(text).hexdigest() if key is None else hmac.new(key, text, "sha256").hexdigest()
+
+
+def linked_row(kind: str, row: Sequence[Value]) -> Sequence[Value]:
+    """A row as its link holds it: a charge without a purpose as it was before there were any.
+
+    What follows in a charge's link is a list, and a purpose is none, so that no two charges have one text.
+    """
+    return row[:-1] if kind == "charge" and row[-1] is None else row
 
 
 def now() -> str:
@@ -162,7 +171,7 @@ class Writer:
         self.connection.execute(_INSERTS["charge"], (serial, *row, sums))
         for space, account, *_ in postings:
             self._moved[space, account] = serial
-        return self._linked("charge", f"{compact(row)[:-1]},{sums[1:]}")
+        return self._linked("charge", f"{compact(linked_row('charge', row))[:-1]},{sums[1:]}")
 
     def _linked(self, kind: str, row: str) -> int:
         serial = self.head.serial + 1

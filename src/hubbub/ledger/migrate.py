@@ -3,8 +3,8 @@
 Nothing is forgotten on the way, or the transaction fails and the ledger stays as it was. Of version 1, which had no
 chain, every charge, step and release becomes a link of a new one, in the order of their times, and every sum is added
 up anew. Version 2 kept its sums in a table of postings; they move into the charges. Version 3 knew no joint clearances
-and no sources; it gets their empty tables. Of both the chain stays link by link, so that receipts from before still
-find theirs.
+and no sources; it gets their empty tables. Version 4 knew no purposes, and not whether there is an anchor. Of all three
+the chain stays link by link, so that receipts from before still find theirs.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.schema import VERSION, sqlite_schema
 
-__all__ = ["from_version_2", "from_version_3", "migrate"]
+__all__ = ["from_version_2", "from_version_3", "from_version_4", "migrate"]
 
 _OLD: Final = ("unit_space", "data_version", "charge", "step", "release")
 _CHARGE: Final = "CREATE TRIGGER charge_no_update"
 _SINCE_3: Final = ("joint_clearance", "source")
+_SINCE_4: Final = ("anchoring",)
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a ledger file of schema `version`, 1 to 3, to the present one. The caller commits.
+    """Bring a ledger file of schema `version`, 1 to 4, to the present one. The caller commits.
 
     Raises:
         PolicyError: the old ledger's own sums do not add up.
@@ -51,6 +52,8 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
         connection.execute(trigger)
     if version in (2, 3):
         from_version_3(connection, sqlite_schema())
+    if version in (2, 3, 4):
+        from_version_4(connection, sqlite_schema())
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -90,8 +93,18 @@ def from_version_2(connection: Connection, schema: list[str]) -> None:
 
 def from_version_3(connection: Connection, schema: list[str]) -> None:
     """Make the tables that version 3 did not have. schema: the statements of the present version."""
+    _make(connection, schema, _SINCE_3)
+
+
+def from_version_4(connection: Connection, schema: list[str]) -> None:
+    """Give charges a purpose, which older ones do not have, and make the table that version 4 did not have."""
+    connection.execute("ALTER TABLE charge ADD COLUMN purpose TEXT")
+    _make(connection, schema, _SINCE_4)
+
+
+def _make(connection: Connection, schema: list[str], tables: tuple[str, ...]) -> None:
     for statement in schema:
-        if any(re.search(rf"(TABLE|TRIGGER|ON) {table}\b|TRIGGER {table}_", statement) for table in _SINCE_3):
+        if any(re.search(rf"(TABLE|TRIGGER|ON) {table}\b|TRIGGER {table}_", statement) for table in tables):
             connection.execute(statement)
 
 
@@ -175,6 +188,6 @@ def _charge(writer: Writer, columns: list[Value], sums: dict[tuple[str, str], To
         raise PolicyError("the old ledger's sums do not add up: a charge is missing. It is left as it is.")
     row = (
         charge_id, "question", space, dataset, analyst, question_key, sql, epsilon, *Total.of(cost).written, event,
-        details, None, None, None, None, None,
+        details, None, None, None, None, None, None,
     )  # fmt: skip
     return writer.append_charge(row, postings)

@@ -95,7 +95,8 @@ class Policy:
     path, text: the file and what stands in it, without passwords. ledger: the ledger's file, or its Postgres address,
     or `env:NAME`, the variable that holds the address. key_file: where the key of its chain is. anchor: where the head
     of its chain is kept, outside of it. max_failures: after how many engine failures an analyst waits for a steward;
-    max_failures_all: after how many in one unit space everybody does. per_analyst: the limit of each analyst that
+    max_failures_all: after how many in one unit space everybody does. require_purpose: whether a question has to say
+    what it is asked for. per_analyst: the limit of each analyst that
     `analysts` does not name.
     """
 
@@ -109,6 +110,7 @@ class Policy:
     anchor: Path | None = None
     max_failures: int = MAX_FAILURES
     max_failures_all: int = MAX_FAILURES_ALL
+    require_purpose: bool = False
     per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -230,6 +232,7 @@ class _Reader:
             max_failures=self.limit(("ledger", "max_failures"), ledger.get("max_failures")) or MAX_FAILURES,
             max_failures_all=self.limit(("ledger", "max_failures_all"), ledger.get("max_failures_all"))
             or MAX_FAILURES_ALL,
+            require_purpose=self.flag(("ledger", "require_purpose"), ledger.get("require_purpose", False)),
             budget=whole,
             per_analyst=self.share(("budget", "per_analyst"), budget.get("per_analyst"), whole),
             analysts=MappingProxyType(
@@ -240,7 +243,8 @@ class _Reader:
         )
 
     def ledger(self, found: dict[str, Any]) -> Path | str:
-        self.known(("ledger",), found, ("file", "url", "key_file", "anchor", "max_failures", "max_failures_all"))
+        allowed = ("file", "url", "key_file", "anchor", "max_failures", "max_failures_all", "require_purpose")
+        self.known(("ledger",), found, allowed)
         if ("file" in found) == ("url" in found):
             raise self.wrong(
                 ("ledger",), 'name the ledger: file = "budget.db" or url = "postgresql://HOST/DATABASE", one of them'
@@ -327,9 +331,7 @@ class _Reader:
         )
 
     def unit(self, at: tuple[str, ...], found: dict[str, Any]) -> str | None:
-        each_row = found.get("each_row", False)
-        if not isinstance(each_row, bool):
-            raise self.wrong((*at, "each_row"), f"found {each_row!r}; allowed: true or false")
+        each_row = self.flag((*at, "each_row"), found.get("each_row", False))
         if each_row == ("unit" in found):
             what = "both are given" if each_row else "neither is given"
             raise self.wrong(
@@ -405,6 +407,11 @@ class _Reader:
             raise self.wrong(at, f"found {value!r}; allowed: a whole number, 1 or more")
         return value
 
+    def flag(self, at: tuple[str, ...], value: object) -> bool:
+        if not isinstance(value, bool):
+            raise self.wrong(at, f"found {value!r}; allowed: true or false")
+        return value
+
     def text(self, at: tuple[str, ...], value: object) -> str | None:
         if value is not None and (not isinstance(value, str) or not value):
             raise self.wrong(at, f"found {value!r}; allowed: text in quotes")
@@ -448,9 +455,7 @@ class _Reader:
             raise self.wrong(at, f"found {text!r}; allowed: env:NAME, of letters, digits and underscores")
 
     def trusted_view(self, at: tuple[str, ...], found: dict[str, Any]) -> bool:
-        value = found.get("trusted_view", False)
-        if not isinstance(value, bool):
-            raise self.wrong((*at, "trusted_view"), f"found {value!r}; allowed: true or false")
+        value = self.flag((*at, "trusted_view"), found.get("trusted_view", False))
         if value and Path(str(found["source"])).suffix.lower() in (".parquet", ".pq", ".csv"):
             raise self.wrong((*at, "trusted_view"), "a file of rows holds no views: leave `trusted_view` out")
         return value

@@ -67,6 +67,7 @@ def policy_schema() -> dict[str, Any]:
             "anchor": _TEXT,
             "max_failures": _COUNT,
             "max_failures_all": _COUNT,
+            "require_purpose": {**_FLAG, "description": "Refuse a question that does not say what it is asked for."},
         },
         oneOf=[{"required": ["file"]}, {"required": ["url"]}],
     )

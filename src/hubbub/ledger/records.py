@@ -22,7 +22,8 @@ class Entry:
     """One charge, in full. `time` is ISO 8601 in UTC; `event` and `details` are JSON text.
 
     epsilon: what was asked for. spend: what it costs, as every account concerned adds it. block: the block or plan that
-    paid instead of the joint budget. serial, hash: its line in the journal.
+    paid instead of the joint budget. purpose: what it was asked for, where that was said. serial, hash: its
+    line in the journal.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Entry:
     data_version: str | None = None
     request: str | None = None
     block: str | None = None
+    purpose: str | None = None
     serial: int = 0
     hash: str = ""
 
@@ -104,8 +106,8 @@ class Refusal:
 
 _CHARGE = (
     "SELECT charge.serial, journal.time, journal.hash, charge.id, kind_, unit_space, dataset, analyst, question_key, "
-    "sql, epsilon, pure, rho, delta, impure, event, details, policy, data_version, request, block, step.state, "
-    "step.incident "
+    "sql, epsilon, pure, rho, delta, impure, event, details, policy, data_version, request, block, purpose, "
+    "step.state, step.incident "
     "FROM charge JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
     "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial)"
 ).replace("kind_", "charge.kind")
@@ -119,7 +121,7 @@ def entries(connection: Connection, where: str = "", *parameters: Value) -> list
 
 def _entry(row: Any) -> Entry:
     (serial, time, digest, charge_id, kind, space, dataset, analyst, question_key, sql, epsilon, pure, rho, delta,
-     impure, event, details, policy, version, request, block, state, incident) = row  # fmt: skip
+     impure, event, details, policy, version, request, block, purpose, state, incident) = row  # fmt: skip
     return Entry(
         id=charge_id,
         time=time,
@@ -139,6 +141,7 @@ def _entry(row: Any) -> Entry:
         data_version=version,
         request=request,
         block=block,
+        purpose=purpose,
         serial=serial,
         hash=digest,
     )

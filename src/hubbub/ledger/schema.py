@@ -1,4 +1,4 @@
-"""The tables of a ledger, version 4, for SQLite and Postgres alike.
+"""The tables of a ledger, version 5, for SQLite and Postgres alike.
 
     ledger        its random id, and whether its chain is keyed
     journal       one line for every row of the tables below: when, what, and the hash that chains them all
@@ -14,6 +14,7 @@
     clearance     a steward unlocked an analyst
     joint_clearance  a steward unlocked a unit space for everybody
     source        in which unit space a source stands, by its place and its unit column
+    anchoring     from here on the ledger has an anchor outside it, or none: the last row counts
     account       the last charge that an account paid for: where its sum is found
 
 Every row but the last table's has the serial number of its line in the journal. Those tables only ever grow, and
@@ -31,7 +32,7 @@ __all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 4
+VERSION: Final = 5
 """The schema this code reads and writes."""
 
 _T, _N, _I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL"
@@ -48,7 +49,7 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
     "charge": {
         "id": f"{_T} UNIQUE", "kind": _T, "unit_space": _T, "dataset": _T, "analyst": _T, "question_key": _T,
         "sql": _T, "epsilon": _T, "pure": _T, "rho": _T, "delta": _T, "impure": _I, "event": _T, "details": _T,
-        "policy": _N, "data_version": _N, "request": _N, "block": _N, "owner": _N,
+        "policy": _N, "data_version": _N, "request": _N, "block": _N, "owner": _N, "purpose": _N,
     },
     "step": {"charge": _I, "state": _T, "incident": _N, "owner": _N},
     "release": {"charge": f"{_I} UNIQUE", "payload": _T},
@@ -58,11 +59,12 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
     "clearance": {"unit_space": _T, "analyst": _T, "author": _T},
     "joint_clearance": {"unit_space": _T, "author": _T},
     "source": {"place": _T, "unit": _T, "unit_space": _T},
+    "anchoring": {"kept": _I, "author": _T},
 }  # fmt: skip
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {table: tuple(columns) for table, columns in _TABLES.items()}
 """The columns of every journaled table after `serial`, in the order in which they are hashed. A charge's `sums` come
-after its columns."""
+after its columns; a purpose that it does not have is left out (`hash_chain.linked_row`)."""
 
 HASHED: Final = tuple(COLUMNS)
 """The journaled tables."""

@@ -234,6 +234,7 @@ class Steward(Versions):
             "state": entry.state,
             "analyst": entry.analyst,
             "sql": entry.sql,
+            **({} if entry.purpose is None else {"purpose": entry.purpose}),
             "unit_space": entry.space,
             "dataset": entry.dataset,
             "data_version": entry.data_version,
@@ -266,26 +267,38 @@ class Steward(Versions):
         with self._reading() as connection:
             heads = {} if head is None else {"the head that was noted": head}
             if self._anchor is not None and (at := anchor.read(self._anchor, self.id, self._key)) is not None:
-                heads["the anchor"] = at
+                heads[anchor.ANCHOR] = at
             return verify(connection, self._key, receipt, heads)
 
-    def make_anchor(self, *, accept_older: bool = False) -> int:
-        """Make the anchor anew, at the ledger's present head; the line that it names.
-
-        accept_older: also where the ledger ends before the line that the anchor names, and what was spent since is
-        forgotten.
+    def remove_anchor(self, *, author: str) -> None:
+        """Record that the ledger has no anchor any more, so that it may be opened without one. The file stays.
 
         Raises:
             PolicyError: no anchor was named, or the ledger does not hold its line.
         """
         if self._anchor is None:
-            raise PolicyError("no anchor is named: write `anchor` into the policy's [ledger].")
+            raise PolicyError(_NO_ANCHOR)
+        with self._writing() as writer:
+            writer.append("anchoring", 0, checked_text(author, "author"))
+
+    def make_anchor(self, *, accept_older: bool = False, author: str = "hubbub") -> int:
+        """Make the anchor anew, at the ledger's present head; the line that it names.
+
+        accept_older: also where the ledger ends before the line that the anchor names, and what was spent since is
+        forgotten. author: who says so; from here on the ledger is not opened without it.
+
+        Raises:
+            PolicyError: no anchor was named, or the ledger does not hold its line.
+        """
+        if self._anchor is None:
+            raise PolicyError(_NO_ANCHOR)
         with self._writing(anchored=False) as writer:
             before = None if accept_older else anchor.read(self._anchor, self.id, self._key)
             head = writer.head
             if before is not None and not anchor.stands(writer.connection, before):
                 raise PolicyError(anchored_beyond(self.where, self._anchor, before[0], head))
             anchor.write(self._anchor, self.id, self._key, head, patience=self._patience, back=True)
+        self._note_anchor(checked_text(author, "author"))
         return head.serial
 
     def export(self) -> Iterator[str]:
@@ -414,6 +427,7 @@ def _all_allowances(connection: Connection, space: str) -> list[Allowance]:
     return list(latest_allowances(connection, space, [account for (account,) in accounts]).values())
 
 
+_NO_ANCHOR: Final = "no anchor is named: write `anchor` into the policy's [ledger]."
 _NAMED: Final = "hubbub.toml"
 _NAMED_NO_MORE: Final = "hubbub.toml names it no more"
 

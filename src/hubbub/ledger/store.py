@@ -18,18 +18,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError
+from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError, QueryError
 from hubbub.ledger.accounts import (
     Total,
     block_account,
     pure_cost,
     write_amount,
 )
+from hubbub.ledger.anchor import unnamed
 from hubbub.ledger.books import AccountState, known_budget, total_of
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL, Busy, Refused, Request, accounts_of, record
 from hubbub.ledger.database import Database
-from hubbub.ledger.handle import checked_analyst, checked_text, first_row, open_store
+from hubbub.ledger.handle import checked_analyst, checked_purpose, checked_text, first_row, open_store
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.life import ChargeLifecycle
 from hubbub.ledger.records import Entry, State, StoredRelease, entries
@@ -69,6 +70,8 @@ class Ledger(ChargeLifecycle, Balance):
         max_failures: int = MAX_FAILURES,
         max_failures_all: int = MAX_FAILURES_ALL,
         anchor: str | PathLike[str] | None = None,
+        unanchored: bool = False,
+        require_purpose: bool = False,
     ) -> Self:
         """Open the ledger for spending.
 
@@ -87,6 +90,9 @@ class Ledger(ChargeLifecycle, Balance):
             max_failures_all: after this many in one unit space, everybody does.
             anchor: a file outside the ledger that its head is kept in, after each commit, so that an older copy put
                 back in its place is found (`hubbub.ledger.anchor`). One that is missing is made for a new ledger alone.
+                A ledger that has one is not opened without it.
+            unanchored: all the same, to mend the anchor itself.
+            require_purpose: refuse a question without one, before its charge.
 
         Raises:
             PolicyError: the ledger is missing (and `create` is false), is older than its anchor, is none, is damaged,
@@ -102,10 +108,15 @@ class Ledger(ChargeLifecycle, Balance):
             max_failures_all=max_failures_all,
             anchor_at=None if anchor is None else Path(anchor),
             patience=patience,
+            require_purpose=require_purpose,
         )
         if anchor is not None:
             ledger.check_anchor(make=create and not ledger.spaces())
+        elif not unanchored and ledger._has_anchor():
+            raise unnamed(ledger.where)
         ledger._agree(budgets, new_spaces, create, sources or {}, check)
+        if anchor is not None:
+            ledger._note_anchor("hubbub")
         ledger.bury()
         return ledger
 
@@ -116,10 +127,13 @@ class Ledger(ChargeLifecycle, Balance):
         *,
         max_failures: int = MAX_FAILURES,
         max_failures_all: int = MAX_FAILURES_ALL,
+        require_purpose: bool = False,
     ) -> Self:
         """A ledger that this process alone sees, and that ends with it."""
         store = Database(None, fill=lambda c: first_row(c, None))
-        ledger = cls(store, None, max_failures=max_failures, max_failures_all=max_failures_all)
+        ledger = cls(
+            store, None, max_failures=max_failures, max_failures_all=max_failures_all, require_purpose=require_purpose
+        )
         ledger._agree(budgets, (), True)
         return ledger
 
@@ -155,14 +169,21 @@ class Ledger(ChargeLifecycle, Balance):
 
     @classmethod
     def manage(
-        cls, place: str | PathLike[str], *, key: bytes | None = None, anchor: str | PathLike[str] | None = None
+        cls,
+        place: str | PathLike[str],
+        *,
+        key: bytes | None = None,
+        anchor: str | PathLike[str] | None = None,
+        unanchored: bool = False,
     ) -> Self:
         """Open an existing ledger for a steward's entries: grants, refreshes, clearances. Adds no unit space.
+
+        unanchored: without the anchor that it has, to mend that.
 
         Raises:
             PolicyError: as `open`.
         """
-        return cls.open(place, budgets={}, create=False, key=key, anchor=anchor)
+        return cls.open(place, budgets={}, create=False, key=key, anchor=anchor, unanchored=unanchored)
 
     def _agree(
         self,
@@ -220,6 +241,7 @@ class Ledger(ChargeLifecycle, Balance):
         data_version: str | None = None,
         request: str | None = None,
         block: str | None = None,
+        purpose: str | None = None,
     ) -> str:
         """Charge a question to `space`; on the disk before this returns the charge's id.
 
@@ -237,17 +259,18 @@ class Ledger(ChargeLifecycle, Balance):
             data_version: the id of the data's rows.
             request: the idempotency key of the analyst's request.
             block: the reserved block that pays instead of the joint budget.
+            purpose: what it is asked for, at most 200 characters; shown wherever the charge is.
 
         Raises:
             BudgetError: it does not fit. Nothing was charged; the refusal is recorded.
             ParameterError: epsilon is not a positive rational. Nothing was charged.
-            QueryError: the idempotency key was used before.
+            QueryError: the idempotency key was used before; or the ledger wants a purpose, and none was given.
             PolicyError: the ledger cannot record it, or the analyst is locked. No answer may follow.
         """
         made = self._question(
             space=space, dataset=dataset, analyst=analyst, question_key=question_key, sql=sql, epsilon=epsilon,
             event=event, details=details, cost=cost, policy=policy, data_version=data_version,
-            request=request, block=block,
+            request=request, block=block, purpose=purpose,
         )  # fmt: skip
         self._charge(made)
         return made.id
@@ -268,6 +291,7 @@ class Ledger(ChargeLifecycle, Balance):
         data_version: str | None = None,
         request: str | None = None,
         block: str | None = None,
+        purpose: str | None = None,
     ) -> tuple[str, bool]:
         """As `charge`, unless this very question, by its key, at no less epsilon, is answered or under way.
 
@@ -279,7 +303,7 @@ class Ledger(ChargeLifecycle, Balance):
         made = self._question(
             space=space, dataset=dataset, analyst=analyst, question_key=question_key, sql=sql, epsilon=epsilon,
             event=event, details=details, cost=cost, policy=policy, data_version=data_version,
-            request=request, block=block,
+            request=request, block=block, purpose=purpose,
             once=True,
         )  # fmt: skip
         known = self._charge(made)
@@ -294,7 +318,16 @@ class Ledger(ChargeLifecycle, Balance):
         for name in ("dataset", "question_key", "sql"):
             checked_text(columns[name], _NAMES[name])
         checked_analyst(columns["analyst"])
+        self._check_purpose(columns["purpose"])
         return Request.of("question", epsilon=asked, cost=cost or pure_cost(asked), **self._allowed, **columns)
+
+    def _check_purpose(self, purpose: str | None) -> str | None:
+        if self._require_purpose and purpose is None:
+            raise QueryError(
+                "the policy wants to know what a question is asked for (`require_purpose`): say it in a few words, "
+                "purpose= in Python, --purpose on the command line. Nothing was charged."
+            )
+        return checked_purpose(purpose)
 
     def reserve(
         self,
@@ -305,6 +338,7 @@ class Ledger(ChargeLifecycle, Balance):
         cost: Cost | None = None,
         plan: str | None = None,
         events: Sequence[Event] = (),
+        purpose: str | None = None,
     ) -> str:
         """Set a part of the budget aside; the id of the block, which pays for the questions charged to it.
 
@@ -313,7 +347,7 @@ class Ledger(ChargeLifecycle, Balance):
 
         cost: what a plan costs, exactly. plan: its text. events: what the plan will run, each question's, instead of
         `cost`: the plan is then charged at the smaller of the sum of their rhos and the plan's own
-        (`hubbub.accounting.plans`), and its questions draw on the sum.
+        (`hubbub.accounting.plans`), and its questions draw on the sum. purpose: as of a question.
 
         Raises: as `charge`.
         """
@@ -328,6 +362,7 @@ class Ledger(ChargeLifecycle, Balance):
             cost=cost or (plan_cost(events) if events else self.question(space, asked)),
             sql="(reserved)" if plan is None else checked_text(plan, "plan"),
             details=_planned(events),
+            purpose=self._check_purpose(purpose),
             **self._allowed,
         )
         try:

@@ -19,9 +19,10 @@ from typing import Any, Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter, read_amount
+from hubbub.ledger.anchor import ANCHOR, is_anchored
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.charging import accounts_of
-from hubbub.ledger.hash_chain import START, Connection, Head, link, now
+from hubbub.ledger.hash_chain import START, Connection, Head, link, linked_row, now
 from hubbub.ledger.interrupts import let_in
 from hubbub.ledger.schema import COLUMNS, HASHED
 
@@ -77,6 +78,11 @@ def verify(
             "or is now. The ledger's time never goes back, so every grant that ends before that entry is over; grant "
             "anew with a later end, or without one"
         )
+    if is_anchored(connection) and ANCHOR not in (heads or {}):
+        notes.append(
+            "it has an anchor, and was read without it: that its end was cut off, or an older copy put back, would not "
+            "be found"
+        )
     return Verification(walk.rows, walk.head.serial, walk.head.hash, tuple(problems[:_ENOUGH]), tuple(notes))
 
 
@@ -123,7 +129,7 @@ class _Walk:
                 yield f"line {serial}: its time {time} lies before that of the line above"
             try:
                 row = self._row(kind, serial) if kind in self.kinds else None
-                fits = row is not None and link(self.head.hash, time, kind, [*row[0], *row[1]], self.key) == digest
+                fits = row is not None and self._fits(time, kind, *row, digest)
             except (sqlite3.Error, TypeError, ValueError):  # bytes, or text that is none
                 yield f"line {serial}: its {kind} holds what no ledger writes"
                 self.kinds[kind] += 1
@@ -139,6 +145,9 @@ class _Walk:
                 yield from self._meaning(kind, serial, dict(zip(COLUMNS[kind], values, strict=True)), postings)
             self.head = Head(serial, time, digest)
             self.rows += 1
+
+    def _fits(self, time: str, kind: str, values: list[Any], postings: list[list[Any]], digest: str) -> bool:
+        return link(self.head.hash, time, kind, [*linked_row(kind, values), *postings], self.key) == digest
 
     def _links(self) -> Iterator[Any]:
         """Every line of the journal; one that cannot be read without its contents."""
