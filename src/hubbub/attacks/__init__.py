@@ -17,6 +17,8 @@ Model inversion    `invert_model`, `fit_linear`, `LinearModel`
 Overfitting        `overfit_holdout`, `Thresholdout`, `overfit_leaderboard`, `Ladder`, `private_board`,
                    `leaderboard_accuracy`
 Floats             `read_floats`, `float_laplace`
+Tracing            `TracingScheme`, `Pirate`, `WaryPirate`, `private_pirate`, `tracing_repeats`, `innocent_chance`,
+                   `accusation_floor`, `accusation_law`, `draw_staircases`, `TardosCode`, `tardos_length`
 Ceilings           `advantage_ceiling`, `hit_ceiling`, `guess_ceiling`, `bit_ceiling`, `row_ceiling`
 
 What an attack tosses (which subsets to ask, which people to try) comes from `hubbub.noise` like all randomness; tests
@@ -45,6 +47,7 @@ from hubbub.attacks.differencing import (
     right_by_differencing,
     right_by_differencing_continuous,
 )
+from hubbub.attacks.fingerprints import TardosCode, tardos_length
 from hubbub.attacks.floating import FloatingPoint, float_laplace, read_floats
 from hubbub.attacks.hashes import TAXI_MEDALLIONS, Format, HashReversal, reverse_hashes
 from hubbub.attacks.inversion import LinearModel, ModelInversion, fit_linear, invert_model
@@ -79,13 +82,31 @@ from hubbub.attacks.reconstruction import (
     random_subsets,
     reconstruct,
 )
+from hubbub.attacks.tracing import (
+    STRATEGIES,
+    Accusation,
+    Decoder,
+    Pirate,
+    PrivatePirate,
+    TracingScheme,
+    WaryPirate,
+    accusation_floor,
+    accusation_law,
+    draw_staircases,
+    innocent_chance,
+    private_pirate,
+    tracing_repeats,
+)
 
 __all__ = [
+    "STRATEGIES",
     "TAXI_MEDALLIONS",
+    "Accusation",
     "Anonymity",
     "Averaged",
     "Curse",
     "Deanonymised",
+    "Decoder",
     "Differenced",
     "FloatingPoint",
     "Format",
@@ -99,11 +120,18 @@ __all__ = [
     "Match",
     "Membership",
     "ModelInversion",
+    "Pirate",
+    "PrivatePirate",
     "RatingTable",
     "Reconstruction",
     "Secrets",
+    "TardosCode",
     "Thresholdout",
+    "TracingScheme",
     "Uniqueness",
+    "WaryPirate",
+    "accusation_floor",
+    "accusation_law",
     "advantage_ceiling",
     "adversarial_answers",
     "all_subsets",
@@ -115,12 +143,14 @@ __all__ = [
     "difference",
     "difference_of_means",
     "dimension_curse",
+    "draw_staircases",
     "expected_uniqueness",
     "find_members",
     "fit_linear",
     "float_laplace",
     "guess_ceiling",
     "hit_ceiling",
+    "innocent_chance",
     "intersect",
     "intersect_counts",
     "invert_model",
@@ -135,6 +165,7 @@ __all__ = [
     "overfit_leaderboard",
     "people",
     "private_board",
+    "private_pirate",
     "random_subsets",
     "randomised_rows",
     "read_floats",
@@ -146,5 +177,7 @@ __all__ = [
     "row_ceiling",
     "secret_counts",
     "secrets_from_counts",
+    "tardos_length",
+    "tracing_repeats",
     "uniqueness",
 ]

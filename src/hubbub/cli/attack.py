@@ -196,12 +196,35 @@ def leaderboard(file: Path, label: str, value: str | None, submissions: int, **s
     _run(file, shared, on_samples.leaderboard, label, value, submissions=submissions)
 
 
+@command.command("tracing")
+@format_option()
+@click.option("--users", default=10, show_default=True, metavar="N", help="How many users hold a key.")
+@click.option("--pirates", default=5, show_default=True, metavar="N", help="How many of them leak theirs.")
+@click.option("--strategy", default="majority", show_default=True, metavar="NAME", help="What the pirates answer.")
+@click.option("--beta", default="0.05", show_default=True, metavar="P", help="How often an innocent may be accused.")
+@click.option("--epsilon", required=True, metavar="NUMBER", help="The epsilon of the private pirate.")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    help="Draw both staircases; needs the extra plot.",
+)  # fmt: skip
+def tracing(users: int, pirates: int, strategy: str, beta: str, epsilon: str, **shared: Any) -> None:
+    """Who leaked keys, from a pirate decoder's answers; a private decoder is not traced. Takes no file."""
+    from hubbub.attacks import on_keys
+    from hubbub.ledger.budget import parse_epsilon
+
+    report = on_keys.tracing(users=users, pirates=pirates, strategy=strategy, beta=beta, epsilon=parse_epsilon(epsilon))
+    _shown(report, shared)
+
+
 def _run(file: Path, shared: dict[str, Any], attack: Callable[..., Report], *arguments: Any, **options: Any) -> None:
     """Read the file, run the attack, and show what it found: the findings on stdout, remarks on stderr."""
     from hubbub.attacks.report import read_table
     from hubbub.ledger.budget import parse_epsilon
 
-    report = attack(read_table(file), *arguments, epsilon=parse_epsilon(shared["epsilon"]), **options)
+    _shown(attack(read_table(file), *arguments, epsilon=parse_epsilon(shared["epsilon"]), **options), shared)
+
+
+def _shown(report: Report, shared: dict[str, Any]) -> None:
     show(_COLUMNS, [f.texts() for f in report.findings], shared["form"], right=(False, True, True, True))
     for line in report.notes:
         note(line)
