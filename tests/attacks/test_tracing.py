@@ -250,6 +250,12 @@ def test_a_code_traces_a_decoder_with_far_fewer_columns() -> None:
     assert code.length < 500 < 61 * attacks.tracing_repeats(60, "0.01") // 5000
 
 
+def test_ciphertexts_are_longer_than_there_are_users() -> None:
+    """Stateless pirates rule out families of 2^l queries: with l = 128 n > n bits, this scheme says nothing new."""
+    tracer = scheme(4, "length of ciphertexts")
+    assert tracer.ciphertext_bits == 8 * tracer.encrypt([1])[0].size == 512 > tracer.users
+
+
 def test_staircases_are_drawn() -> None:
     pytest.importorskip("matplotlib")
     tracer = scheme(4, "drawn")

@@ -19,6 +19,7 @@ Overfitting        `overfit_holdout`, `Thresholdout`, `overfit_leaderboard`, `La
 Floats             `read_floats`, `float_laplace`
 Tracing            `TracingScheme`, `Pirate`, `WaryPirate`, `private_pirate`, `tracing_repeats`, `innocent_chance`,
                    `accusation_floor`, `accusation_law`, `draw_staircases`, `TardosCode`, `tardos_length`
+Signed rows        `signed_rows`, `valid_share`, `hardness_report`, `copied_chance`
 Ceilings           `advantage_ceiling`, `hit_ceiling`, `guess_ceiling`, `bit_ceiling`, `row_ceiling`
 
 What an attack tosses (which subsets to ask, which people to try) comes from `hubbub.noise` like all randomness; tests
@@ -82,6 +83,14 @@ from hubbub.attacks.reconstruction import (
     random_subsets,
     reconstruct,
 )
+from hubbub.attacks.signed_rows import (
+    Hardness,
+    SignedRows,
+    copied_chance,
+    hardness_report,
+    signed_rows,
+    valid_share,
+)
 from hubbub.attacks.tracing import (
     STRATEGIES,
     Accusation,
@@ -110,6 +119,7 @@ __all__ = [
     "Differenced",
     "FloatingPoint",
     "Format",
+    "Hardness",
     "HashReversal",
     "HoldoutOverfitting",
     "Intersection",
@@ -125,6 +135,7 @@ __all__ = [
     "RatingTable",
     "Reconstruction",
     "Secrets",
+    "SignedRows",
     "TardosCode",
     "Thresholdout",
     "TracingScheme",
@@ -139,6 +150,7 @@ __all__ = [
     "averaging_repeats",
     "bit_ceiling",
     "contingency_queries",
+    "copied_chance",
     "deanonymise",
     "difference",
     "difference_of_means",
@@ -149,6 +161,7 @@ __all__ = [
     "fit_linear",
     "float_laplace",
     "guess_ceiling",
+    "hardness_report",
     "hit_ceiling",
     "innocent_chance",
     "intersect",
@@ -177,7 +190,9 @@ __all__ = [
     "row_ceiling",
     "secret_counts",
     "secrets_from_counts",
+    "signed_rows",
     "tardos_length",
     "tracing_repeats",
     "uniqueness",
+    "valid_share",
 ]

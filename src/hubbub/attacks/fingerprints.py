@@ -97,7 +97,7 @@ class TardosCode:
     @property
     def length(self) -> int:
         """The number of positions, and of queries that a trace asks."""
-        return self.words.shape[1]
+        return int(self.words.shape[1])
 
     def scores(self, word: Any) -> Floats:
         """Each user's score for a pirate's word; innocents' have mean 0 and standard deviation sqrt(length)."""

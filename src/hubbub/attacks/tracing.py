@@ -73,7 +73,7 @@ class Decoder(Protocol):
 
 
 def _majority(seen: Integers, bits: Bits | None) -> Integers:
-    return (2 * seen.sum(axis=1) > seen.shape[1]).astype(np.int64)
+    return np.asarray(2 * seen.sum(axis=1) > seen.shape[1], dtype=np.int64)
 
 
 def _minority(seen: Integers, bits: Bits | None) -> Integers:
@@ -286,6 +286,11 @@ class TracingScheme:
     def __repr__(self) -> str:
         return f"TracingScheme(users={self.users}, beta={self.beta})"
 
+    @property
+    def ciphertext_bits(self) -> int:
+        """The length of a ciphertext: 128 for each user."""
+        return 8 * _BLOCK * self.users
+
     def coalition(self, users: Sequence[int]) -> dict[int, bytes]:
         """The keys of some users."""
         if not set(users) <= set(self.keys):
@@ -373,7 +378,7 @@ def innocent_chance(users: int, repeats: int) -> float:
 
     ones = np.arange(2 * repeats + 1)
     least = -(-(ones * users + repeats) // (2 * users))  # the first half has at least so many ones
-    return float(hypergeom.sf(least - 1, 2 * repeats, ones, repeats).max())
+    return float(np.max(hypergeom.sf(least - 1, 2 * repeats, ones, repeats)))
 
 
 def accusation_floor(users: int, *, epsilon: Number = 1, delta: Number | None = None) -> float:
