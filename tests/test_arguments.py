@@ -1,4 +1,4 @@
-"""What is no amount, no level, no group, no question and no picture is refused in our words, and costs nothing."""
+"""What is not an amount, no level, no group, no question and no picture is refused in our words, and costs nothing."""
 
 from __future__ import annotations
 

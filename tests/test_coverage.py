@@ -163,7 +163,7 @@ def test_quantiles_are_off_by_no_more_ranks_than_check_says() -> None:
         off = np.abs(found.values(aggregate) / step / 51 - rank)
         assert column.ranks is not None
         assert np.sum(off <= column.ranks) >= 125
-        assert off.max() > column.ranks / 50  # and it is no empty promise
+        assert off.max() > column.ranks / 50  # and it is not an empty promise
 
 
 def test_a_huge_amount_gives_quantiles_exactly() -> None:

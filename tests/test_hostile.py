@@ -138,7 +138,7 @@ def test_a_unit_that_a_cast_could_merge_is_refused(tmp_path: Path) -> None:
         with pytest.raises(hb.PolicyError, match="one unit"), engine("t", table):
             pass
     whole = hb.table(tmp_path / "v.csv", unit="id", types={"id": "integer"})
-    assert exact(whole, "SELECT COUNT(DISTINCT id) FROM t") == ((3,),)  # 1.5 is no whole number
+    assert exact(whole, "SELECT COUNT(DISTINCT id) FROM t") == ((3,),)  # 1.5 is not a whole number
 
 
 def test_a_collation_is_refused(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_synthesis_needs_a_delta_and_declared_columns() -> None:
             pure.synthesize("t", epsilon=1)
         with pytest.raises(hb.PolicyError, match="declared"):
             bare.marginals("t", [("job",)], epsilon=1)
-        with pytest.raises(hb.QueryError, match="no private table"):
+        with pytest.raises(hb.QueryError, match="not a private table"):
             pure.synthesize("u", epsilon=1)
         assert not [*pure.history(), *bare.history()]
 

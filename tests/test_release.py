@@ -101,7 +101,7 @@ def test_a_plot_shows_one_column_with_whiskers() -> None:
         r = s.sql(SQL, epsilon=1)
     axes = r.plot("a")
     assert "a" in axes.get_title()
-    with pytest.raises(hb.ParameterError, match="no estimate"):
+    with pytest.raises(hb.ParameterError, match="not an estimate"):
         r.plot("ward")
 
 
@@ -178,7 +178,7 @@ def test_columns_that_do_not_meet_are_refused() -> None:
         r["c"] - again["c"]
     with pytest.raises(hb.ParameterError, match="the rows differ"):
         r["c"] / turned["d"]
-    with pytest.raises(hb.ParameterError, match="no column of numbers"):
+    with pytest.raises(hb.ParameterError, match="not a column of numbers"):
         r["ward"]
     with pytest.raises(TypeError):
         r["c"] + "1"  # type: ignore[operator]

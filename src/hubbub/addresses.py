@@ -42,7 +42,7 @@ _VALUE: Final = re.compile(r"[^\s@:?#\"'\\]*")
 
 
 class Address:
-    """A place that is no file, as a policy names it: `postgresql://...`, `env:NAME` or `spark:NAME`.
+    """A place that is not a file, as a policy names it: `postgresql://...`, `env:NAME` or `spark:NAME`.
 
     No dataclass: `dataclasses.asdict` and `vars` would open one, and what was written may hold a password. Nothing of
     it changes, so copies are the address itself.
@@ -174,7 +174,7 @@ def read_address(address: str) -> str:
 
 
 def _text(address: str, what: str) -> str:
-    """The address, or a PolicyError where it is no text: the environment may hold any bytes."""
+    """The address, or a PolicyError where it is not a text: the environment may hold any bytes."""
     if any("\ud800" <= character <= "\udfff" for character in address):
         raise PolicyError(
             f"{what} is not valid UTF-8. Write other characters of a password in percent-encoding, such as %C3%A9. "
@@ -191,7 +191,7 @@ _SECRET_SETTING: Final = re.compile(r"(?i)(?:^|\s)\w*passw(?:or)?d\s*=")
 
 
 def looks_like_connection(text: str) -> bool:
-    """Whether a text that is no address we read was meant as one: a URL, or settings such as `host=h password=...`.
+    """Whether a text that is not an address we read was meant as one: a URL, or settings such as `host=h password=...`.
 
     >>> [looks_like_connection(t) for t in ("host=h user=ada", "mysql://ada@db/x", "C:/rows/visits.csv", "a=b.csv")]
     [True, True, False, False]

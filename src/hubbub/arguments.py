@@ -1,4 +1,4 @@
-"""Arguments of the public functions, looked at before anything else: what is no name or number is refused in our words.
+"""Arguments of the public functions, checked first: what is not a name or a number is refused in our words.
 
 A type that a question cannot use must not come out as an error of Python's, or of a library below, halfway through.
 """

@@ -82,7 +82,7 @@ def quick(path: str) -> bool:
     True
     """
     if path not in QUICK_PATHS:
-        raise KeyError(f"{path!r} is no quick path of the register")
+        raise KeyError(f"{path!r} is not a quick path of the register")
     return not _plain
 
 

@@ -56,7 +56,7 @@ def test_with_little_privacy_the_private_model_is_the_exact_one():
 
 
 def test_a_model_that_is_true_of_everybody_tells_members_and_others_alike():
-    """Science is no leak: y = 2 x_0 + noise, which the model learns; inversion is as right for strangers."""
+    """Science is not a leak: y = 2 x_0 + noise, which the model learns; inversion is as right for strangers."""
     bits = SeededBits("science")
     x, _ = clinic(4000, 3, bits)
     y = 2 * x[:, 0] + gaussian(sigma=1, size=4000, bits=bits)

@@ -101,7 +101,7 @@ def missing_clamp(patch: Patch) -> None:
 
 
 def nan_passing(patch: Patch) -> None:
-    """sql: a NaN, which is no value, is summed as a huge number."""
+    """sql: a NaN, which is not a value, is summed as a huge number."""
 
     def wrap(real: Any) -> Any:
         def passing(x: str, value: Any, dialect: Any) -> str:

@@ -84,7 +84,7 @@ def test_delta_and_bits_reach_the_audit(mine, monkeypatch, capsys):
         (["mine.py:fine", "--epsilon", "1", "--delta", "2"], 2, "delta"),
         (["mine.py:fine", "--epsilon", "1", "--confidence", "1"], 2, "--confidence"),
         (["mine.py:fine", "--epsilon", "1", "--seconds", "0"], 2, "--seconds"),
-        (["mine.py:fine", "--epsilon", "1", "--data", "{"], 2, "is no JSON"),
+        (["mine.py:fine", "--epsilon", "1", "--data", "{"], 2, "is not JSON"),
         (["mine.py", "--epsilon", "1"], 2, "name a callable as MODULE:CALLABLE"),
         (["mine.py:number", "--epsilon", "1"], 2, "has no callable 'number'"),
         (["wrong.py:fine", "--epsilon", "1"], 2, "wrong.py could not be loaded: ValueError: of mine"),

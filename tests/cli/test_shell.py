@@ -54,7 +54,7 @@ def test_a_question_over_several_lines_may_begin_with_check(cli, people):
     ("text", "code", "message"),
     [
         ("SELECT 1 +;\n" + COUNT + ";\n", 2, "QueryError"),
-        (".nothing\n", 2, ".nothing is no command of the shell"),
+        (".nothing\n", 2, ".nothing is not a command of the shell"),
         (".epsilon -1\n", 2, "ParameterError"),
         (".epsilon 2\n" + COUNT + ";\n", 4, "BudgetError"),
         (".format arrow\n", 2, ".format takes one of"),
@@ -152,7 +152,7 @@ def test_the_name_of_the_file_says_its_format(cli, people):
 def test_an_ending_that_is_no_format_is_refused_before_the_charge(cli, people):
     code, _, err = cli("query", COUNT, "--epsilon", "0.5", "--yes", "-o", "out.xlsx")
     assert code == 2
-    assert "-o out.xlsx: .xlsx is no ending of a format. Known: .csv, .json, .md, .arrow, .parquet" in err
+    assert "-o out.xlsx: .xlsx is not a format's ending. Known: .csv, .json, .md, .arrow, .parquet" in err
     assert not (people / "out.xlsx").exists()
     assert cli("history", "--format", "json")[1] == "[]\n"
     assert cli("query", COUNT, "--epsilon", "0.5", "--yes", "-o", "out.xlsx", "--format", "csv")[0] == 0

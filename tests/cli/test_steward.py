@@ -41,7 +41,7 @@ def test_a_grant_and_its_end_show_in_the_budget(cli, asked):
     ("arguments", "code", "message"),
     [
         (["grant", "ada", "--epsilon", "2"], 3, "above the ceiling"),
-        (["grant", "ada", "--epsilon", "0.5", "--until", "soon"], 2, "'soon' is no date"),
+        (["grant", "ada", "--epsilon", "0.5", "--until", "soon"], 2, "'soon' is neither a date"),
         (["grant", "ada", "--epsilon", "0.5", "--unit-space", "x"], 2, "name one of person_id"),
         (["receipt", "ffffffff"], 3, "no charge with the id 'ffffffff'"),
         (["ledger", "close", "x"], 3, "no charge 'x'"),

@@ -263,7 +263,7 @@ def test_a_declaration_the_source_contradicts_is_refused(changes: dict[str, Any]
         ("v.csv", "id,ID\n", "same name"),
         ("v.csv", "", "must name every column"),
         ("v.parquet", "not parquet", "cannot be read"),
-        ("v.xlsx", "x", "no file type that is known"),
+        ("v.xlsx", "x", "not a known file type"),
         ("v.duckdb", "x", "which table"),
     ],
 )

@@ -217,9 +217,9 @@ SOURCES = {
     "made": ("CREATE TABLE made (id int, y int GENERATED ALWAYS AS (id * 2) STORED)", "has generated columns"),
     "pg_catalog.pg_class": ("SELECT 1", "of the system"),
     "pg_catalog.pg_settings": ("SELECT 1", "is a view"),
-    "counted": ("CREATE SEQUENCE counted", "is no table"),
-    "ordered": ("CREATE TABLE under (id int); CREATE INDEX ordered ON under (id)", "is no table"),
-    "composed": ("CREATE TYPE composed AS (id int)", "is no table"),
+    "counted": ("CREATE SEQUENCE counted", "is not a table"),
+    "ordered": ("CREATE TABLE under (id int); CREATE INDEX ordered ON under (id)", "is not a table"),
+    "composed": ("CREATE TYPE composed AS (id int)", "is not a table"),
     "secured": (
         "CREATE TABLE secured (id int); ALTER TABLE secured ENABLE ROW LEVEL SECURITY; "
         "CREATE POLICY p ON secured USING (id < 5)",

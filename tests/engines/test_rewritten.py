@@ -118,7 +118,7 @@ def replaced(path: Path, table: pa.Table) -> None:
 
 
 def people(first: int) -> pa.Table:
-    """Everybody's text is their number; one of them is no UTF-8, so that DuckDB and Arrow share the reading."""
+    """Everybody's text is their number; one of them is not UTF-8, so that DuckDB and Arrow share the reading."""
     ids = pa.array(range(first, 50))
     texts = pa.array([b"\xff" if i == 49 else str(i).encode() for i in range(first, 50)]).cast(pa.binary())
     bad = pa.Array.from_buffers(pa.string(), len(texts), texts.buffers())

@@ -234,7 +234,7 @@ def test_the_engines_own_words_are_for_the_owner_alone(tmp_path, monkeypatch):
         with pytest.raises(PolicyError, match="no words of an incident 99"):
             ledger.incident_words("99")
         for wrong in ("../b", "", "a/b"):
-            with pytest.raises(PolicyError, match="is no id"):
+            with pytest.raises(PolicyError, match="is not the id"):
                 ledger.keep_incident(wrong, "x")
     found = CliRunner().invoke(command, ["incident", "17ab", "--ledger", str(tmp_path / "b.db")])
     assert (found.exit_code, found.output) == (0, "out of memory near 'Ada Lovelace'\n")

@@ -104,7 +104,7 @@ def test_no_grant_passes_the_ceiling(ledger, account):
 
 @pytest.mark.parametrize("account", ["ada", "", "analyst:", "block:x", "ceiling", "everyone:x"])
 def test_only_accounts_are_granted(ledger, account):
-    with pytest.raises(ParameterError, match="is no account"):
+    with pytest.raises(ParameterError, match="is not an account"):
         grant(ledger, account, "0.5")
 
 

@@ -207,7 +207,7 @@ def put_back(path: Path) -> None:
 
 
 def test_an_older_copy_put_back_into_an_open_ledger_is_found_before_the_first_line_that_is_added(tmp_path):
-    """Before, what a handle had not written or read itself was no loss to it: 0.9 was spent twice."""
+    """Before, what a handle had not written or read itself was not a loss to it: 0.9 was spent twice."""
     path = tmp_path / "b.db"
     opened(path).close()
     shutil.copyfile(path, tmp_path / "old.db")
@@ -258,7 +258,7 @@ def test_an_anchor_that_is_missing_foreign_or_forged_is_refused(tmp_path):
             charge(ledger, "0.1")
     for text in ("", "{", "[1]", '{"ledger": 1}', "\xff", "[" * 100_000):
         anchor.write_text(text, "latin-1")
-        with pytest.raises(PolicyError, match=r"no anchor of a ledger|it is no text"):
+        with pytest.raises(PolicyError, match=r"not an anchor of a ledger|it is not text"):
             opened(path, key=KEY, anchor=anchor)
     content = json.loads(good)
     for change in ({"line": content["line"] - 1}, {"mac": None}, {"hash": "0" * 64}):
@@ -300,7 +300,7 @@ def test_a_steward_accepts_an_older_ledger_where_no_newer_one_is_left(tmp_path):
 
 
 def test_a_killed_writer_leaves_an_anchor_that_opens(tmp_path):
-    """Between COMMIT and anchor: the anchor is behind, which is no alarm."""
+    """Between COMMIT and anchor: the anchor is behind, which is not an alarm."""
     path, anchor = tmp_path / "b.db", tmp_path / "anchor"
     opened(path, anchor=anchor).close()
 

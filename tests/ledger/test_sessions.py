@@ -198,7 +198,7 @@ def test_a_refresh_asks_anew_and_gives_nothing_back():
         s.refresh("visits")
         assert s.sql(COUNT, epsilon="0.25").charged
         assert s.remaining == Fraction(1, 2)
-        with pytest.raises(hb.PolicyError, match="no private table"):
+        with pytest.raises(hb.PolicyError, match="not a private table"):
             s.refresh("nothing")
 
 

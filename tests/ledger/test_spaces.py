@@ -225,11 +225,11 @@ def test_a_space_whose_name_is_no_text_is_damage(tmp_path):
 
 
 def test_nobody_is_called_every_analyst():
-    with Ledger.in_memory({SPACE: Budget(1)}) as ledger, pytest.raises(QueryError, match="is no analyst"):
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger, pytest.raises(QueryError, match="is not an analyst"):
         charge(ledger, "0.1", analyst="*")
     text = '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n[budget.analysts]\n"*" = 0.9\n'
     text += '[tables.t]\nsource = "t.csv"\nunit = "p"\n'
-    with pytest.raises(PolicyError, match=r":6: .*is no analyst.*per_analyst"):
+    with pytest.raises(PolicyError, match=r":6: .*is not an analyst.*per_analyst"):
         read_policy(text, Path("/hubbub.toml"))
 
 

@@ -191,7 +191,7 @@ def missed(bugs: Sequence[Bug]) -> list[Bug]:
             found.append(bug)
             continue
         test = failing(bug.module, source.replace(bug.old, bug.new), (bug.found_by,))
-        if test in (None, "?"):  # a module that does not even work, or a test without end, is no bug that was found
+        if test in (None, "?"):  # a module that does not even work, or a test without end, is not a bug that was found
             found.append(bug)
         print(f"{'MISSED' if test in (None, '?') else f'found by {test}'}: {bug}", flush=True)
     return found

@@ -163,7 +163,7 @@ def _finer_than_one_allows(outputs: np.ndarray) -> float:
 
 
 def _never_drawn(outputs: np.ndarray, shift: float, uniforms: int) -> float:
-    """The share of outputs y whose y - shift is no value of numpy's own inversion, log of a 53-bit uniform."""
+    """The share of outputs y whose y - shift is not a value of numpy's own inversion, log of a 53-bit uniform."""
     z = np.abs(outputs - shift)
     u = np.exp(-z) * 2.0 ** (uniforms - 1)
     near = np.rint(u)

@@ -111,7 +111,7 @@ def _value(value: Any) -> Any:
 
 @pytest.mark.parametrize("text", [*NUMBERS, *TEXTS, *TRUTHS, *TIMES])
 def test_an_expression_has_the_plain_engine_s_values(desk: Desk, plain: duckdb.DuckDBPyConnection, text: str) -> None:
-    """NULL is no group where a condition's groups are false and true."""
+    """NULL is not a group where a condition's groups are false and true."""
     (question,) = desk.statement(f"SELECT {text} AS k, COUNT(*) FROM t GROUP BY k").questions
     (plan,) = make_plans(question, image, limits=Limits(1, 1, None), private_keys=True)
     exact = desk.engine.run(plan, {})

@@ -1,7 +1,7 @@
 """Tables of no rows, of rows without a unit, of one row, and of undeclared values alone: none of them is an error.
 
 That a table is empty, or is not, is something about people. So whatever `synthesize` and `marginals` raise after the
-charge may depend on what was drawn alone, and the engine's error, which is no draw, never comes.
+charge may depend on what was drawn alone, and the engine's error, which is not a draw, never comes.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def test_projection_is_the_nearest_point_of_the_simplex(counts: list[float], tot
     found = projected(values, total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total, rel=1e-9)
-    # Optimality: where there is mass the shift is the same, elsewhere it is no smaller.
+    # Optimality: where there is mass the shift is the same, elsewhere it is not a smaller.
     shift = values - found
     assert shift[found > 0] == pytest.approx(np.full(int((found > 0).sum()), shift[found > 0][0]), abs=1e-6)
     assert (shift[found == 0] <= shift[found > 0][0] + 1e-6).all()

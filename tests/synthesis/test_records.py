@@ -106,7 +106,7 @@ def test_a_constraint_in_words_is_the_table_it_says() -> None:
         ("age < 20 implies smokes = no", "declare an edge there"),
         ("height < 20 implies smokes = no", "no column 'height'"),
         ("age < x implies smokes = no", "give a number"),
-        ("age implies smokes = no", "no condition"),
+        ("age implies smokes = no", "not a condition"),
         ("age = 18 implies smokes = no", "both sides"),
     ],
 )

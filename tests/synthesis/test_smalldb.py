@@ -64,7 +64,7 @@ def test_m12_error_stays_within_the_theorem() -> None:
     law = np.exp(mechanism.log_probs(data))
     shares = candidates(6, 12) @ workload.columns() / 12
     errors = np.abs(shares - workload.shares(data)).max(axis=1)
-    # The exact chance of an error beyond the bound at beta is at most beta; and the bound is no mere 1.
+    # The exact chance of an error beyond the bound at beta is at most beta; and the bound is not a mere 1.
     for beta in ("0.5", "0.05", "1e-6"):
         assert law[errors > mechanism.accuracy(beta)].sum() <= float(beta)
     assert mechanism.accuracy("0.05") < 0.35

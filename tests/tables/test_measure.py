@@ -192,7 +192,7 @@ def test_missing_bounds_are_named_with_both_ways_out() -> None:
 
 
 def test_a_sum_of_nothing_is_allowed_and_one_of_texts_is_not() -> None:
-    """NULL alone is a sum that never moves; what is no number has none."""
+    """NULL alone is a sum that never moves; what is not a number has none."""
     nothing, *_ = measurements_of(Aggregate(Function.SUM, (Literal(None),)), DECLARED)
     assert (nothing.low, nothing.high) == (0, 0)
     for kind in (Kind.TEXT, Kind.BOOLEAN):

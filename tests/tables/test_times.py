@@ -166,7 +166,7 @@ def test_answers_intervals_and_draws_are_dates_and_times() -> None:
     assert drawn["d"].shape == (20, 2)
     low, high = (np.array([x[f"d_{end}"] for x in found.to_pylist()], "datetime64[D]") for end in ("low", "high"))
     assert ((low <= drawn["d"]) & (drawn["d"] <= high)).all()
-    with pytest.raises(hb.ParameterError, match="no column of numbers"):
+    with pytest.raises(hb.ParameterError, match="not a column of numbers"):
         r["d"]
 
 

@@ -33,7 +33,7 @@ def test_groups_conditions_and_functions_see_the_text_without_its_blanks() -> No
         for where, n in (("ward = 'A'", 4), ("ward IN ('B C')", 1), ("ward LIKE 'A%'", 4), ("LENGTH(ward) = 1", 5)):
             assert s.sql(f"SELECT COUNT(*) FROM visits WHERE {where}", epsilon=HUGE).rows() == [(n,)]
         inner = "SELECT w, COUNT(*) FROM (SELECT id, MIN(ward) AS w FROM visits GROUP BY id) GROUP BY w"
-        assert counts(s, inner, keys={"w": ["A", "\tA"]}) == {"A": 4, "\tA": 1}  # a tab is no blank
+        assert counts(s, inner, keys={"w": ["A", "\tA"]}) == {"A": 4, "\tA": 1}  # a tab is not a blank
     with session(visits=visits(ward=hb.one_of("A", "B", "B C", "", None))) as s:
         assert counts(s, by_ward) == {"A": 1, "B": 1, "B C": 0, "": 1, None: 1}
 

@@ -44,7 +44,7 @@ def plan_cost(plan: Iterable[ev.Event]) -> Cost:
     >>> whole.epsilon, whole.rho < 2, round(float(whole.rho), 2)
     (Fraction(4, 1), True, 1.85)
 
-    Raises ParameterError for an empty plan, or for what is no event.
+    Raises ParameterError for an empty plan, or for what is not an event.
     """
     events = list(plan)
     if not events or not all(isinstance(event, ev.Event) for event in events):

@@ -209,12 +209,12 @@ class Release:
     def __getitem__(self, name: str) -> Column:
         """A column of numbers as a quantity with an error: `r["cost"] / r["visits"]`.
 
-        Raises ParameterError for a name that is no column of numbers.
+        Raises ParameterError for a name that is not a column of numbers.
         """
         kinds = {n: self.to_arrow().schema.field(n).type for n in self.columns}
         numbers = [n for n, k in kinds.items() if pa.types.is_integer(k) or pa.types.is_floating(k)]
         if not isinstance(name, str) or name not in numbers:
-            raise ParameterError(f"{name!r} is no column of numbers. These are: {', '.join(numbers) or '(none)'}.")
+            raise ParameterError(f"{name!r} is not a column of numbers. These are: {', '.join(numbers) or '(none)'}.")
         at = self.columns.index(name)
         answered, values = self._answered, self._floats(at)
         if answered is None or at not in answered.numbers:
@@ -278,7 +278,7 @@ class Release:
         where the only key is a number or a date, else bars; points for dates and times. ax: the Axes of matplotlib to
         draw on; by default new ones. Needs the extra `plot`.
 
-        Raises ParameterError for a column that is no estimate, a kind there is not, or an `ax` that is no Axes.
+        Raises ParameterError for a column that is not an estimate, a kind there is not, or an `ax` that is not an Axes.
         """
         from hubbub.plots import whiskers
 
@@ -319,7 +319,7 @@ class Release:
         found = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
         chosen = column if column is not None else next(iter(found), "")
         if not isinstance(chosen, str) or chosen not in found:
-            raise ParameterError(f"plot: {chosen!r} is no estimate of this answer. Estimates: {', '.join(found)}.")
+            raise ParameterError(f"plot: {chosen!r} is not an estimate of this answer. Estimates: {', '.join(found)}.")
         at, low, high = found[chosen]
         values = self._floats(at)
         return chosen, values.tolist(), np.minimum(low, values).tolist(), np.maximum(high, values).tolist()

@@ -60,7 +60,7 @@ def read_table(path: Path) -> dict[str, Any]:
     readers = {".parquet": pa.parquet.read_table, ".pq": pa.parquet.read_table, ".csv": pa.csv.read_csv}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise PolicyError(f"{path.name!r} is no file type that is known; give a .parquet or .csv file.")
+        raise PolicyError(f"{path.name!r} is not a known file type; give a .parquet or .csv file.")
     if not path.is_file():
         raise PolicyError(f"there is no file {str(path)!r}. Name a Parquet or CSV file with one row per person.")
     try:

@@ -107,7 +107,7 @@ def lower_bound(
     which is a flaw of nearly every program and hides all others; `float_support` is the audit for it. clock: what
     `seconds` are read from; `time.process_time` where others use the machine as well.
 
-    Raises ParameterError for a delta or confidence that is no probability, for too few seconds or samples, and where
+    Raises ParameterError for a delta or confidence that is not a probability, for too few seconds or samples, and where
     `run` gives another number of outputs than it was asked for.
 
     >>> coin = lambda data, size: np.full(size, data)

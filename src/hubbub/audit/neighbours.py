@@ -66,7 +66,7 @@ def row_pairs(table: pa.Table, unit: str, *, relation: Relation = "add_remove") 
     kept = rows.slice(1) if relation == "replace" else rows
     for name, more in newcomers(rows, None, None):
         if len(more) == 1:
-            # Last and first, because a row's number is no part of it.
+            # Last and first, because a row's number is not part of it.
             added = pa.Table.from_pylist(more, schema=rows.schema)
             yield Pair(name, rows, pa.concat_tables([added, kept]))
             yield Pair(f"{name}, at the end", rows, pa.concat_tables([kept, added]))

@@ -107,7 +107,7 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise QueryError(f"{text!r} is no JSON ({error.msg}); give data as JSON, such as '[1, 0, 2]'.") from None
+        raise QueryError(f"{text!r} is not JSON ({error.msg}); give data as JSON, such as '[1, 0, 2]'.") from None
 
 
 def _callable(target: str) -> Any:

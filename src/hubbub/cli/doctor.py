@@ -59,7 +59,7 @@ def _installed() -> Iterator[tuple[bool | None, str]]:
 
 
 def _java(spark: str) -> tuple[bool | None, str]:
-    """Whether the Java that Spark starts is there, and new enough. All but Spark works without it: it is no failure."""
+    """Whether the Java that Spark starts is there, and new enough. All but Spark works without it."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     least = 17 if int(spark.partition(".")[0]) >= 4 else 8  # Spark 4's release notes; Spark 3's documentation

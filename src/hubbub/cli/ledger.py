@@ -88,7 +88,7 @@ def verify(
     try:
         kept = None if receipt is None else json.loads(receipt.read_text("utf-8"))
     except (ValueError, OSError):
-        raise PolicyError(f"{receipt} is no receipt: it is not JSON.") from None
+        raise PolicyError(f"{receipt} is not a receipt: it is not JSON.") from None
     if isinstance(kept, dict) and "receipt" in kept:  # what `hubbub query --format json` wrote
         kept = kept["receipt"]
     with open_ledger(policy, ledger, key_file, anchored=False) as book:

@@ -208,7 +208,7 @@ def chosen_format(form: str | None, output: Path | None = None) -> str:
         ending = output.suffix.lower()
         if ending not in _ENDINGS:
             raise click.UsageError(
-                f"-o {output}: {output.suffix} is no ending of a format. Known: {', '.join(_ENDINGS)}; or name the "
+                f"-o {output}: {output.suffix} is not a format's ending. Known: {', '.join(_ENDINGS)}; or name the "
                 "format with --format. Nothing was charged."
             )
         return _ENDINGS[ending]

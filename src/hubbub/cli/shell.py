@@ -135,7 +135,7 @@ class _Shell:
         }
         if word not in commands:
             known = ", ".join(f".{name}" for name in commands)
-            raise QueryError(f".{word} is no command of the shell. Known: {known}.")
+            raise QueryError(f".{word} is not a command of the shell. Known: {known}.")
         commands[word](rest.strip())
 
     def _ask(self, sql: str) -> None:

@@ -127,7 +127,7 @@ def _table(policy: Policy, asked: str) -> TablePolicy:
         )
     known = ", ".join(f"{t.name} ({getattr(t.source, 'name', t.source)})" for t in policy.tables.values())
     raise PolicyError(
-        f"{asked!r} is no private table of {policy.path}, which declares {known or 'none'}. Declare its columns' "
+        f"{asked!r} is not a private table of {policy.path}, which declares {known or 'none'}. Declare its columns' "
         "domains there: they are never read from private rows. `hubbub init FILE --unit COLUMN` writes a first policy."
     )
 

@@ -89,7 +89,7 @@ class DigitalGoodsAuction:
     def scores(self, valuations: Any) -> NDArray[np.int64]:
         """Revenues of all prices in units of alpha V, int64 of shape (steps,).
 
-        Bids are compared exactly, texts and Fractions too. One that is no number (NaN, a word) buys nothing.
+        Bids are compared exactly, texts and Fractions too. One that is not a number (NaN, a word) buys nothing.
         """
         given = valuations if isinstance(valuations, np.ndarray) else list(valuations)
         if isinstance(given, list) and all(type(v) is float for v in given):

@@ -50,7 +50,7 @@ def read(path: Path, name: str, key: bytes | None) -> tuple[int, str] | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no text"
+        said = error.strerror if isinstance(error, OSError) else "it is not text"
         raise PolicyError(f"cannot read the anchor {path} of the ledger: {said}.") from None
     try:
         found = json.loads(text)
@@ -59,7 +59,7 @@ def read(path: Path, name: str, key: bytes | None) -> tuple[int, str] | None:
     except (ValueError, TypeError, KeyError, RecursionError):
         fits = False
     if not fits:
-        raise PolicyError(f"{path} is no anchor of a ledger. See who wrote to it.")
+        raise PolicyError(f"{path} is not an anchor of a ledger. See who wrote to it.")
     if whose != name:
         raise PolicyError(
             f"the anchor {path} is another ledger's. If this ledger was made anew in its place, what was spent before "

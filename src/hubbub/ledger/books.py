@@ -368,7 +368,7 @@ def total_of(connection: Connection, space: str, account: str) -> Total:
     ).fetchone()
     if row is None:
         return NOTHING
-    with suppress(ValueError, TypeError):  # text that is no list of sums
+    with suppress(ValueError, TypeError):  # text that is not a list of sums
         for where, name, epsilon, rho, delta, impure in json.loads(row[0]):
             if (where, name) == (space, account):
                 return Total.read(epsilon, rho, delta, impure)

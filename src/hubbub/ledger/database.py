@@ -63,7 +63,7 @@ class Database:
     A file of an older schema is brought to this one when it is opened for writing, in one transaction.
 
     Raises:
-        PolicyError: the path is no ledger, or one that cannot be used from here.
+        PolicyError: the path is not a ledger, or one that cannot be used from here.
     """
 
     def __init__(

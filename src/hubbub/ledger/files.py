@@ -137,7 +137,7 @@ def check_folder(path: Path) -> None:
 
 
 def check_file(path: Path, *, is_open: bool) -> None:
-    """Refuse what is no ledger before SQLite opens it, which could change a stranger's database.
+    """Refuse what is not a ledger before SQLite opens it, which could change a stranger's database.
 
     Its header is looked at, and nothing else: beside a write-ahead log, the rest of the file may be of any age.
     """

@@ -289,7 +289,9 @@ def checked_analyst(name: str) -> str:
     """
     checked_text(name, "analyst")
     if name == "*":
-        raise QueryError("'*' is no analyst: it stands for each who has no limit of their own. Nothing was charged.")
+        raise QueryError(
+            "'*' is not an analyst: it stands for each who has no limit of their own. Nothing was charged."
+        )
     if len(name) > _LONGEST:
         raise QueryError(
             f"the analyst's name has {len(name)} characters; {_LONGEST} are allowed: {name[:20]!r}... Name a shorter "
@@ -313,7 +315,7 @@ def checked_purpose(purpose: str | None) -> str | None:
 
 
 def checked_text(text: str, what: str) -> str:
-    """`text`, or a QueryError where it is no valid Unicode."""
+    """`text`, or a QueryError where it is not valid Unicode."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

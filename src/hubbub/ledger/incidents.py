@@ -52,7 +52,7 @@ def read(ledger: Path | None, incident: str) -> str:
 
 def _file(ledger: Path | None, incident: str) -> Path:
     if not re.fullmatch(r"[0-9A-Za-z-]{1,64}", incident):
-        raise PolicyError(f"{incident!r} is no id of an incident. `hubbub history` names them.")
+        raise PolicyError(f"{incident!r} is not the id of an incident. `hubbub history` names them.")
     if ledger is not None:
         return ledger.with_name(f"{ledger.name}-incidents") / f"{incident}.txt"
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")

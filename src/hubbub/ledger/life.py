@@ -210,7 +210,7 @@ class ChargeLifecycle(Steward):
         return found[0] if found else None
 
     def advance(self, charge_id: str, state: State, *, incident: str | None = None) -> None:
-        """Record the next step of a charge's life, durably. Being shown once more is no step.
+        """Record the next step of a charge's life, durably. Being shown once more is not a step.
 
         Args:
             charge_id: the charge.

@@ -84,7 +84,7 @@ def one_form(place: str) -> str:
 def same_file(place: str, other: str) -> bool:
     """Whether two places are one file now, by two paths to it (a hard link), and one table inside it.
 
-    Places that are no files, or are gone, are not.
+    Places that are not files, or are gone, are not.
     """
     main, _, inner = _parts(one_form(place))
     again, _, its_inner = _parts(one_form(other))

@@ -168,7 +168,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Read and check a policy file. No data is read, and no source need exist.
 
     Raises:
-        PolicyError: the file cannot be read, is no TOML, or declares something that is not allowed.
+        PolicyError: the file cannot be read, is not TOML, or declares something that is not allowed.
     """
     file = Path(path).absolute()
     try:
@@ -221,7 +221,7 @@ class _Reader:
         analysts = self.section(("budget", "analysts"), budget.get("analysts", {}))
         if "*" in analysts:
             raise self.wrong(
-                ("budget", "analysts", "*"), '"*" is no analyst: for each who is not named write per_analyst'
+                ("budget", "analysts", "*"), '"*" is not an analyst: for each who is not named write per_analyst'
             )
         return Policy(
             path=self.file,

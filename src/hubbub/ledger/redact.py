@@ -40,7 +40,7 @@ def _shown(token: str) -> str:
         return masked(_SCHEME.sub(UNREADABLE, token))
     try:
         value = tomllib.loads(f"x = {token}")["x"]
-    except tomllib.TOMLDecodeError:  # quotes that are no string of TOML: they stand in a longer text
+    except tomllib.TOMLDecodeError:  # quotes that are not a string of TOML: they stand in a longer text
         return token
     shown = kept_address(value) if is_address(value) else _SCHEME.sub(UNREADABLE, value)
     return token if shown == value else json.dumps(shown, ensure_ascii=False)

@@ -29,7 +29,7 @@ def question_cost(budget: Budget, epsilon: EpsilonLike, *, delta: Fraction | int
     budget: the data set's, with delta. delta: what its thresholds take.
 
     Raises:
-        ParameterError: epsilon is no positive number, or the budget is pure, which no Gaussian noise fits.
+        ParameterError: epsilon is not a positive number, or the budget is pure, which no Gaussian noise fits.
 
     >>> question_cost(Budget(3, "1e-6"), 1).rho < question_cost(Budget(3, "1e-6"), 2).rho
     True

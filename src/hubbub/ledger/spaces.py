@@ -20,7 +20,7 @@ def recorded_space(connection: Connection, space: str) -> str | None:
     known = [name for (name,) in connection.execute("SELECT name FROM unit_space ORDER BY name").fetchall()]
     if not all(isinstance(name, str) for name in known):
         raise PolicyError(
-            "the ledger's unit spaces are damaged: the name of one is no text. No answer is given; restore a backup "
+            "the ledger's unit spaces are damaged: the name of one is not a text. No answer is given; restore a backup "
             "that holds every charge."
         )
     same = [name for name in known if one_spelling(name) == one_spelling(space)]

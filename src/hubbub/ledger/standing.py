@@ -105,7 +105,7 @@ class Balance(Handle):
         delta the rho of one (epsilon, delta_z) release with Gaussian noise, and `delta` for its thresholds.
 
         Raises:
-            ParameterError: epsilon is no positive number, or delta lies outside [0, 1].
+            ParameterError: epsilon is not a positive number, or delta lies outside [0, 1].
             PolicyError: there is no such space.
         """
         budget = self.budget(space)

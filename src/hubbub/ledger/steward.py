@@ -374,7 +374,7 @@ def moment_of(when: str | date | datetime) -> str:
         found = datetime.fromisoformat(when) if isinstance(when, str) else when
     except ValueError:
         raise ParameterError(
-            f"{when!r} is no date and no time. Write one such as 2026-12-31 or 2026-12-31T18:00."
+            f"{when!r} is neither a date nor a time. Write one such as 2026-12-31 or 2026-12-31T18:00."
         ) from None
     if not isinstance(found, datetime):
         found = datetime(found.year, found.month, found.day)
@@ -398,7 +398,7 @@ def _check_account(account: str) -> None:
     kind, colon, name = account.partition(":")
     if account != EVERYONE and not (kind in ("analyst", "table") and colon and name):
         raise ParameterError(
-            f"{account!r} is no account. Accounts are 'everyone', 'analyst:NAME', 'analyst:*' and 'table:NAME'."
+            f"{account!r} is not an account. Accounts are 'everyone', 'analyst:NAME', 'analyst:*' and 'table:NAME'."
         )
 
 

@@ -390,7 +390,7 @@ class Ledger(ChargeLifecycle, Balance):
         """
         entry = self.entry(block)
         if entry.kind not in ("block", "plan"):
-            raise PolicyError(f"charge {block!r} is no reserved block.")
+            raise PolicyError(f"charge {block!r} is not a reserved block.")
         with self._writing() as writer:
             (now,) = entries(writer.connection, "WHERE charge.id = ?", block)
             if now.state == "closed":
@@ -411,7 +411,7 @@ class Ledger(ChargeLifecycle, Balance):
         Whoever calls this vouches that nothing else is drawn for the charge, whatever comes.
 
         Raises:
-            InternalError: the charge is no question that is being drawn, or gave something back before, or `used` is
+            InternalError: the charge is not a question that is being drawn, or gave something back before, or `used` is
                 more than was charged.
         """
         spent = Total.of(used)

@@ -44,7 +44,7 @@ _BEFORE: Final = {
 @dataclass(frozen=True)
 class Verification:
     """What verifying found. problems: what is wrong, the first twenty; none in a sound ledger. notes: what a
-    steward should know and is no damage."""
+    steward should know and is not damage."""
 
     rows: int
     serial: int
@@ -205,7 +205,7 @@ class _Walk:
         if row["kind"] == "question":
             self.asked[row["id"]] = (serial, spend, accounts)
         of_question = self.asked.pop(block, None) if row["kind"] == "return" else None
-        if of_question is not None:  # which gives back once: the second time it is no question any more
+        if of_question is not None:  # which gives back once: the second time it is not a question any more
             asked, held, accounts = of_question
             if self.states.get(asked) != "drawing":
                 yield f"line {serial}: a charge gave back what it did not use, and was not being drawn"
@@ -265,7 +265,7 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
         places = {what: (int(at["serial"]), str(at["hash"])) for what, at in links.items()}
         name = str(chain["ledger"])
     except (KeyError, TypeError, ValueError):
-        raise PolicyError("this is no receipt of a ledger: it names no link of a chain.") from None
+        raise PolicyError("this is not a receipt of a ledger: it names no link of a chain.") from None
     if connection.execute("SELECT id FROM ledger").fetchone()[0] != name:
         yield "the receipt is another ledger's"
         return

@@ -40,7 +40,7 @@ def write_specification(oracle: Wired, path: str | Path) -> None:
 
 
 def read_specification(path: str | Path) -> FrequencyOracle:
-    """The oracle of a specification file. Raises PolicyError where it cannot be read, or is no survey of categories."""
+    """The oracle of a specification file. Raises PolicyError where it is not a readable survey of categories."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -85,7 +85,7 @@ def privatize_file(
 ) -> int:
     """Randomise one CSV column; how many reports were written. `unknown`: the category that other answers count as.
 
-    Raises ParameterError, before the target is touched, for an answer that is no category where `unknown` is not given.
+    Raises ParameterError, before the target is touched, for an answer that is not a category, without `unknown`.
     """
     path, place = Path(source), _places(oracle)
     other = -1 if unknown is None else place(unknown)

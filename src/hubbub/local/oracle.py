@@ -277,7 +277,7 @@ def _plain(values: Any) -> Array:
 def _place(table: dict[Hashable, int], value: Any) -> int:
     try:
         return table.get(value, -1)
-    except TypeError:  # a value that cannot be hashed is no label
+    except TypeError:  # a value that cannot be hashed is not a label
         return -1
 
 

@@ -5,7 +5,7 @@ client in any language can be exact. Its *key*, the first 16 hex digits of the S
 with each report, so that reports for another survey are not counted. docs/reference/local-wire-format.md has the
 format, and test vectors.
 
-Whatever arrives is data from strangers: a line that is no JSON, another version, another key, the wrong width, a value
+Whatever arrives is data from strangers: a line that is not JSON, another version, another key, the wrong width, a value
 out of range is dropped and counted, and nothing raises.
 """
 
@@ -132,7 +132,7 @@ def from_specification(specified: Any) -> Any:
         except (ValueError, RecursionError):
             raise ParameterError("the specification is not JSON; pass what `specification` made.") from None
     if not isinstance(specified, dict) or specified.get("hubbub") != "local" or specified.get("version") != VERSION:
-        raise ParameterError(f"this is no specification of version {VERSION}; pass what `specification` made.")
+        raise ParameterError(f"this is not a specification of version {VERSION}; pass what `specification` made.")
     kind, arguments = _KINDS.get(str(specified.get("oracle"))), specified.get("arguments")
     if kind is None or not isinstance(arguments, dict):
         raise ParameterError(f"the specification names no known oracle; known are {', '.join(_KINDS)}.")

@@ -65,7 +65,7 @@ class Polytope:
         Facets are found in floats, made rational, and kept only if every row satisfies them exactly; one that is
         lost makes the body larger, never the promise weaker.
 
-        Raises ParameterError where the rows are no integers below 2^31, do not span all d dimensions, or d > 6.
+        Raises ParameterError where the rows are not integers below 2^31, do not span all d dimensions, or d > 6.
         """
         from scipy.spatial import ConvexHull, QhullError
 

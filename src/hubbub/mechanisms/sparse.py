@@ -120,7 +120,7 @@ class SparseVector:
         )
 
     def log_prob(self, output: Sequence[Answer], data: Sequence[int], *, threshold: int) -> float:
-        """ln P(release(data) = output); numeric answers are ints that are no bools."""
+        """ln P(release(data) = output); numeric answers are ints that are not bools."""
         numeric = self.answers_epsilon is not None
         positive = [type(a) is not bool or a for a in output]
         if len(output) > len(data) or any(

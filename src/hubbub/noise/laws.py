@@ -27,7 +27,7 @@ def whole(x: Any) -> Floats:
     except (TypeError, ValueError) as error:
         raise ParameterError(f"x is {x!r}; give an int or an array of ints") from error
     if not bool(np.all(np.floor(points) == points)):
-        raise ParameterError("some x is no integer; these laws live on the integers, so give ints")
+        raise ParameterError("some x is not an integer; these laws live on the integers, so give ints")
     return points
 
 

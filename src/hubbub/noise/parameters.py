@@ -40,7 +40,7 @@ _LEAST_APPROXIMATION = 2.0**-250
 
 
 def exact(value: Any, name: str) -> Fraction:
-    """The rational a number stands for. Raises ParameterError for NaN, infinities and things that are no
+    """The rational a number stands for. Raises ParameterError for NaN, infinities and things that are not
     number.
 
     >>> exact(0.5, "scale")
@@ -179,4 +179,4 @@ def is_array(value: Any) -> bool:
     try:
         return isinstance(value, np.ndarray | list | tuple) and np.ndim(value) > 0
     except ValueError as error:
-        raise ParameterError(f"{value!r} is no array: its rows differ in length") from error
+        raise ParameterError(f"{value!r} is not an array: its rows differ in length") from error

@@ -69,7 +69,7 @@ def checked(neighbours: Neighbours) -> Neighbours:
 def exact_integers(values: Any) -> NDArray[Any]:
     """A matrix or vector of integers as int64 where no sum of them can leave it, else as Python ints (dtype object).
 
-    Raises ParameterError for what is no integer.
+    Raises ParameterError for what is not an integer.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iub" and not (

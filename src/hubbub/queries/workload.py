@@ -196,7 +196,7 @@ class Linear(Workload):
         if max(abs(v) for row in whole for v in row) > _LARGEST:
             raise ParameterError(
                 f"the values have the common unit 1/{float(denominator) if denominator < _LARGEST else '2^500'}, in "
-                "which some is beyond 2^500; give values of similar size, as texts or Fractions (0.1 is no tenth)."
+                "which some is beyond 2^500; give values of similar size, as texts or Fractions (0.1 is not a tenth)."
             )
         self.unit = Fraction(1, denominator)
         self._matrix = exact_integers(np.array(whole, dtype=object))
@@ -349,4 +349,6 @@ def _rational(value: Any) -> Fraction:
             raise ValueError
         return Fraction(value)
     except (ValueError, ZeroDivisionError):
-        raise ParameterError(f"a query has the value {value!r}, which is no number; give ints or Fractions.") from None
+        raise ParameterError(
+            f"a query has the value {value!r}, which is not a number; give ints or Fractions."
+        ) from None

@@ -273,7 +273,7 @@ def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str
             following, steps = by_name.get(end.path[1].lower(), (None, None))[1], steps + 1
             if not isinstance(following, PrivateTable) or steps > len(tables):
                 raise PolicyError(
-                    f"the unit of {name!r} stands in {end.path[1]!r}, which is no private table of this session, or "
+                    f"the unit of {name!r} stands in {end.path[1]!r}, which is not a private table of this session, or "
                     "leads back to where it came from."
                 )
             end = following

@@ -232,7 +232,7 @@ def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggr
     for name, weight in given.items():
         outputs = [o for o in statement.outputs if o.name.lower() == name.lower()]
         if not outputs or not isinstance(outputs[0].what, Aggregate):
-            raise QueryError(f"weights: {name!r} is no aggregate of the answer.")
+            raise QueryError(f"weights: {name!r} is not an aggregate of the answer.")
         if isinstance(weight, bool) or not isinstance(weight, int | Fraction) or not 0 < weight <= 10**6:
             raise ParameterError(f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000.")
         found[outputs[0].what] = weight

@@ -181,7 +181,7 @@ def _declared(session: Session, table: str) -> PrivateTable:
     """
     found = session._catalog.get(a_name(table, "table"))
     if found is None or not found.private:
-        raise QueryError(f"{table!r} is no private table of this session.")
+        raise QueryError(f"{table!r} is not a private table of this session.")
     if not session._engine.gives_rows:
         raise PolicyError(
             f"the rows of {table!r} stay where they are: synthetic tables and sets of marginals are made of files and "
@@ -369,7 +369,7 @@ def marginals(
 
 
 def _checked(weights: Any) -> list[float] | None:
-    """Raises ParameterError for weights that are no numbers."""
+    """Raises ParameterError for weights that are not numbers."""
     if weights is None:
         return None
     try:
@@ -383,7 +383,7 @@ def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
 
     found = json.loads(payload)
     if found.get("format") != "marginals 1" or len(found["residuals"]) != len(plan.shares):
-        raise PolicyError("this stored release is no set of these marginals; ask for them anew.")
+        raise PolicyError("this stored release is not a set of these marginals; ask for them anew.")
     return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, found["residuals"], strict=True)}
 
 

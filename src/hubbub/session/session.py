@@ -361,7 +361,7 @@ class Session:
     def reserve(self, *, epsilon: EpsilonLike, unit_space: str | None = None) -> Iterator[str]:
         """Set `epsilon` aside for the questions asked inside the `with`; what they do not use comes back at its end.
 
-        Gives the block's id. If the program dies inside, the block keeps its budget until it is closed:
+        Returns the block's id. If the program dies inside, the block keeps its budget until it is closed:
         `hubbub ledger close ID`.
 
         Raises BudgetError if it does not fit, QueryError inside another block.
@@ -469,7 +469,7 @@ class Session:
         found = self._tables.get(a_name(table, "suggest_bounds"))
         columns = names(columns, "suggest_bounds", "suggest_bounds('visits', 'age', epsilon=0.1)")
         if not isinstance(found, PrivateTable):
-            raise QueryError(f"suggest_bounds: {table!r} is no private table of this session.")
+            raise QueryError(f"suggest_bounds: {table!r} is not a private table of this session.")
         amount = an_amount(epsilon) / max(1, len(columns))
         # Pure noise, whatever the budget: only the threshold's tail matters here.
         noise = None if self.ledger.budget(found.space).pure else "laplace"
@@ -598,13 +598,13 @@ class Session:
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.
 
-        Gives the data's new version. No budget comes back: it is the units' own. A file that changed is noticed anyway.
+        Returns the new version. No budget comes back: it is the units' own. A file that changed is noticed anyway.
 
         Raises PolicyError for a table that is not private, or is unknown.
         """
         found = self._tables.get(a_name(table, "refresh"))
         if not isinstance(found, PrivateTable):
-            raise PolicyError(f"refresh: {table!r} is no private table of this session.")
+            raise PolicyError(f"refresh: {table!r} is not a private table of this session.")
         return self.ledger.refresh(found.space, table)
 
     @staticmethod

@@ -105,7 +105,7 @@ def _conditions(side: str, text: str, schema: Schema) -> list[tuple[str, Flags]]
 def _condition(part: str, text: str, schema: Schema) -> tuple[str, Flags]:
     found = _CONDITION.match(part)
     if found is None:
-        raise ParameterError(f"constraint {text!r}: {part!r} is no condition; write one as in age < 18.")
+        raise ParameterError(f"constraint {text!r}: {part!r} is not a condition; write one as in age < 18.")
     name, sign, value = found[1].strip('"'), found[2], found[3].strip("\"'")
     if name not in schema.columns:
         raise ParameterError(f"constraint {text!r}: no column {name!r}; declared are {', '.join(schema.columns)}.")

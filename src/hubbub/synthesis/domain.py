@@ -97,7 +97,7 @@ class Domain:
     def records(self, codes: Any) -> Integers:
         """The codes as int64 of shape (n, d), each column contiguous in memory.
 
-        Raises ParameterError where they are no integers of that shape within the sizes.
+        Raises ParameterError where they are not integers of that shape within the sizes.
         """
         array = np.asarray(codes)
         if array.ndim != 2 or array.shape[1] != len(self.columns) or array.dtype.kind not in "iu":

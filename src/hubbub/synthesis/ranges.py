@@ -157,7 +157,7 @@ def plan_ranges(
     >>> plan.method, round(plan.rmse, 3), plan.rmse < 1.002 * plan.bound
     ('optimised', 1.689, True)
 
-    Raises ParameterError for anything that is no workload of ranges, or too many values for the method.
+    Raises ParameterError for anything that is not a workload of ranges, or too many values for the method.
     """
     amount, most = rho_from(rho, epsilon, delta), whole_number(unit_rows, "unit_rows")
     if not isinstance(workload, Thresholds | Ranges | ChosenRanges):

@@ -283,7 +283,7 @@ def unpacked(payload: str, schema: Schema) -> tuple[Integers, str, dict[tuple[st
     """
     stored = json.loads(payload)
     if stored.get("format") != _FORMAT or tuple(stored["columns"]) != schema.domain.columns:
-        raise PolicyError("this stored release is no synthetic table of this schema; ask for it anew.")
+        raise PolicyError("this stored release is not a synthetic table of this schema; ask for it anew.")
     body = zlib.decompress(base64.b64decode(stored["codes"]))
     codes = np.frombuffer(body, np.int32).reshape(stored["rows"], len(stored["columns"]))
     predicted = {tuple(columns): float(distance) for columns, distance in stored.get("predicted", [])}

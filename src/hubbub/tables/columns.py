@@ -200,7 +200,7 @@ def edges(*ends: object, nullable: bool = True) -> Edges:
     ends: at least two numbers in increasing order. Values outside the first and the last are clamped when they are
     aggregated, and dropped when they are grouped.
 
-    Raises PolicyError for fewer than two edges, for edges out of order, or that are no numbers.
+    Raises PolicyError for fewer than two edges, for edges out of order, or that are not numbers.
 
     >>> edges(0, 18, 65, 120).labels()
     ('[0, 18)', '[18, 65)', '[65, 120]')
@@ -240,12 +240,12 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
     `other`, a text, they form a last group of that name, for columns of text.
 
     A question that looks for a value which is not declared (`ward = 'cardiology'`) is refused before it costs anything:
-    it is spelt wrongly, more often than not. others: such values occur, and may be asked for; they are no groups.
+    it is spelt wrongly, more often than not. others: such values occur, and may be asked for; they are not groups.
     `other` implies it.
 
     trim: cut off blanks (Unicode's space separators) around each text as it is read: " A" is "A".
 
-    Raises PolicyError for no values, a value twice, NaN, values of mixed kinds, and with `trim` for values that are no
+    Raises PolicyError for no values, a value twice, NaN, values of mixed kinds, and with `trim` for values that are not
     text or begin or end with a blank.
 
     >>> one_of("A", "B", None)
@@ -310,7 +310,7 @@ def plain_moment(value: dt.datetime) -> dt.datetime:
         return dt.datetime(*moved.timetuple()[:6], moved.microsecond)
     except (ValueError, TypeError, OverflowError):
         raise PolicyError(
-            f"{value!r} is no time of whole microseconds in the years 1 to 9999, which a group has to be."
+            f"{value!r} is not a time of whole microseconds in the years 1 to 9999, which a group has to be."
         ) from None
 
 

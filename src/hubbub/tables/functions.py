@@ -1,6 +1,6 @@
 """The row functions a question may use: their arguments, their kind, and the range of their values.
 
-Every function is total: where mathematics has no answer (the logarithm of 0, a text that is no date) it is NULL.
+Every function is total: where mathematics has no answer (the logarithm of 0, a text that is not a date) it is NULL.
 How each is written in an engine's dialect stands in `hubbub.sql.text.functions`.
 """
 

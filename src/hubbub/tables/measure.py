@@ -258,7 +258,7 @@ def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -
 
 
 def listed(measurement: Measurement) -> bool:
-    """Whether a measurement looks at single values, and is no sum over rows."""
+    """Whether a measurement looks at single values, and is not a sum over rows."""
     return measurement.counting in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES)
 
 

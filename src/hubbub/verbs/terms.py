@@ -49,7 +49,7 @@ COMPOUND: Final = (exp.Binary, exp.Unary, exp.Between, exp.In, exp.Case)
 
 
 def quoted(name: str) -> exp.Identifier:
-    """A name, quoted whatever it holds. Raises QueryError for what is no name."""
+    """A name, quoted whatever it holds. Raises QueryError for what is not a name."""
     if not isinstance(name, str) or not name or "\x00" in name:
         raise QueryError(f"{name!r} is not a name; expected text, as in hb.col('age').")
     return exp.to_identifier(name, quoted=True)
@@ -101,7 +101,7 @@ def _number(value: float | Decimal | Fraction) -> exp.Expr:
 
 
 def column(value: object) -> exp.Expr:
-    """An argument of a function: a term, the name of a column, or a constant that is no text."""
+    """An argument of a function: a term, the name of a column, or a constant that is not a text."""
     if isinstance(value, Term):
         return value.node
     return exp.column(quoted(value)) if isinstance(value, str) else constant(value)
@@ -236,7 +236,7 @@ class Term:
     def cast(self, kind: str) -> Term:
         """As another kind: integer, number, text, boolean, date or timestamp; NULL where that fails."""
         if kind not in KINDS:
-            raise QueryError(f"cast: {kind!r} is no kind. Allowed: {', '.join(KINDS)}.")
+            raise QueryError(f"cast: {kind!r} is not a kind. Allowed: {', '.join(KINDS)}.")
         return Term(exp.cast(self.node, KINDS[kind], dialect="duckdb"))
 
     def concat(self, *others: object) -> Term:

@@ -17,7 +17,7 @@ _GENERATED = "GENERATED ALWAYS"
 def check_base_table(
     con: duckdb.DuckDBPyConnection, database: str, inner: str, name: str, *, trusted: bool = False
 ) -> None:
-    """Raises PolicyError for what is missing from an attached file, or is no base table and not trusted."""
+    """Raises PolicyError for what is missing from an attached file, or is not a base table and not trusted."""
     texts = {}
     for kind in ("table", "view"):
         found = con.execute(

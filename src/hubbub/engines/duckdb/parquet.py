@@ -12,8 +12,8 @@ hence the hash of a unit, are equal bit for bit:
 - moment in milliseconds: a thousand times the stored number, NULL where 64 bits do not hold it; the two numbers that
   stand for infinity stand for it.
 
-A decimal whose stored bytes may be more than its digits need can make DuckDB fail as well, and is no type that the two
-readers agree on where the digits are too many: such a column is refused.
+A decimal whose stored bytes may be more than its digits need can make DuckDB fail as well, and is not a type that the
+two readers agree on where the digits are too many: such a column is refused.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Patient:
 
 
 def read_parquet(path: str) -> str:
-    """What to write after FROM. A folder named year=2020 is no column: DuckDB and Arrow would read it differently."""
+    """What to write after FROM. A folder named year=2020 is not a column: DuckDB and Arrow differ there."""
     return f"read_parquet({_text(path)}, hive_partitioning=false)"
 
 

@@ -109,13 +109,11 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
             if not table.inner_table:
                 raise PolicyError(f"table {name!r}: which table of {str(path)!r}? Declare table='...'.")
             return DuckDBFile(str(path.resolve()), table.inner_table)
-    raise PolicyError(
-        f"table {name!r}: {path.name!r} is no file type that is known; expected .parquet, .csv or .duckdb."
-    )
+    raise PolicyError(f"table {name!r}: {path.name!r} is not a known file type; expected .parquet, .csv or .duckdb.")
 
 
 def not_trusted(name: str, inner: str, what: str) -> PolicyError:
-    """The refusal of a source that is no base table. what: such as "is a view"."""
+    """The refusal of a source that is not a base table. what: such as "is a view"."""
     return PolicyError(
         f"table {name!r}: {inner!r} {what}, which can mix rows of several people. Name a base table; or, where each "
         "row belongs to one unit and depends on nobody else's rows, declare trusted_view = true."

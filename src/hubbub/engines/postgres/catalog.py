@@ -12,7 +12,7 @@ catalogue that a SELECT shows is that of the transaction's snapshot, and the one
 The snapshot is taken before a table is locked, and the wait for the lock may be long. So a look is believed only if
 the transaction before it saw the same *versions* of the same rows of the catalogue: xmin, and xmax, which is read as
 it stands on the page, not as of the snapshot. Then nothing was changed between snapshot and lock, and the lock keeps
-it so. LOCK TABLE, which needs no snapshot, is no way: it asks for a right on the whole table, and not all can be named.
+it so. LOCK TABLE, which needs no snapshot, does not serve: it asks for a right on the whole table.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Found:
 def look(con: psycopg.Connection[Any], name: str, inner: str, *, trusted: bool) -> Found:
     """A table by its name in the database, from the catalogue; it leaves the connection in a transaction of ours.
 
-    Raises PolicyError for one that is missing, or is no base table and not trusted, or where the server is not as
+    Raises PolicyError for one that is missing, or is not a base table and not trusted, or where the server is not as
     questions need it.
     """
     space, _, bare = inner.rpartition(".")
@@ -171,7 +171,7 @@ def _found(
     oid, schema, relname, relkind, filenode, secured, foreign, unusual, generated, defined, version = row
     columns = con.execute(_COLUMNS, [oid]).fetchall()
     if relkind not in _KINDS and relkind not in ("r", "p"):
-        raise PolicyError(f"table {name!r}: {inner!r} is no table.")
+        raise PolicyError(f"table {name!r}: {inner!r} is not a table.")
     if secured:
         raise PolicyError(
             f"table {name!r}: {inner!r} has row security for this role, whose policies can look at other people's "
@@ -230,7 +230,7 @@ def strayed(con: psycopg.Connection[Any], locked: Sequence[int]) -> bool:
 
 
 def _problem(relkind: str, foreign: bool, unusual: bool, generated: bool, own_generated: bool) -> str | None:
-    """Why something is no base table."""
+    """Why something is not a base table."""
     if relkind in _KINDS:
         return _KINDS[relkind]
     if foreign:

@@ -78,7 +78,7 @@ class PostgresEngine:
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known; reads the catalogue, no rows.
 
-        Raises PolicyError where the database cannot be reached, or the table is missing, is no base table, or
+        Raises PolicyError where the database cannot be reached, or the table is missing, is not a base table, or
         contradicts its declaration.
         """
         if isinstance(table, PublicTable):
@@ -151,7 +151,7 @@ class PostgresEngine:
         return aggregate_sql(plan, self._places(plan), self._written())
 
     def texts(self, plan: Plan) -> tuple[list[int], list[str]]:
-        """The measurements that are no sums, and the texts: one for each of them, then that of the sums if any."""
+        """The measurements that are not sums, and the texts: one for each of them, then that of the sums if any."""
         places, dialect = self._places(plan), self._written()
         listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
         texts = [listed_sql(plan, places, i, dialect) for i in listed]

@@ -223,7 +223,7 @@ class SparkEngine:
         return aggregate_sql(plan, self._places(plan), SPARK)
 
     def texts(self, plan: Plan) -> tuple[list[int], list[str]]:
-        """The measurements that are no sums, and the texts: one for each of them, then that of the sums if any."""
+        """The measurements that are not sums, and the texts: one for each of them, then that of the sums if any."""
         places = self._places(plan)
         listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
         texts = [listed_sql(plan, places, i, SPARK) for i in listed]

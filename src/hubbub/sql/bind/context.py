@@ -217,7 +217,7 @@ class Reader:
         own, other, key, _ = table.path
         found = find_name(other, self.catalog)
         if found is None or not self.catalog[found].private:
-            raise self.refuse(f"the unit of {name!r} stands in {other!r}, which is no private table here.", node)
+            raise self.refuse(f"the unit of {name!r} stands in {other!r}, which is not a private table here.", node)
         scan = self.scan(found, node)
         if scan.each_row:
             raise self.refuse(

@@ -88,7 +88,7 @@ class Groups:
 def read_groups(rows: Rows, node: exp.Select) -> Groups:
     """The keys of GROUP BY, and the groupings that are answered.
 
-    Raises QueryError for what is no key, and for too many groupings.
+    Raises QueryError for what is not a key, and for too many groupings.
     """
     reader, group = rows.reader, node.args.get("group")
     found = Groups(rows, node)

@@ -204,7 +204,7 @@ def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object
             distinct = dict.fromkeys(listed)
         except TypeError:  # what has no hash: a list, a signaling NaN
             raise QueryError(
-                f"keys: {name!r} holds something that is no value of a column. Allowed: texts, numbers, booleans, "
+                f"keys: {name!r} holds something that is not a value of a column. Allowed: texts, numbers, booleans, "
                 "dates and None. Nothing was charged."
             ) from None
         found[name] = tuple(one_of(*distinct).values)
@@ -267,7 +267,7 @@ def _constant(value: object, name: str) -> exp.Expr:
                 raise QueryError(f"params: {name or 'a value'} is too large a number.")
             number = format(Decimal(repr(value)), "f") if isinstance(value, float) else str(value)
             if not number.lstrip("-").replace(".", "", 1).isdigit():
-                raise QueryError(f"params: {name or 'a value'} = {value!r} is no finite decimal number.")
+                raise QueryError(f"params: {name or 'a value'} = {value!r} is not a finite decimal number.")
             literal = exp.Literal.number(number.lstrip("-"))
             return exp.Paren(this=exp.Neg(this=literal)) if number.startswith("-") else literal
         case str():

@@ -84,7 +84,7 @@ def _check_clauses(reader: Reader, node: exp.Select) -> None:
 
 
 def _aggregates(node: exp.Select) -> bool:
-    """Whether a SELECT groups its rows: GROUP BY, HAVING, or an aggregate that is no window's function."""
+    """Whether a SELECT groups its rows: GROUP BY, HAVING, or an aggregate that is not a window's function."""
     if node.args.get("group") is not None or node.args.get("having") is not None:
         return True
     return any(has_aggregate(item) for item in node.expressions)

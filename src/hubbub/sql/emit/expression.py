@@ -79,10 +79,10 @@ class _Expressions:
             case Literal(value=value):
                 return d.typed(value)
             case Negate() if node.kind is Kind.INTEGER:
-                # -(-2^63) is no whole number of 64 bits: as a double it would make a later cast raise.
+                # -(-2^63) is not a whole number of 64 bits: as a double it would make a later cast raise.
                 return d.cast(self._raw(node), Kind.NUMBER, Kind.INTEGER)
             case Negate(operand=operand) if d.checked and not _bounded_by_form(operand):
-                x = self._raw(operand)  # a sign is no arithmetic that raises: of any size, but not infinite
+                x = self._raw(operand)  # a sign is not arithmetic that raises: of any size, but not infinite
                 return f"(CASE WHEN abs({x}) < {d.real(math.inf)} THEN -{x} END)"
             case Arithmetic() | Negate():
                 return d.finite(self._raw(node))

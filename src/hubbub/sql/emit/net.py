@@ -56,7 +56,7 @@ MIXED: Final = frozenset({"LEAST", "GREATEST", "COALESCE", "NULLIF"})
 """Those that only bring their arguments together: the cast that the engine would add to a date could raise."""
 
 RAISES: Final = frozenset(FUNCTIONS) - NEVER - MIXED
-"""The functions that could raise: the overflow of ABS, a text that is no UTF-8, a time beyond the calendar."""
+"""The functions that could raise: the overflow of ABS, a text that is not UTF-8, a time beyond the calendar."""
 
 
 def raises(node: Expression) -> bool:

@@ -60,7 +60,7 @@ def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> 
 
 
 def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect) -> str:
-    """The text for measurement number i, which is no sum over units: DISTINCT or QUANTILES.
+    """The text for measurement number i, which is not a sum over units: DISTINCT or QUANTILES.
 
     The result has columns g0, g1, ... and `m` (how many different values), or `x` and `m` (how often each step).
     """
