@@ -7,19 +7,24 @@
     state, verifiers = prio3.verify_init(key, 0, nonces, public, inputs[0])   # each aggregator, its own share
 
 `Prio3` is the computation, on many reports at once; `Count`, `Sum`, `SumVec`, `Histogram`, `MultihotCountVec` say what
-a report may hold. `check_vector` replays a test vector of the draft.
+a report may hold. `PrivateSum` is the noise that each aggregator adds, what it costs and the error that it makes; a
+`PrivateTotal` is the outcome. `check_vector` replays a test vector of the draft.
 """
 
 from hubbub.collect.circuits import Circuit, Count, Histogram, MultihotCountVec, Sum, SumVec
 from hubbub.collect.prio3 import Prio3
+from hubbub.collect.private import GaussianSum, PrivateSum, PrivateTotal
 from hubbub.collect.vectors import check_vector, read_vector
 
 __all__ = [
     "Circuit",
     "Count",
+    "GaussianSum",
     "Histogram",
     "MultihotCountVec",
     "Prio3",
+    "PrivateSum",
+    "PrivateTotal",
     "Sum",
     "SumVec",
     "check_vector",

@@ -29,13 +29,14 @@ from hubbub.collect.field import FIELD64, FIELD128, Elements, Field
 from hubbub.collect.polynomials import next_power_of_two
 from hubbub.errors import ParameterError, QueryError
 
-__all__ = ["MAX_ELEMENTS", "Circuit", "Count", "Histogram", "MultihotCountVec", "Sum", "SumVec", "circuit"]
+__all__ = ["MAX_ELEMENTS", "Circuit", "Count", "Histogram", "MultihotCountVec", "Sum", "SumVec", "circuit", "whole"]
 
 MAX_ELEMENTS: Final = 1 << 20
 """How many field elements one measurement may have; a share of that size is 16 MiB."""
 
 
-def _whole(value: Any, name: str, least: int, most: int) -> int:
+def whole(value: Any, name: str, least: int, most: int) -> int:
+    """A whole number between two others."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         raise ParameterError(f"{name} = {value!r} was asked; give a whole number from {least} to {most}.")
     return int(value)
@@ -99,6 +100,16 @@ class Circuit(ABC):
     @abstractmethod
     def parameters(self) -> dict[str, int]:
         """What it was made of, under the names of the draft's test vectors."""
+
+    @property
+    @abstractmethod
+    def l1(self) -> int:
+        """How far one report, replaced by another, moves the aggregate: the sum of absolute changes, at most."""
+
+    @property
+    @abstractmethod
+    def l2_squared(self) -> int:
+        """The sum of squared changes, at most."""
 
     @abstractmethod
     def encode(self, measurements: Sequence[Any]) -> NDArray[np.int64]:
@@ -179,7 +190,7 @@ class Count(Circuit):
     """
 
     algorithm, name, words, field = 1, "Prio3Count", "0 or 1", FIELD64
-    elements = outputs = checks = calls = 1
+    elements = outputs = checks = calls = l1 = l2_squared = 1
     arity = 2
 
     @property
@@ -212,7 +223,7 @@ class Sum(Circuit):
     outputs = arity = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "largest", _whole(self.largest, "largest", 1, FIELD64.modulus - 1))
+        object.__setattr__(self, "largest", whole(self.largest, "largest", 1, FIELD64.modulus - 1))
 
     @property
     def words(self) -> str:  # type: ignore[override]
@@ -231,6 +242,14 @@ class Sum(Circuit):
     @property
     def calls(self) -> int:
         return self.elements
+
+    @property
+    def l1(self) -> int:
+        return self.largest
+
+    @property
+    def l2_squared(self) -> int:
+        return self.largest**2
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -266,8 +285,8 @@ class _Chunked(Circuit):
     field = FIELD128
 
     def _check(self) -> None:
-        object.__setattr__(self, "length", _whole(self.length, "length", 1, MAX_ELEMENTS))
-        object.__setattr__(self, "chunk_length", _whole(self.chunk_length, "chunk_length", 1, MAX_ELEMENTS))
+        object.__setattr__(self, "length", whole(self.length, "length", 1, MAX_ELEMENTS))
+        object.__setattr__(self, "chunk_length", whole(self.chunk_length, "chunk_length", 1, MAX_ELEMENTS))
         if self.elements > MAX_ELEMENTS:
             raise ParameterError(f"a measurement of {self.elements} field elements was asked; the most is 2^20.")
 
@@ -328,7 +347,7 @@ class SumVec(_Chunked):
     algorithm, name, checks = 3, "Prio3SumVec", 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "largest", _whole(self.largest, "largest", 1, FIELD128.modulus - 1))
+        object.__setattr__(self, "largest", whole(self.largest, "largest", 1, FIELD128.modulus - 1))
         self._check()
 
     @property
@@ -339,6 +358,14 @@ class SumVec(_Chunked):
     @property
     def elements(self) -> int:
         return self.length * self.largest.bit_length()
+
+    @property
+    def l1(self) -> int:
+        return self.length * self.largest
+
+    @property
+    def l2_squared(self) -> int:
+        return self.length * self.largest**2
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -363,7 +390,7 @@ class Histogram(_Chunked):
     length: int
     chunk_length: int
 
-    algorithm, name = 4, "Prio3Histogram"
+    algorithm, name, l1, l2_squared = 4, "Prio3Histogram", 2, 2
 
     def __post_init__(self) -> None:
         self._check()
@@ -405,8 +432,8 @@ class MultihotCountVec(_Chunked):
     algorithm, name = 5, "Prio3MultihotCountVec"
 
     def __post_init__(self) -> None:
-        most = _whole(self.length, "length", 1, MAX_ELEMENTS)
-        object.__setattr__(self, "largest_weight", _whole(self.largest_weight, "largest_weight", 1, most))
+        most = whole(self.length, "length", 1, MAX_ELEMENTS)
+        object.__setattr__(self, "largest_weight", whole(self.largest_weight, "largest_weight", 1, most))
         self._check()
 
     @property
@@ -417,6 +444,14 @@ class MultihotCountVec(_Chunked):
     @property
     def elements(self) -> int:
         return self.length + self.largest_weight.bit_length()
+
+    @property
+    def l1(self) -> int:
+        return min(2 * self.largest_weight, self.length)
+
+    @property
+    def l2_squared(self) -> int:
+        return self.l1
 
     @property
     def parameters(self) -> dict[str, int]:

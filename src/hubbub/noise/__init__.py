@@ -5,8 +5,8 @@ certified integer arithmetic answers the rest. Noise is an integer (int64, or a 
 asked); reals go through a `Grid`. Bits come from the operating system through AES-CTR; nothing takes a
 seed, tests pass `bits`.
 
-Draws      `laplace`, `gaussian`, `geometric`, `bernoulli`, `bernoulli_exp`, `uniform_below`, `choice`
-Laws       `DiscreteLaplace`, `DiscreteGaussian`, `Geometric`: log_pmf, pmf, cdf, tail, quantile, variance
+Draws      `laplace`, `gaussian`, `geometric`, `polya`, `bernoulli`, `bernoulli_exp`, `uniform_below`, `choice`
+Laws       `DiscreteLaplace`, `DiscreteGaussian`, `Geometric`, `Polya`: log_pmf, pmf, cdf, tail, quantile, variance
 Reals      `Grid`
 Bits       `Bits` (the interface), `SystemBits`, `system_bits`
 Modes      `mode`, `set_mode`: `fast`, or `hardened`: bytes and look-ups do not depend on what is drawn
@@ -19,6 +19,7 @@ from hubbub.noise.gaussian_law import DiscreteGaussian
 from hubbub.noise.grid import Grid
 from hubbub.noise.laplace_law import DiscreteLaplace, Geometric
 from hubbub.noise.parameters import MAX_SCALE
+from hubbub.noise.polya import Polya, polya
 
 __all__ = [
     "MAX_SCALE",
@@ -28,6 +29,7 @@ __all__ = [
     "Geometric",
     "Grid",
     "Mode",
+    "Polya",
     "SystemBits",
     "bernoulli",
     "bernoulli_exp",
@@ -36,6 +38,7 @@ __all__ = [
     "geometric",
     "laplace",
     "mode",
+    "polya",
     "set_mode",
     "system_bits",
     "uniform_below",
