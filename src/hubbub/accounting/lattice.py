@@ -230,7 +230,7 @@ def lower(c: Cells) -> Measure:
     upward = int(np.argmax(mass)) * 2 < mass.size
     merge = _merge_up if upward else _merge_down
     out = np.maximum(c.fixed - c.fixed_error, 0.0)
-    out += merge(mass.tolist(), (right * shrink).tolist(), least.tolist(), most.tolist(), c.h)
+    out += merge(mass, right * shrink, least, most, c.h)
     return measure_below(c.h, c.first, out * (1 - 8 * UNIT), c.infinite * (1 - 64 * UNIT), _moved(c))
 
 
@@ -252,27 +252,28 @@ def _moved(c: Cells) -> float:
 _SAFE = 1.0 - 2.0**-40
 
 
-def _merge_up(mass: list[float], surplus: list[float], least: list[float], most: list[float], h: float) -> Array:
+def _merge_up(masses: Array, surplus: Array, least: Array, most: Array, h: float) -> Array:
     """Bins from the bottom: what is left of cell j-1 is lifted to l_j by surplus of cells j, j+1, ... in
     turn.
     """
-    n, grow = len(mass), math.exp(h)
+    mass, n = masses.tolist(), masses.size
+    price: list[float] = np.maximum(math.exp(h) * most - masses, 0.0).tolist()
+    gains: list[float] = (surplus * _SAFE).tolist()
+    more, low, rise = surplus.tolist(), least.tolist(), [-math.expm1(-i * h) for i in range(64)]
     out, free = [0.0] * (n + 1), [1.0] * n
     for j in range(1, n + 1):
         rest = free[j - 1]
         if rest <= 0.0 or mass[j - 1] <= 0.0:
             continue
-        need = rest * max(grow * most[j - 1] - mass[j - 1], 0.0)
-        taken, k = [], j
-        while need > 0.0 and k < min(n, j + 64):
-            gain = (surplus[k] + least[k] * -math.expm1((j - k) * h)) * _SAFE
-            if free[k] * gain >= need:
-                taken.append((k, need / gain))
-                need = 0.0
-            elif free[k] * gain > 0.0:
-                taken.append((k, free[k]))
-                need -= free[k] * gain
-            k += 1
+        need = rest * price[j - 1]
+        if need > 0.0 and j < n and free[j] * gains[j] >= need:
+            # The next cell alone lifts it, as it does almost everywhere.
+            part = need / gains[j]
+            out[j] = out[j] + rest * mass[j - 1] + part * mass[j]
+            left = free[j] - part
+            free[j] = left if left > 0.0 else 0.0
+            continue
+        taken, need = _lifted(j, need, free, (more, low, rise)) if need > 0.0 else ([], 0.0)
         if need > 0.0:
             # Nothing is left above to lift it with: it is lowered.
             out[j - 1] += rest * mass[j - 1]
@@ -284,9 +285,31 @@ def _merge_up(mass: list[float], surplus: list[float], least: list[float], most:
     return np.asarray(out) * _SAFE
 
 
-def _merge_down(mass: list[float], surplus: list[float], least: list[float], most: list[float], h: float) -> Array:
+def _lifted(
+    j: int, need: float, free: list[float], gains: tuple[list[float], list[float], list[float]]
+) -> tuple[list[tuple[int, float]], float]:
+    """Which parts of cells j, j+1, ... lift what needs that much, and what it needs still.
+
+    gains: the cells' surplus, their Q-mass from below, and 1 - e^(-i h) for a lift over i cells.
+    """
+    surplus, least, rise = gains
+    taken = []
+    for k in range(j, min(len(free), j + 64)):
+        gain = (surplus[k] + least[k] * rise[k - j]) * _SAFE
+        all_of_it = free[k] * gain
+        if all_of_it >= need:
+            taken.append((k, need / gain))
+            return taken, 0.0
+        if all_of_it > 0.0:
+            taken.append((k, free[k]))
+            need -= all_of_it
+    return taken, need
+
+
+def _merge_down(masses: Array, surplus: Array, least: Array, most: Array, h: float) -> Array:
     """Bins from the top: what is left of cell j comes down to l_j and lifts cells j-1, j-2, ... in turn."""
-    n = len(mass)
+    mass, more, heights, n = masses.tolist(), surplus.tolist(), most.tolist(), masses.size
+    growth = [math.exp(i * h) for i in range(66)]
     out, free = [0.0] * (n + 1), [1.0] * n
     del least
     for j in range(n - 1, -1, -1):
@@ -294,16 +317,18 @@ def _merge_down(mass: list[float], surplus: list[float], least: list[float], mos
         if rest <= 0.0:
             continue
         out[j] += rest * mass[j]
-        offer, k = rest * surplus[j] * _SAFE, j - 1
-        while offer > 0.0 and k >= max(0, j - 64):
-            price = max(math.exp((j - k) * h) * most[k] - mass[k], 0.0)
+        offer, k = rest * more[j] * _SAFE, j - 1
+        while offer > 0.0 and k >= 0 and k >= j - 64:
+            price = growth[j - k] * heights[k] - mass[k]
             if free[k] * price > offer:
                 part = offer / price
                 offer = 0.0
             else:
                 part = free[k]
-                offer -= part * price
+                if price > 0.0:
+                    offer -= part * price
             out[j] += part * mass[k]
-            free[k] = max(0.0, free[k] - part)
+            left = free[k] - part
+            free[k] = left if left > 0.0 else 0.0
             k -= 1
     return np.asarray(out) * _SAFE
