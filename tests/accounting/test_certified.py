@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hubbub import accounting as acc
-from hubbub.accounting import certify, convolution, decompose, lattice, pairs
+from hubbub.accounting import certify, convolution, decompose, lattice, pairs, questions
 from hubbub.accounting.questions import bounds, delta_bounds
 from hubbub.errors import ParameterError
 
@@ -292,6 +292,64 @@ def test_gaussian_calibration_is_the_last_float_that_fits():
             return mpmath.ncdf(mu / 2 - 1 / mu) - mpmath.e * mpmath.ncdf(-mu / 2 - 1 / mu)
 
         assert delta(x) <= mpmath.mpf(10) ** -6 < delta(math.nextafter(x, 0.0))
+
+
+def test_calibration_asks_few_parameters() -> None:
+    """A few for the bracket, few for the estimate between them (26 halves would do), few for the certified bound."""
+    asked = []
+
+    def make(sigma):
+        asked.append(sigma)
+        return acc.Repeated(acc.PoissonSampled(acc.Gaussian(sigma), 0.02), 3000)
+
+    acc.calibrate(make, 3, "1e-5")
+    assert len(asked) <= 24
+
+
+@pytest.mark.parametrize(
+    ("off", "ends"),
+    [
+        (lambda x: math.log(3 / x**1.3), (1.0, 4.0)),
+        (lambda x: x - 0.3, (1.0, 0.25)),
+        (lambda x: 1.0 if x < 2.2 else -1.0, (1.0, 4.0)),
+        (lambda x: math.inf if x < 2.2 else -math.inf, (1.0, 4.0)),
+        (lambda x: -math.inf if x > 2 else 3 - x, (1.0, 4.0)),
+        (lambda x: math.inf if x < 2 else 2.5 - x, (1.0, 4.0)),
+        (lambda x: 1 / (x - 0.5) ** 8 - 1e-9, (1.0, 64.0)),
+        (lambda x: 1.0, (1.0, 4.0)),
+    ],
+)
+def test_a_bracket_closes_around_a_root_whatever_the_function(off, ends) -> None:
+    asked = []
+    bad, good = questions._approach(lambda x: asked.append(x) or off(x), *ends, 1e-7)
+    assert abs(bad / good - 1) <= 1.1e-7
+    assert off(bad) > 0
+    assert off(good) <= 0 or good == pytest.approx(ends[1], rel=1e-12)
+    assert len(asked) <= 2 + questions._STEPS + 30
+
+
+@pytest.mark.parametrize(("first", "size", "h"), [(-700, 400, 1e-3), (0, 400, 1e-3), (300, 400, 1e-3), (-2, 5, 1.0)])
+def test_the_growth_of_a_tilted_sum_is_bounded_from_above_and_closely(first: int, size: int, h: float) -> None:
+    """Against a sum in 40 digits; beyond moderate exponents the plain sum is taken."""
+    draw = np.random.default_rng(5)
+    mass = draw.dirichlet(np.full(size, 0.3)) * np.exp(-draw.uniform(0, 200, size))
+    measure, theta = lattice.Measure(h, first, mass, 0.0, 0.0), 1.5
+    w, k0, _, _ = convolution._tilt(measure, theta)
+    shifts = np.array([-900.0, -2.0, -0.01, 0.01, 1.0, 5.0, 900.0]) / (250 * h)
+    for some in (shifts[1:-1], shifts):
+        found = convolution._grown(measure, w, some, theta, k0)
+        with mpmath.workdps(40):
+            at = [mpmath.mpf(h) * (first + k) for k in range(mass.size)]
+
+            def log_sum(s, at=at):
+                return mpmath.log(
+                    mpmath.fsum(mpmath.mpf(float(m)) * mpmath.exp(s * x) for m, x in zip(mass, at, strict=True))
+                )
+
+            truth = [log_sum(theta + mpmath.mpf(float(s))) - log_sum(mpmath.mpf(theta)) for s in some]
+        for value, true in zip(found, truth, strict=True):
+            assert abs(value - float(true)) < 1e-10 * max(1.0, abs(float(true)))
+            assert value >= float(true) or some.size > 5 or size < 400
 
 
 def test_calibration_of_sampled_noise_is_on_the_safe_side_to_ten_digits():

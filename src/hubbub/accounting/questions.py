@@ -43,6 +43,8 @@ Array = NDArray[np.float64]
 # The width of delta's bounds that estimates are held in, and up to which part of epsilon no width is too narrow.
 _RELATIVE = 1e-2
 _ALIKE = 2e-9
+# Steps by regula falsi before a bracket is halved only.
+_STEPS = 16
 
 
 @dataclass(frozen=True)
@@ -354,7 +356,7 @@ def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number)
         return last
     if closed:
         return _halve(lambda x: excess(x) <= 0, *_halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-9), 0.0)[1]
-    bad, good = _halve(lambda x: _estimated(make(x), e, d), bad, good, 1e-7)
+    bad, good = _approach(lambda x: _off(make(x), e, d), bad, good, 1e-7)
     step = lattice_step(make(good), d)
 
     def relative(x: float) -> float:
@@ -397,6 +399,18 @@ def _estimated(event: ev.Event, e: Fraction, d: Fraction) -> bool:
         return False
 
 
+def _off(event: ev.Event, e: Fraction, d: Fraction) -> float:
+    """ln of the estimate over the goal; infinite where it is surely met, or nothing is known."""
+    whole = cost(event)
+    if whole.epsilon is not None and whole.epsilon <= e:
+        return -math.inf
+    try:
+        found = _rough(event, d)
+    except ParameterError:
+        return math.inf
+    return math.log(found / float(e)) if found > 0 else -math.inf
+
+
 def _rough(event: ev.Event, d: Fraction) -> float:
     """An estimate where there is a quick one, else the upper bound on one lattice."""
     if all(f.gaussian_only or terms(f) is not None for f in flatten(event)):
@@ -428,6 +442,36 @@ def _halve(fits: Callable[[float], bool], bad: float, good: float, relative: flo
             break
         bad, good = (bad, middle) if fits(middle) else (middle, good)
     return bad, good
+
+
+def _approach(off: Callable[[float], float], bad: float, good: float, relative: float) -> tuple[float, float]:
+    """(bad, good), as close as `relative`: off is positive at bad, at most 0 at good or held to be.
+
+    By regula falsi on the parameter's logarithm (Illinois: an end that stays counts half), by halves elsewhere. Once
+    the steps are short, a step beyond the root brings the other end along.
+    """
+    ends = {True: (math.log(bad), off(bad)), False: (math.log(good), off(good))}
+    last, before, steps = math.nan, None, 0
+    while abs(gap := ends[True][0] - ends[False][0]) > relative:
+        (a, over), (b, under) = ends[True], ends[False]
+        x = b + gap / 2
+        steps += 1
+        if under <= 0 and math.isfinite(over - under) and steps <= _STEPS:
+            x = b - gap * under / (over - under)
+            near = b if abs(x - b) < abs(x - a) else a
+            if abs(x - last) < relative / 4 or abs(x - near) < relative / 4:
+                x = near + math.copysign(relative / 2, gap if near == b else -gap)
+        if not min(a, b) < x < max(a, b):
+            x = b + gap / 2
+        if x in (a, b):
+            break
+        value = off(math.exp(x))
+        side, last = value > 0, x
+        if side == before:
+            at, still = ends[not side]
+            ends[not side] = at, still / 2
+        ends[side], before = (x, value), side
+    return math.exp(ends[True][0]), math.exp(ends[False][0])
 
 
 def _secant(excess: Callable[[float], float], start: float, away: float) -> float | None:
