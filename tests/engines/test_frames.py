@@ -162,3 +162,99 @@ def test_categories_are_texts(name: str) -> None:
 
 def test_the_columns_are_as_long_as_they_say() -> None:
     assert len(FRAMES["arrow text"]) == ROWS
+
+
+# -- what one row may not do to another --------------------------------------------------------------------------------
+
+
+class Hostile(Exception):
+    """What the objects below raise: of no class that a conversion expects."""
+
+
+def _raise(*_: object) -> Any:
+    raise Hostile
+
+
+_METHODS = (
+    "__eq__",
+    "__lt__",
+    "__le__",
+    "__gt__",
+    "__ge__",
+    "__bool__",
+    "__hash__",
+    "__str__",
+    "__repr__",
+    "__index__",
+)
+_METHODS += ("__int__", "__float__", "__add__", "__neg__", "__format__", "__len__", "__iter__", "__array__")
+
+
+def _hostile(base: type, **more: Any) -> type:
+    return type("Raising", (base,), dict.fromkeys(_METHODS, _raise) | more)
+
+
+class _Zone(dt.tzinfo):
+    utcoffset = dst = tzname = fromutc = _raise
+
+
+class _Unreadable:
+    @property
+    def __class__(self) -> Any:
+        raise Hostile
+
+
+RAISING: dict[str, tuple[list[Any], list[Any]]] = {  # each kind: values that fit, and objects that raise
+    "integer": ([5, -(2**63), 2**63 - 1], [_hostile(int)(7), _hostile(object)(), _Unreadable()]),
+    "number": ([1.5, -0.0, 10**400], [_hostile(float)(1.5), _hostile(int)(7), _hostile(object)(), _Unreadable()]),
+    "text": (["a", "", "\U0001f600"], [_hostile(str, encode=_raise)("a"), "\ud800", _hostile(object)(), _Unreadable()]),
+    "boolean": ([True, False], [_hostile(int)(1), _hostile(object)(), _Unreadable()]),
+    "date": ([DAY.date(), dt.date.max], [_hostile(object)(), _Unreadable()]),
+    "timestamp": ([DAY, dt.datetime.max], [DAY.replace(tzinfo=_Zone()), _hostile(object)(), _Unreadable()]),
+}
+
+
+@pytest.mark.parametrize("kind", RAISING)
+def test_an_object_whose_code_raises_changes_no_other_row(kind: str) -> None:
+    good, bad = RAISING[kind]
+
+    def answer(values: list[Any]) -> Any:
+        frame = pd.DataFrame({"id": [str(i) for i in range(len(values))]})
+        frame["x"] = pd.Series(values, dtype=object)
+        table = hb.table(frame, unit="id", max_total=1, types={"id": "text", "x": kind})
+        with hb.Session({"v": table}, budget=hb.Budget(10**9), ledger=None) as s:
+            texts = "SELECT CAST(x AS VARCHAR) AS t, COUNT(*) AS n FROM v GROUP BY t"
+            known = s.sql("SELECT COUNT(x) AS n FROM v", epsilon=10**6).rows()
+            keys = {"x" if kind == "text" else "t": ["1", "5", "7", "1.5", "a", "true"]}
+            return known, s.sql(texts, epsilon=10**6, keys=keys, max_groups=1, max_rows=1).rows()
+
+    (((before,),), texts) = answer(good)
+    assert before == len(good)
+    for one in bad:
+        ((after,),), others = answer([*good, one])
+        assert after in (before, before + 1)  # an object may have a value of its own, by its class alone
+        if after == before:
+            assert others == texts
+
+
+ENDS = [0, 1, -1, 7, 2**53 - 1, -(2**53) + 1]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), 1.5, float("inf"), 2.0**53, 1e300])
+def test_a_missing_value_changes_no_type_where_whole_numbers_are_declared(missing: Any) -> None:
+    """Without it pandas has int64, with it float64; texts, remainders and quotients of the others stay as they are."""
+
+    def answer(values: list[Any]) -> Any:
+        frame = pd.DataFrame({"id": range(len(values)), "x": values})
+        table = hb.table(frame, unit="id", max_groups=1, max_rows=1, types={"x": "integer"})
+        with hb.Session({"v": table}, budget=hb.Budget(10**9), ledger=None) as s:
+            keys = {"t": [str(v) for v in ENDS]}
+            sql = "SELECT CAST(x AS VARCHAR) AS t, COUNT(*) AS n FROM v GROUP BY t"
+            where = ("x % 2 = 1", "x // 2 = 3", "x > 9007199254740990", "x + 1 = -9007199254740990", "x = x")
+            counts = [s.sql(f"SELECT COUNT(*) AS n FROM v WHERE {w}", epsilon=10**6).rows() for w in where]
+            return [s.sql(sql, epsilon=10**6, keys=keys).rows(), *counts]
+
+    alone = answer(ENDS)
+    assert {n for _, n in alone[0]} == {1}
+    assert str(pd.Series([*ENDS, missing]).dtype) == "float64"
+    assert answer([*ENDS, missing]) == alone

@@ -358,6 +358,8 @@ def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
     dtype = str(column.dtype)
     if dtype == "object":
         return _OBJECTS.get(declared, (UNUSABLE, None))[0] if declared else UNUSABLE
+    if _made_float(dtype) and declared is Kind.INTEGER:
+        return pa.int64()
     try:
         if dtype == "category":
             dtype = str(column.cat.categories.dtype)
@@ -375,35 +377,71 @@ def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
         if wanted == UNUSABLE:
             columns.append(pa.nulls(len(frame), UNUSABLE))
             continue
+        if _made_float(str(series.dtype)) and wanted == pa.int64():
+            columns.append(_whole(series))
+            continue
         if str(series.dtype) != "object" and (quick("pandas") or all(kind != wanted for kind, _ in _OBJECTS.values())):
-            with contextlib.suppress(*_UNFIT):
+            with contextlib.suppress(Exception):  # objects are somebody else's code, in categories too
                 columns.append(pa.array(series, wanted, from_pandas=True))
                 continue
         fit = next((fit for kind, fit in _OBJECTS.values() if kind == wanted), lambda _: None)
-        columns.append(pa.array([fit(value) for value in series.tolist()], wanted))
+        columns.append(pa.array([_fitted(value, fit) for value in series.tolist()], wanted))
     return pa.table(columns, names=schema.names)
 
 
+def _made_float(dtype: str) -> bool:
+    """Whether pandas may have made a column of whole numbers one of this dtype, for a value that is missing."""
+    return dtype in ("float16", "float32", "float64")
+
+
+def _whole(series: Any) -> pa.Array:
+    """Floats as whole numbers, NULL where one is none, or so large that it may stand for several (2^53 and beyond).
+
+    Value by value: Arrow's own cast fails for the whole column at the first fraction.
+    """
+    floats = series.to_numpy(dtype="float64")
+    near = abs(floats) < 2.0**53  # False for NaN
+    kept = floats.copy()
+    kept[~near] = 0.0
+    steps = kept.astype("int64")
+    return pa.array(steps, pa.int64(), mask=~(near & (steps == floats)))
+
+
+def _fitted(value: Any, fit: Callable[[Any], Any]) -> Any:
+    """What becomes of an object; NULL where it does not let itself be looked at: whatever its code raises."""
+    with contextlib.suppress(Exception):
+        return fit(value)
+    return None
+
+
+# Of a subclass its value as it is stored: what it says of itself, how it compares, is its own code.
+
+
 def _fit_integer(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    plain = int.__index__(value)
+    return plain if -(2**63) <= plain < 2**63 else None
 
 
 def _fit_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
+    if isinstance(value, float):
+        return float.__float__(value)
+    plain = int.__index__(value)
     try:
-        return float(value)
+        return float(plain)
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        return float("inf") if plain > 0 else float("-inf")
 
 
 def _fit_text(value: Any) -> str | None:
     if not isinstance(value, str):
         return None
-    with contextlib.suppress(UnicodeEncodeError):
-        value.encode()
-        return str(value)
-    return None
+    plain = str.__str__(value)
+    plain.encode()  # raises where it is no UTF-8
+    return plain
 
 
 def _fit_date(value: Any) -> dt.date | None:
@@ -413,10 +451,8 @@ def _fit_date(value: Any) -> dt.date | None:
 def _fit_moment(value: Any) -> dt.datetime | None:
     if not isinstance(value, dt.datetime):
         return None
-    with contextlib.suppress(ValueError, OverflowError, TypeError, AttributeError):
-        plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-        return dt.datetime(*plain.timetuple()[:6], plain.microsecond)
-    return None
+    plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+    return dt.datetime(*plain.timetuple()[:6], plain.microsecond)
 
 
 _OBJECTS: dict[Kind | None, tuple[pa.DataType, Callable[[Any], Any]]] = {
