@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -129,12 +130,24 @@ class DigitalGoodsAuction:
         """ln P(price = output | valuations = data)."""
         return float(self.mechanism.log_probs(self.scores(data))[self.prices.index(Fraction(output))])
 
-    def expected_gain(self, *, valuation: float, bid: float, others: Any) -> float:
-        """E (valuation - price)_+ of a buyer who bids `bid` next to `others`, exactly."""
+    def log_probs(self, data: Any) -> NDArray[np.float64]:
+        """ln P(price) for all prices of the grid."""
         with np.errstate(all="ignore"):
-            chances = np.exp(self.mechanism.log_probs(self.scores([*others, bid])))
-        offered, worth = _bid(bid), _bid(valuation)
-        gains = [float(max(Fraction(0), worth - p)) if offered >= p else 0.0 for p in self.prices]
+            return self.mechanism.log_probs(self.scores(data))
+
+    def expected_gain(
+        self, *, valuation: float, bid: float, others: Any, coalition: Sequence[tuple[float, float]] = ()
+    ) -> float:
+        """E (valuation - price)_+ of a buyer who bids `bid` next to `others`, exactly.
+
+        coalition: (valuation, bid) of buyers who collude with this one; the gain is then that of all of them together.
+        """
+        members = [(valuation, bid), *coalition]
+        chances = np.exp(self.log_probs([*others, *(offered for _, offered in members)]))
+        gains = [0.0] * self.steps
+        for worth, offered in ((_bid(v), _bid(b)) for v, b in members):
+            for i, price in enumerate(self.prices):
+                gains[i] += float(max(Fraction(0), worth - price)) if offered >= price else 0.0
         return float(chances @ np.array(gains))
 
 
