@@ -15,7 +15,8 @@ import pytest
 
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.session.check import predicted
-from hubbub.tables.aggregate_query import Aggregate, Function, Output
+from hubbub.tables.aggregate_query import Aggregate, Output
+from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import Estimates, read
 from hubbub.tables.measure import Bounds, Measurement
@@ -25,8 +26,8 @@ from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, VAR, Exact, Row, X, Y, plan, row_integer
 
 PURE, GAUSSIAN = Spend(epsilon=Fraction(1, 5)), Spend(rho=Fraction(1, 200))
-STD = Aggregate(Function.STDDEV_SAMP, (X,))
-COVAR, CORR = Aggregate(Function.COVAR_POP, (X, Y)), Aggregate(Function.CORR, (X, Y))
+STD = Aggregate(FUNCTIONS["STDDEV_SAMP"], (X,))
+COVAR, CORR = Aggregate(FUNCTIONS["COVAR_POP"], (X, Y)), Aggregate(FUNCTIONS["CORR"], (X, Y))
 LEAN, FULL = 20_000, 100_000
 
 
@@ -130,8 +131,8 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_quantiles_lie_in_their_brackets(shape: str, spend: Spend) -> None:
     """150 groups of each shape: 95 % claimed, about 99 % in fact; fewer than 125 of 150 has probability below 1e-9."""
-    end = [Aggregate(f, (X,)) for f in (Function.MIN, Function.MAX)]
-    quartile = Aggregate(Function.QUANTILE, (X,), Fraction(1, 4))
+    end = [Aggregate(f, (X,)) for f in (FUNCTIONS["MIN"], FUNCTIONS["MAX"])]
+    quartile = Aggregate(FUNCTIONS["QUANTILE"], (X,), Fraction(1, 4))
     made = plan(quartile, MEDIAN, *end, groups=150, bounds=Bounds(1, 1))
     steps = SHAPES[shape]
     table = tuple((int(v), int(c)) for v, c in zip(*np.unique(steps, return_counts=True), strict=True))
@@ -152,7 +153,7 @@ def test_quantiles_lie_in_their_brackets(shape: str, spend: Spend) -> None:
 
 def test_quantiles_are_off_by_no_more_ranks_than_check_says() -> None:
     """150 groups of 1,000 distinct values: 95 % claimed; fewer than 125 of 150 has probability below 1e-9."""
-    ends = [Aggregate(f, (X,)) for f in (Function.MIN, Function.MAX)]
+    ends = [Aggregate(f, (X,)) for f in (FUNCTIONS["MIN"], FUNCTIONS["MAX"])]
     made = plan(MEDIAN, *ends, groups=150, bounds=Bounds(1, 1))
     price = make_price([made], Spend(epsilon=Fraction(1)))
     table = tuple((51 * i, 1) for i in range(1_000))
@@ -167,7 +168,7 @@ def test_quantiles_are_off_by_no_more_ranks_than_check_says() -> None:
 
 
 def test_a_huge_amount_gives_quantiles_exactly() -> None:
-    ends = [Aggregate(f, (X,)) for f in (Function.MIN, Function.MAX)]
+    ends = [Aggregate(f, (X,)) for f in (FUNCTIONS["MIN"], FUNCTIONS["MAX"])]
     made = plan(MEDIAN, *ends, bounds=Bounds(1, 1))
     table = ((5, 2), (100, 1), (50_000, 4))
     price = make_price([made], Spend(epsilon=Fraction(10**6)))

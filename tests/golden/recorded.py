@@ -28,6 +28,7 @@ from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.tables.aggregates import Function
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import Scan, leaves, scans
@@ -127,6 +128,8 @@ def _declared(name: str) -> dict[str, Any]:
 def tree(node: object, indent: str = "") -> str:
     """A value of ours as a text, a line for each part; what a frozen value hides from its repr is left out."""
     deeper = indent + "  "
+    if isinstance(node, Function):
+        return f"Function.{node.name}"
     if dataclasses.is_dataclass(node) and not isinstance(node, type):
         told = (
             ("columns", "declared") if isinstance(node, Scan) else ()

@@ -13,7 +13,8 @@ import hubbub as hb
 from hubbub.engines.outer import OuterSide
 from hubbub.errors import HubbubError, QueryError
 from hubbub.sql.bind.query import PublicQuestion, TableInfo, parse
-from hubbub.tables.aggregate_query import AggregateQuery, Function, Key, Statement
+from hubbub.tables.aggregate_query import AggregateQuery, Key, Statement
+from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.expressions import Arithmetic, Column, Compare, Expression, InList, Literal, Logic
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import Filter, Scan, scans
@@ -72,7 +73,7 @@ def test_every_part_of_a_question_is_read() -> None:
     assert q.keys == (Key(column("ward", Kind.TEXT)), Key(column("ok", Kind.BOOLEAN)))
     assert q.sets == ((0, 1),)
     assert [o.name for o in found.outputs] == ["ward", "visits", "avg_age"]
-    assert [a.function for a in q.aggregates] == [Function.COUNT_ROWS, Function.AVG, Function.SUM]
+    assert [a.function for a in q.aggregates] == [FUNCTIONS["COUNT_ROWS"], FUNCTIONS["AVG"], FUNCTIONS["SUM"]]
     # Above the aggregate: ordinary SQL over the release, ties by place.
     assert found.sql == (
         'SELECT "r"."k0" AS "ward", "r"."a0" AS "visits", "r"."a1" AS "avg_age", "r"."place" AS "its place" '

@@ -8,21 +8,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import hubbub as hb
-from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
+from hubbub.tables.aggregates import FUNCTIONS
+from hubbub.tables.aggregates.base import measurements
 from hubbub.tables.columns import Declaration, Scalar
 from hubbub.tables.declare import Limits, Neighbours
 from hubbub.tables.expressions import Case, Column, Expression, IsNull, Literal, Not
 from hubbub.tables.kinds import Kind
-from hubbub.tables.measure import Bounds, Measurement, MeasurementKind, Value, measurements
+from hubbub.tables.measure import Bounds, Measurement, MeasurementKind, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
 X, Y, WARD = Column("t0.x", Kind.NUMBER), Column("t0.y", Kind.NUMBER), Column("t0.ward", Kind.TEXT)
 DECLARED: dict[str, Declaration] = {"t0.x": hb.between(0, 100, nullable=False), "t0.y": hb.between(-4, 4)}
 
-COUNT, UNITS = Aggregate(Function.COUNT_ROWS), Aggregate(Function.COUNT_UNITS)
-AVG, SUM, VAR = Aggregate(Function.AVG, (X,)), Aggregate(Function.SUM, (X,)), Aggregate(Function.VAR_POP, (X,))
-MEDIAN = Aggregate(Function.QUANTILE, (X,), Fraction(1, 2))
+COUNT, UNITS = Aggregate(FUNCTIONS["COUNT_ROWS"]), Aggregate(FUNCTIONS["COUNT_UNITS"])
+AVG, SUM, VAR = (
+    Aggregate(FUNCTIONS["AVG"], (X,)),
+    Aggregate(FUNCTIONS["SUM"], (X,)),
+    Aggregate(FUNCTIONS["VAR_POP"], (X,)),
+)
+MEDIAN = Aggregate(FUNCTIONS["QUANTILE"], (X,), Fraction(1, 2))
 
 ONE_ROW = Bounds(1, 1)
 Row = Mapping[str, float | None]

@@ -15,27 +15,28 @@ from hubbub.ledger.budget import Budget
 from hubbub.mechanisms.ratio import half_widths, ratio_interval, ratio_intervals, two_laplace_half_width
 from hubbub.noise import DiscreteLaplace
 from hubbub.session.check import details, how_many, mechanism, notes, predicted, sides, smallest_spend, spends
-from hubbub.tables.aggregate_query import Aggregate, Function, Output
+from hubbub.tables.aggregate_query import Aggregate, Output
+from hubbub.tables.aggregates import FUNCTIONS
+from hubbub.tables.aggregates.moments import Moments, scenes
 from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import Estimates, expected, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, MeasurementKind
-from hubbub.tables.moments import Moments, scenes
 from hubbub.tables.price import Spend, make_price
 from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, UNITS, VAR, Exact, Row, X, Y, measured, plan
 
 HUGE, ONE = Spend(epsilon=Fraction(10**9)), Spend(epsilon=Fraction(1))
 OTHERS = [
-    Aggregate(Function.VAR_SAMP, (X,)),
-    Aggregate(Function.STDDEV_POP, (X,)),
-    Aggregate(Function.COVAR_SAMP, (X, Y)),
-    Aggregate(Function.CORR, (X, Y)),
-    Aggregate(Function.COUNT_VALUES, (Y,)),
-    Aggregate(Function.COUNT_DISTINCT, (Y,)),
-    Aggregate(Function.AVG, (Y,)),
-    Aggregate(Function.SUM, (Y,)),
+    Aggregate(FUNCTIONS["VAR_SAMP"], (X,)),
+    Aggregate(FUNCTIONS["STDDEV_POP"], (X,)),
+    Aggregate(FUNCTIONS["COVAR_SAMP"], (X, Y)),
+    Aggregate(FUNCTIONS["CORR"], (X, Y)),
+    Aggregate(FUNCTIONS["COUNT_VALUES"], (Y,)),
+    Aggregate(FUNCTIONS["COUNT_DISTINCT"], (Y,)),
+    Aggregate(FUNCTIONS["AVG"], (Y,)),
+    Aggregate(FUNCTIONS["SUM"], (Y,)),
 ]
 EVERY = [COUNT, UNITS, SUM, AVG, VAR, MEDIAN, *OTHERS]
 
@@ -220,7 +221,7 @@ def test_a_receipt_shows_every_part_and_adds_up(spend: dict[str, Fraction]) -> N
 
 def test_many_arguments_are_priced_without_trying_every_way() -> None:
     declared = {f"t0.c{i}": hb.between(0, 10 + i, nullable=i % 2 == 0) for i in range(12)}
-    means = [Aggregate(Function.AVG, (Column(name, Kind.NUMBER),)) for name in declared]
+    means = [Aggregate(FUNCTIONS["AVG"], (Column(name, Kind.NUMBER),)) for name in declared]
     made = plan(COUNT, *means, declared=declared, groups=3, bounds=Bounds(2, 2))
     price = make_price([made], ONE)
     assert cost(price.event).epsilon == 1
@@ -276,18 +277,18 @@ def test_predictions_need_no_values() -> None:
         assert 0 < scales.predicted(aggregate, 0.95, 500) < float("inf")
 
 
-COVAR, CORR = (Aggregate(f, (X, Y)) for f in (Function.COVAR_POP, Function.CORR))
+COVAR, CORR = (Aggregate(f, (X, Y)) for f in (FUNCTIONS["COVAR_POP"], FUNCTIONS["CORR"]))
 
 
 @pytest.mark.parametrize("aggregate", [VAR, COVAR, CORR], ids=lambda a: a.function.value)
 def test_the_scenes_of_a_prediction_are_tables_that_there_could_be(aggregate: Aggregate) -> None:
     """Means within the declared range, the spread that is said of them, and squares no smaller than they can be."""
     parts = plan(aggregate).measurement_of(aggregate)
-    found = scenes(aggregate, parts, 100)
+    found = scenes(parts, 100, correlation=aggregate == CORR)
     assert len(found) == (15 if aggregate == VAR else 30)
     assert len({round(float(value)) for _, value in found}) == {VAR: 4, CORR: 1}.get(aggregate, 7)
     for current, value in found:
-        moments = Moments(aggregate, parts, current)
+        moments = Moments(parts, current, correlation=aggregate == CORR)
         assert moments.count == 100
         of_x, of_y = ((m.high - m.low) / 2 for m in (moments.x, moments.y))
         for of, at, half in ((moments.x, moments.at_x, of_x), (moments.y, moments.at_y, of_y)):

@@ -9,7 +9,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.noise import Grid
-from hubbub.tables.aggregate_query import Aggregate, Function
+from hubbub.tables.aggregate_query import Aggregate
+from hubbub.tables.aggregates import FUNCTIONS
+from hubbub.tables.aggregates.base import measurements, measurements_of
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import Arithmetic, Case, Column, Compare, Literal
 from hubbub.tables.kinds import Kind
@@ -20,8 +22,6 @@ from hubbub.tables.measure import (
     Value,
     l1,
     l2_squared,
-    measurements,
-    measurements_of,
 )
 from hubbub.tables.parts import Sums, build
 from people import engine, visits
@@ -65,15 +65,15 @@ ROWS: list[Row] = [{"x": x, "y": y} for x in (0.0, 2.0) for y in (None, -1.0, 1.
 SMALL = {"t0.x": hb.between(0, 2), "t0.y": hb.between(-1, 1)}
 EVERY = [
     COUNT,
-    Aggregate(Function.COUNT_UNITS),
-    Aggregate(Function.COUNT_UNITS, (Y,)),
-    Aggregate(Function.COUNT_VALUES, (Y,)),
-    Aggregate(Function.COUNT_DISTINCT, (Y,)),
+    Aggregate(FUNCTIONS["COUNT_UNITS"]),
+    Aggregate(FUNCTIONS["COUNT_UNITS"], (Y,)),
+    Aggregate(FUNCTIONS["COUNT_VALUES"], (Y,)),
+    Aggregate(FUNCTIONS["COUNT_DISTINCT"], (Y,)),
     SUM,
     AVG,
     VAR,
-    Aggregate(Function.COVAR_POP, (X, Y)),
-    Aggregate(Function.CORR, (X, Y)),
+    Aggregate(FUNCTIONS["COVAR_POP"], (X, Y)),
+    Aggregate(FUNCTIONS["CORR"], (X, Y)),
 ]
 
 
@@ -105,8 +105,10 @@ def test_no_unit_moves_any_measurement_further_and_some_reach_it(groups: int, ne
 @pytest.mark.parametrize("choice", ["pair", "centred", "total"])
 def test_no_unit_moves_a_released_part_further(choice: str, neighbours: Neighbours) -> None:
     """The joint sensitivity of every part of every strategy, by brute force; a pair reaches its own."""
-    by_y = Aggregate(Function.AVG, (Y,))
-    made = plan(COUNT, by_y, Aggregate(Function.SUM, (Y,)), bounds=Bounds(1, 2), neighbours=neighbours, declared=SMALL)
+    by_y = Aggregate(FUNCTIONS["AVG"], (Y,))
+    made = plan(
+        COUNT, by_y, Aggregate(FUNCTIONS["SUM"], (Y,)), bounds=Bounds(1, 2), neighbours=neighbours, declared=SMALL
+    )
     strategy = build(made, made.question.aggregates, (choice,))  # type: ignore[arg-type]
     found = [measured(made, rows) for rows in contributions(2, 1)]
     for part in strategy.parts:
@@ -121,7 +123,7 @@ def test_no_unit_moves_a_released_part_further(choice: str, neighbours: Neighbou
 
 def test_scaled_sums_stay_inside_what_the_capped_count_allows() -> None:
     """R rows' worth at most, toward zero, beside a count of R: the pair's terms are never negative."""
-    total_of_y = measurements_of(Aggregate(Function.SUM, (Y,)), SMALL)[0]
+    total_of_y = measurements_of(Aggregate(FUNCTIONS["SUM"], (Y,)), SMALL)[0]
     for k in range(1, 6):
         for rows in itertools.combinations_with_replacement(ROWS, k):
             count = part_of(Measurement(MeasurementKind.VALUES, Y), rows, 2)
@@ -130,31 +132,31 @@ def test_scaled_sums_stay_inside_what_the_capped_count_allows() -> None:
 
 
 def test_aggregates_share_measurements() -> None:
-    found = measurements([SUM, AVG, VAR, Aggregate(Function.STDDEV_SAMP, (X,)), COUNT], DECLARED)
+    found = measurements([SUM, AVG, VAR, Aggregate(FUNCTIONS["STDDEV_SAMP"], (X,)), COUNT], DECLARED)
     assert sorted(m.counting.value for m in found) == ["product", "rows", "sum"]
-    nullable = measurements([Aggregate(Function.AVG, (Y,)), COUNT], DECLARED)
+    nullable = measurements([Aggregate(FUNCTIONS["AVG"], (Y,)), COUNT], DECLARED)
     assert sorted(m.counting.value for m in nullable) == ["rows", "sum", "values"]
-    quartiles = [Aggregate(Function.QUANTILE, (X,), Fraction(k, 4)) for k in (1, 2, 3)]
-    assert len(measurements([*quartiles, Aggregate(Function.MAX, (X,))], DECLARED)) == 1
+    quartiles = [Aggregate(FUNCTIONS["QUANTILE"], (X,), Fraction(k, 4)) for k in (1, 2, 3)]
+    assert len(measurements([*quartiles, Aggregate(FUNCTIONS["MAX"], (X,))], DECLARED)) == 1
     assert Measurement(MeasurementKind.UNITS) in measurements([COUNT], DECLARED, private_keys=True)
     assert measurements([SUM, COUNT], DECLARED) == measurements([COUNT, SUM], DECLARED)
 
 
 def test_a_covariance_looks_at_rows_where_both_are_known() -> None:
     declared = {"t0.x": hb.between(0, 2), "t0.y": hb.between(-1, 1)}
-    first, second, count, product = measurements_of(Aggregate(Function.COVAR_POP, (X, Y)), declared)
+    first, second, count, product = measurements_of(Aggregate(FUNCTIONS["COVAR_POP"], (X, Y)), declared)
     for row, there in ((ROWS[0], 0), (ROWS[1], 1), ({"x": None, "y": 1.0}, 0)):
         assert [row_integer(m, row) is not None for m in (first, second, count, product)] == [bool(there)] * 4
-    swapped = measurements_of(Aggregate(Function.COVAR_POP, (Y, X)), declared)
+    swapped = measurements_of(Aggregate(FUNCTIONS["COVAR_POP"], (Y, X)), declared)
     assert swapped[3] == product
 
 
 def test_products_stay_on_few_steps_and_are_exact_for_small_whole_numbers() -> None:
-    wide = measurements_of(Aggregate(Function.VAR_POP, (Y,)), {"t0.y": hb.between(-1e6, 1e6)})[2]
+    wide = measurements_of(Aggregate(FUNCTIONS["VAR_POP"], (Y,)), {"t0.y": hb.between(-1e6, 1e6)})[2]
     assert 2**20 <= wide.high - wide.low <= 2**22
     assert abs(wide.high + wide.low) <= 1
     n = Column("t0.n", Kind.INTEGER)
-    small = measurements_of(Aggregate(Function.VAR_POP, (n,)), {"t0.n": hb.between(0, 100)})[2]
+    small = measurements_of(Aggregate(FUNCTIONS["VAR_POP"], (n,)), {"t0.n": hb.between(0, 100)})[2]
     assert (small.shift, small.step) == (0, 1)
 
 
@@ -162,14 +164,14 @@ def test_quantiles_have_at_most_65536_steps_and_whole_numbers_stay_whole() -> No
     (m,) = measurements_of(MEDIAN, DECLARED)
     assert 2**15 <= m.values[0].ceiling - m.values[0].floor <= 2**16
     n = Column("t0.n", Kind.INTEGER)
-    (whole,) = measurements_of(Aggregate(Function.MIN, (n,)), {"t0.n": hb.between(18, 120)})
+    (whole,) = measurements_of(Aggregate(FUNCTIONS["MIN"], (n,)), {"t0.n": hb.between(18, 120)})
     value = whole.values[0]
     assert (value.grid, value.floor, value.ceiling, value.centre) == (Grid(0), 18, 120, 0)
 
 
 def test_a_whole_number_loses_nothing_on_the_grid() -> None:
     yes = Case((Compare(">", X, Literal(50)),), (Literal(1),), Literal(0))
-    value = measurements_of(Aggregate(Function.SUM, (yes,)), DECLARED)[0].values[0]
+    value = measurements_of(Aggregate(FUNCTIONS["SUM"], (yes,)), DECLARED)[0].values[0]
     assert (value.grid, value.floor, value.ceiling) == (Grid(0), 0, 1)
 
 
@@ -188,16 +190,16 @@ def test_missing_bounds_are_named_with_both_ways_out() -> None:
     with pytest.raises(hb.PolicyError, match=r"hb\.between.*LEAST\(GREATEST"):
         measurements_of(AVG, {})
     with pytest.raises(hb.QueryError, match="may be 0"):
-        measurements_of(Aggregate(Function.SUM, (Arithmetic("/", Literal(1), X),)), DECLARED)
+        measurements_of(Aggregate(FUNCTIONS["SUM"], (Arithmetic("/", Literal(1), X),)), DECLARED)
 
 
 def test_a_sum_of_nothing_is_allowed_and_one_of_texts_is_not() -> None:
     """NULL alone is a sum that never moves; what is not a number has none."""
-    nothing, *_ = measurements_of(Aggregate(Function.SUM, (Literal(None),)), DECLARED)
+    nothing, *_ = measurements_of(Aggregate(FUNCTIONS["SUM"], (Literal(None),)), DECLARED)
     assert (nothing.low, nothing.high) == (0, 0)
     for kind in (Kind.TEXT, Kind.BOOLEAN):
         with pytest.raises(hb.QueryError, match=f"needs a number; found {kind.value}"):
-            measurements_of(Aggregate(Function.AVG, (Column("t0.s", kind),)), DECLARED)
+            measurements_of(Aggregate(FUNCTIONS["AVG"], (Column("t0.s", kind),)), DECLARED)
 
 
 @pytest.mark.parametrize("half", ["LEAST", "GREATEST"])

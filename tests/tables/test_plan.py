@@ -9,7 +9,8 @@ from typing import NoReturn
 import pytest
 
 import hubbub as hb
-from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
+from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.columns import Declaration
 from hubbub.tables.declare import Limits
 from hubbub.tables.expressions import Column, Compare, Literal
@@ -20,7 +21,7 @@ from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import Scan
 
 AGE, WARD, YEAR = Column("t0.age", Kind.NUMBER), Column("t0.ward", Kind.TEXT), Column("t0.year", Kind.INTEGER)
-COUNT, UNITS = Aggregate(Function.COUNT_ROWS), Aggregate(Function.COUNT_UNITS)
+COUNT, UNITS = Aggregate(FUNCTIONS["COUNT_ROWS"]), Aggregate(FUNCTIONS["COUNT_UNITS"])
 COLUMNS: dict[str, Declaration] = {
     "age": hb.between(-10, 100),
     "ward": hb.one_of("A", "B", "C"),
@@ -99,14 +100,14 @@ def test_groups_are_found_privately_only_where_nothing_declares_them() -> None:
 
 
 def test_the_order_of_select_does_not_make_another_question() -> None:
-    total = Aggregate(Function.SUM, (AGE,))
+    total = Aggregate(FUNCTIONS["SUM"], (AGE,))
     assert plan(COUNT, total, keys=(WARD,)).key() == plan(total, COUNT, keys=(WARD,)).key()
     assert plan(COUNT, keys=(WARD,)).key() != plan(COUNT, keys=(YEAR,)).key()
 
 
 def test_whatever_changes_an_answer_makes_another_question() -> None:
     """A stored answer is given for the same key: every part of a plan that an answer depends on stands in it."""
-    median = [Aggregate(Function.QUANTILE, (AGE,), fraction=Fraction(k, 4)) for k in (1, 2)]
+    median = [Aggregate(FUNCTIONS["QUANTILE"], (AGE,), fraction=Fraction(k, 4)) for k in (1, 2)]
     found = [
         plan(COUNT, keys=(WARD,)),
         plan(UNITS, keys=(WARD,)),
@@ -118,9 +119,9 @@ def test_whatever_changes_an_answer_makes_another_question() -> None:
         plan(COUNT, keys=(WARD,), asked=Limits(bounding="norm")),
         plan(COUNT, keys=(WARD,), neighbours="replace"),
         plan(COUNT, keys=(WARD,), unit="year"),
-        plan(Aggregate(Function.SUM, (AGE,)), keys=(WARD,)),
-        plan(Aggregate(Function.AVG, (AGE,)), keys=(WARD,)),
-        plan(Aggregate(Function.SUM, (YEAR,)), keys=(WARD,)),
+        plan(Aggregate(FUNCTIONS["SUM"], (AGE,)), keys=(WARD,)),
+        plan(Aggregate(FUNCTIONS["AVG"], (AGE,)), keys=(WARD,)),
+        plan(Aggregate(FUNCTIONS["SUM"], (YEAR,)), keys=(WARD,)),
         *(plan(m, keys=(WARD,)) for m in median),
         replace(plan(COUNT, keys=(WARD,)), domains=(("A", "B"),)),
         *(replace(plan(COUNT, keys=(WARD,)), keys=(Key(Column(f"t0.{c}", Kind.TEXT)),)) for c in ("city", "town")),

@@ -17,13 +17,15 @@ from hubbub.mechanisms import recording
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.quantile_bounds import QuantileBound
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
-from hubbub.tables.aggregate_query import Aggregate, Function
+from hubbub.tables.aggregate_query import Aggregate
+from hubbub.tables.aggregates import FUNCTIONS
+from hubbub.tables.aggregates.quantile import QuantileMechanisms, QuantilePart
 from hubbub.tables.draw_release import draw, price_of
 from hubbub.tables.estimates import combine, read
 from hubbub.tables.expressions import Column
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, MeasurementKind
-from hubbub.tables.parts import QuantilePart, Selection, Sums
+from hubbub.tables.parts import Selection, Sums
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Spend, make_price
 from hubbub.tables.split import best, least
@@ -31,15 +33,15 @@ from seeded import SeededBits
 from tables.made import AVG, COUNT, MEDIAN, SUM, UNITS, VAR, Exact, X, Y, plan
 
 ONE = Spend(epsilon=Fraction(1))
-QUARTILES = tuple(Aggregate(Function.QUANTILE, (X,), Fraction(k, 4)) for k in (1, 2, 3))
+QUARTILES = tuple(Aggregate(FUNCTIONS["QUANTILE"], (X,), Fraction(k, 4)) for k in (1, 2, 3))
 EVERY = [
     (COUNT,),
     (SUM,),
     (COUNT, AVG),
-    (UNITS, COUNT, SUM, AVG, VAR, Aggregate(Function.COVAR_POP, (X, Y)), Aggregate(Function.CORR, (X, Y))),
-    (COUNT, Aggregate(Function.AVG, (Y,)), Aggregate(Function.COUNT_DISTINCT, (Y,))),
+    (UNITS, COUNT, SUM, AVG, VAR, Aggregate(FUNCTIONS["COVAR_POP"], (X, Y)), Aggregate(FUNCTIONS["CORR"], (X, Y))),
+    (COUNT, Aggregate(FUNCTIONS["AVG"], (Y,)), Aggregate(FUNCTIONS["COUNT_DISTINCT"], (Y,))),
     QUARTILES,
-    (MEDIAN, Aggregate(Function.MIN, (X,)), Aggregate(Function.MAX, (X,)), COUNT),
+    (MEDIAN, Aggregate(FUNCTIONS["MIN"], (X,)), Aggregate(FUNCTIONS["MAX"], (X,)), COUNT),
 ]
 
 
@@ -86,11 +88,12 @@ def test_one_unit_moves_the_law_of_a_groups_quantiles_by_its_share_at_most(neigh
     """Exact: two rows a unit, added or moved across the range, over tables of up to 8 rows on 5 values; 3 groups."""
     small = {"t0.x": hb.between(0, 4, nullable=False)}
     n = Column("t0.x", Kind.INTEGER)
-    asked = [Aggregate(Function.QUANTILE, (n,), f) for f in (Fraction(1, 3), Fraction(1, 2))]
-    ends = [Aggregate(f, (n,)) for f in (Function.MIN, Function.MAX)]
+    asked = [Aggregate(FUNCTIONS["QUANTILE"], (n,), f) for f in (Fraction(1, 3), Fraction(1, 2))]
+    ends = [Aggregate(f, (n,)) for f in (FUNCTIONS["MIN"], FUNCTIONS["MAX"])]
     made = plan(*asked, *ends, groups=9, bounds=Bounds(3, 2), neighbours=neighbours, declared=small)  # type: ignore[arg-type]
     price = make_price([made], ONE)
-    _, _, draws = price.ranks(0, made.measurements[0])
+    draws = price.own(0, asked[0])
+    assert isinstance(draws, QuantileMechanisms)
     assert draws.main is not None
     each = [cost(m.loss).epsilon for m in (draws.main, *draws.each)]
     assert 3 * sum(e for e in each if e is not None) == 1
@@ -121,7 +124,8 @@ def test_the_worst_pair_of_tables_reaches_a_medians_share_and_no_more(neighbours
     made = plan(
         MEDIAN, bounds=Bounds(1, 2), neighbours=neighbours, declared={"t0.x": hb.between(0, 1000, nullable=False)}
     )  # type: ignore[arg-type]
-    _, _, draws = make_price([made], ONE).ranks(0, made.measurements[0])
+    draws = make_price([made], ONE).own(0, MEDIAN)
+    assert isinstance(draws, QuantileMechanisms)
     assert draws.main is not None
     step = draws.main.high // 1000
     rows, few = [0] * 20, [999 * step] * 2 if neighbours == "replace" else [999 * step]
@@ -171,7 +175,7 @@ def test_target_u1_count_and_mean_at_epsilon_1() -> None:
 
 def test_rows_with_null_ride_along_with_a_pair() -> None:
     """COUNT(*) and AVG of a nullable column: one joint release of three sums, at the pair's own sensitivity."""
-    made = plan(COUNT, Aggregate(Function.AVG, (Y,)), bounds=Bounds(3, 2))
+    made = plan(COUNT, Aggregate(FUNCTIONS["AVG"], (Y,)), bounds=Bounds(3, 2))
     price = make_price([made], ONE)
     (part,) = price.parts
     assert isinstance(part.part, Sums)
@@ -194,14 +198,14 @@ def test_weights_move_the_budget() -> None:
     assert of[1] == pytest.approx(2 / 3, abs=1e-4)
 
 
-COVAR, CORR = (Aggregate(f, (X, Y)) for f in (Function.COVAR_POP, Function.CORR))
+COVAR, CORR = (Aggregate(f, (X, Y)) for f in (FUNCTIONS["COVAR_POP"], FUNCTIONS["CORR"]))
 SPLITS = [
     *EVERY,
     (COVAR,),
     (CORR,),
     (VAR,),
-    (Aggregate(Function.VAR_POP, (Y,)), COUNT),
-    (SUM, AVG, Aggregate(Function.SUM, (Y,)), Aggregate(Function.AVG, (Y,))),
+    (Aggregate(FUNCTIONS["VAR_POP"], (Y,)), COUNT),
+    (SUM, AVG, Aggregate(FUNCTIONS["SUM"], (Y,)), Aggregate(FUNCTIONS["AVG"], (Y,))),
     (COVAR, CORR, COUNT),
 ]
 SHARES = Path(__file__).with_name("shares.json")

@@ -11,7 +11,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
-from hubbub.tables.aggregate_query import Aggregate, Function
+from hubbub.tables.aggregate_query import Aggregate
+from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.estimates import Estimates, Linear, combine, expected
 from hubbub.tables.price import Spend, make_price
 from hubbub.tables.rounded import rounded_half_width
@@ -19,7 +20,7 @@ from people import HUGE, session, visits
 from seeded import SeededBits
 from tables.made import AVG, COUNT, SUM, UNITS, VAR, Bounds, X, Y, plan
 
-COVAR, CORR = Aggregate(Function.COVAR_POP, (X, Y)), Aggregate(Function.CORR, (X, Y))
+COVAR, CORR = Aggregate(FUNCTIONS["COVAR_POP"], (X, Y)), Aggregate(FUNCTIONS["CORR"], (X, Y))
 EVERY = [(COUNT,), (SUM,), (AVG,), (COUNT, SUM, AVG), (UNITS, COUNT, SUM, AVG, VAR, COVAR, CORR)]
 SPENDS = [
     (Spend(epsilon=Fraction(5)), Spend(epsilon=Fraction(1))),

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.relations import arrow_type
 from hubbub.errors import QueryError
-from hubbub.tables.aggregate_query import COUNTS, Aggregate, AggregateQuery, Key, Statement
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Statement
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL
@@ -314,7 +314,7 @@ def _zip(values: Sequence[Any], question: AggregateQuery) -> list[tuple[Any, Agg
 
 def _array(values: Any, aggregate: Aggregate) -> pa.Array:
     """Counts as whole numbers; what is not finite as NULL."""
-    if aggregate.function in COUNTS:
+    if aggregate.function.whole:
         whole = (
             np.rint(np.clip(np.asarray(values, np.float64), -(2.0**62), 2.0**62))
             if values.dtype.kind == "f"

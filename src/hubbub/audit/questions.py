@@ -1,4 +1,4 @@
-"""The questions that are audited, as data. New aggregates and forms are added here."""
+"""The questions that are audited, as data. Those of an aggregate stand with it (`hubbub.tables.aggregates`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from hubbub.tables.aggregates import FAMILIES
+
 __all__ = [
     "AGGREGATES",
-    "DISTINCT",
     "GAUSSIAN",
     "HOUSE",
     "PRIVATE_KEYS",
@@ -38,39 +39,7 @@ class Question:
         return f"{call}{self.text}{f' [{shown}]' if shown else ''}"
 
 
-DISTINCT: Final = ("COUNT(DISTINCT ward)", "COUNT(DISTINCT n)", "COUNT(DISTINCT x)", "COUNT(DISTINCT ward || ward)")
-
-AGGREGATES: Final = (
-    "COUNT(*)",
-    "COUNT(x)",
-    "COUNT(must)",
-    "COUNT(*) FILTER (WHERE x > 50)",
-    "COUNT_IF(ok)",
-    *DISTINCT,
-    "SUM(x)",
-    "SUM(n) FILTER (WHERE ok)",
-    "SUM(must)",
-    "SUM(CASE WHEN x > 50 THEN 1 ELSE 0 END)",
-    "SUM(LEAST(GREATEST(x * n, -5), 5))",
-    "SUM(LEAST(LENGTH(ward), 4) + ABS(n))",
-    "AVG(x)",
-    "AVG(n - x)",
-    "AVG(must)",
-    "AVG(ROUND(x / 3, 1))",
-    "VAR_POP(x)",
-    "VAR_SAMP(n)",
-    "STDDEV_POP(must)",
-    "STDDEV_SAMP(x)",
-    "COVAR_POP(x, n)",
-    "COVAR_SAMP(n, must)",
-    "CORR(x, n)",
-    "MEDIAN(x)",
-    "QUANTILE_CONT(n, 0.3)",
-    "MIN(x)",
-    "MAX(n)",
-    "MEDIAN(must)",
-    "MAX(LEAST(GREATEST(x * n, -5), 5))",
-)
+AGGREGATES: Final = tuple(question for family in FAMILIES for question in family.audit)
 """Each is asked of the whole table `t`, and of groups with public keys."""
 
 TOGETHER: Final = (

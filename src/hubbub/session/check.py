@@ -20,11 +20,12 @@ from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
 from hubbub.tables.aggregate_query import Aggregate, Output
+from hubbub.tables.aggregates.base import Listed, Mechanisms, OwnPart
 from hubbub.tables.estimates import Estimates, expected
 from hubbub.tables.measure import listed
-from hubbub.tables.parts import RANKED, QuantilePart, Selection, Sums, share_of
+from hubbub.tables.parts import Selection, Sums
 from hubbub.tables.plan import Plan
-from hubbub.tables.price import Price, PricedPart, QuantileMechanisms, Spend, make_price
+from hubbub.tables.price import Price, PricedPart, Spend, make_price
 
 __all__ = [
     "Check",
@@ -161,25 +162,11 @@ def predicted(
 
 
 def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggregate, assume_rows: int) -> ColumnError:
-    if aggregate.function in RANKED:
-        return ColumnError(name, None, "in ranks; its interval is bought with it", _rank_error(price, at, aggregate))
+    if isinstance(aggregate.function, Listed):
+        promise = aggregate.function.promise(aggregate, price.own(at, aggregate))
+        return ColumnError(name, None, promise.note, promise.ranks)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
-    counted = len(price.plans[at].measurement_of(aggregate)) == 1 or aggregate.function.value == "SUM"
-    return ColumnError(name, reach, "" if counted else f"at most, if a group has {assume_rows:,} values")
-
-
-def _rank_error(price: Price, at: int, aggregate: Aggregate) -> float:
-    """In how many ranks a quantile is off at most, in 95 % of answers."""
-    (measurement,) = price.plans[at].measurement_of(aggregate)
-    _, _, draws = price.ranks(at, measurement)
-    share = share_of(aggregate)
-    end = draws.minimum if share == 0 else draws.maximum if share == 1 else None
-    if end is not None:
-        # The margin is kept on one side; the error of the draw itself comes on top.
-        size = math.log(end.high - end.low + 1) + math.log(1 / (1 - LEVEL))
-        return float(end.margin) + size / float(end.rate)
-    assert draws.main is not None
-    return draws.main.accuracy(Fraction(5, 100) / draws.main.rounds) * draws.main.rounds
+    return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} values" * aggregate.function.ratio)
 
 
 def mechanism(price: Price) -> str:
@@ -189,9 +176,9 @@ def mechanism(price: Price) -> str:
 
 def _in_words(priced: PricedPart) -> str:
     part = priced.part
-    if isinstance(part, QuantilePart):
-        many = f"{len(part.shares)} quantiles" if len(part.shares) > 1 else "a quantile"
-        return f"exponential mechanism for {many}, with brackets"
+    if isinstance(part, OwnPart):
+        assert isinstance(priced.draws, Mechanisms)
+        return priced.draws.words
     if isinstance(part, Selection):
         assert isinstance(priced.draws, GroupThreshold)
         return f"{_noise(priced, Fraction(1))} on counts of units, groups shown from {priced.draws.threshold} on"
@@ -283,13 +270,9 @@ def _part_details(priced: PricedPart, *, pure: bool) -> dict[str, Any]:
     if isinstance(part, Sums):
         found |= {"counts": _called(part), "step": str(part.step)}
         found["sensitivity" if pure else "squared_sensitivity"] = part.l1 if pure else part.l2_squared
-    elif isinstance(part, QuantilePart):
-        assert isinstance(priced.draws, QuantileMechanisms)
-        each = [draw.epsilon for draw in (priced.draws.main, *priced.draws.each) if draw is not None]
-        of_time = part.of.values[0].clock
-        step = str(part.of.step) if of_time is None else of_time.words
-        found |= {"counts": "quantiles", "step": step, "shares": [str(s) for s in part.shares]}
-        return found | {"mechanism": "exponential", "epsilons": [str(e) for e in each]}
+    elif isinstance(part, OwnPart):
+        assert isinstance(priced.draws, Mechanisms)
+        return found | priced.draws.details
     else:
         assert isinstance(priced.draws, GroupThreshold)
         found |= {"counts": "units, to find the groups", "step": "1", "sensitivity": priced.draws.groups}

@@ -16,8 +16,8 @@ import numpy as np
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Refinement, Release
 from hubbub.session.check import LEVEL
+from hubbub.tables.aggregates import Listed
 from hubbub.tables.estimates import Estimates, Linear, combine
-from hubbub.tables.parts import RANKED
 
 __all__ = ["refinement"]
 
@@ -56,7 +56,7 @@ def _in_place_of(first: Estimates, scales: Estimates) -> Estimates:
         for quantity, linear in scales.quantities.items()
         if quantity in first.quantities
     }
-    return replace(scales, groups=first.groups, quantities=quantities, ranks=first.ranks)
+    return replace(scales, groups=first.groups, quantities=quantities, own=first.own)
 
 
 def _widths(answered: EvaluatedStatement) -> dict[str, float]:
@@ -72,7 +72,7 @@ def _compared(now: Sequence[Sequence[Estimates]], then: Sequence[Sequence[Estima
         (a, b) for of_a, of_b in zip(now, then, strict=True) for a, b in zip(of_a, of_b, strict=True)
     ):
         for aggregate in before.plan.question.aggregates:
-            if aggregate.function not in RANKED:
+            if not isinstance(aggregate.function, Listed):
                 a, b = before.half_widths(aggregate, LEVEL), after.half_widths(aggregate, LEVEL)
                 narrower |= bool((b < a * (1 - _SAME)).any())
                 wider |= bool((b > a * (1 + _SAME)).any())

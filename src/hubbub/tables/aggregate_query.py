@@ -9,81 +9,13 @@ answers. That part is computed locally, from releases alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
-from fractions import Fraction
 
 from hubbub.errors import InternalError
-from hubbub.tables.columns import Scalar
-from hubbub.tables.expressions import Expression, whole
-from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.aggregates import Aggregate
+from hubbub.tables.groups import Key
 from hubbub.tables.relations import Relation
 
-__all__ = ["Aggregate", "AggregateQuery", "Function", "Key", "Output", "Statement"]
-
-
-class Function(Enum):
-    """The private aggregates. The value of each member is its name in SQL."""
-
-    COUNT_ROWS = "COUNT(*)"
-    COUNT_VALUES = "COUNT"
-    COUNT_UNITS = "COUNT(DISTINCT unit)"
-    COUNT_DISTINCT = "COUNT(DISTINCT ...)"
-    SUM = "SUM"
-    AVG = "AVG"
-    VAR_POP = "VAR_POP"
-    VAR_SAMP = "VAR_SAMP"
-    STDDEV_POP = "STDDEV_POP"
-    STDDEV_SAMP = "STDDEV_SAMP"
-    COVAR_POP = "COVAR_POP"
-    COVAR_SAMP = "COVAR_SAMP"
-    CORR = "CORR"
-    QUANTILE = "QUANTILE_CONT"
-    MIN = "MIN"
-    MAX = "MAX"
-
-
-COUNTS = frozenset({Function.COUNT_ROWS, Function.COUNT_VALUES, Function.COUNT_UNITS, Function.COUNT_DISTINCT})
-QUANTILES = frozenset({Function.QUANTILE, Function.MIN, Function.MAX})
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """One private aggregate.
-
-    arguments: none for COUNT(*), two for COVAR and CORR, else one. COUNT_UNITS may have one: then it counts units
-    with a row where it is not NULL. fraction: the share of a quantile, in [0, 1].
-    """
-
-    function: Function
-    arguments: tuple[Expression, ...] = ()
-    fraction: Fraction | None = None
-
-    @property
-    def argument(self) -> Expression | None:
-        """The first argument, if there is one."""
-        return self.arguments[0] if self.arguments else None
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of its released column: quantiles of dates and times are dates and times."""
-        if self.function in QUANTILES and self.argument is not None and self.argument.kind in TEMPORAL:
-            return self.argument.kind
-        return Kind.INTEGER if self.function in COUNTS else Kind.NUMBER
-
-
-@dataclass(frozen=True)
-class Key:
-    """One term of GROUP BY. groups: those that are answered, where the question or a declaration lists them; else
-    `hubbub.tables.groups` finds them.
-    """
-
-    expression: Expression
-    groups: tuple[Scalar, ...] | None = None
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of its groups: whole numbers stay whole, whatever computes them."""
-        return Kind.INTEGER if self.expression.kind in NUMERIC and whole(self.expression) else self.expression.kind
+__all__ = ["Aggregate", "AggregateQuery", "Key", "Output", "Statement"]
 
 
 @dataclass(frozen=True)

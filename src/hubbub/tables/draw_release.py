@@ -21,11 +21,12 @@ from hubbub.errors import InternalError
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import Bits, DiscreteLaplace
+from hubbub.tables.aggregates.base import Mechanisms
 from hubbub.tables.columns import Scalar
-from hubbub.tables.measure import Measurement, MeasurementKind
-from hubbub.tables.parts import QuantilePart, Selection, Sums
+from hubbub.tables.measure import Measurement
+from hubbub.tables.parts import Selection, Sums
 from hubbub.tables.plan import Plan
-from hubbub.tables.price import Price, PricedPart, QuantileMechanisms, Spend, assemble, strategies_of
+from hubbub.tables.price import Price, PricedPart, Spend, assemble, strategies_of
 
 __all__ = ["FORMAT", "draw", "drawn_groups", "price_of"]
 
@@ -120,7 +121,8 @@ def _draw_plan(plan: Plan, parts: Sequence[PricedPart], exact: ExactLike, bits: 
         elif isinstance(priced.part, Sums):
             released.append(_noisy(priced, priced.part, found, bits))
         else:
-            released.append(_ranked(priced, priced.part, found, bits))
+            assert isinstance(priced.draws, Mechanisms)
+            released.append(priced.draws.draw(found.vectors[priced.part.of], bits))
     return {"groups": groups, "parts": released}
 
 
@@ -139,39 +141,6 @@ def _noisy(priced: PricedPart, part: Sums, exact: _Exact, bits: Bits | None) -> 
         if exact.size
         else [[] for _ in part.vectors]
     )
-
-
-def _ranked(priced: PricedPart, part: QuantilePart, exact: _Exact, bits: Bits | None) -> list[list[list[int]]]:
-    """For each share the estimate and the ends of its bracket, by group: [share][estimate, low, high][group]."""
-    draws = priced.draws
-    if not isinstance(draws, QuantileMechanisms) or part.of.counting is not MeasurementKind.QUANTILES:
-        raise InternalError("quantiles are drawn of a table of values")
-    found = [_rank_one(part, draws, table, bits) for table in exact.vectors[part.of]]
-    return [[[group[s][k] for group in found] for k in range(3)] for s in range(len(part.shares))]
-
-
-def _rank_one(
-    part: QuantilePart, draws: QuantileMechanisms, table: Any, bits: Bits | None
-) -> list[tuple[int, int, int]]:
-    pairs = np.array([(int(step), int(count)) for step, count in table], np.int64).reshape(-1, 2)
-    points, heights = pairs[:, 0], pairs[:, 1]
-    value = part.of.values[0]
-    if points.size and (points[0] < value.floor or points[-1] > value.ceiling or np.any(np.diff(points) <= 0)):
-        raise InternalError("an engine returned a table of values out of order or out of range")
-    inner = [] if draws.main is None else draws.main.release(np.repeat(points, heights), bits=bits).tolist()
-    below = [b.release(points, heights, bits=bits) for b in draws.below]
-    above = [b.release(points, heights, bits=bits) for b in draws.above]
-    found = []
-    for share in part.shares:
-        if share == 0 or share == 1:
-            end = draws.minimum if share == 0 else draws.maximum
-            assert end is not None
-            estimate = end.release(points, heights, bits=bits)
-            found.append((estimate, value.floor, estimate) if share == 0 else (estimate, estimate, value.ceiling))
-        else:
-            i = len([s for s in part.shares[: part.shares.index(share)] if s > 0])
-            found.append((inner[i], min(below[i], inner[i]), max(above[i], inner[i])))
-    return found
 
 
 def _order(group: Sequence[Scalar]) -> tuple[tuple[int, str, Any], ...]:

@@ -13,11 +13,11 @@ import contextlib
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
-from hubbub.tables.aggregate_query import Key
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
 from hubbub.tables.expressions import (
     Case,
@@ -31,15 +31,30 @@ from hubbub.tables.expressions import (
     span,
     whole,
 )
-from hubbub.tables.kinds import Kind
+from hubbub.tables.kinds import NUMERIC, Kind
 
-__all__ = ["Evaluate", "domain", "fitted", "grouped"]
+__all__ = ["Evaluate", "Key", "domain", "fitted", "grouped"]
 
 Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scalar]]
 """An engine's value of an expression for every combination of its columns' values, the last column fastest."""
 
 MOST_IN_A_RANGE = 10_000
 MOST_COMBINATIONS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Key:
+    """One term of GROUP BY. groups: those that are answered, where the question or a declaration lists them; else
+    `hubbub.tables.groups` finds them.
+    """
+
+    expression: Expression
+    groups: tuple[Scalar, ...] | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its groups: whole numbers stay whole, whatever computes them."""
+        return Kind.INTEGER if self.expression.kind in NUMERIC and whole(self.expression) else self.expression.kind
 
 
 def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, name: str = "") -> tuple[Scalar, ...]:

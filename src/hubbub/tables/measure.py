@@ -23,17 +23,15 @@ All are exact: some table reaches them.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from typing import Any, assert_never
+from typing import Any
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
-from hubbub.tables.aggregate_query import Aggregate, Function
 from hubbub.tables.columns import Between, Declaration, Edges
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import (
@@ -62,12 +60,15 @@ __all__ = [
     "MeasurementKind",
     "Value",
     "alone",
+    "count_of",
     "l1",
     "l2_squared",
     "listed",
-    "measurements",
-    "measurements_of",
+    "product_of",
+    "sum_of",
     "uncentred",
+    "value_of",
+    "where_known",
 ]
 
 GRID_BITS = 22
@@ -224,71 +225,9 @@ def _overlap(bounds: Bounds, groups: int | None) -> tuple[int, int]:
     return c, max(0, 2 * c - groups)
 
 
-def measurements_of(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[Measurement, ...]:
-    """What an aggregate is computed from: a count is the last but for products, which come after it.
-
-    SUM and AVG: centred sum, count. VAR, STDDEV: centred sum, count, centred squares. COVAR: the two sums, count,
-    product; CORR also the squares of both. COUNT(x) of a column declared nullable=False is COUNT(*).
-
-    Raises PolicyError where bounds are not declared, QueryError where no range follows from them.
-    """
-    function, argument = aggregate.function, aggregate.argument
-    if function is Function.COUNT_ROWS:
-        return (Measurement(MeasurementKind.ROWS),)
-    if function is Function.COUNT_UNITS:
-        return (Measurement(MeasurementKind.UNITS, argument),)
-    if argument is None:
-        raise QueryError(f"{function.value} needs a column.")
-    match function:
-        case Function.COUNT_VALUES:
-            return (_count_of(argument, declared),)
-        case Function.COUNT_DISTINCT:
-            return (Measurement(MeasurementKind.DISTINCT, argument),)
-        case Function.QUANTILE | Function.MIN | Function.MAX:
-            value = _value_of(argument, declared, bits=QUANTILE_BITS, centred=False)
-            return (Measurement(MeasurementKind.QUANTILES, values=(value,)),)
-        case Function.SUM | Function.AVG:
-            return _sum_of(argument, declared), _count_of(argument, declared)
-        case Function.VAR_POP | Function.VAR_SAMP | Function.STDDEV_POP | Function.STDDEV_SAMP:
-            total = _sum_of(argument, declared)
-            return total, _count_of(argument, declared), _product_of(total.values[0], total.values[0])
-        case Function.COVAR_POP | Function.COVAR_SAMP | Function.CORR:
-            return _joint(aggregate, declared)
-    assert_never(function)
-
-
 def listed(measurement: Measurement) -> bool:
     """Whether a measurement looks at single values, and is not a sum over rows."""
     return measurement.counting in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES)
-
-
-def measurements(
-    aggregates: Iterable[Aggregate],
-    declared: Mapping[str, Declaration],
-    *,
-    private_keys: bool = False,
-    own_norms: bool = False,
-) -> tuple[Measurement, ...]:
-    """All measurements of a question, each once, in an order that the order of SELECT does not change.
-
-    private_keys: whether groups are found privately, by their counts of units. own_norms: whether norms are clipped:
-    a SUM that nothing else needs the count of is then measured alone.
-    """
-    aggregates = tuple(aggregates)
-    found = {m for a in aggregates for m in measurements_of(a, declared)}
-    if own_norms:
-        found = _with_own_norms(aggregates, declared)
-    if private_keys:
-        found.add(Measurement(MeasurementKind.UNITS))
-    return tuple(sorted(found, key=lambda m: json.dumps(m.canonical())))
-
-
-def _with_own_norms(aggregates: Iterable[Aggregate], declared: Mapping[str, Declaration]) -> set[Measurement]:
-    sums = {measurements_of(a, declared) for a in aggregates if a.function is Function.SUM}
-    found = {m for a in aggregates if a.function is not Function.SUM for m in measurements_of(a, declared)}
-    for total, count in sums:
-        found |= {total, count} if total in found or count in found else {alone(total)}
-    return found
 
 
 def alone(total: Measurement) -> Measurement:
@@ -301,28 +240,16 @@ def uncentred(total: Measurement) -> Measurement:
     return replace(total, values=(replace(total.values[0], centre=0),))
 
 
-def _joint(aggregate: Aggregate, declared: Mapping[str, Declaration]) -> tuple[Measurement, ...]:
-    """COVAR and CORR look at the rows where both arguments are there."""
-    if len(aggregate.arguments) != 2:
-        raise QueryError(f"{aggregate.function.value} needs two columns.")
-    x, y = aggregate.arguments
-    first, second = _where_known(x, y, declared), _where_known(y, x, declared)
-    a, b = _sum_of(first, declared), _sum_of(second, declared)
-    found = (a, b, _count_of(first, declared), _product_of(a.values[0], b.values[0]))
-    if aggregate.function is not Function.CORR:
-        return found
-    return (*found, _product_of(a.values[0], a.values[0]), _product_of(b.values[0], b.values[0]))
-
-
-def _where_known(x: Expression, other: Expression, declared: Mapping[str, Declaration]) -> Expression:
+def where_known(x: Expression, other: Expression, declared: Mapping[str, Declaration]) -> Expression:
+    """One of two arguments that are looked at together: NULL where the other may be."""
     # Where one of two may be missing, so may the other: all sums and their count then see the same rows.
     known = isinstance(other, Literal) and other.value is not None
-    if other == x or known or not (_nullable(x, declared) or _nullable(other, declared)):
+    if other == x or known or not (nullable(x, declared) or nullable(other, declared)):
         return x
     return Case((Not(IsNull(other)),), (x,), Literal(None))
 
 
-def _nullable(argument: Expression, declared: Mapping[str, Declaration]) -> bool:
+def nullable(argument: Expression, declared: Mapping[str, Declaration]) -> bool:
     """False only for a column declared nullable=False, whose NULLs count as the midpoint, and for constants."""
     if isinstance(argument, Literal):
         return argument.value is None
@@ -330,26 +257,29 @@ def _nullable(argument: Expression, declared: Mapping[str, Declaration]) -> bool
     return not (isinstance(what, Between | Edges) and not what.nullable)
 
 
-def _count_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
+def count_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
+    """The rows whose value is there; all rows where no value can be missing."""
     return (
         Measurement(MeasurementKind.VALUES, argument)
-        if _nullable(argument, declared)
+        if nullable(argument, declared)
         else Measurement(MeasurementKind.ROWS)
     )
 
 
-def _sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
-    return Measurement(MeasurementKind.SUM, values=(_value_of(argument, declared, bits=GRID_BITS, centred=True),))
+def sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
+    """The centred sum. Raises PolicyError or QueryError where no range follows from declared bounds."""
+    return Measurement(MeasurementKind.SUM, values=(value_of(argument, declared, bits=GRID_BITS, centred=True),))
 
 
-def _value_of(argument: Expression, declared: Mapping[str, Declaration], *, bits: int, centred: bool) -> Value:
+def value_of(argument: Expression, declared: Mapping[str, Declaration], *, bits: int, centred: bool) -> Value:
+    """A value on a grid of at most 2^bits steps. Raises PolicyError or QueryError where no range follows."""
     low, high = _range_of(argument, declared)
     if argument.kind in TEMPORAL:
-        return _of_clock(argument, clock(argument.kind, low, high, 2**bits), low, high, _nullable(argument, declared))
+        return _of_clock(argument, clock(argument.kind, low, high, 2**bits), low, high, nullable(argument, declared))
     grid = Grid(_exponent(low, high, bits, whole_numbers=whole(argument)))
     floor, ceiling = math.floor(low / grid.step), math.ceil(high / grid.step)
     centre = (floor + ceiling) // 2 if centred else 0
-    return Value(argument, grid, floor, ceiling, centre, _nullable(argument, declared))
+    return Value(argument, grid, floor, ceiling, centre, nullable(argument, declared))
 
 
 def _of_clock(argument: Expression, clock: Clock, low: Fraction, high: Fraction, nullable: bool) -> Value:
@@ -369,7 +299,8 @@ def _product_ends(x: Value, y: Value) -> tuple[int, int]:
     return min(corners), max(corners)
 
 
-def _product_of(x: Value, y: Value) -> Measurement:
+def product_of(x: Value, y: Value) -> Measurement:
+    """The product of two values, whichever comes first."""
     if _order(y) < _order(x):
         x, y = y, x
     low, high = _product_ends(x, y)

@@ -20,45 +20,27 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias, assert_never
+from typing import Literal, TypeAlias
 
 from hubbub.errors import InternalError
-from hubbub.tables.aggregate_query import QUANTILES, Aggregate, Function
+from hubbub.tables.aggregates.base import Aggregate, Function, Listed, OwnPart, Quantity, Total
 from hubbub.tables.measure import Measurement, MeasurementKind, Value, alone, uncentred
 from hubbub.tables.plan import Plan
 
 __all__ = [
     "Choice",
     "Part",
-    "QuantilePart",
-    "Quantity",
     "Selection",
     "Strategy",
     "Sums",
-    "Total",
     "build",
-    "gradients",
+    "drawn_in",
     "options",
 ]
 
 Choice: TypeAlias = Literal["centred", "total", "pair"]
 
 MOST_COMBINATIONS = 27
-
-VARIANCES = frozenset({Function.VAR_POP, Function.VAR_SAMP, Function.STDDEV_POP, Function.STDDEV_SAMP})
-COVARIANCES = frozenset({Function.COVAR_POP, Function.COVAR_SAMP, Function.CORR})
-RANKED = QUANTILES
-ENDS = {Function.MIN: Fraction(0), Function.MAX: Fraction(1)}
-
-
-@dataclass(frozen=True)
-class Total:
-    """The sum of a SUM measurement before its centre is taken off."""
-
-    of: Measurement
-
-
-Quantity: TypeAlias = Measurement | Total
 
 
 @dataclass(frozen=True)
@@ -76,21 +58,13 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class QuantilePart:
-    """The quantiles `shares` of one measurement, in increasing order, with their brackets."""
-
-    of: Measurement
-    shares: tuple[Fraction, ...]
-
-
-@dataclass(frozen=True)
 class Selection:
     """The groups whose noisy count of units passes a threshold, with that count."""
 
     of: Measurement
 
 
-Part: TypeAlias = Sums | QuantilePart | Selection
+Part: TypeAlias = Sums | OwnPart | Selection
 Recipe: TypeAlias = tuple[tuple[int, int, Fraction], ...]
 """Terms of a linear combination: the part, its vector, the coefficient."""
 
@@ -116,13 +90,6 @@ class _Family:
     @property
     def value(self) -> Value:
         return self.total.values[0]
-
-
-def wanted(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
-    """The quantities of an aggregate, from its measurements."""
-    if aggregate.function is Function.SUM:
-        return (Total(parts[0]),)
-    return () if aggregate.function in RANKED else tuple(parts)
 
 
 def options(plan: Plan, aggregates: Sequence[Aggregate], *, pairs: bool) -> list[tuple[Choice, ...]]:
@@ -160,15 +127,17 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
             if count is None:
                 raise InternalError("a sum without its count")
             old = found.get(total, _Family(total, count, False, False))
-            is_sum = aggregate.function is Function.SUM
-            found[total] = _Family(total, old.count, old.wants_total or is_sum, old.wants_sum or not is_sum)
+            quantities = aggregate.function.quantities(parts)
+            in_all, centred = Total(total) in quantities, total in quantities
+            found[total] = _Family(total, old.count, old.wants_total or in_all, old.wants_sum or centred)
     by_measured = {m: family for total, family in found.items() for m in (total, alone(total))}
     return [by_measured[m] for m in plan.measurements if m in by_measured]
 
 
 def _direct(plan: Plan, aggregates: Sequence[Aggregate]) -> set[Quantity]:
     """The quantities that aggregates are made of, less totals."""
-    return {q for a in aggregates for q in wanted(a, plan.measurement_of(a)) if not isinstance(q, Total)}
+    wanted = (q for a in aggregates for q in a.function.quantities(plan.measurement_of(a)))
+    return {q for q in wanted if not isinstance(q, Total)}
 
 
 def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]) -> Strategy:
@@ -188,7 +157,7 @@ def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]
             builder.single(family, choice)
     for m in plan.measurements:
         if m.counting is MeasurementKind.QUANTILES:
-            builder.ranks(m, aggregates)
+            builder.own(m, aggregates)
         elif m in direct and m.counting is not MeasurementKind.SUM:
             builder.plain(m)
     return Strategy(tuple(choices), tuple(builder.parts), builder.recipes)
@@ -257,10 +226,13 @@ class _Builder:
         if with_nulls:
             self.recipes[rows] = (*of_count, (at, 2, each))
 
-    def ranks(self, m: Measurement, aggregates: Sequence[Aggregate]) -> None:
-        asked = {share_of(a) for a in aggregates if a.function in RANKED and self.plan.measurement_of(a) == (m,)}
-        if asked:
-            self.parts.append(QuantilePart(m, tuple(sorted(asked))))
+    def own(self, m: Measurement, aggregates: Sequence[Aggregate]) -> None:
+        """The parts of aggregates that look at single values of a measurement, one for each kind of part."""
+        kinds: dict[str, tuple[Listed, list[Aggregate]]] = {}
+        for a in aggregates:
+            if isinstance(a.function, Listed) and self.plan.measurement_of(a) == (m,):
+                kinds.setdefault(a.function.part_type.__name__, (a.function, []))[1].append(a)
+        self.parts += [function.part(m, asked) for _, (function, asked) in sorted(kinds.items())]
 
     def _add(self, vector: tuple[tuple[Measurement, int], ...], like: Measurement, name: str) -> Recipe:
         """A vector of its own. like: a measurement of the same sensitivity and steps."""
@@ -271,12 +243,11 @@ class _Builder:
         return ((len(self.parts) - 1, 0, Fraction(1, fine)),)
 
 
-def share_of(aggregate: Aggregate) -> Fraction:
-    """The share of a quantile: 0 for MIN, 1 for MAX."""
-    found = ENDS.get(aggregate.function, aggregate.fraction)
-    if found is None:
-        raise InternalError("a quantile without its share")
-    return found
+def drawn_in(function: Function, measured: Sequence[Measurement], part: Part) -> bool:
+    """Whether an aggregate of this function, with these measurements, is drawn in a part."""
+    if not isinstance(function, Listed) or not isinstance(part, OwnPart):
+        return False
+    return type(part) is function.part_type and part.of == measured[0]
 
 
 def _plus(first: Recipe, second: Recipe, times: Fraction) -> Recipe:
@@ -286,60 +257,3 @@ def _plus(first: Recipe, second: Recipe, times: Fraction) -> Recipe:
         for part, vector, coefficient in terms:
             found[part, vector] = found.get((part, vector), Fraction(0)) + factor * coefficient
     return tuple((part, vector, c) for (part, vector), c in found.items() if c)
-
-
-def gradients(aggregate: Aggregate, parts: Sequence[Measurement]) -> list[dict[Quantity, Fraction]]:
-    """How an aggregate moves with each quantity, at a few typical places of the declared range, up to one factor.
-
-    A mean theta (centred) is taken uniform in the range, E theta^2 = w^2 / 12. Spreads are taken a quarter of the
-    range wide, around a mean w / 8 off the middle.
-    """
-    function = aggregate.function
-    if function is Function.SUM:
-        return [{Total(parts[0]): Fraction(1)}]
-    if function is Function.AVG:
-        width = parts[0].high - parts[0].low
-        return [{parts[0]: Fraction(1), parts[1]: -t * width} for t in (Fraction(-7, 24), Fraction(7, 24))]
-    if function in VARIANCES:
-        total, count, square = parts
-        return [_spread(total, total, count, square, s) for s in (1, -1)]
-    if function in COVARIANCES:
-        return _covariance_slopes(function, parts)
-    if function in RANKED:
-        return []
-    if function in (Function.COUNT_ROWS, Function.COUNT_VALUES, Function.COUNT_UNITS, Function.COUNT_DISTINCT):
-        return [{parts[0]: Fraction(1)}]
-    assert_never(function)  # type: ignore[arg-type]
-
-
-def _spread(
-    x: Measurement, y: Measurement, count: Measurement, product: Measurement, sign: int
-) -> dict[Quantity, Fraction]:
-    """The slopes of E xy - E x E y, times the number of rows."""
-    unit = 2**product.shift
-    at_x, at_y = Fraction(x.high - x.low, 8), sign * Fraction(y.high - y.low, 8)
-    spread = Fraction((x.high - x.low) * (y.high - y.low), 16) if x == y else Fraction(0)
-    if x == y:
-        at_x = at_y
-    mean = spread + at_x * at_y
-    found: dict[Quantity, Fraction] = {product: Fraction(unit)}
-    found[count] = -(mean - product.centre * unit) + 2 * at_x * at_y
-    for quantity, slope in ((x, -at_y), (y, -at_x)):
-        found[quantity] = found.get(quantity, Fraction(0)) + slope
-    return found
-
-
-def _covariance_slopes(function: Function, parts: Sequence[Measurement]) -> list[dict[Quantity, Fraction]]:
-    x, y, count, product = parts[:4]
-    found = [_spread(x, y, count, product, sign) for sign in (1, -1)]
-    if function is not Function.CORR:
-        return found
-    # At correlation +-1/2: dr = dC / (sx sy) - r/2 (dVx / Vx + dVy / Vy), with s a quarter of the range.
-    sx, sy = (max(Fraction(1), Fraction(m.high - m.low, 4)) for m in (x, y))
-    for sign, slope in zip((1, -1), found, strict=True):
-        for quantity in slope:
-            slope[quantity] /= sx * sy
-        for total, square, s in ((x, parts[4], sx), (y, parts[5], sy)):
-            for quantity, value in _spread(total, total, count, square, sign).items():
-                slope[quantity] = slope.get(quantity, Fraction(0)) - Fraction(sign, 4) * value / s**2
-    return found

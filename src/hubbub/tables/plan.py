@@ -18,6 +18,7 @@ from functools import cached_property
 from hubbub.errors import PolicyError, QueryError
 from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
+from hubbub.tables.aggregates.base import measurements, measurements_of
 from hubbub.tables.clipping import Norm
 from hubbub.tables.columns import Declaration, Scalar, trimmed
 from hubbub.tables.declare import Limits, Neighbours
@@ -30,8 +31,6 @@ from hubbub.tables.measure import (
     l1,
     l2_squared,
     listed,
-    measurements,
-    measurements_of,
 )
 from hubbub.tables.relations import (
     Scan,

@@ -7,10 +7,8 @@ Sums. A part of share x gets the noise that `hubbub.mechanisms.calibrated` calib
 the amount: discrete Laplace noise for an epsilon, discrete Gaussian noise for a rho. So the parts cost exactly the
 amount, by basic composition.
 
-Quantiles (exponential mechanism, bounded range: epsilon-DP and epsilon^2/8-zCDP). A unit is in at most C groups, so a
-part's amount is divided by C. In a group, a third goes to the estimates, which are drawn together, and a third to
-each of their two brackets; a minimum or a maximum is a bound itself and takes a whole share. Under replace a unit's
-rows may all move from one end to the other: that is twice the rows.
+What looks at single values (quantiles) is drawn by mechanisms of its own, which its family prices
+(`hubbub.tables.aggregates`): for a unit in at most C groups with at most R rows in each.
 
 Groups found privately (`hubbub.mechanisms.GroupThreshold`): delta is divided by the number of plans with such keys. A
 group of one unit is shown with probability p <= delta / C, so delta_q = 1 - (1 - p)^C <= delta. Under replace a unit
@@ -25,54 +23,29 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from hubbub.accounting import ZCDP, Composed, Event, Repeated, cost
-from hubbub.accounting.rounding import digits_down, root_up
+from hubbub.accounting import Composed, Event, cost
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.mechanisms.calibration import Noise, Spend, calibrated
 from hubbub.mechanisms.groups import GroupThreshold
-from hubbub.mechanisms.quantile_bounds import QuantileBound
-from hubbub.mechanisms.quantiles import QuantileMechanism
 from hubbub.noise import MAX_SCALE, DiscreteLaplace
-from hubbub.tables.aggregate_query import Aggregate
-from hubbub.tables.measure import Measurement
+from hubbub.tables.aggregates.base import Aggregate, Mechanisms, OwnPart, Quantity, Reach
 from hubbub.tables.parts import (
     Choice,
     Part,
-    QuantilePart,
-    Quantity,
     Selection,
     Strategy,
     Sums,
     build,
-    gradients,
+    drawn_in,
     options,
 )
 from hubbub.tables.plan import Plan
 from hubbub.tables.split import best, least
 
-__all__ = ["Noise", "Price", "PricedPart", "QuantileMechanisms", "Spend", "assemble", "make_price"]
+__all__ = ["Noise", "Price", "PricedPart", "Spend", "assemble", "make_price"]
 
 Scenes: TypeAlias = Sequence[Mapping[Quantity, Fraction]]
-"""How an aggregate moves with each quantity, at a few typical places (`parts.gradients`)."""
-
-BRACKET_LEVEL = Fraction(95, 100)
-"""Brackets hold the true quantile with at least this probability; each side misses with half the rest, or less."""
-
-
-@dataclass(frozen=True)
-class QuantileMechanisms:
-    """The mechanisms of one group's quantiles: estimates together, a bound below and above each, and the ends."""
-
-    main: QuantileMechanism | None
-    below: tuple[QuantileBound, ...]
-    above: tuple[QuantileBound, ...]
-    minimum: QuantileBound | None
-    maximum: QuantileBound | None
-
-    @property
-    def each(self) -> tuple[QuantileBound, ...]:
-        """All bounds, in the order in which they are drawn."""
-        return (*self.below, *self.above, *(b for b in (self.minimum, self.maximum) if b is not None))
+"""How an aggregate moves with each quantity, at a few typical places (`Function.gradients`)."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +56,7 @@ class PricedPart:
     part: Part
     share: Fraction
     amount: Fraction
-    draws: Noise | QuantileMechanisms | GroupThreshold
+    draws: Noise | Mechanisms | GroupThreshold
     event: Event
 
     @property
@@ -91,8 +64,8 @@ class PricedPart:
         """The law of the noise on a vector."""
         if isinstance(self.draws, GroupThreshold):
             return self.draws.noise
-        if isinstance(self.draws, QuantileMechanisms):
-            raise InternalError("a quantile has no noise on a vector")
+        if isinstance(self.draws, Mechanisms):
+            raise InternalError("a part with mechanisms of its own has no noise on a vector")
         return self.draws
 
 
@@ -129,13 +102,13 @@ class Price:
         """The parts of one plan, in order."""
         return tuple(p for p in self.parts if p.plan == plan)
 
-    def ranks(self, plan: int, measurement: Measurement) -> tuple[int, QuantilePart, QuantileMechanisms]:
-        """The quantiles of one measurement: their place among the plan's parts, what was asked, what draws it."""
-        for at, priced in enumerate(self.of_plan(plan)):
-            if isinstance(priced.part, QuantilePart) and priced.part.of == measurement:
-                assert isinstance(priced.draws, QuantileMechanisms)
-                return at, priced.part, priced.draws
-        raise InternalError("no quantile of this measurement was priced")
+    def own(self, plan: int, aggregate: Aggregate) -> Mechanisms:
+        """The mechanisms that draw a listed aggregate of one plan."""
+        measured, function = self.plans[plan].measurement_of(aggregate), aggregate.function
+        for priced in self.of_plan(plan):
+            if isinstance(priced.draws, Mechanisms) and drawn_in(function, measured, priced.part):
+                return priced.draws
+        raise InternalError("no part of this aggregate was priced")
 
 
 def make_price(
@@ -155,7 +128,7 @@ def make_price(
     strategies, costs = [], []
     for plan in plans:
         aggregates = tuple(dict.fromkeys(plan.question.aggregates))
-        scenes = {a: gradients(a, plan.measurement_of(a)) for a in aggregates}
+        scenes = {a: a.function.gradients(plan.measurement_of(a)) for a in aggregates}
         norms = {a: _best_of(plan, {a: scenes[a]}, power, {}, {})[2] for a in aggregates}
         strategy, of_parts, _ = _best_of(plan, scenes, power, norms, given)
         strategies.append(strategy)
@@ -264,9 +237,11 @@ def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delt
             threshold = GroupThreshold(delta=delta, groups=groups, rho=amount)
         _checked(threshold.noise)
         return PricedPart(at, part, share, amount, threshold, threshold.loss)
-    if isinstance(part, QuantilePart):
-        draws = _rank_draws(plan, part, amount, pure=spend.pure)
-        return PricedPart(at, part, share, amount, draws, _rank_event(plan, draws, amount, pure=spend.pure))
+    if isinstance(part, OwnPart):
+        count, bounds = plan.group_count, plan.bounds
+        c = bounds.groups if count is None else min(bounds.groups, count)
+        draws = part.priced(Reach(c, bounds.rows, plan.neighbours), amount, pure=spend.pure)
+        return PricedPart(at, part, share, amount, draws, draws.event)
     found = calibrated(spend=spend.part(share), l1=part.l1, l2_squared=part.l2_squared)
     return PricedPart(at, part, share, amount, _checked(found.law), found.event)
 
@@ -279,54 +254,3 @@ def _checked(noise: Noise) -> Noise:
             f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller limits or bounds."
         )
     return noise
-
-
-def _rank_draws(plan: Plan, part: QuantilePart, amount: Fraction, *, pure: bool) -> QuantileMechanisms:
-    """The mechanisms of one group, for a part's amount (epsilon or rho)."""
-    value = part.of.values[0]
-    groups = plan.group_count
-    c = plan.bounds.groups if groups is None else min(plan.bounds.groups, groups)
-    rows = plan.bounds.rows * (1 if plan.neighbours == "add_remove" else 2)
-    inner = tuple(s for s in part.shares if 0 < s < 1)
-    each = amount / c / len(part.shares)
-
-    def bound(share: Fraction, amount: Fraction, beta: Fraction, *, upper: bool) -> QuantileBound:
-        epsilon = amount if pure else _epsilon_of(8 * amount)
-        return QuantileBound(share, value.floor, value.ceiling, epsilon, rows, beta, upper)
-
-    main = None
-    if inner:
-        rounds = len(inner).bit_length()
-        whole = each * len(inner) / 3
-        main = QuantileMechanism(
-            shares=inner,
-            lower=value.floor,
-            upper=value.ceiling,
-            epsilon=whole if pure else _epsilon_of(8 * rounds * whole),
-            rows=rows,
-        )
-    beta = (1 - BRACKET_LEVEL) / 2
-    return QuantileMechanisms(
-        main,
-        tuple(bound(s, each / 3, beta, upper=False) for s in inner),
-        tuple(bound(s, each / 3, beta, upper=True) for s in inner),
-        bound(Fraction(0), each, beta, upper=True) if 0 in part.shares else None,
-        bound(Fraction(1), each, beta, upper=False) if 1 in part.shares else None,
-    )
-
-
-def _epsilon_of(square: Fraction) -> Fraction:
-    """A rational below the square root, by less than 1e-14 of it."""
-    return digits_down(square / root_up(square), 15)
-
-
-def _rank_event(plan: Plan, draws: QuantileMechanisms, amount: Fraction, *, pure: bool) -> Event:
-    """Of all groups that one unit touches. Bounded range in all; under rho the very rho is charged."""
-    if not pure:
-        return ZCDP(amount)
-    groups = plan.group_count
-    c = plan.bounds.groups if groups is None else min(plan.bounds.groups, groups)
-    losses = [] if draws.main is None else [draws.main.loss]
-    losses += [b.loss for b in draws.each]
-    one = Composed(losses)
-    return one if c == 1 else Repeated(one, c)

@@ -21,35 +21,17 @@ from hubbub.sql.bind.outer import resolve_inside
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.locate import written
-from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Function, Key, Output
+from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Output
+from hubbub.tables.aggregates import Function, forms, spelled
+from hubbub.tables.aggregates.count import COUNT_DISTINCT, COUNT_ROWS, COUNT_UNITS, COUNT_VALUES
+from hubbub.tables.aggregates.quantile import QUANTILE
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_of
 from hubbub.tables.growth import too_large
-from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.relations import leaves, scans, units_of
 from hubbub.tables.repeats import repeats_too_much
 
 __all__ = ["private"]
-
-_MOMENTS: dict[type[exp.Expr], Function] = {
-    exp.Variance: Function.VAR_SAMP,
-    exp.VariancePop: Function.VAR_POP,
-    exp.Stddev: Function.STDDEV_SAMP,
-    exp.StddevSamp: Function.STDDEV_SAMP,
-    exp.StddevPop: Function.STDDEV_POP,
-    exp.Sum: Function.SUM,
-    exp.Avg: Function.AVG,
-    exp.Min: Function.MIN,
-    exp.Max: Function.MAX,
-}
-_PAIRS: dict[type[exp.Expr], Function] = {
-    exp.CovarPop: Function.COVAR_POP,
-    exp.CovarSamp: Function.COVAR_SAMP,
-    exp.Corr: Function.CORR,
-}
-_AGGREGATES = (
-    "COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM(x), AVG(x), VAR_SAMP(x), VAR_POP(x), STDDEV(x), MEDIAN(x), "
-    "QUANTILE_CONT(x, 0.9), MIN(x), MAX(x), COVAR_SAMP(x, y), CORR(x, y)"
-)
 
 
 def private(rows: Rows, node: exp.Select) -> PublicQuery:
@@ -166,7 +148,7 @@ class _Private:
             plain, known = asked.name if isinstance(asked, exp.Column) else "", self.groups.names[at]
             return (known if not plain or known.lower() == plain.lower() else plain) or "key"
         aggregate = self.aggregates[at]
-        word = _WORDS[aggregate.function]
+        word = aggregate.function.word
         named = [n for n, e in self.rows.scope.every().items() if e == aggregate.argument]
         return f"{word}_{named[0]}" if named and isinstance(aggregate.argument, Column) else word
 
@@ -311,7 +293,7 @@ class _Private:
             for name, e in source.columns.items()
             if columns_of(e) and not any(c.partition(".")[0] in public for c in columns_of(e))
         ]
-        if aggregate.function is Function.COUNT_ROWS:
+        if aggregate.function is COUNT_ROWS:
             raise self.rows.reader.refuse(
                 "COUNT(*) would count the public row too, where no row of people meets it: LEFT JOIN keeps it once. "
                 f"Count a column of the private table: COUNT({names[0]}).",
@@ -336,7 +318,8 @@ class _Private:
         if isinstance(node, exp.Filter):
             condition = rows.condition(node.expression.this, "FILTER")
             node = node.this
-        if type(node) not in _KNOWN:
+        function = _function_of(node)
+        if function is None and type(node) not in _FORMS:
             raise self._unsupported(node, whole)
         for part in (node, *(c for c in (node.this,) if isinstance(c, exp.Star | exp.Distinct))):
             modifier = unread(part) if not isinstance(part, exp.WithinGroup) and type(part) not in _SHARES else None
@@ -351,63 +334,68 @@ class _Private:
             return self._count(node, condition, kept)
         if isinstance(node, exp.CountIf):
             met = rows.condition(node.this, "COUNT_IF")
-            return Aggregate(Function.COUNT_VALUES, (kept(Case((met,), (Literal(1),), Literal(None))),))
+            return Aggregate(COUNT_VALUES, (kept(Case((met,), (Literal(1),), Literal(None))),))
         if isinstance(node, exp.WithinGroup) or kind in _SHARES:
             return self._quantiles(node, rows, kept)
-        if kind in _MOMENTS:
-            function = _MOMENTS[kind]
-            if isinstance(node.this, exp.Distinct):
-                raise reader.refuse(f"DISTINCT inside {function.value} is not supported.", node)
-            if node.expressions:
-                raise reader.refuse(f"{function.value} takes one argument.", node)
-            return Aggregate(function, (kept(self._number(node.this, function.value, rows)),))
-        if kind in _PAIRS:
-            function = _PAIRS[kind]
-            y, x = (kept(self._number(n, function.value, rows)) for n in (node.this, node.expression))
-            return Aggregate(function, (y, x))
-        if isinstance(node, exp.Window):
+        if isinstance(node, exp.Window) or function is None:
             raise reader.refuse("this window function is not supported here.", node)
-        raise self._unsupported(node, whole)
+        given = _arguments(node)
+        if any(isinstance(n, exp.Distinct) for n in given):
+            raise reader.refuse(f"DISTINCT inside {function.sql} is not supported.", node)
+        if len(given) < function.arity:
+            raise reader.refuse(
+                f"{function.sql} takes {'one argument' if function.arity == 1 else 'two arguments'}.", node
+            )
+        arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
+        constants = tuple(self._constant(n, rows) for n in given[function.arity :])
+        try:
+            found = function.made(arguments, constants)
+        except QueryError as error:
+            raise reader.refuse(str(error), node) from None
+        return found if function.listed else found[0]
+
+    def _constant(self, node: exp.Expr, rows: ExpressionReader) -> object:
+        """The value of a constant argument; the expression itself where it is not one."""
+        read = rows.read(node)
+        return read.value if isinstance(read, Literal) else read
 
     def _unsupported(self, node: exp.Expr, whole: exp.Expr) -> QueryError:
         reader = self.rows.reader
         name = written(node, reader.text)
         called = f"{name}(".lower()
         return reader.refuse(
-            f"the aggregate {name} is not supported. Allowed: {_AGGREGATES}.",
+            f"the aggregate {name} is not supported. Allowed: {forms()}.",
             whole,
             word=called if called in reader.text.lower() else None,
         )
 
-    def _number(self, node: exp.Expr, where: str, rows: ExpressionReader) -> Expression:
-        """A numeric argument, of quantiles a date or time too; a condition counts as 1 and 0 in SUM and AVG."""
-        read = rows.read(node)
-        if read.kind is Kind.BOOLEAN and where in ("SUM", "AVG"):
+    def _argument(self, node: exp.Expr, function: Function, rows: ExpressionReader, called: str = "") -> Expression:
+        """An argument of a kind that the function takes; a condition counts as 1 and 0 in some."""
+        read, where = rows.read(node), called or function.sql
+        if read.kind is Kind.BOOLEAN and function.conditions:
             return Case((read, Not(read)), (Literal(1), Literal(0)), Literal(None))
-        if read.kind in NUMERIC or read.kind is Kind.NULL:
+        if read.kind in function.kinds or read.kind is Kind.NULL:
             return read
-        ranked = where in ("MIN", "MAX", "a quantile")
-        if read.kind in TEMPORAL and not ranked:
+        if read.kind in TEMPORAL:
             raise self.rows.reader.refuse(
                 f"{where} needs a number, and this is a {read.kind.value}. Of dates and times there are MIN, MAX, "
                 f"MEDIAN and QUANTILE_CONT; or make it a number: {where}(DATE_DIFF('day', DATE '2020-01-01', ...)).",
                 node,
             )
-        if read.kind not in TEMPORAL:
-            raise self.rows.reader.refuse(f"{where} needs a number{', a date or a time' if ranked else ''}.", node)
-        return read
+        also = ", a date or a time" if function.kinds & TEMPORAL else ""
+        raise self.rows.reader.refuse(f"{where} needs a number{also}.", node)
 
     def _count(self, node: exp.Count, condition: Expression | None, kept) -> Aggregate:  # type: ignore[no-untyped-def]
         rows = self.rows.expressions()
         if isinstance(node.this, exp.Star) or node.this is None:
             if condition is None:
-                return Aggregate(Function.COUNT_ROWS)
-            return Aggregate(Function.COUNT_VALUES, (kept(Literal(1)),))
+                return Aggregate(COUNT_ROWS)
+            return Aggregate(COUNT_VALUES, (kept(Literal(1)),))
         if not isinstance(node.this, exp.Distinct):
             argument = rows.read(node.this)
             if isinstance(argument, Literal) and argument.value is not None and condition is None:
-                return Aggregate(Function.COUNT_ROWS)
-            return Aggregate(Function.COUNT_VALUES, (kept(argument),))
+                return Aggregate(COUNT_ROWS)
+            return Aggregate(COUNT_VALUES, (kept(argument),))
         if len(node.this.expressions) != 1:
             raise self.rows.reader.refuse("COUNT(DISTINCT ...) takes one expression.", node)
         counted, owners = node.this.expressions[0], units_of(self.rows.relation)
@@ -418,18 +406,18 @@ class _Private:
         argument = found if owner and found is not None else rows.read(counted)
         if isinstance(argument, Column) and argument.name in owners:
             if condition is None:
-                return Aggregate(Function.COUNT_UNITS)
-            return Aggregate(Function.COUNT_UNITS, (kept(Literal(1)),))
+                return Aggregate(COUNT_UNITS)
+            return Aggregate(COUNT_UNITS, (kept(Literal(1)),))
         match argument:
             case Case(conditions=conditions, values=values, default=default) if all(
                 (isinstance(v, Column) and v.name in owners) or v == Literal(None) for v in (*values, default)
             ):
                 flags = tuple(Literal(1) if isinstance(v, Column) else v for v in values)
                 end = Literal(1) if isinstance(default, Column) else default
-                return Aggregate(Function.COUNT_UNITS, (kept(Case(conditions, flags, end)),))
+                return Aggregate(COUNT_UNITS, (kept(Case(conditions, flags, end)),))
         if scans(self.rows.relation)[0].each_row and not owners and argument.kind is Kind.OTHER:
             raise self.rows.reader.refuse("COUNT(DISTINCT ...) of this column is not supported.", node)
-        return Aggregate(Function.COUNT_DISTINCT, (kept(argument),))
+        return Aggregate(COUNT_DISTINCT, (kept(argument),))
 
     def _quantiles(self, node: exp.Expr, rows: ExpressionReader, kept) -> Aggregate | list[Aggregate]:  # type: ignore[no-untyped-def]
         reader = self.rows.reader
@@ -443,7 +431,7 @@ class _Private:
             shares, argument_node, down = exp.Literal.number("0.5"), node.this, False
         else:
             shares, argument_node, down = node.args.get("expression") or node.args.get("quantile"), node.this, False
-        argument = kept(self._number(argument_node, "a quantile", rows))
+        argument = kept(self._argument(argument_node, QUANTILE, rows, "a quantile"))
         listed = shares.expressions if isinstance(shares, exp.Array | exp.Tuple) else [shares]
         found = []
         for share in listed:
@@ -452,30 +440,28 @@ class _Private:
             if not isinstance(value, int | Fraction) or isinstance(value, bool) or not 0 <= value <= 1:
                 raise reader.refuse("a quantile's share is a constant between 0 and 1.", node)
             fraction = Fraction(value)
-            found.append(Aggregate(Function.QUANTILE, (argument,), 1 - fraction if down else fraction))
+            found.append(Aggregate(QUANTILE, (argument,), 1 - fraction if down else fraction))
         return found if isinstance(shares, exp.Array | exp.Tuple) else found[0]
 
 
 _SHARES = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
-_KNOWN = frozenset({exp.Count, exp.CountIf, exp.WithinGroup, exp.Window, *_SHARES, *_MOMENTS, *_PAIRS})
-_WORDS = {
-    Function.COUNT_ROWS: "count",
-    Function.COUNT_VALUES: "count",
-    Function.COUNT_UNITS: "units",
-    Function.COUNT_DISTINCT: "distinct",
-    Function.SUM: "sum",
-    Function.AVG: "avg",
-    Function.VAR_POP: "var_pop",
-    Function.VAR_SAMP: "var_samp",
-    Function.STDDEV_POP: "stddev_pop",
-    Function.STDDEV_SAMP: "stddev",
-    Function.COVAR_POP: "covar_pop",
-    Function.COVAR_SAMP: "covar",
-    Function.CORR: "corr",
-    Function.QUANTILE: "quantile",
-    Function.MIN: "min",
-    Function.MAX: "max",
-}
+_FORMS = frozenset({exp.Count, exp.CountIf, exp.WithinGroup, exp.Window, *_SHARES})
+"""What is read by its form, and not as a name with arguments."""
+
+
+def _function_of(node: exp.Expr) -> Function | None:
+    """The function that a call names, if it is one of ours."""
+    if isinstance(node, exp.AnonymousAggFunc):
+        return spelled(str(node.this).upper())
+    return spelled(*node.sql_names()) if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) else None
+
+
+def _arguments(node: exp.Expr) -> list[exp.Expr]:
+    """The arguments of a call, in order."""
+    if isinstance(node, exp.AnonymousAggFunc):
+        return list(node.expressions)
+    own = [v for v in (node.args.get("this"), node.args.get("expression")) if isinstance(v, exp.Expr)]
+    return [*own, *node.expressions]
 
 
 def _by_position(order: exp.Expr, names: list[str]) -> None:

@@ -27,6 +27,7 @@ from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import instead_of_rows
 from hubbub.sql.text.locate import caret, refuse, written
 from hubbub.tables.aggregate_query import Output, Statement
+from hubbub.tables.aggregates import spelled
 from hubbub.tables.columns import one_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import scans
@@ -76,6 +77,7 @@ def parse(
         if tables and not any(catalog[t].private for t in tables):
             return PublicQuestion(printed(statement), tuple(tables))
         _freeze(statement)
+        _name_aggregates(statement)
         return _statement(
             statement, Reader(text, catalog, public, _keys(keys), select=select, set_operation=set_operation)
         )
@@ -180,6 +182,15 @@ def _check_functions(statement: exp.Query, text: str) -> None:
         names = {plain} if isinstance(node, exp.Anonymous) else {plain, *node.sql_names()}
         if names & _OF_THE_ENGINE:
             raise refuse("this function tells of the engine, not of tables; it is not supported.", text, node)
+
+
+def _name_aggregates(statement: exp.Query) -> None:
+    """Aggregates of ours that the parser takes for functions that it does not know."""
+    for node in list(statement.find_all(exp.Anonymous)):
+        if spelled(str(node.this).upper()) is not None:
+            known = exp.AnonymousAggFunc(this=str(node.this).upper(), expressions=node.expressions)
+            known.meta.update(node.meta)
+            node.replace(known)
 
 
 def _freeze(statement: exp.Query) -> None:

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 from hubbub.tables.aggregate_query import AggregateQuery
+from hubbub.tables.aggregates import Function
 from hubbub.tables.expressions import Column
 from hubbub.tables.relations import Combine, Distinct, PerUnit, PublicRelation, Scan, Window
 
@@ -44,6 +45,8 @@ def _name_of(item: Any) -> str:
 
 def _changed(node: Any, names: dict[str, str]) -> Any:
     """A tree with every place renamed: in columns, in the names of computed columns, and in the nodes themselves."""
+    if isinstance(node, Function):
+        return node
     if isinstance(node, Column):
         return replace(node, name=_renamed(node.name, names))
     if isinstance(node, tuple):

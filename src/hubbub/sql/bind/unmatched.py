@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from hubbub.tables.aggregate_query import Aggregate, Function
+from hubbub.tables.aggregates import Aggregate
+from hubbub.tables.aggregates.count import COUNT_UNITS
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
@@ -34,9 +35,9 @@ _LENIENT = frozenset({"COALESCE", "LEAST", "GREATEST", "CONCAT"})
 
 def leaves_out(aggregate: Aggregate, public: frozenset[str]) -> bool:
     """Whether an aggregate is the same without rows on which all columns are NULL, but those of these places."""
-    if aggregate.function is Function.COUNT_UNITS and not aggregate.arguments:
+    if aggregate.function is COUNT_UNITS and not aggregate.arguments:
         return True
-    if aggregate.function is Function.SUM and _none(aggregate.arguments[0], public, or_zero=True):
+    if aggregate.function.zero_adds_nothing and _none(aggregate.arguments[0], public, or_zero=True):
         return True
     return any(_none(argument, public) for argument in aggregate.arguments)
 

@@ -52,6 +52,7 @@ _READ: Final[dict[type[exp.Expr], frozenset[str]]] = {
         (exp.DateTrunc, "this unit"),
         (exp.DateDiff, "this expression unit date_part_boundary"),
         (exp.Anonymous, "this expressions"),
+        (exp.AnonymousAggFunc, "this expressions"),
         (exp.Star, ""),
     )
 }

@@ -6,18 +6,18 @@ says how intervals follow). Errors are linear combinations of noise terms: a map
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import InternalError
-from hubbub.tables.aggregate_query import COUNTS, Aggregate, Function
+from hubbub.tables.aggregates.base import Quantity, Reading, Slope
 from hubbub.tables.measure import Measurement
-from hubbub.tables.parts import VARIANCES, Quantity, Total
 
-__all__ = ["ROOTS", "Moments", "computed", "limits", "scaled", "scenes"]
+__all__ = ["FEW", "Moments", "limits", "scaled", "scenes", "slope"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Term: TypeAlias = Hashable
@@ -25,53 +25,63 @@ Term: TypeAlias = Hashable
 FLAT = 2.0
 """A variance within so many half-widths of 0 gives a correlation its whole range."""
 
-ROOTS = frozenset({Function.STDDEV_POP, Function.STDDEV_SAMP})
-_SAMPLES = frozenset({Function.VAR_SAMP, Function.STDDEV_SAMP, Function.COVAR_SAMP})
+FEW = 3.0
+"""A noisy count within so many half-widths of 0 says little: ratios of products are then given their whole range."""
 
 
 class Moments:
     """Second moments in squared steps: of x and y (the same for a variance), their count and products.
 
-    current: the quantities, by group. terms: the noise terms of each quantity; width: the half-width of a combination
-    of them at a level. Without these two there are estimates only.
+    parts: sum, count, square of one argument; or the two sums, count, product, and the squares where they were
+    measured. correlation: whether the spread is the quotient by both deviations. current: the quantities, by group.
+    reading: of the noise; without it there are estimates only.
     """
 
     def __init__(
         self,
-        aggregate: Aggregate,
         parts: Sequence[Measurement],
         current: Mapping[Quantity, Any],
-        terms: Mapping[Quantity, Mapping[Term, float]] | None = None,
-        width: Callable[[Mapping[Term, Any], float], Floats] | None = None,
+        reading: Reading | None = None,
+        *,
+        correlation: bool = False,
     ) -> None:
-        self.function = aggregate.function
-        self._terms, self._width = terms or {}, width
-        if aggregate.function in VARIANCES:
+        self.correlation, self._reading = correlation, reading
+        self.pair = len(parts) > 3
+        if not self.pair:
             self.x, self.n, self.product = parts[:3]
             self.y = self.x
         else:
             self.x, self.y, self.n, self.product = parts[:4]
-        self.squares = tuple(parts[4:])
+        self.squares = tuple(parts[4:]) if self.pair else ()
         self.count = np.asarray(current[self.n], np.float64)
         self.safe = np.maximum(self.count, 1.0)
         self.at_x, self.at_y = (np.clip(current[m] / self.safe, m.low, m.high) for m in (self.x, self.y))
         self.spread = self._second(self.product, current) - self.at_x * self.at_y
         if self.squares:
             first, second = self.squares
-            self.of_x = np.maximum(self._second(first, current) - self.at_x**2, 1e-9)
+            self.plain_x = self._second(first, current) - self.at_x**2
+            self.of_x = np.maximum(self.plain_x, 1e-9)
             self.of_y = np.maximum(self._second(second, current) - self.at_y**2, 1e-9)
 
     def _second(self, product: Measurement, current: Mapping[Quantity, Any]) -> Floats:
         return np.asarray((current[product] / self.safe + product.centre) * 2.0**product.shift)
 
     def _add(self, terms: dict[Term, Any], measurement: Quantity, factor: Any) -> None:
-        for term, coefficient in self._terms[measurement].items():
+        for term, coefficient in self._noise.terms_of(measurement).items():
             terms[term] = terms.get(term, 0.0) + factor * coefficient
 
-    def _reach_of(self, terms: Mapping[Term, Any], level: float) -> Floats:
-        if self._width is None:
+    @property
+    def _noise(self) -> Reading:
+        if self._reading is None:
             raise InternalError("moments without noise terms have no error")
-        return self._width(terms, level)
+        return self._reading
+
+    def _reach_of(self, terms: Mapping[Term, Any], level: float) -> Floats:
+        return self._noise.spread(terms, level)
+
+    def few(self, level: float) -> NDArray[np.bool_]:
+        """Where the noisy count says little."""
+        return np.asarray(self.count <= FEW * self._noise.reach(self._noise.terms_of(self.n), level))
 
     def _errors(self, x: Measurement, y: Measurement, product: Measurement, spread: Any, at: tuple[Any, Any]) -> Any:
         """The noise of n times (E xy - E x E y), first order, at a hypothetical spread."""
@@ -87,7 +97,7 @@ class Moments:
 
     def reach(self, spread: Any, level: float) -> Floats:
         """The half-width at a hypothetical spread (covariance in squared steps, or correlation)."""
-        if self.function is not Function.CORR:
+        if not self.correlation:
             terms = self._errors(self.x, self.y, self.product, spread, (self.at_x, self.at_y))
             return np.asarray(self._reach_of(terms, level) / self.safe)
         scale = np.sqrt(self.of_x * self.of_y)
@@ -115,68 +125,68 @@ class Moments:
         return [(self.x, first, self.of_x, self.at_x), (self.y, second, self.of_y, self.at_y)]
 
     def estimate(self) -> Floats:
-        if self.function is not Function.CORR:
+        if not self.correlation:
             return np.asarray(self.spread)
         return np.asarray(self.spread / np.sqrt(self.of_x * self.of_y))
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
         """The ends solve |estimate - v| = reach(v); the reach varies slowly with v."""
-        least, most = limits_of(self.function, self.x, self.y)
+        least, most = limits(self.x, self.y if self.pair else None, correlation=self.correlation)
         estimate = self.estimate()
         found = []
         for sign in (-1.0, 1.0):
             end = np.clip(estimate, least, most)
-            for _ in range(1 if self.function is Function.CORR else 4):
+            for _ in range(1 if self.correlation else 4):
                 end = np.clip(estimate + sign * self.reach(end, level), least, most)
             found.append(end)
         return found[0], found[1]
 
 
-def limits(aggregate: Aggregate, parts: Sequence[Measurement]) -> tuple[float, float]:
-    y = parts[0] if aggregate.function in VARIANCES else parts[1]
-    return limits_of(aggregate.function, parts[0], y)
+def limits(x: Measurement, y: Measurement | None, *, correlation: bool = False) -> tuple[float, float]:
+    """What a spread can be within declared ranges, in squared steps: |cov| <= wx wy / 4 (Popoviciu, Cauchy-Schwarz).
 
-
-def limits_of(function: Function, x: Measurement, y: Measurement) -> tuple[float, float]:
-    """What a spread can be within declared ranges, in squared steps: |cov| <= wx wy / 4 (Popoviciu, Cauchy-Schwarz)."""
-    if function is Function.CORR:
+    y: None for a variance.
+    """
+    if correlation:
         return -1.0, 1.0
-    most = (x.high - x.low) * (y.high - y.low) / 4
-    return (0.0 if function in VARIANCES else -most), most
+    other = x if y is None else y
+    most = (x.high - x.low) * (other.high - other.low) / 4
+    return (0.0 if y is None else -most), most
 
 
-def scaled(aggregate: Aggregate, parts: Sequence[Measurement], spread: Any, count: Any) -> Floats:
-    """A population spread in squared steps, as the aggregate gives it."""
-    y = parts[0] if aggregate.function in VARIANCES else parts[1]
-    found = spread * (float(parts[0].step) * float(y.step))
-    if aggregate.function in _SAMPLES:
+def scaled(
+    x: Measurement, y: Measurement, spread: Any, count: Any, *, sample: bool = False, root: bool = False
+) -> Floats:
+    """A population spread in squared steps, in the unit of the arguments; of a sample, or its root, where asked."""
+    found = spread * (float(x.step) * float(y.step))
+    if sample:
         n = np.maximum(count, 2.0)
         found = found * (n / (n - 1))
-    return np.asarray(np.sqrt(np.maximum(found, 0.0)) if aggregate.function in ROOTS else found)
+    return np.asarray(np.sqrt(np.maximum(found, 0.0)) if root else found)
 
 
-def computed(aggregate: Aggregate, parts: Sequence[Measurement], current: Mapping[Quantity, Any]) -> Floats:
-    """The aggregate of given quantities, elementwise."""
-    function = aggregate.function
-    if function in COUNTS:
-        return np.asarray(current[parts[0]], np.float64)
-    if function is Function.SUM:
-        return np.asarray(current[Total(parts[0])] * float(parts[0].step))
-    if function is Function.AVG:
-        total, count = (np.asarray(current[m], np.float64) for m in parts)
-        low, high = parts[0].low, parts[0].high
-        with np.errstate(divide="ignore", invalid="ignore"):
-            offset = np.where(count > 0, np.clip(total / count, low, high), (low + high) / 2)
-        return np.asarray((offset + parts[0].values[0].centre) * float(parts[0].step))
-    least, most = limits(aggregate, parts)
-    moments = Moments(aggregate, parts, current)
-    found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
-    return np.asarray(found) if function is Function.CORR else scaled(aggregate, parts, found, moments.count)
+def slope(x: Measurement, y: Measurement, count: Measurement, product: Measurement, sign: int) -> Slope:
+    """The slopes of E xy - E x E y, times the number of rows: at a spread a quarter of the range wide, around a mean
+    w / 8 off the middle.
+    """
+    unit = 2**product.shift
+    at_x, at_y = Fraction(x.high - x.low, 8), sign * Fraction(y.high - y.low, 8)
+    spread = Fraction((x.high - x.low) * (y.high - y.low), 16) if x == y else Fraction(0)
+    if x == y:
+        at_x = at_y
+    mean = spread + at_x * at_y
+    found: Slope = {product: Fraction(unit)}
+    found[count] = -(mean - product.centre * unit) + 2 * at_x * at_y
+    for quantity, by in ((x, -at_y), (y, -at_x)):
+        found[quantity] = found.get(quantity, Fraction(0)) + by
+    return found
 
 
-def scenes(aggregate: Aggregate, parts: Sequence[Measurement], rows: int) -> list[tuple[dict[Quantity, Any], float]]:
+def scenes(
+    parts: Sequence[Measurement], rows: int, *, correlation: bool = False
+) -> list[tuple[dict[Quantity, Any], float]]:
     """Means and spreads across the range, as quantities of a group of `rows` values."""
-    variance = aggregate.function in VARIANCES
+    variance = len(parts) == 3
     x, y = parts[0], parts[0] if variance else parts[1]
     n, product = (parts[1], parts[2]) if variance else (parts[2], parts[3])
     wx, wy = (max(m.high - m.low, 1) for m in (x, y))
@@ -192,7 +202,7 @@ def scenes(aggregate: Aggregate, parts: Sequence[Measurement], rows: int) -> lis
                 for t, w, square in ((tx, wx, parts[4:5]), (ty, wy, parts[5:6])):
                     for q in square:
                         current[q] = np.array([((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows])
-                if aggregate.function is Function.CORR:
+                if correlation:
                     value = 0.0
                 found.append((current, value))
     return found

@@ -1,0 +1,31 @@
+"""The private aggregates, a file for each family: the registry that every other room reads.
+
+A new aggregate is a file of this folder and its name in `FAMILIES`. The binder finds it by its spellings, the
+reference and the auditor's questions are checked against its record, and its verb is made from it.
+"""
+
+from hubbub.tables.aggregates import count, covariance, mean, quantile, spread, sum
+from hubbub.tables.aggregates.base import Aggregate, Family, Function, Listed
+
+__all__ = ["FAMILIES", "FUNCTIONS", "Aggregate", "Family", "Function", "Listed", "forms", "spelled"]
+
+FAMILIES: tuple[Family, ...] = tuple(module.FAMILY for module in (count, sum, mean, spread, quantile, covariance))
+
+FUNCTIONS: dict[str, Function] = {f.name: f for family in FAMILIES for f in family.functions}
+"""Every function, by its name."""
+
+_SPELLED = {spelling: f for f in FUNCTIONS.values() for spelling in f.spellings}
+
+
+def spelled(*names: str) -> Function | None:
+    """The function that has one of these names in SQL, if any has.
+
+    >>> spelled("VARIANCE")
+    <VAR_SAMP>
+    """
+    return next((_SPELLED[name] for name in names if name in _SPELLED), None)
+
+
+def forms() -> str:
+    """How all functions are written, for messages."""
+    return ", ".join(form for f in FUNCTIONS.values() for form in f.forms)

@@ -1,0 +1,379 @@
+"""What an aggregate is: its names, what it needs measured, and what is made of the noisy measurements.
+
+A *function* (`Function`) is one private aggregate, such as AVG; a *family* (`Family`) is a file of this room that holds
+functions with a common mathematics, their lines of the reference, and the forms the auditor asks. All other rooms read
+these records: the binder its spellings and arguments, the plan its measurements, the price its gradients, the release
+its estimate and interval, `check` its prediction.
+
+Two kinds. Most functions are made of *quantities*: sums over rows, which get noise, and of which the estimate is a
+function and the error a first-order one. A `Listed` function looks at single values instead, and is drawn by mechanisms
+of its own (`OwnPart`): a quantile, a choice.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting import Event
+from hubbub.errors import InternalError, QueryError
+from hubbub.noise import Bits
+from hubbub.tables.columns import Declaration
+from hubbub.tables.declare import Neighbours
+from hubbub.tables.expressions import Expression
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.measure import Measurement, MeasurementKind, alone
+
+__all__ = [
+    "ANY_KIND",
+    "RANKABLE",
+    "Aggregate",
+    "Family",
+    "Floats",
+    "Function",
+    "Listed",
+    "Mechanisms",
+    "OwnPart",
+    "Promise",
+    "Quantity",
+    "Reach",
+    "Reading",
+    "Slope",
+    "Total",
+    "measurements",
+    "measurements_of",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Term: TypeAlias = Hashable
+Declared: TypeAlias = Mapping[str, Declaration]
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of a SUM measurement before its centre is taken off."""
+
+    of: Measurement
+
+
+Quantity: TypeAlias = Measurement | Total
+Slope: TypeAlias = dict[Quantity, Fraction]
+"""How an aggregate moves with each quantity."""
+Current: TypeAlias = Mapping[Quantity, Any]
+"""The quantities' values, by group."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One private aggregate.
+
+    arguments: none for COUNT(*), two for COVAR and CORR, else one; constants among them as in SQL. COUNT_UNITS may
+    have one: then it counts units with a row where it is not NULL. fraction: the share of a quantile, in [0, 1].
+    """
+
+    function: Function
+    arguments: tuple[Expression, ...] = ()
+    fraction: Fraction | None = None
+
+    @property
+    def argument(self) -> Expression | None:
+        """The first argument, if there is one."""
+        return self.arguments[0] if self.arguments else None
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its released column."""
+        return self.function.kind(self)
+
+
+class Reading(Protocol):
+    """What a release says of quantities, group by group, and how far combinations of their errors reach."""
+
+    def value_of(self, quantity: Quantity) -> Any:
+        """The noisy quantity."""
+
+    def terms_of(self, quantity: Quantity) -> Mapping[Term, float]:
+        """The coefficient of every noise term in its error."""
+
+    def reach(self, terms: Mapping[Term, float], level: float) -> float:
+        """The half-width of one combination of terms."""
+
+    def spread(self, terms: Mapping[Term, Any], level: float) -> Floats:
+        """The half-widths of combinations whose coefficients are arrays."""
+
+    def count_reach(self, quantity: Quantity, level: float) -> float:
+        """How far a rounded count is off."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Function(ABC):
+    """One private aggregate.
+
+    name: what it is called in keys of stored answers, never changed. sql: as messages call it. word: how a column of
+    it is named. spellings: its names in SQL. forms: how it is written, for messages. verb: its name in Python where
+    the verb is made from this record. arity: how many columns it looks at.
+    """
+
+    name: str
+    sql: str
+    word: str
+    spellings: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    verb: str = ""
+    arity: int = 1
+
+    kinds: ClassVar[frozenset[Kind]] = NUMERIC
+    """The kinds of argument it takes."""
+    conditions: ClassVar[bool] = False
+    """Whether a condition as argument counts as 1 and 0."""
+    whole: ClassVar[bool] = False
+    """Whether it is a count, a whole number."""
+    ratio: ClassVar[bool] = False
+    """Whether its error depends on how many rows a group has."""
+    zero_adds_nothing: ClassVar[bool] = False
+    """Whether a row whose argument is 0 changes nothing."""
+
+    def __repr__(self) -> str:
+        return f"<{self.sql}>"
+
+    def __reduce__(self) -> str:
+        raise InternalError("an aggregate function is known by its place in the registry and is not pickled")
+
+    def __deepcopy__(self, memo: object) -> Function:
+        return self
+
+    @property
+    def value(self) -> str:
+        """As messages call it."""
+        return self.sql
+
+    def kind(self, aggregate: Aggregate) -> Kind:
+        """The kind of the released column of one such aggregate."""
+        return Kind.INTEGER if self.whole else Kind.NUMBER
+
+    def made(self, arguments: tuple[Expression, ...], constants: tuple[object, ...]) -> list[Aggregate]:
+        """The aggregates that a call asks for: one, or one for each cell of a list.
+
+        arguments: as many as `arity`; constants: the values that come after them.
+
+        Raises QueryError for other constants than it takes.
+        """
+        if constants:
+            raise QueryError(f"{self.sql} takes {'one argument' if self.arity == 1 else 'two arguments'}.")
+        return [Aggregate(self, arguments)]
+
+    @property
+    def listed(self) -> bool:
+        """Whether a call gives a list."""
+        return False
+
+    @abstractmethod
+    def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
+        """What it is computed from: a count is the last but for products, which come after it.
+
+        Raises PolicyError where bounds are not declared, QueryError where no range follows from them.
+        """
+
+    def quantities(self, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
+        """The quantities it is a function of, from its measurements."""
+        return tuple(parts)
+
+    @abstractmethod
+    def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
+        """How it moves with each quantity, at a few typical places of the declared range, up to one factor."""
+
+    @abstractmethod
+    def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
+        """The aggregate of given quantities, elementwise."""
+
+    @abstractmethod
+    def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
+        """The ends of intervals that hold the bounded truth with probability `level`, each."""
+
+    @abstractmethod
+    def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
+        """The half-width of an interval if a group has `rows` values; the largest over the declared range."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Functions of one file: their lines of the reference (aggregate, value, needs), and what the auditor asks."""
+
+    functions: tuple[Function, ...]
+    reference: tuple[tuple[str, str, str], ...]
+    audit: tuple[str, ...]
+
+
+# -- functions that are drawn by mechanisms of their own --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reach:
+    """In how many groups one unit counts, with how many rows in each, and what neighbours differ in."""
+
+    groups: int
+    rows: int
+    neighbours: Neighbours
+
+
+class Mechanisms(ABC):
+    """What draws an `OwnPart`, at its price."""
+
+    @property
+    @abstractmethod
+    def event(self) -> Event:
+        """Of all groups that one unit touches: the event to charge."""
+
+    @abstractmethod
+    def draw(self, tables: Sequence[Any], bits: Bits | None) -> Any:
+        """One draw, JSON-ready. tables: by group, the pairs (step, how many rows have it), steps increasing."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What it is, for `check`."""
+
+    @property
+    @abstractmethod
+    def details(self) -> dict[str, Any]:
+        """What a receipt shows of it."""
+
+    @property
+    def note(self) -> str:
+        """What an answer says of its error, where it has no interval."""
+        return ""
+
+
+@dataclass(frozen=True)
+class OwnPart(ABC):
+    """A part of a release that looks at single values of one measurement."""
+
+    of: Measurement
+
+    @abstractmethod
+    def priced(self, reach: Reach, amount: Fraction, *, pure: bool) -> Mechanisms:
+        """The mechanisms of each group for an amount of epsilon (pure), or rho."""
+
+    @abstractmethod
+    def read(self, values: Any, groups: int) -> Any:
+        """What was drawn, from its JSON."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How far a listed aggregate is off at most, 19 times in 20: in ranks, or in rows; and what that means."""
+
+    note: str
+    ranks: float | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listed(Function):
+    """A function that looks at single values, and is drawn by mechanisms of its own."""
+
+    part_type: ClassVar[type[OwnPart]]
+
+    def quantities(self, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:
+        return ()
+
+    def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
+        return []
+
+    def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
+        raise InternalError(f"{self.sql} is not made of quantities")
+
+    def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
+        raise InternalError(f"{self.sql} is not made of quantities")
+
+    def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
+        """Infinite: what is known of its error is a `Promise`."""
+        return float("inf")
+
+    @abstractmethod
+    def part(self, of: Measurement, aggregates: Sequence[Aggregate]) -> OwnPart:
+        """The part that aggregates of this `part_type` over one measurement are drawn in, together."""
+
+    @abstractmethod
+    def values(self, aggregate: Aggregate, part: Any, drawn: Any) -> NDArray[Any]:
+        """The estimates by group: floats, or (names) Python values."""
+
+    @property
+    def names(self) -> bool:
+        """Whether it is a choice among declared values, that has no interval."""
+        return False
+
+    @abstractmethod
+    def ends(self, aggregate: Aggregate, part: Any, drawn: Any, level: float) -> tuple[Floats, Floats]:
+        """The ends of its intervals."""
+
+    @abstractmethod
+    def redrawn(self, aggregate: Aggregate, part: Any, drawn: Any, places: Any, uniform: Floats) -> NDArray[Any]:
+        """What it could be instead, at some places: by uniform numbers in (0, 1), draws by places."""
+
+    @abstractmethod
+    def promise(self, aggregate: Aggregate, mechanisms: Any) -> Promise:
+        """How far it is off at most, 19 times in 20."""
+
+
+# -- what is measured -------------------------------------------------------------------------------------------------
+
+
+def measurements_of(aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
+    """What an aggregate is computed from (`Function.measured`).
+
+    Raises PolicyError where bounds are not declared, QueryError where no range follows from them.
+    """
+    if len(aggregate.arguments) < aggregate.function.arity:
+        raise QueryError(
+            f"{aggregate.function.sql} needs {'a column' if aggregate.function.arity == 1 else 'two columns'}."
+        )
+    return aggregate.function.measured(aggregate, declared)
+
+
+def measurements(
+    aggregates: Iterable[Aggregate],
+    declared: Declared,
+    *,
+    private_keys: bool = False,
+    own_norms: bool = False,
+) -> tuple[Measurement, ...]:
+    """All measurements of a question, each once, in an order that the order of SELECT does not change.
+
+    private_keys: whether groups are found privately, by their counts of units. own_norms: whether norms are clipped:
+    a SUM that nothing else needs the count of is then measured alone.
+    """
+    aggregates = tuple(aggregates)
+    found = {m for a in aggregates for m in measurements_of(a, declared)}
+    if own_norms:
+        found = _with_own_norms(aggregates, declared)
+    if private_keys:
+        found.add(Measurement(MeasurementKind.UNITS))
+    return tuple(sorted(found, key=lambda m: json.dumps(m.canonical())))
+
+
+def _with_own_norms(aggregates: Iterable[Aggregate], declared: Declared) -> set[Measurement]:
+    sums, found = set(), set[Measurement]()
+    for a in aggregates:
+        parts = measurements_of(a, declared)
+        if a.function.quantities(parts) == (Total(parts[0]),):
+            sums.add(parts)
+        else:
+            found |= set(parts)
+    for total, count in sums:
+        found |= {total, count} if total in found or count in found else {alone(total)}
+    return found
+
+
+ANY_KIND = frozenset(Kind)
+"""Every kind of value."""
+
+RANKABLE = NUMERIC | TEMPORAL
+"""The kinds of value that have an order and a range."""

@@ -1,0 +1,92 @@
+"""Variances and standard deviations: Q / N - (S / N)^2, held inside what the declared range allows.
+
+Interval: Fieller's idea for F(v) = Q - v N - S^2 / N, whose noise is Q' - 2 theta S' + (theta^2 - v) N' but for a term
+of the size of noise^2 / N; so where N is within three of its own half-widths of 0, it is the whole range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hubbub.tables.aggregates.base import (
+    Aggregate,
+    Current,
+    Declared,
+    Family,
+    Floats,
+    Function,
+    Reading,
+    Slope,
+)
+from hubbub.tables.aggregates.moments import Moments, limits, scaled, scenes, slope
+from hubbub.tables.measure import Measurement, count_of, product_of, sum_of
+
+__all__ = ["FAMILY", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spread(Function):
+    """A variance, or its root; of a sample, or of the whole population."""
+
+    sample: bool = False
+    root: bool = False
+
+    ratio: ClassVar[bool] = True
+
+    def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
+        """The centred sum, the count, the centred squares."""
+        (argument,) = aggregate.arguments
+        total = sum_of(argument, declared)
+        return total, count_of(argument, declared), product_of(total.values[0], total.values[0])
+
+    def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
+        total, count, square = parts
+        return [slope(total, total, count, square, sign) for sign in (1, -1)]
+
+    def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
+        least, most = limits(parts[0], None)
+        moments = Moments(parts, current)
+        found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
+        return self._scaled(parts, found, moments.count)
+
+    def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
+        moments = Moments(parts, {m: reading.value_of(m) for m in parts}, reading)
+        low, high = moments.interval(level)
+        least, most = limits(parts[0], None)
+        few = moments.few(level)
+        low, high = np.where(few, least, low), np.where(few, most, high)
+        return self._scaled(parts, low, moments.count), self._scaled(parts, high, moments.count)
+
+    def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
+        """The largest over means and spreads that the range allows; of a root, at a quarter of the range."""
+        least, most = limits(parts[0], None)
+        worst = 0.0
+        for current, spread in scenes(parts, rows):
+            found = Moments(parts, current, reading).reach(np.array([spread]), level)
+            worst = max(worst, float(found[0]))
+        step = float(parts[0].step)
+        if self.root:
+            quarter = (parts[0].high - parts[0].low) / 4 or 1.0
+            return min(worst / (2 * quarter), float(np.sqrt(most))) * step
+        return min(worst, most - least) * (step * float(parts[-1].values[1].grid.step))
+
+    def _scaled(self, parts: Sequence[Measurement], spread: Floats, count: Floats) -> Floats:
+        return scaled(parts[0], parts[0], spread, count, sample=self.sample, root=self.root)
+
+
+VAR_POP = Spread("VAR_POP", "VAR_POP", "var_pop", ("VAR_POP", "VARIANCE_POP"), ("VAR_POP(x)",))
+VAR_SAMP = Spread("VAR_SAMP", "VAR_SAMP", "var_samp", ("VAR_SAMP", "VARIANCE"), ("VAR_SAMP(x)",), sample=True)
+STDDEV_POP = Spread("STDDEV_POP", "STDDEV_POP", "stddev_pop", ("STDDEV_POP",), root=True)
+STDDEV_SAMP = Spread(
+    "STDDEV_SAMP", "STDDEV_SAMP", "stddev", ("STDDEV_SAMP", "STDDEV"), ("STDDEV(x)",), sample=True, root=True
+)
+
+FAMILY = Family(
+    (VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP),
+    (("`VAR_POP`, `VAR_SAMP`, `VARIANCE`, `STDDEV`, `STDDEV_POP`, `STDDEV_SAMP`", "spread", "bounds"),),
+    ("VAR_POP(x)", "VAR_SAMP(n)", "STDDEV_POP(must)", "STDDEV_SAMP(x)"),
+)
