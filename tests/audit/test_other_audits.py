@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from audit import planted
 from hubbub.audit import (
     SCENES,
     Line,
@@ -26,6 +27,7 @@ from hubbub.audit import (
     one_run_bound,
     self_test,
 )
+from hubbub.audit.self_test import _fresh_line
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import KaryResponse, RandomizedResponse, gaussian_delta
 from hubbub.noise import Bits, gaussian, laplace
@@ -214,6 +216,17 @@ def test_hubbub_passes_its_own_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {line.audit for line in report.lines} == {"exact", "black box", "floats", "bytes", "grey box"}
     assert len(report.lines) > 20
     assert told[0] == "exact laws"
+
+
+@pytest.mark.filterwarnings("ignore:ledger=None")
+@pytest.mark.parametrize("bug", [planted.noise_reused, planted.noise_of_one_cell_for_all])
+def test_the_short_self_test_asks_again_and_finds_noise_that_is_the_same_twice(
+    bug: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug(monkeypatch)
+    found = _fresh_line()
+    assert found.violated
+    assert "reused" in found.detail
 
 
 def test_importing_hubbub_does_not_import_the_audit() -> None:

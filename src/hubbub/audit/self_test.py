@@ -30,6 +30,10 @@ __all__ = ["self_test"]
 
 Progress = Callable[[str], None]
 
+_AGAIN = ("SELECT COUNT(*) AS a, SUM(x) AS b FROM t", "SELECT ward, COUNT(*) AS a, SUM(n) AS b FROM t GROUP BY ward")
+_RUNS = 6
+_PEOPLE = SCENES[0]
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -181,6 +185,21 @@ def _session_line(scene: Scene, relation: Relation, thorough: bool) -> Line:
     )  # fmt: skip
 
 
+def _fresh_line() -> Line:
+    """Noise that is the same twice: a short self-test asks two questions of one table again and again for it."""
+    start = time.monotonic()
+    scene = _PEOPLE
+    nobody = next(p for p in scene.pairs("add_remove") if p.name.startswith("one unit against"))
+    found = audit_session(
+        lambda data: scene.open(data, "add_remove", None), questions=_AGAIN, neighbours=[nobody], runs=_RUNS
+    )
+    first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
+    return Line(
+        f"people: noise of {found.questions} questions, {_RUNS} times", "grey box", 0,
+        len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
+    )  # fmt: skip
+
+
 def self_test(
     *, seconds: float = 2.0, confidence: float = 0.999, thorough: bool = False, progress: Progress = lambda _: None
 ) -> Report:
@@ -198,6 +217,9 @@ def self_test(
         lines.append(line_of(name, lower_bound(run, d, d_prime, confidence=confidence, seconds=seconds), claim))
     progress("bits and bytes")
     lines += _bit_lines(seconds)
+    if not thorough:
+        progress("people: noise that is the same twice")
+        lines.append(_fresh_line())
     for scene in SCENES:
         for relation in get_args(Relation):
             progress(f"{scene.name}: questions on nasty neighbours ({relation})")
