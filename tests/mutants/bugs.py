@@ -310,8 +310,9 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/sql/test_growth.py::test_eightfold_three_times_is_refused_through_any_sub_queries[distinct]",
         ),
         (
-            "return {}\n        case Filter",
-            "return {}\n        case Distinct(source=source):\n            return {}\n        case Filter",
+            "        case Filter(source=source):\n            return _checked",
+            "        case Distinct(source=source):\n            return {}\n"
+            "        case Filter(source=source):\n            return _checked",
             "DISTINCT starts lengths again",
             "tests/sql/test_growth.py::test_eightfold_three_times_is_refused_through_any_sub_queries[distinct]",
         ),
