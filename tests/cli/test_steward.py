@@ -7,6 +7,7 @@ import importlib.metadata
 import io
 import json
 import shutil
+import stat
 from fractions import Fraction
 
 import pytest
@@ -328,3 +329,15 @@ def test_what_a_question_was_asked_for_is_shown(cli, asked, people):
     assert "yearly" in cli("report")[1]
     rows = list(csv.DictReader(io.StringIO(cli("report", "--format", "csv")[1])))
     assert rows[-1]["purpose"] == "the yearly\nreport"
+
+
+def test_a_walk_goes_on_from_the_checkpoint_that_another_one_kept(cli, asked, people):
+    assert cli("ledger", "verify", "--checkpoint", "kept.json")[0] == 0
+    assert stat.S_IMODE((people / "kept.json").stat().st_mode) == 0o600
+    assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
+    code, _, err = cli("ledger", "verify", "--from-checkpoint", "kept.json", "--checkpoint", "kept.json")
+    assert code == 0
+    assert "Note: what stands before line" in err
+    (people / "kept.json").write_text("{}")
+    code, _, err = cli("ledger", "verify", "--from-checkpoint", "kept.json")
+    assert (code, "not a checkpoint of a ledger" in err) == (3, True)

@@ -70,12 +70,27 @@ def create(policy: Path | None) -> None:
     callback=lambda _context, _option, given: None if given is None else _head(given),
     help="A head that was noted: this line, with this hash (16 characters of it or more), is in the chain.",
 )
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write where the walk ended to FILE, if nothing was wrong.",
+)
+@click.option(
+    "--from-checkpoint",
+    "start",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE",
+    help="Begin where an earlier walk ended, and trust it for what stood before.",
+)
 @policy_option
 @ledger_option
 @key_option
 def verify(
     receipt: Path | None,
     head: tuple[int, str] | None,
+    checkpoint: Path | None,
+    start: Path | None,
     policy: Path | None,
     ledger: str | None,
     key_file: Path | None,
@@ -93,13 +108,24 @@ def verify(
         kept = kept["receipt"]
     with open_ledger(policy, ledger, key_file, anchored=False) as book:
         damage = book.integrity()
-        found = book.verify(kept, head=head)
+        found = book.verify(kept, head=head, checkpoint=None if start is None else _text(start))
+        if checkpoint is not None and found.sound and damage == "ok":
+            # It will be trusted: for its owner alone.
+            with open(checkpoint, "w", encoding="utf-8", opener=lambda name, how: os.open(name, how, 0o600)) as file:
+                file.write(book.checkpoint(found))
     problems = [*([] if damage == "ok" else [f"the file: {damage}"]), *found.problems]
     if problems:
         raise PolicyError("the ledger is not what it was:\n" + "\n".join(problems))
     for line in found.notes:
         note(f"Note: {line}.")
     note(f"The ledger is sound: {found.rows} rows. Head: {found.serial}:{found.head}")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except (ValueError, OSError):
+        raise PolicyError(f"{file} cannot be read as a checkpoint.") from None
 
 
 def _head(text: str) -> tuple[int, str]:

@@ -20,6 +20,7 @@ from hubbub.ledger import anchor
 from hubbub.ledger.accounts import EACH_ANALYST, EVERYONE, read_amount, write_amount
 from hubbub.ledger.books import CEILING, POLICY_AUTHOR, AccountState, latest_allowances
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
+from hubbub.ledger.checkpoint import Checkpoint
 from hubbub.ledger.handle import anchored_beyond, checked_text
 from hubbub.ledger.hash_chain import Connection, Writer, head_of
 from hubbub.ledger.records import Allowance, Entry, Refusal, entries
@@ -255,20 +256,38 @@ class Steward(Versions):
             },
         }
 
-    def verify(self, receipt: Mapping[str, Any] | None = None, *, head: tuple[int, str] | None = None) -> Verification:
+    def verify(
+        self,
+        receipt: Mapping[str, Any] | None = None,
+        *,
+        head: tuple[int, str] | None = None,
+        checkpoint: str | None = None,
+    ) -> Verification:
         """Walk the whole chain, add up every sum, check every life; and find a receipt's links in it, and a head.
 
         head: a line and its hash (16 characters of it suffice) that were noted before. Without such a note, or an
-        anchor, nothing tells that the end of the chain was cut off or an older copy put back.
+        anchor, nothing tells that the end of the chain was cut off or an older copy put back. checkpoint: what
+        `checkpoint` wrote of an earlier walk; what stands before it is trusted, and not looked at.
 
         Raises:
-            PolicyError: the ledger cannot be read.
+            PolicyError: the ledger cannot be read, or the checkpoint is not one of it.
         """
         with self._reading() as connection:
             heads = {} if head is None else {"the head that was noted": head}
             if self._anchor is not None and (at := anchor.read(self._anchor, self.id, self._key)) is not None:
                 heads[anchor.ANCHOR] = at
-            return verify(connection, self._key, receipt, heads)
+            start = None if checkpoint is None else Checkpoint.read(checkpoint, self.id, self._key)
+            return verify(connection, self._key, receipt, heads, start)
+
+    def checkpoint(self, found: Verification) -> str:
+        """Where a walk ended that found nothing, as text that is kept outside the ledger, for a later one.
+
+        Raises:
+            PolicyError: it found something.
+        """
+        if found.end is None:
+            raise PolicyError("only the walk over a ledger that is sound ends in a checkpoint.")
+        return found.end.text(self.id, self._key)
 
     def remove_anchor(self, *, author: str) -> None:
         """Record that the ledger has no anchor any more, so that it may be opened without one. The file stays.

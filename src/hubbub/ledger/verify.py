@@ -14,14 +14,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 from hubbub.errors import PolicyError
-from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter, read_amount
+from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter
 from hubbub.ledger.anchor import ANCHOR, is_anchored
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.charging import accounts_of
+from hubbub.ledger.checkpoint import Checkpoint, Past
 from hubbub.ledger.hash_chain import START, Connection, Head, link, linked_row, now
 from hubbub.ledger.interrupts import let_in
 from hubbub.ledger.schema import COLUMNS, HASHED
@@ -29,6 +30,8 @@ from hubbub.ledger.schema import COLUMNS, HASHED
 __all__ = ["Verification", "verify"]
 
 _ENOUGH: Final = 20
+_PIECE: Final = 1000  # lines that are read together
+_Rows: TypeAlias = "dict[str, dict[int, Any] | None]"
 _BEFORE: Final = {
     "withdrawn": ("charged", "retried", "drawing"),
     "lost": ("charged", "retried", "drawing"),
@@ -44,13 +47,14 @@ _BEFORE: Final = {
 @dataclass(frozen=True)
 class Verification:
     """What verifying found. problems: what is wrong, the first twenty; none in a sound ledger. notes: what a
-    steward should know and is not damage."""
+    steward should know and is not damage. end: of a sound one, where a later walk may go on from."""
 
     rows: int
     serial: int
     head: str
     problems: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    end: Checkpoint | None = field(default=None, repr=False)
 
     @property
     def sound(self) -> bool:
@@ -63,27 +67,38 @@ def verify(
     key: bytes | None,
     receipt: Mapping[str, Any] | None,
     heads: Mapping[str, tuple[int, str]] | None = None,
+    start: Checkpoint | None = None,
 ) -> Verification:
     """Check a whole ledger, in one reading transaction; memory grows with the number of charges.
 
-    heads: lines and their hashes that were noted outside, by what they are called.
+    heads: lines and their hashes that were noted outside, by what they are called. start: where an earlier walk ended
+    that found nothing; what lies before it is taken for what it was then, and is not looked at.
     """
-    walk = _Walk(connection, key)
+    walk = Walk(connection, key, start)
+    places = dict(heads or {})
+    if start is not None:
+        places["the checkpoint"] = start.head.serial, start.head.hash
     problems = [*_some(walk.chain()), *_some(walk.rest()), *_some(_found(connection, receipt))]
-    problems += _some(_noted(connection, heads or {}))
+    problems += _some(_noted(connection, places))
     notes = []
+    if start is not None:
+        notes.append(
+            f"what stands before line {start.head.serial} was not looked at: the checkpoint of {start.head.time[:16]} "
+            "is trusted for it"
+        )
     if walk.head.time > (at := now()):
         notes.append(
             f"its last entry is of {walk.head.time[:16]} (UTC), and the clock says {at[:16]}: a clock was wrong then, "
             "or is now. The ledger's time never goes back, so every grant that ends before that entry is over; grant "
             "anew with a later end, or without one"
         )
-    if is_anchored(connection) and ANCHOR not in (heads or {}):
+    if is_anchored(connection) and ANCHOR not in places:
         notes.append(
             "it has an anchor, and was read without it: that its end was cut off, or an older copy put back, would not "
             "be found"
         )
-    return Verification(walk.rows, walk.head.serial, walk.head.hash, tuple(problems[:_ENOUGH]), tuple(notes))
+    end = None if problems else walk.end()
+    return Verification(walk.rows, walk.head.serial, walk.head.hash, tuple(problems[:_ENOUGH]), tuple(notes), end)
 
 
 def _some(problems: Iterator[str]) -> Iterator[str]:
@@ -93,22 +108,30 @@ def _some(problems: Iterator[str]) -> Iterator[str]:
         yield problem
 
 
-class _Walk:
-    """One pass over the journal."""
+class Walk:
+    """One pass over the journal, from its beginning or from where an earlier one ended."""
 
-    def __init__(self, connection: Connection, key: bytes | None) -> None:
+    def __init__(self, connection: Connection, key: bytes | None, start: Checkpoint | None = None) -> None:
         self.ask = connection.execute
         self.connection = connection
         self.key = key
-        self.head = START
-        self.rows = 0
-        self.kinds = dict.fromkeys(HASHED, 0)
+        self.head = START if start is None else start.head
+        self.rows = 0 if start is None else start.rows
+        self.kinds = dict.fromkeys(HASHED, 0) | (dict(start.kinds) if start is not None else {})
         self.latest: dict[tuple[str, str], int] = {}
         self.totals: dict[tuple[str, str], Total] = {}
+        for space, account, serial, total in () if start is None else start.accounts:
+            self.latest[space, account], self.totals[space, account] = serial, total
+        self.past = Past(connection, 0 if start is None else start.head.serial)
         self.states: dict[int, str] = {}
         self.spent: set[int] = set()  # the charges whose one free retry is over
         self.held: dict[str, Total] = {}
-        self.asked: dict[str, tuple[int, Total, tuple[str, ...]]] = {}
+        self.asked: dict[str, tuple[int, Total, tuple[str, ...]] | None] = {}
+
+    def end(self) -> Checkpoint:
+        """Where it ended, for a later one to go on from."""
+        accounts = [(*key, self.latest[key], total) for key, total in sorted(self.totals.items())]
+        return Checkpoint(self.head, self.rows, dict(self.kinds), tuple(accounts))
 
     def chain(self) -> Iterator[str]:
         """Every link, and with it every row, its sums and its place in a life."""
@@ -116,58 +139,87 @@ class _Walk:
         if keyed is not None and keyed[0] is not None and self.key is None:
             yield "the chain is keyed, and no key was given: name the key file to check it"
             return
-        for serial, time, kind, digest in self._links():
-            if not (type(time) is type(kind) is type(digest) is str):
-                yield f"line {serial}: it holds what no ledger writes"
-                self.head, self.rows = Head(serial, self.head.time, ""), self.rows + 1
-                continue
-            if serial % 100 == 0:
-                let_in()
-            if serial != self.head.serial + 1:
-                yield f"line {self.head.serial + 1}: missing, the next one is {serial}"
-            if time < self.head.time:
-                yield f"line {serial}: its time {time} lies before that of the line above"
-            try:
-                row = self._row(kind, serial) if kind in self.kinds else None
-                fits = row is not None and self._fits(time, kind, *row, digest)
-            except (sqlite3.Error, TypeError, ValueError):  # bytes, or text that is none
-                yield f"line {serial}: its {kind} holds what no ledger writes"
-                self.kinds[kind] += 1
-                self.head, self.rows = Head(serial, time, digest), self.rows + 1
-                continue
-            if row is None:
-                yield f"line {serial}: its row in {kind!r} is missing"
-            else:
-                self.kinds[kind] += 1
-                values, postings = row
-                if not fits:
-                    yield f"line {serial}: this {kind} or its link was changed"
-                yield from self._meaning(kind, serial, dict(zip(COLUMNS[kind], values, strict=True)), postings)
-            self.head = Head(serial, time, digest)
-            self.rows += 1
+        for lines in self._lines():
+            let_in()
+            rows = self._rows(lines)
+            for serial, time, kind, digest in lines:
+                yield from self._line(serial, time, kind, digest, rows)
+
+    def _line(self, serial: int, time: Any, kind: Any, digest: Any, rows: _Rows) -> Iterator[str]:
+        if not (type(time) is type(kind) is type(digest) is str):
+            yield f"line {serial}: it holds what no ledger writes"
+            self.head, self.rows = Head(serial, self.head.time, ""), self.rows + 1
+            return
+        if serial != self.head.serial + 1:
+            yield f"line {self.head.serial + 1}: missing, the next one is {serial}"
+        if time < self.head.time:
+            yield f"line {serial}: its time {time} lies before that of the line above"
+        try:
+            row = self._row(kind, serial, rows) if kind in self.kinds else None
+            fits = row is not None and self._fits(time, kind, *row, digest)
+        except (sqlite3.Error, TypeError, ValueError):  # bytes, or text that is none
+            yield f"line {serial}: its {kind} holds what no ledger writes"
+            self.kinds[kind] += 1
+            self.head, self.rows = Head(serial, time, digest), self.rows + 1
+            return
+        if row is None:
+            yield f"line {serial}: its row in {kind!r} is missing"
+        else:
+            self.kinds[kind] += 1
+            values, postings = row
+            if not fits:
+                yield f"line {serial}: this {kind} or its link was changed"
+            yield from self._meaning(kind, serial, dict(zip(COLUMNS[kind], values, strict=True)), postings)
+        self.head = Head(serial, time, digest)
+        self.rows += 1
 
     def _fits(self, time: str, kind: str, values: list[Any], postings: list[list[Any]], digest: str) -> bool:
         return link(self.head.hash, time, kind, [*linked_row(kind, values), *postings], self.key) == digest
 
-    def _links(self) -> Iterator[Any]:
-        """Every line of the journal; one that cannot be read without its contents."""
-        try:
-            yield from self.ask("SELECT serial, time, kind, hash FROM journal ORDER BY serial").fetchall()
-            return
-        except sqlite3.Error:
-            serials = self.ask("SELECT serial FROM journal ORDER BY serial").fetchall()
-        for (serial,) in serials:
+    def _lines(self) -> Iterator[list[Any]]:
+        """The lines of the journal in pieces; one that cannot be read without its contents."""
+        ask = "SELECT serial, time, kind, hash FROM journal"
+        last = self.past.line or None
+        while True:
+            where, given = ("", ()) if last is None else (" WHERE serial > ?", (last,))
             try:
-                yield self.ask("SELECT serial, time, kind, hash FROM journal WHERE serial = ?", (serial,)).fetchone()
+                lines = self.ask(f"{ask}{where} ORDER BY serial LIMIT {_PIECE}", given).fetchall()
             except sqlite3.Error:
-                yield serial, None, None, None
+                found = self.ask(f"SELECT serial FROM journal{where} ORDER BY serial LIMIT {_PIECE}", given).fetchall()
+                lines = [self._alone(serial) for (serial,) in found]
+            if not lines:
+                return
+            yield lines
+            last = lines[-1][0]
 
-    def _row(self, kind: str, serial: int) -> tuple[list[Any], list[list[Any]]] | None:
-        sums = ", sums" if kind == "charge" else ""
-        found = self.ask(f"SELECT {', '.join(COLUMNS[kind])}{sums} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
+    def _alone(self, serial: int) -> Any:
+        try:
+            return self.ask("SELECT serial, time, kind, hash FROM journal WHERE serial = ?", (serial,)).fetchone()
+        except sqlite3.Error:
+            return serial, None, None, None
+
+    def _rows(self, lines: list[Any]) -> _Rows:
+        """The rows of these lines, by kind: a few questions in place of one for each. None where they cannot be read
+        together, as something in them is damaged."""
+        found: _Rows = {}
+        for kind in {kind for _, _, kind, _ in lines if isinstance(kind, str)} & self.kinds.keys():
+            ask = f"SELECT serial, {_columns(kind)} FROM {kind} WHERE serial BETWEEN ? AND ?"
+            try:
+                rows = self.ask(ask, (lines[0][0], lines[-1][0])).fetchall()
+                found[kind] = {serial: row for serial, *row in rows}
+            except sqlite3.Error:
+                found[kind] = None
+        return found
+
+    def _row(self, kind: str, serial: int, rows: _Rows) -> tuple[list[Any], list[list[Any]]] | None:
+        together = rows.get(kind)
+        if together is None:
+            found = self.ask(f"SELECT {_columns(kind)} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
+        else:
+            found = together.get(serial)
         if found is None:
             return None
-        if not sums:
+        if kind != "charge":
             return list(found), []
         *values, written = found
         return values, _postings(written)
@@ -178,51 +230,72 @@ class _Walk:
                 case "charge":
                     yield from self._sums(serial, row, postings)
                 case "step":
-                    before = self.states.get(row["charge"])
+                    before = self._state(row["charge"])
                     if before not in _BEFORE.get(row["state"], ()):
                         yield f"line {serial}: a charge that is {before!r} became {row['state']!r}"
-                    if row["state"] == "retried" and row["charge"] in self.spent:
+                    if row["state"] == "retried" and self._is_spent(row["charge"]):
                         yield f"line {serial}: a charge that was retried after it was retried or drawn"
                     if row["state"] in ("retried", "drawing"):
                         self.spent.add(row["charge"])
                     self.states[row["charge"]] = row["state"]
-                case "release" if self.states.get(row["charge"]) != "drawing":
+                case "release" if self._state(row["charge"]) != "drawing":
                     yield f"line {serial}: an answer without a charge that was drawing"
         except PolicyError as error:
             yield f"line {serial}: {error}"
         except (TypeError, ValueError, KeyError):
             yield f"line {serial}: this {kind} holds what no ledger writes"
 
+    def _state(self, charge: int) -> str | None:
+        return self.states[charge] if charge in self.states else self.past.state(charge)
+
+    def _is_spent(self, charge: int) -> bool:
+        return charge in self.spent or self.past.is_spent(charge)
+
+    def _held(self, block: str) -> Total:
+        if block not in self.held:
+            self.held[block] = self.past.held(block)
+        return self.held[block]
+
+    def _question(self, charge_id: str) -> tuple[int, Total, tuple[str, ...]] | None:
+        """A question that may give something back; only once, after that it is no such question any more."""
+        found = self.asked[charge_id] if charge_id in self.asked else self.past.question(charge_id)
+        self.asked[charge_id] = None
+        return found
+
     def _sums(self, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
         self.states[serial] = "charged"
-        pure, rho, delta = (read_amount(row[name]) for name in ("pure", "rho", "delta"))
-        spend = Total(pure, rho, delta, int(row["impure"]))
+        spend = Total.read(row["pure"], row["rho"], row["delta"], int(row["impure"]))
         space, block = row["unit_space"], row["block"]
         if row["kind"] in ("block", "plan"):
             self.held[row["id"]] = spend
         accounts = accounts_of(row["kind"], row["dataset"], row["analyst"], block)
-        held = self.held.get(block, Total())
         if row["kind"] == "question":
             self.asked[row["id"]] = (serial, spend, accounts)
-        of_question = self.asked.pop(block, None) if row["kind"] == "return" else None
-        if of_question is not None:  # which gives back once: the second time it is not a question any more
-            asked, held, accounts = of_question
-            if self.states.get(asked) != "drawing":
+        back, of_question = Total(), None
+        if row["kind"] == "return":
+            of_question, back = self._question(block), self._held(block)
+        if of_question is not None:
+            asked, back, accounts = of_question
+            if self._state(asked) != "drawing":
                 yield f"line {serial}: a charge gave back what it did not use, and was not being drawn"
-            if not spend.is_within(held):
+            if not spend.is_within(back):
                 yield f"line {serial}: what a charge used is more than was charged"
         if tuple(posting[1] for posting in postings) != accounts:
             yield f"line {serial}: this charge is not posted to the accounts that pay for it"
+        before, after = None, Total()
         for _, account, *sums in postings:
             total = self.totals.get((space, account), Total())
-            total = total + spend - held if row["kind"] == "return" else total + spend
-            if (*map(read_amount, sums[:3]), sums[3]) != (total.epsilon, total.rho, total.delta, total.impure):
+            if total is not before:  # often two accounts have paid the same
+                before = total
+                after = total + spend - back if row["kind"] == "return" else total + spend
+            if (*sums,) != after.written and Total.read(*sums) != after:
                 yield f"line {serial}: the sum of {account!r} is not that of its charges"
-            self.totals[space, account] = total
+            self.totals[space, account] = after
             self.latest[space, account] = serial
-        used = self.totals.get((space, block_account(block)), Total())
-        if row["kind"] == "return" and of_question is None and used.within(self.held.get(block, Total())) != spend:
-            yield f"line {serial}: what came back is not what the block left"
+        if row["kind"] == "return" and of_question is None:
+            used = self.totals.get((space, block_account(block)), Total())
+            if used.within(back) != spend:
+                yield f"line {serial}: what came back is not what the block left"
 
     def rest(self) -> Iterator[str]:
         """Rows that no link knows, and budgets that are overspent."""
@@ -244,6 +317,10 @@ class _Walk:
                 yield f"the unit space {space!r} has charges and no budget"
             elif account == EVERYONE and not empty_filter(budget, budget.epsilon).holds(total.cost):
                 yield f"the unit space {space!r} is overspent"
+
+
+def _columns(kind: str) -> str:
+    return ", ".join(COLUMNS[kind]) + (", sums" if kind == "charge" else "")
 
 
 def _postings(written: str) -> list[list[Any]]:
