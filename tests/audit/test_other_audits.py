@@ -27,7 +27,7 @@ from hubbub.audit import (
     one_run_bound,
     self_test,
 )
-from hubbub.audit.self_test import _fresh_line
+from hubbub.audit.self_test import _fresh_line, _joined_line
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import KaryResponse, RandomizedResponse, gaussian_delta
 from hubbub.noise import Bits, gaussian, laplace
@@ -227,6 +227,12 @@ def test_the_short_self_test_asks_again_and_finds_noise_that_is_the_same_twice(
     found = _fresh_line()
     assert found.violated
     assert "reused" in found.detail
+
+
+@pytest.mark.filterwarnings("ignore:ledger=None")
+def test_the_short_self_test_finds_a_join_without_the_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted.join_without_the_owner(monkeypatch)
+    assert _joined_line().violated
 
 
 def test_importing_hubbub_does_not_import_the_audit() -> None:

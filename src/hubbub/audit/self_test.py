@@ -32,7 +32,8 @@ Progress = Callable[[str], None]
 
 _AGAIN = ("SELECT COUNT(*) AS a, SUM(x) AS b FROM t", "SELECT ward, COUNT(*) AS a, SUM(n) AS b FROM t GROUP BY ward")
 _RUNS = 6
-_PEOPLE = SCENES[0]
+_JOINED = ("SELECT p.sex, SUM(p.income) AS a FROM t JOIN p ON t.id = p.id GROUP BY p.sex",)
+_PEOPLE, _HOUSE = SCENES[0], SCENES[2]
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,18 @@ def _fresh_line() -> Line:
     )  # fmt: skip
 
 
+def _joined_line() -> Line:
+    """A join by the unit, where a unit has a thousand rows: it meets nobody else's."""
+    start = time.monotonic()
+    many = next(p for p in _HOUSE.pairs("add_remove") if p.name.startswith("a thousand rows"))
+    found = audit_session(lambda data: _HOUSE.open(data, "add_remove", None), questions=_JOINED, neighbours=[many])
+    first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
+    return Line(
+        "house: a join by the unit, a thousand rows", "grey box", 0,
+        len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
+    )  # fmt: skip
+
+
 def self_test(
     *, seconds: float = 2.0, confidence: float = 0.999, thorough: bool = False, progress: Progress = lambda _: None
 ) -> Report:
@@ -220,6 +233,8 @@ def self_test(
     if not thorough:
         progress("people: noise that is the same twice")
         lines.append(_fresh_line())
+        progress("house: a join by the unit")
+        lines.append(_joined_line())
     for scene in SCENES:
         for relation in get_args(Relation):
             progress(f"{scene.name}: questions on nasty neighbours ({relation})")
