@@ -16,6 +16,7 @@ from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger import charging, life, process
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
+from hubbub.ledger.under_way import OpenQuestion, UnderWay
 from ledger.helpers import SPACE, charge, fork, wait
 
 BUDGETS = {SPACE: Budget(100)}
@@ -536,3 +537,21 @@ def test_failures_and_the_relation_count_under_every_spelling_of_a_space(place):
             charge(ledger, "0.1", analyst="bob", details='{"neighbours": "replace"}')
         ledger.unlock(SPACE, "ada", author="steward")
         charge(ledger, "0.1")
+
+
+@pytest.mark.parametrize("again", ["Patients", " PATIENTS", "\uff50atients"])
+def test_what_is_under_way_counts_under_every_spelling_of_a_space(again):
+    """Before, each spelling had as many questions open as one may see fail."""
+    way = UnderWay()
+    for number in range(3):
+        way.add(OpenQuestion(number, again if number else "patients", "ada", f"process{number}", ""))
+    assert way.blocks("patients", "ada", "mine", 3) == way.blocks(again, "ada", "mine", 3) == 3
+    assert way.keeps_out("patients", "mine", 3) == way.keeps_out(again, "mine", 3) == 3
+    assert way.blocks("others", "ada", "mine", 3) == way.keeps_out("others", "mine", 3) == 0
+    for question in (*way._fresh,):
+        way._note(question)
+    way._fresh.clear()
+    assert way.blocks("patients", "ada", "mine", 3) == way.keeps_out(again, "mine", 3) == 3
+    for number in range(3):
+        way._close(number)
+    assert way.blocks(again, "ada", "mine", 3) == way.keeps_out("patients", "mine", 3) == 0

@@ -17,6 +17,7 @@ from hypothesis import given, strategies as st
 import hubbub as hb
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import store
+from hubbub.ledger.books import AccountState
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import read_policy
 from hubbub.ledger.store import Ledger
@@ -190,6 +191,18 @@ def test_of_an_old_ledgers_two_spellings_a_steward_ends_one(tmp_path):
         assert s.remaining == 0
         assert (s.ledger.spent("PID"), s.ledger.spent("pid")) == (Fraction(3, 4), Fraction(1, 4))
         assert s.ledger.verify().problems == ()
+
+
+def test_verifying_finds_what_was_overspent_under_two_spellings_together(tmp_path):
+    """Each is within its own budget, and they are one people."""
+    for number, spaces in enumerate([("PID", "pid"), ("PID", "pid", " Pid", "PiD", "pId")]):
+        with pytest.MonkeyPatch.context() as patch:  # a quarter of 1 under each, of which none knew the others
+            patch.setattr(AccountState, "spellings", lambda _, space: [space])
+            old_ledger(tmp_path / f"{number}.db", *spaces)
+        with Ledger.manage(tmp_path / f"{number}.db") as ledger:
+            problems = ledger.verify().problems
+        assert len(problems) == (0 if number == 0 else len(spaces))
+        assert all("overspent with what was spent under its other spellings" in said for said in problems)
 
 
 def test_two_spellings_in_postgres_count_together_from_version_3_on(database):

@@ -16,7 +16,8 @@ engines fail meanwhile is withheld at the lock: in all fewer than 2 M are seen b
 questions open in at most `max_failures` processes, so he alone cannot keep the others out before the joint count is
 that near to its limit, where he could as well lock everybody by failing.
 
-What is open is read from the chain once, then line by line as it grows.
+A space counts under every spelling that a ledger of an older version has of it, as its sums do: one people. What is
+open is read from the chain once, then line by line as it grows.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from hubbub.spelling import one_spelling
 
 if TYPE_CHECKING:
     from hubbub.ledger.hash_chain import Connection
@@ -42,6 +45,11 @@ class OpenQuestion:
     analyst: str
     owner: str
     since: str
+
+    @property
+    def people(self) -> str:
+        """Its unit space, whatever its spelling."""
+        return one_spelling(str(self.space))
 
 
 class UnderWay:
@@ -74,7 +82,7 @@ class UnderWay:
     def _close(self, serial: int) -> OpenQuestion | None:
         found = self._open.pop(serial, None)
         if found is not None:
-            for counts in (self._counts[found.space, found.analyst], self._processes[found.space]):
+            for counts in (self._counts[found.people, found.analyst], self._processes[found.people]):
                 counts[found.owner] -= 1
                 if not counts[found.owner]:
                     del counts[found.owner]
@@ -82,8 +90,8 @@ class UnderWay:
 
     def _note(self, question: OpenQuestion) -> None:
         self._open[question.serial] = question
-        self._counts.setdefault((question.space, question.analyst), Counter())[question.owner] += 1
-        self._processes.setdefault(question.space, Counter())[question.owner] += 1
+        self._counts.setdefault((question.people, question.analyst), Counter())[question.owner] += 1
+        self._processes.setdefault(question.people, Counter())[question.owner] += 1
 
     def add(self, question: OpenQuestion) -> None:
         """One that is charged in this transaction, which may not be committed."""
@@ -99,8 +107,9 @@ class UnderWay:
 
         free: so many failures of his may still be seen.
         """
-        counts: Counter[str] = self._counts.get((space, analyst), Counter())
-        fresh = [one.owner for one in self._fresh if (one.space, one.analyst) == (space, analyst)]
+        people = one_spelling(space)
+        counts: Counter[str] = self._counts.get((people, analyst), Counter())
+        fresh = [one.owner for one in self._fresh if (one.people, one.analyst) == (people, analyst)]
         found = sum(counts.values()) + len(fresh)
         return found if found >= free and any(other != owner for other in (*counts, *fresh)) else 0
 
@@ -109,7 +118,8 @@ class UnderWay:
 
         free: so many failures of all analysts together may still be seen.
         """
-        found = {*self._processes.get(space, ()), *(one.owner for one in self._fresh if one.space == space)}
+        people = one_spelling(space)
+        found = {*self._processes.get(people, ()), *(one.owner for one in self._fresh if one.people == people)}
         return len(found) if owner not in found and len(found) >= free else 0
 
 

@@ -15,7 +15,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter
@@ -26,6 +26,10 @@ from hubbub.ledger.checkpoint import Checkpoint, Past
 from hubbub.ledger.hash_chain import START, Connection, Head, link, linked_row, now
 from hubbub.ledger.interrupts import let_in
 from hubbub.ledger.schema import COLUMNS, HASHED
+from hubbub.spelling import one_spelling
+
+if TYPE_CHECKING:
+    from hubbub.accounting import PureFilter, ZCDPFilter
 
 __all__ = ["Verification", "verify"]
 
@@ -317,6 +321,18 @@ class Walk:
                 yield f"the unit space {space!r} has charges and no budget"
             elif account == EVERYONE and not empty_filter(budget, budget.epsilon).holds(total.cost):
                 yield f"the unit space {space!r} is overspent"
+            elif account == EVERYONE:
+                yield from self._together(space, total, empty_filter(budget, budget.epsilon))
+
+    def _together(self, space: str, total: Total, allowed: PureFilter | ZCDPFilter) -> Iterator[str]:
+        """Other spellings of a unit space are the same people, and what was spent under them counts (`books`)."""
+        twins = [name for name, account in self.totals if account == EVERYONE and name != space]
+        twins = [name for name in twins if one_spelling(str(name)) == one_spelling(str(space))]
+        for name in twins:
+            total = total + self.totals[name, EVERYONE]
+        if twins and not allowed.holds(total.cost):
+            others = ", ".join(map(repr, sorted(twins)))
+            yield f"the unit space {space!r} is overspent with what was spent under its other spellings, {others}"
 
 
 def _columns(kind: str) -> str:
