@@ -31,7 +31,7 @@ def check(policy: Path | None) -> None:
     """Read the policy file and its sources' schemas, and see whether the ledger agrees. Reads no rows."""
     from hubbub.ledger.policy import find_policy, load_policy
     from hubbub.session import Session
-    from hubbub.session.open import reach
+    from hubbub.session.open import agree_on_sources, reach
 
     found = load_policy(policy or find_policy())
     if _is_made(found.ledger):
@@ -41,8 +41,7 @@ def check(policy: Path | None) -> None:
     for name, source in found.files():
         if not source.exists():
             raise PolicyError(f"{found.path}: the source of {name!r} is missing: {source}.")
-    for table in found.remote():
-        reach(table)
+    agree_on_sources(found, {table.name: reach(table) for table in found.remote()})
     note(f"{found.path} is sound. Its ledger is not there yet: hubbub ledger create")
 
 

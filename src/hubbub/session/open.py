@@ -327,8 +327,21 @@ def private_of(policy: TablePolicy) -> PrivateTable:
     )
 
 
-def reach(policy: TablePolicy) -> None:
-    """See whether a table's place can be reached and its columns are as declared; reads no rows, starts no Spark.
+def agree_on_sources(policy: Policy, located: Mapping[str, Located]) -> None:
+    """See, without a ledger, what opening sees of all tables together: that no source is two budgets for one people.
+
+    located: what `reach` found. Raises PolicyError as `resolved_paths`, `source_places` and `neighbours_of` do.
+    """
+    if not policy.tables:
+        return
+    tables = resolved_paths(named_tables({name: private_of(one) for name, one in policy.tables.items()}))
+    source_places(tables, located)
+    neighbours_of(tables)
+
+
+def reach(policy: TablePolicy) -> Located:
+    """See whether a table's place can be reached and its columns are as declared; reads no rows, starts no Spark. Where
+    the engine found it.
 
     Raises PolicyError where not.
     """
@@ -337,8 +350,10 @@ def reach(policy: TablePolicy) -> None:
     declared = private_of(policy)
     engine = engine_for({policy.name: declared})
     try:
-        if not isinstance(declared.source, SparkName):
-            engine.add(policy.name, declared)
+        if isinstance(declared.source, SparkName):
+            return Located()
+        engine.add(policy.name, declared)
+        return engine.located(policy.name)
     finally:
         engine.close()
 
