@@ -1,12 +1,14 @@
 """The digital-goods auction (McSherry, Talwar 2007): one price for unlimited copies, by the exponential mechanism.
 
-Buyer i would pay up to v_i in [0, V]. A price p earns p * #{i : v_i >= p} (some texts print v_i <= p, which is wrong).
-The optimum is fragile: for 1, 1, 3.01 the price 1 earns 3, 1.01 earns 1.01, 3.01 earns 3.01. Let R = {a, 2a, ..., V}
-with a = alpha V. One buyer moves the revenue of p by at most p <= V, and a new buyer only upwards, so under
-add/remove the scores are monotone and r = epsilon / V; under replace r = epsilon / 2V. With OPT over all prices and
+Buyer i would pay up to v_i in [0, V]. A price p earns p * #{i : v_i >= p} (some texts print v_i <= p, which is
+wrong). The optimum is fragile: for 1, 1, 3.01 the price 1 earns 3, 1.01 earns 1.01, 3.01 earns 3.01. Let R = {a,
+2a, ..., V} with a = alpha V. One buyer moves the revenue of p by at most p <= V, and a new buyer only upwards, so
+under add/remove the scores are monotone and r = epsilon / V; under replace r = epsilon / 2V. With OPT over all
+prices and
 |R| = 1/alpha,
 
-    E revenue >= OPT - alpha n V - ln(1/alpha) / r,      P(revenue <= OPT - alpha n V - (ln(1/alpha) + t) / r) <= e^-t.
+    E revenue >= OPT - alpha n V - ln(1/alpha) / r,      P(revenue <= OPT - alpha n V - (ln(1/alpha) + t) / r) <=
+    e^-t.
 
 For V = 1 under replace this is OPT - alpha n - 2 ln(1/alpha)/epsilon: a bound in expectation. Truthfulness: if the
 choice is e-DP when one bid is replaced, then lying multiplies a buyer's expected gain (v - p)_+ by at most e^e.
@@ -53,7 +55,8 @@ def revenue(valuations: Any, price: Number) -> Fraction:
 class DigitalGoodsAuction:
     """A price from the grid alpha V, 2 alpha V, ..., V; `steps` = 1/alpha of them.
 
-    highest: V, which no valuation counts beyond. neighbours: "add_remove" (a buyer joins) or "replace" (a bid changes).
+    highest: V, which no valuation counts beyond. neighbours: "add_remove" (a buyer joins) or "replace" (a bid
+    changes).
     """
 
     steps: int
@@ -140,7 +143,8 @@ class DigitalGoodsAuction:
     ) -> float:
         """E (valuation - price)_+ of a buyer who bids `bid` next to `others`, exactly.
 
-        coalition: (valuation, bid) of buyers who collude with this one; the gain is then that of all of them together.
+        coalition: (valuation, bid) of buyers who collude with this one; the gain is then that of all of them
+        together.
         """
         members = [(valuation, bid), *coalition]
         chances = np.exp(self.log_probs([*others, *(offered for _, offered in members)]))

@@ -1,15 +1,18 @@
 """Privacy is approximate truthfulness, for any utility, any coalition, any number of runs (`docs/theorems.md`, G1).
 
-An agent's utility u in [0, 1] is a function of the outcome. Reports of k agents are exchanged for others; the outcome's
-law changes from P to P', and E u by at most the total variation distance of the two, which is delta at epsilon 0 of the
-event seen by a group of k. The accountant has that number:
+An agent's utility u in [0, 1] is a function of the outcome. Reports of k agents are exchanged for others; the
+outcome's law changes from P to P', and E u by at most the total variation distance of the two, which is delta at
+epsilon 0 of the event seen by a group of k. The accountant has that number:
 
-    gain = delta(Group(Repeated(event, runs), k), 0),     tanh(k epsilon / 2) for one pure epsilon and k agents.
+    gain = delta(Group(Repeated(event, runs), k), 0),     tanh(k epsilon / 2) for one pure epsilon and k agents,
 
-Reports are *exchanged*: for an event that is stated for replace neighbours the group is k, for add/remove 2k. Running
-several mechanisms on the same reports composes first: ten runs at .1 gain .12254, not tanh(.5) = .46212, and not the
-textbook's e^1 - 1 = 1.71828 (McSherry, Talwar 2007, state e^(-k epsilon) <= ratio <= e^(k epsilon), `factor`). No money
-is needed. The bad news: nothing here is about the *truth*. Any report is as approximately dominant as the true one.
+and for rho-zCDP, whose Kullback-Leibler divergence is rho at most, no more than Pinsker's sqrt(rho / 2).
+
+Reports are *exchanged*: for an event that is stated for replace neighbours the group is k, for add/remove 2k.
+Running several mechanisms on the same reports composes first: ten runs at .1 gain .12254, not tanh(.5) = .46212,
+and not the textbook's e^1 - 1 = 1.71828 (McSherry, Talwar 2007, state e^(-k epsilon) <= ratio <= e^(k epsilon),
+`factor`). No money is needed. The bad news: nothing here is about the *truth*. Any report is as approximately
+dominant as the true one.
 """
 
 from __future__ import annotations
@@ -23,8 +26,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting import delta_bounds, events as ev, pure_epsilon
+from hubbub.accounting import cost, delta_bounds, events as ev, pure_epsilon
 from hubbub.accounting.amounts import count
+from hubbub.accounting.rounding import float_up, root_up
 from hubbub.errors import ParameterError
 from hubbub.queries import Neighbours
 
@@ -68,7 +72,10 @@ def truthfulness(event: ev.Event, *, neighbours: Neighbours, agents: int = 1, ru
     whole = several if size == 1 else ev.Group(several, size)
     pure = pure_epsilon(whole)
     factor = math.inf if pure is None or pure > 700 else math.exp(float(pure))
-    return Truthfulness(gain=delta_bounds(whole, 0)[1], factor=factor, deviation=whole)
+    gain, total = delta_bounds(whole, 0)[1], cost(whole)
+    if total.delta == 0:
+        gain = min(gain, float_up(root_up(total.rho / 2)))
+    return Truthfulness(gain=gain, factor=factor, deviation=whole)
 
 
 @dataclass(frozen=True)
