@@ -29,7 +29,7 @@ from hubbub.ledger.accounts import (
     read_amount,
 )
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.hash_chain import Connection, Head, head_of, now
+from hubbub.ledger.hash_chain import Connection, Head, head_of, now_at
 from hubbub.ledger.records import Allowance, Entry, entries
 from hubbub.spelling import one_spelling
 
@@ -380,4 +380,4 @@ def total_of(connection: Connection, space: str, account: str) -> Total:
 
 def moment(connection: Connection) -> str:
     """Now, but never before the last entry: setting a clock back does not bring a grant back."""
-    return max(now(), head_of(connection).time)
+    return max(now_at(connection), head_of(connection).time)

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -36,6 +36,7 @@ __all__ = [
     "link",
     "linked_row",
     "now",
+    "now_at",
 ]
 
 Value: TypeAlias = str | int | None
@@ -56,6 +57,12 @@ class Connection(Protocol):
 
     def execute(self, sql: str, parameters: Sequence[Value] = ..., /) -> Rows:
         """Run one statement."""
+
+
+def now_at(connection: Connection) -> str:
+    """The time of whoever keeps the ledger: a server's own, so that machines whose clocks differ have one; or `now`."""
+    clock: Callable[[], str] = getattr(connection, "now", now)
+    return clock()
 
 
 class Head(NamedTuple):
@@ -153,7 +160,7 @@ class Writer:
         self._moved: dict[tuple[str, str], int] = {}
         check_clock()
         self.head = head_of(connection)
-        self.time = max(now(), self.head.time)
+        self.time = max(now_at(connection), self.head.time)
 
     def append(self, kind: str, *row: Value) -> int:
         """Insert a row of table `kind`, and its link; the row's serial number."""

@@ -54,6 +54,14 @@ class _Marks:
             raise QueryError("the text holds a NUL character, which Postgres cannot keep. Leave it out.")
         return self._connection.execute(sql.replace("?", "%s").encode() if parameters else sql.encode(), parameters)
 
+    def now(self) -> str:
+        """The server's clock, as `hash_chain.now` writes it: for machines whose own ones differ."""
+        (found,) = self._connection.execute(_CLOCK).fetchone() or ("",)
+        return str(found)
+
+
+_CLOCK = b"""SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
+
 
 def _bounds(wait: int) -> str:
     """Settings of a session by which the server waits for nobody for ever: not for a lock, nor for one who vanished."""

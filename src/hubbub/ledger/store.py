@@ -391,6 +391,14 @@ class Ledger(ChargeLifecycle, Balance):
         entry = self.entry(block)
         if entry.kind not in ("block", "plan"):
             raise PolicyError(f"charge {block!r} is not a reserved block.")
+        try:
+            self._close(entry)
+        except BaseException:  # Ctrl-C, say: it is closed with the next charge, or with the ledger
+            self._doubtful.add(block)
+            raise
+
+    def _close(self, entry: Entry) -> None:
+        block = entry.id
         with self._writing() as writer:
             (now,) = entries(writer.connection, "WHERE charge.id = ?", block)
             if now.state == "closed":
