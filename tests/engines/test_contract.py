@@ -6,6 +6,7 @@ questions over random tables of the worst sort (`asked`), which are held to the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,10 +15,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import hubbub as hb
 from asked import a_unit, everybody, frames, questions, tables as asked_tables
 from engines.places import Embedded, Postgres, Spark, answer
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
+from hubbub.engines.base import Located
 from hubbub.engines.duckdb.relations import image
 from hubbub.errors import HubbubError
 from hubbub.sql.bind.query import PublicQuestion, parse
@@ -223,3 +226,47 @@ def test_some_neighbours_are_as_near_in_spark_as_claimed(
     spark_worlds: tuple[Embedded, Spark], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
 ) -> None:
     hold(spark_worlds, sql, units, newcomer, limits)
+
+
+# -- where a source is -----------------------------------------------------------------------------------------------
+
+
+def _located(engine: Any, names: list[str]) -> None:
+    """An engine finds a table at one place, at each asking, and no two tables at the same."""
+    found = [engine.located(name) for name in names]
+    assert found == [engine.located(name) for name in names]
+    assert all(isinstance(one, Located) and isinstance(hash(one.here), int) for one in found)
+    for key in (lambda one: one.place, lambda one: one.here):
+        known = [key(one) for one in found if key(one) is not None]
+        assert len(set(known)) == len(known)
+    assert all(one.inner is None or one.place is not None for one in found)
+
+
+def test_an_engine_says_where_it_found_each_table(shops: tuple[Embedded, Postgres]) -> None:
+    for world in shops:
+        _located(world.engine, ["customer", "orders", "lineitem"])
+
+
+def test_spark_says_where_it_found_each_table(clusters: tuple[Embedded, Spark]) -> None:
+    _located(clusters[1].engine, ["customer", "orders", "lineitem"])
+
+
+def test_a_partition_and_its_parent_are_one_source(shops: tuple[Embedded, Postgres]) -> None:
+    """Before, the same rows had two budgets in one session."""
+    con, url = shops[1].con, shops[1].url
+    con.execute("CREATE TABLE whole (id bigint, x bigint) PARTITION BY LIST (x)")
+    con.execute("CREATE TABLE one PARTITION OF whole FOR VALUES IN (1)")
+    con.execute("CREATE TABLE two PARTITION OF whole FOR VALUES IN (2) PARTITION BY LIST (id)")
+    con.execute("CREATE TABLE deep PARTITION OF two FOR VALUES IN (7)")
+    con.execute("CREATE TABLE apart (id bigint, x bigint)")
+    con.execute("GRANT SELECT ON whole, one, two, deep, apart TO reader")
+    for a, b in itertools.permutations(["whole", "one", "two", "deep", "apart"], 2):
+        tables = {
+            name: hb.table(url, table=name, unit="id", unit_space=space, max_total=1)
+            for name, space in ((a, "people"), (b, "others"))
+        }
+        if "apart" in (a, b):
+            hb.Session(tables, budget=hb.Budget(epsilon=1), ledger=None).close()
+            continue
+        with pytest.raises(hb.PolicyError, match="two unit spaces"):
+            hb.Session(tables, budget=hb.Budget(epsilon=1), ledger=None)

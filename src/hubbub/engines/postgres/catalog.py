@@ -29,7 +29,7 @@ from hubbub.engines.postgres.settings import Kept, begin
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 
-__all__ = ["TYPES", "Found", "look", "refuse_hidden", "server_of", "steady", "strayed"]
+__all__ = ["TYPES", "Found", "look", "refuse_hidden", "roots_of", "server_of", "steady", "strayed"]
 
 TYPES = {
     "smallint": "SMALLINT",
@@ -104,6 +104,9 @@ _SYSTEM = "SELECT current_database(), format('system %s', system_identifier) FRO
 _ADDRESS = """SELECT current_database(),
   format('server %s:%s', coalesce(host(inet_server_addr()), 'local'), current_setting('port'))"""
 """Of a server that does not say which one it is."""
+_ROOTS = """WITH RECURSIVE above AS (
+  SELECT CAST(%s AS oid) AS part UNION SELECT i.inhparent FROM pg_inherits AS i JOIN above ON i.inhrelid = above.part)
+SELECT part FROM above WHERE NOT EXISTS (SELECT 1 FROM pg_inherits AS i WHERE i.inhrelid = above.part) ORDER BY part"""
 _LOOKS = 5
 _SCHEMAS = b"SELECT pg_catalog.current_schemas(false)"
 _KINDS = {"v": "is a view", "m": "is a materialised view", "f": "is a foreign table"}
@@ -194,6 +197,11 @@ def server_of(con: psycopg.Connection[Any]) -> str:
     ((may_ask,),) = con.execute(_MAY_ASK).fetchall()
     ((database, server),) = con.execute(_SYSTEM if may_ask else _ADDRESS).fetchall()
     return f"the database {database!r} of the Postgres {server}"
+
+
+def roots_of(con: psycopg.Connection[Any], found: Found) -> tuple[int, ...]:
+    """The tables on top of the one that was found: of a partition its parent, of any other table itself."""
+    return tuple(root for (root,) in con.execute(_ROOTS, [int(found.mark.split()[0])]).fetchall())
 
 
 def steady(con: psycopg.Connection[Any], known: Sequence[tuple[Found, bool]]) -> list[int] | None:

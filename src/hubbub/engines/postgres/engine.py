@@ -28,7 +28,7 @@ from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, server_of, steady, strayed
+from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, roots_of, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
 from hubbub.engines.postgres.settings import Kept, begin, connect
 from hubbub.errors import EngineError, PolicyError, QueryError
@@ -61,6 +61,7 @@ class _Known:
     found: Found
     trusted: bool
     server: str
+    roots: tuple[int, ...]
 
 
 class PostgresEngine:
@@ -95,7 +96,7 @@ class PostgresEngine:
             if self._dialect is None:
                 encoding = con.info.parameter_status("server_encoding") or ""
                 self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C", encoding=encoding)
-            server = server_of(con)
+            server, roots = server_of(con), roots_of(con, found)
             if table.trusted_view:
                 _try(con, name, inner, found)
         named = [] if isinstance(table.unit, EachRow) or table.path is not None else [table.unit]
@@ -106,7 +107,7 @@ class PostgresEngine:
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
-        self._known[name] = _Known(address, inner, fields.expressions(), unit, found, table.trusted_view, server)
+        self._known[name] = _Known(address, inner, fields.expressions(), unit, found, table.trusted_view, server, roots)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -117,7 +118,9 @@ class PostgresEngine:
             return Located()
         found = known.found
         older = (f"{found.schema}.{found.table}", *([found.table] if found.schema == "public" else []))
-        return Located(f"{known.server}{INSIDE}{found.relation}", found.relation, older)
+        # The rows of a partition are rows of its parent, and its people are those of the other partitions.
+        here = known.server, known.roots
+        return Located(f"{known.server}{INSIDE}{found.relation}", found.relation, older, here)
 
     def seal(self) -> None:
         """After the last `add`."""
