@@ -35,11 +35,16 @@ def _signature(found: object) -> str:
         return ""
     try:
         written = inspect.signature(found)
-        public = [p for p in written.parameters.values() if not p.name.startswith("_")]
+        public = [_short(p) for p in written.parameters.values() if not p.name.startswith("_")]
         text = str(written.replace(parameters=public))
     except (TypeError, ValueError):
         return "(...)"
     return re.sub(r" at 0x[0-9a-f]+", "", text).replace("hubbub.", "")
+
+
+def _short(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A default that fills a page is not a part of the name: a list of questions grows."""
+    return parameter if len(repr(parameter.default)) < 80 else parameter.replace(default=...)
 
 
 def names() -> list[str]:

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 import hubbub as hb
+from hubbub.session import ask
+from hubbub.session.data import OpenTables
+from hubbub.session.run import Door
 from hubbub.session.session import Session
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
@@ -25,42 +28,52 @@ def opened(file: Path) -> Session:
     return Session({"t": table}, budget=hb.Budget(1000), ledger=file.with_name("b.db"), analyst="ada")
 
 
-def between(monkeypatch: pytest.MonkeyPatch, name: str, then: Callable[[], object], *, after: bool) -> None:
-    """Do something just before, or after, a step of a session."""
-    step = getattr(Session, name)
+def between(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, then: Callable[[], object], *, after: bool
+) -> None:
+    """Do something just before, or after, a step of a question."""
+    step = getattr(where, name)
 
-    def run(self: Session, *args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         if not after:
             then()
-        found = step(self, *args, **kwargs)
+        found = step(*args, **kwargs)
         if after:
             then()
         return found
 
-    monkeypatch.setattr(Session, name, run)
+    monkeypatch.setattr(where, name, run)
 
 
-@pytest.mark.parametrize("step", ["_answer", "_columns", "_foreseen"])
-def test_rows_that_change_before_the_charge_refuse_it(tmp_path, monkeypatch, step):
+@pytest.mark.parametrize(
+    ("where", "step", "after"),
+    [(Door, "release", False), (Door, "_version", False), (ask, "foreseen", True)],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
+def test_rows_that_change_before_the_charge_refuse_it(tmp_path, monkeypatch, where, step, after):
     """Before, a file written anew between the look and the charge gave the mean of two versions' answers as one."""
     file = tmp_path / "t.csv"
     write(file, 1000)
     with opened(file) as s:
         first = s.sql(COUNT, epsilon=1)
-        between(monkeypatch, step, lambda: write(file, 3000), after=step == "_foreseen")
+        between(monkeypatch, where, step, lambda: write(file, 3000), after=after)
         with pytest.raises(hb.QueryError, match=r"rows have changed since.*Nothing was charged"):
             first.refine(2)
         assert s.remaining == Fraction(999)
 
 
 @pytest.mark.parametrize("then", [lambda file: write(file, 3000), os.remove])
-@pytest.mark.parametrize(("step", "after"), [("_columns", True), ("_run", True), ("_drawn", True)])
-def test_rows_that_change_after_the_charge_leave_the_second_answer_alone(tmp_path, monkeypatch, step, after, then):
+@pytest.mark.parametrize(
+    ("where", "step"),
+    [(Door, "_columns"), (OpenTables, "run"), (Door, "record")],
+    ids=lambda item: item if isinstance(item, str) else "",
+)
+def test_rows_that_change_after_the_charge_leave_the_second_answer_alone(tmp_path, monkeypatch, where, step, then):
     file = tmp_path / "t.csv"
     write(file, 1000)
     with opened(file) as s:
         first = s.sql(COUNT, epsilon=1)
-        between(monkeypatch, step, lambda: then(file), after=after)
+        between(monkeypatch, where, step, lambda: then(file), after=True)
         if step == "_columns" and then is os.remove:
             with pytest.raises(hb.EngineError):
                 first.refine(20)

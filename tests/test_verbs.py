@@ -16,7 +16,7 @@ import pytest
 import hubbub as hb
 from hubbub import verbs
 from hubbub.session import Session
-from hubbub.session.prepare import Terms, Wanted
+from hubbub.session.options import Options
 from hubbub.verbs import from_sql, rows_of
 from people import HUGE, session as opened_session, visits
 
@@ -218,7 +218,7 @@ def test_two_sides_of_one_name_are_told_apart() -> None:
         (lambda: x.lit("a\x00b"), "cannot stand"),
         (lambda: x.quantile("a", 1.5), "from 0 to 1"),
         (lambda: x.var("a", ddof=2), "ddof"),
-        (lambda: x.col("a").cast("blob"), "no kind"),
+        (lambda: x.col("a").cast("blob"), "not a kind"),
         (lambda: x.col("a").is_in("abc"), "several values"),
         (lambda: x.when(x.col("a")).otherwise(1), "without its then"),
         (lambda: v.group_by(x.col("a") + 1), "has no name"),
@@ -317,7 +317,7 @@ _NAMES = re.compile(r'AS \\"\w+\\"')
 
 
 def _plans(desk: Session, sql: str) -> list[str]:
-    asked = desk._ask(sql, Terms(), Wanted(HUGE))
+    asked = desk._data.ask(sql, Options.of({"epsilon": HUGE}), desk.ledger.budget)
     return sorted(_NAMES.sub("name", plan.key()) for plans in asked.plans for plan in plans)
 
 

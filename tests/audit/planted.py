@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.accounting import from_json, to_json
 from hubbub.ledger.store import Ledger
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.recording import through
@@ -77,18 +78,18 @@ def quantiles_of_replace_as_of_add_remove(patch: Patch) -> None:
 
 
 def charge_of_half_the_price(patch: Patch) -> None:
-    """session: what the ledger is told is half of what is drawn."""
+    """tables: what the ledger is told is half of what is drawn."""
 
     def wrap(real: Any) -> Any:
-        def text(event: Any) -> str:
-            found = json.loads(real(event))
+        def halved(price: Any) -> Any:
+            found = json.loads(to_json(real.func(price)))
             for one in found["event"]["events"]:
                 one["scale"] = str(2 * Fraction(one["scale"]))
-            return json.dumps(found)
+            return from_json(json.dumps(found))
 
-        return text
+        return property(halved)
 
-    replace(patch, "hubbub.session.session", "to_json", wrap)
+    replace_method(patch, "hubbub.tables.price", "Price", "event", wrap)
 
 
 def missing_clamp(patch: Patch) -> None:

@@ -36,7 +36,7 @@ def opened(path, rows: int, size: int) -> hb.Session:
 
 def test_rows_come_with_long_places(tmp_path) -> None:
     with opened(tmp_path / "v.duckdb", 2, 3) as session:
-        assert session._owned_rows("v", ["a"]).schema.field("a").type == pa.large_string()
+        assert session._engine.rows(session._data.scan("v"), ["a"]).schema.field("a").type == pa.large_string()
 
 
 @pytest.mark.soak

@@ -154,7 +154,7 @@ def test_a_request_that_was_lost_while_drawing_says_so(monkeypatch):
 
     with session(epsilon=1) as s:
         with monkeypatch.context() as broken:
-            broken.setattr("hubbub.session.session.draw", fail)
+            broken.setattr("hubbub.session.statement.draw", fail)
             with pytest.raises(KeyboardInterrupt):
                 s.sql(COUNT, epsilon="0.25", idempotency_key="r")
         with pytest.raises(hb.QueryError, match="now 'withdrawn'"):

@@ -150,7 +150,7 @@ class _Shell:
         click.echo(printable(str(self.session.check(sql, epsilon=self.epsilon))))
 
     def _budget(self, _rest: str) -> None:
-        spaces = sorted(self.session._spaces())
+        spaces = sorted(set(self.session._data.spaces().values()))
         for space in spaces:
             left = left_text(self.session.ledger, space, analyst=self.session.analyst)
             whose = f"{space}: " if len(spaces) > 1 else ""

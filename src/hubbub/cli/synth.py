@@ -65,20 +65,19 @@ def command(
 ) -> None:
     """A synthetic table in place of the private TABLE, named by its name or its file, at the cost of --epsilon."""
     from hubbub.ledger.policy import find_policy, load_policy
-    from hubbub.session.publish import is_stored, synthesis_question
 
     read = load_policy(policy or find_policy())
     _check_output(output, read, force=force)
     found = _table(read, table)
     asked = _arguments(options)
     with open_session(read.path) as session:
-        question = synthesis_question(session, found.name, epsilon=epsilon, **asked)
+        plan = session.plan_synthesis(found.name, epsilon=epsilon, assume_rows=assume_rows, **asked)
         if output is None:
-            note(str(question.plan(assume_rows=assume_rows)))
+            note(str(plan))
             note("Nothing was charged. Name a file with -o to make the synthetic table.")
             return
-        if fresh or not is_stored(session, question, epsilon):
-            note(str(question.plan(assume_rows=assume_rows)))
+        if fresh or not plan.stored:
+            note(str(plan))
             _agree(epsilon, yes=yes)
         made = session.synthesize(found.name, epsilon=epsilon, fresh=fresh, **asked)
         space = session.ledger.receipt(made.charge_id)["unit_space"]

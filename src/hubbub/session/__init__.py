@@ -1,7 +1,9 @@
 """The session: declared tables, a budget and its ledger, and the one way in which private rows are asked.
 
-`session` is what people hold; beside it stands what it does, in the order of a question: `open`, `prepare`, `check`,
-`claim` (the charge), then the answer, or `publish`, `bounds` and `refine`.
+`session` is what people hold. Beside it stands what it does, in the order of a question: `open` and `data` (the ledger
+and the tables), `options`, `prepare`, `check`; then `run`, the one door to private rows, through which everything goes
+that is charged: `statement`, `ask` (SQL), `whole_rows`, `publish` (synthetic tables, marginals), `plan`, `bounds`.
+`runner` executes, without a ledger, what another process charged.
 """
 
 from __future__ import annotations

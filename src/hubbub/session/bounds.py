@@ -12,16 +12,82 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
+from hubbub.accounting import cost as cost_of
+from hubbub.arguments import an_amount, names
 from hubbub.engines.duckdb.dialect import quote
+from hubbub.errors import BudgetError, QueryError
+from hubbub.ledger.budget import EpsilonLike, decimal_text
+from hubbub.session.ask import answered
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement
+from hubbub.session.statement import request_of
 from hubbub.tables.columns import Between, between
+from hubbub.tables.declare import EACH_ROW, PrivateTable
 
-__all__ = ["FARTHEST", "MOST_ROWS", "bounds_at", "places_sql", "rows_sql", "shown"]
+if TYPE_CHECKING:
+    from hubbub.session.run import Door
+
+__all__ = ["FARTHEST", "MOST_ROWS", "bounds_at", "places_sql", "rows_sql", "shown", "suggested_bounds"]
 
 OFFSET = 41
 FARTHEST = 104
 MOST_ROWS = 40
 MISTAKE = 1e-3
+
+
+def suggested_bounds(
+    door: Door, table: str, columns: tuple[str, ...], epsilon: EpsilonLike
+) -> dict[str, Between | int | None]:
+    """What `Session.suggest_bounds` returns, charged through the door like any other question."""
+    found = door.data.tables.get(table)
+    columns = names(columns, "suggest_bounds", "suggest_bounds('visits', 'age', epsilon=0.1)")
+    if not isinstance(found, PrivateTable):
+        raise QueryError(f"suggest_bounds: {table!r} is not a private table of this session.")
+    amount = an_amount(epsilon) / max(1, len(columns))
+    options: dict[str, Any] = {"epsilon": amount, "max_groups": 1, "max_rows": 1}
+    if not door.ledger.budget(found.space).pure:
+        options["noise"] = "laplace"  # pure noise, whatever the budget: only the threshold's tail matters here
+    twice = 2 if found.neighbours == "replace" else 1
+
+    def priced(sql: str) -> tuple[PricedStatement, Options]:
+        given = Options.of(options)
+        asked = door.data.ask(sql, given, door.ledger.budget)
+        assert isinstance(asked, PricedStatement)  # the table is private
+        return asked, given
+
+    def places(question: tuple[PricedStatement, Options], count: int) -> list[int]:
+        rows = answered(door, *question).rows()
+        return shown(rows, count, amount / twice)  # type: ignore[arg-type]
+
+    if not columns:
+        if found.unit is EACH_ROW or found.path is not None:
+            raise QueryError("suggest_bounds without columns asks for the rows of a unit, which needs a unit column.")
+        most = places(priced(rows_sql(table, str(found.unit))), MOST_ROWS + 1)
+        return {"max_total": 2 ** most[-1] if most else None}
+    if len({c.lower() for c in columns}) < len(columns):
+        raise QueryError("suggest_bounds: a column stands twice; name each once. Nothing was charged.")
+    questions = {c: priced(places_sql(table, c)) for c in columns}
+    _check_together(door, list(questions.values()))
+    return {c: bounds_at(places(question, 2 * FARTHEST + 1)) for c, question in questions.items()}
+
+
+def _check_together(door: Door, asked: list[tuple[PricedStatement, Options]]) -> None:
+    """Raises BudgetError where questions about one table, asked one after the other, would not all be charged."""
+    due = [one for one, options in asked if door.stored(request_of(one, door.data, options)) is None]
+    if not due:
+        return
+    costs, first = [cost_of(one.price.event) for one in due], due[0]
+    paying: dict[str, Any] = {"dataset": first.dataset, "analyst": door.analyst, "block": door.block}
+    if not door.ledger.admits(sum(costs[1:], costs[0]), space=first.space, **paying):
+        amount = decimal_text(sum((one.epsilon for one in due), Fraction(0)))
+        left = decimal_text(door.ledger.left(first.space, **paying).epsilon)
+        raise BudgetError(
+            f"the columns together ask for epsilon {amount}, and {left} is left. Nothing was charged.",
+            asked=amount,
+            left=left,
+        )
 
 
 def places_sql(table: str, column: str) -> str:

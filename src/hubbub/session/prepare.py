@@ -7,35 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any
 
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
-from hubbub.arguments import an_amount
 from hubbub.engines.duckdb.relations import image
 from hubbub.engines.outer import OuterSide, most_equal
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.accounts import TOGETHER
-from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
+from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.session.check import smallest_spend
+from hubbub.session.options import NOISES, Options
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.aggregate_query import Aggregate, Statement
 from hubbub.tables.clipping import Norm
 from hubbub.tables.conditions import doubts
-from hubbub.tables.declare import Bounding, Limits
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
 from hubbub.tables.relations import PublicRelation, leaves, scans
 from hubbub.tables.repeats import repeats_too_much
 
-__all__ = ["Amount", "PricedStatement", "Terms", "Wanted", "amount_of", "ask", "limits_given"]
+__all__ = ["Amount", "PricedStatement", "amount_of", "ask"]
 
-NOISES = ("laplace", "gaussian")
 DELTA_SHARE = 100
 """A question with groups found privately spends one part in so many of the delta set aside for them, unless it says."""
 
@@ -53,60 +50,11 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """How much a question may cost, as it was written: one of `epsilon`, `rho` and `within` (with `at_most`)."""
-
-    epsilon: EpsilonLike | None = None
-    rho: EpsilonLike | None = None
-    noise: str | None = None
-    delta: EpsilonLike | None = None
-    within: float | Mapping[str, float] | None = None
-    at_most: EpsilonLike | None = None
-    assume_rows: int = 1000
-
-    def check(self) -> None:
-        """Raises ParameterError for what can be told from the amounts alone."""
-        given = [a for a in (self.epsilon, self.rho, self.within) if a is not None]
-        if len(given) != 1:
-            raise ParameterError(
-                "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... "
-                "with at_most=..."
-            )
-        for name in ("epsilon", "rho", "delta", "at_most"):
-            if getattr(self, name) is not None:
-                an_amount(getattr(self, name), name)
-        if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
-            raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
-        if self.within is not None:
-            widths = list(self.within.values()) if isinstance(self.within, Mapping) else [self.within]
-            fine = [w for w in widths if isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf]
-            if not widths or len(fine) < len(widths):
-                raise ParameterError(
-                    f"within={self.within!r}: expected a positive width, or one for each column named."
-                )
-        if (self.within is None) != (self.at_most is None):
-            raise ParameterError("within=... needs at_most=...: the largest epsilon that may be spent to get there.")
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How a statement is asked, beside its amount.
-
-    limits: how much one unit contributes, over what is declared. keys: the groups of columns. params: values for
-    `$name`. weights: how much the error of a column counts, by its name.
-    """
-
-    limits: Limits = field(default_factory=Limits)
-    keys: Mapping[str, Sequence[object]] | None = None
-    params: Mapping[str, object] | Sequence[object] = ()
-    weights: Mapping[str, int] | None = None
-
-
-@dataclass(frozen=True)
 class PricedStatement:
-    """A statement with its plans, question by question, and its price."""
+    """A statement with its plans, question by question, and its price. text: as people read it, with its values."""
 
     sql: str
+    text: str
     statement: Statement
     plans: tuple[tuple[Plan, ...], ...]
     amount: Amount
@@ -175,16 +123,14 @@ def ask(
     sql: str,
     catalog: Catalog,
     outer: OuterSide,
-    terms: Terms,
-    wanted: Wanted,
+    options: Options,
     budget: Callable[[str], Budget],
 ) -> PricedStatement | PublicQuestion:
     """Read, plan and price a statement.
 
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
     """
-    wanted.check()
-    statement = parse(sql, catalog, public=outer, params=terms.params, keys=terms.keys)
+    statement = parse(sql, catalog, public=outer, params=options.params, keys=options.keys)
     if isinstance(statement, PublicQuestion):
         return statement
     spaces = sorted({scans(q.relation)[0].space for q in statement.questions})
@@ -195,20 +141,20 @@ def ask(
     # Groups found privately need a delta; without one the error says how to declare them.
     held = budget(spaces[0])
     private = not held.pure
-    norm: Norm = "l1" if held.pure or wanted.noise == "laplace" else "l2"
+    norm: Norm = "l1" if held.pure or options.noise == "laplace" else "l2"
     plans = tuple(
-        make_plans(q, image, limits=terms.limits, private_keys=private, norm=norm) for q in statement.questions
+        make_plans(q, image, limits=options.limits, private_keys=private, norm=norm) for q in statement.questions
     )
     told = _noted(sql, statement)
     flat = tuple(plan for of in plans for plan in of)
     places = _places(plans)
-    found = _amount(held, flat, statement, places, wanted)
-    price = make_price(flat, found.spend, weights=_weights(statement, terms.weights))
+    found = _amount(held, flat, statement, places, options)
+    price = make_price(flat, found.spend, weights=_weights(statement, options.weights))
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
-    shown = f"{sql} /* {json.dumps(terms.params, default=str, sort_keys=True)} */" if terms.params else sql
-    weights = _weights(statement, terms.weights)
+    shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
+    weights = _weights(statement, options.weights)
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return PricedStatement(shown, statement, plans, found, price, outer, public, chosen, told)
+    return PricedStatement(sql, shown, statement, plans, found, price, outer, public, chosen, told)
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
@@ -239,21 +185,6 @@ def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggr
     return found or None
 
 
-def limits_given(
-    max_groups: int | None, max_rows: int | None, max_total: int | None, bounding: Bounding | None = None
-) -> Limits:
-    """What a question says of contributions.
-
-    Raises ParameterError for anything but a whole number of at least 1, and for another bounding than there is.
-    """
-    if bounding is not None and not (isinstance(bounding, str) and bounding in get_args(Bounding)):
-        raise ParameterError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
-    for name, value in (("max_groups", max_groups), ("max_rows", max_rows), ("max_total", max_total)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
-            raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
-    return Limits(max_groups, max_rows, max_total, bounding)
-
-
 def _places(plans: Sequence[Sequence[Plan]]) -> tuple[tuple[int, ...], ...]:
     """For each question the places of its plans among all of them."""
     found, at = [], 0
@@ -268,25 +199,25 @@ def _amount(
     plans: Sequence[Plan],
     statement: Statement,
     places: Sequence[Sequence[int]],
-    wanted: Wanted,
+    options: Options,
 ) -> Amount:
     """What is charged: as written, or the least that keeps `within`."""
-    if wanted.within is None:
-        return amount_of(budget, plans, wanted)
-    assert wanted.at_most is not None
+    if options.within is None:
+        return amount_of(budget, plans, options)
+    assert options.at_most is not None
     found = smallest_spend(
         plans,
         statement.outputs,
         places,
-        within=wanted.within,
-        at_most=parse_epsilon(wanted.at_most, "at_most"),
-        spend_of=lambda epsilon: amount_of(budget, plans, replace(wanted, within=None, epsilon=epsilon)).spend,
-        assume_rows=wanted.assume_rows,
+        within=options.within,
+        at_most=parse_epsilon(options.at_most, "at_most"),
+        spend_of=lambda epsilon: amount_of(budget, plans, options.at(epsilon)).spend,
+        assume_rows=options.assume_rows,
     )
-    return amount_of(budget, plans, replace(wanted, within=None, epsilon=found))
+    return amount_of(budget, plans, options.at(found))
 
 
-def amount_of(budget: Budget, plans: Sequence[Plan], wanted: Wanted) -> Amount:
+def amount_of(budget: Budget, plans: Sequence[Plan], options: Options) -> Amount:
     """What a question at `epsilon` (or `rho`) costs under a budget.
 
     Pure budgets: epsilon, Laplace noise. Budgets with delta: the rho that one release at (epsilon, delta) would have,
@@ -294,7 +225,7 @@ def amount_of(budget: Budget, plans: Sequence[Plan], wanted: Wanted) -> Amount:
 
     Raises ParameterError for amounts that are missing, twice, or not of this budget.
     """
-    epsilon, rho, noise, delta = wanted.epsilon, wanted.rho, wanted.noise, wanted.delta
+    epsilon, rho, noise, delta = options.epsilon, options.rho, options.noise, options.delta
     if noise is not None and not (isinstance(noise, str) and noise in NOISES):
         raise ParameterError(f"noise={noise!r}: expected 'laplace' or 'gaussian'.")
     private = any(plan.private_keys for plan in plans)

@@ -61,6 +61,7 @@ class SynthesisPlan:
 
     singles: the share of the budget for single columns. parts: about how many parts a column is cut into. cells: the
     most a clique may have. errors: per method, the predicted mean total-variation distance of 1-, 2-, 3-way marginals.
+    stored: whether a session has this very table already, free of charge.
     """
 
     method: str
@@ -71,6 +72,7 @@ class SynthesisPlan:
     rows: float
     errors: Mapping[str, tuple[float, float, float]]
     reason: str
+    stored: bool = False
 
     @property
     def error(self) -> tuple[float, float, float]:

@@ -118,6 +118,16 @@ class SynthesisQuestion:
         return ZCDP(self.rho)
 
     @property
+    def first_event(self) -> ZCDP:
+        """What `probe` runs at most."""
+        return ZCDP(self.rho * SHARE)
+
+    @property
+    def second_event(self) -> ZCDP:
+        """What `answer` runs at most, after the probe."""
+        return ZCDP(self._left)
+
+    @property
     def _left(self) -> Fraction:
         """What the first step leaves for the table."""
         return self.rho * (1 - SHARE)

@@ -1,0 +1,165 @@
+"""A statement asked: its answer, from the ledger or drawn now, and the same asked again with additional budget."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub.accounting import cost as cost_of
+from hubbub.answer.evaluate import EvaluatedStatement
+from hubbub.answer.release import Refinement, Refining, Release
+from hubbub.arguments import an_amount
+from hubbub.errors import PolicyError, QueryError
+from hubbub.ledger.budget import EpsilonLike, decimal_text
+from hubbub.session.check import predicted
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement, amount_of
+from hubbub.session.refine import refinement
+from hubbub.session.run import CHANGED, Door
+from hubbub.session.statement import estimates_of, evaluated, is_staged, largest_epsilon, request_of
+from hubbub.tables.draw_release import price_of
+from hubbub.tables.estimates import combine, expected
+from hubbub.tables.price import make_price
+
+if TYPE_CHECKING:
+    from hubbub.ledger.store import StoredRelease
+
+__all__ = ["answered", "release_of"]
+
+_ALONE: Final = "the rows changed while they were asked about again: this is the second answer alone, at its own noise."
+
+
+def answered(
+    door: Door,
+    asked: PricedStatement,
+    options: Options,
+    *,
+    fresh: bool = False,
+    name: str | None = None,
+    version: str | None = None,
+) -> Release:
+    """The stored answer, or a new one: charged, run, drawn, stored. The arguments are those of `Door.open`."""
+    stored, charged = door.release(request_of(asked, door.data, options), fresh=fresh, name=name, version=version)
+    try:
+        return release_of(door, asked, options, stored, charged=charged)
+    except QueryError as error:
+        if not charged:
+            raise
+        raise QueryError(
+            f"{error}\nThe private part was answered, charged ({stored.charge_id}) and stored: with another outer "
+            "part it is free."
+        ) from None
+
+
+def release_of(
+    door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, *, charged: bool
+) -> Release:
+    """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
+    return Release(
+        cost=stored.epsilon if charged else Fraction(0),
+        charged=charged,
+        charge_id=stored.charge_id,
+        receipt=door.receipt(stored),
+        epsilon=stored.entry.epsilon,
+        notes=asked.notes,
+        _answered=evaluated(door, asked, stored),
+        _refine=Refining(
+            lambda epsilon: refined(door, asked, options, stored, epsilon),
+            lambda epsilon: foreseen(door, asked, options, stored, epsilon)[0],
+        ),
+    )
+
+
+def refined(
+    door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, epsilon: EpsilonLike
+) -> Release:
+    """The same question asked again with additional budget, both answers combined.
+
+    Both are of the same rows, by their version before the charge and after the draw. Where it is another one only
+    then, the second answer is given alone.
+
+    Raises QueryError where it would not help, or the rows have changed: nothing is charged then.
+    """
+    request = request_of(asked, door.data, options)
+    version = door.version(request)
+    told, more, amount = foreseen(door, asked, options, stored, epsilon)
+    if not told.helps:
+        amounts = (told.epsilon * 2**k for k in range(1, 8))
+        enough = next((e for e in amounts if foreseen(door, asked, options, stored, str(e))[0].helps), None)
+        hint = "" if enough is None else f" At epsilon {decimal_text(enough)} it would."
+        raise QueryError(
+            f"refine at epsilon {decimal_text(told.epsilon)} would not make this answer better.{hint} Nothing "
+            f"was charged.\n{told}"
+        )
+    if request.key(version) != stored.entry.question_key:
+        raise QueryError(CHANGED)
+    again = answered(door, more, amount, fresh=True, version=version)
+    if not _is_still(door, asked, options, version):
+        return replace(again, notes=(*again.notes, _ALONE))
+    first = asked.grouped(estimates_of(asked, stored))
+    second = again._answered
+    assert second is not None
+    # Quantiles are taken from the last of the two: the dearer one.
+    dearer = 1 if again.epsilon > stored.epsilon else -1
+    joined = tuple(
+        tuple(combine([a, b][::dearer]) for a, b in zip(firsts, seconds, strict=True))
+        for firsts, seconds in zip(first, second.estimates, strict=True)
+    )
+    return replace(
+        again,
+        epsilon=stored.epsilon + again.epsilon,
+        _answered=EvaluatedStatement(asked.statement, joined, asked.outer, door.bits),
+        _refine=None,
+    )
+
+
+def foreseen(
+    door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, epsilon: EpsilonLike
+) -> tuple[Refinement, PricedStatement, Options]:
+    """What asking again would cost and how good both draws together would be, and what is asked then.
+
+    Raises QueryError for questions that are not the same when they are drawn anew, and where the rows have changed.
+    """
+    epsilon = an_amount(epsilon)
+    if any(plan.private_keys for plans in asked.plans for plan in plans):
+        raise QueryError("refine is for public groups: groups found privately differ from draw to draw.")
+    if is_staged(asked):
+        raise QueryError(
+            "refine is for questions whose private parts do not read another's release: drawn anew, that would "
+            "make them other questions."
+        )
+    request = request_of(asked, door.data, options)
+    if request.key(door.version(request)) != stored.entry.question_key:
+        raise QueryError(CHANGED)
+    budget = door.ledger.budget(asked.space)
+    flat = [plan for plans in asked.plans for plan in plans]
+    noise = None if budget.pure else asked.amount.noise
+    same = replace(options.at(epsilon), rho=None, noise=noise, delta=None, weights=None)
+    amount = amount_of(budget, flat, same)
+    more = replace(asked, amount=amount, price=make_price(flat, amount.spend), weights="")
+    cost = cost_of(more.price.event)
+    paying: dict[str, Any] = {"dataset": asked.dataset, "analyst": door.analyst, "block": door.block}
+    left = door.ledger.left(asked.space, **paying)
+    bought = price_of(flat, json.loads(stored.payload))
+    ranks = [
+        {c.name: c.ranks for c in predicted(price, asked.statement.outputs, asked.places, 1000) if c.ranks is not None}
+        for price in (bought, more.price)
+    ]
+    told = refinement(
+        evaluated(door, asked, stored),
+        asked.grouped(expected(more.price)),
+        ranks=[ranks[0], {name: min(now, ranks[1][name]) for name, now in ranks[0].items()}],
+    )
+    shown = left.epsilon if more.amount.spend.pure else largest_epsilon(budget, left)
+    fits = door.ledger.admits(cost, space=asked.space, **paying)
+    return replace(told, epsilon=amount.epsilon, left=shown, fits=fits), more, same
+
+
+def _is_still(door: Door, asked: PricedStatement, options: Options, version: str) -> bool:
+    """Whether the rows are those of a version, after a charge."""
+    with suppress(PolicyError):  # a source that is gone
+        return door.version(request_of(asked, door.data, options)) == version
+    return False

@@ -1,0 +1,162 @@
+"""The declared tables of a session, opened: their engine, their public side, and the names that questions may use.
+
+Nothing here knows of a budget, a ledger or a key. So a process that holds these, and no ledger, can run what another
+process has charged (`hubbub.session.runner`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hubbub.arguments import a_name
+from hubbub.engines.base import Exact, Located
+from hubbub.engines.outer import OuterSide
+from hubbub.engines.registry import engine_for
+from hubbub.engines.stopping import stoppable
+from hubbub.errors import QueryError
+from hubbub.ledger.budget import Budget
+from hubbub.session.open import named_tables, resolved_paths
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement, ask
+from hubbub.sql.bind.context import Reader
+from hubbub.sql.bind.query import PublicQuestion, TableInfo
+from hubbub.tables.declare import PrivateTable, PublicTable
+from hubbub.tables.plan import Plan
+from hubbub.tables.relations import Scan
+
+__all__ = ["Cells", "OpenTables"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The values of private rows, by column, and a number for each row's unit (None: each row is its own).
+
+    They cannot be printed or pickled.
+    """
+
+    columns: Mapping[str, Sequence[Any]] = field(repr=False)
+    units: Sequence[Any] | None = field(repr=False)
+
+    def __repr__(self) -> str:
+        return "Cells(not shown)"
+
+    def __reduce__(self) -> str:
+        raise TypeError("the rows of people cannot be pickled")
+
+
+class OpenTables:
+    """Declared tables, each with its source found and its columns known.
+
+    tables: as they are declared, paths made absolute and units spelled as their sources spell them. catalog: what
+    questions may name. engine: holds the private tables; outer: the public ones.
+
+    Raises PolicyError for a source that is missing or declared wrongly.
+    """
+
+    def __init__(self, tables: Mapping[str, PrivateTable | PublicTable]) -> None:
+        self.tables = resolved_paths(named_tables(tables))
+        for name, declared in self.tables.items():
+            a_name(name, "tables")
+            if isinstance(declared, PrivateTable):
+                a_name(declared.space, f"the unit space of {name!r}")
+        self.engine = engine_for(self.tables)
+        self.outer = OuterSide({n: t for n, t in self.tables.items() if isinstance(t, PublicTable)})
+        try:
+            self.catalog = {name: self._add(name, t) for name, t in self.tables.items()}
+            self.engine.seal()
+        except BaseException:
+            self.engine.close()
+            raise
+
+    def _add(self, name: str, table: PrivateTable | PublicTable) -> TableInfo:
+        schema = self.engine.add(name, table)
+        if isinstance(table, PublicTable):
+            return TableInfo(schema.columns, private=False)
+        if schema.unit is not None:
+            # As the source writes it: "ID" and "id" are one column, one unit space, one budget.
+            table = self.tables[name] = replace(table, unit=schema.unit)
+        return TableInfo(schema.columns, True, schema.unit, table.without_source(), schema.unit_type)
+
+    def respell(self, spelling: Mapping[str, str]) -> None:
+        """Call the unit spaces as an older ledger recorded them."""
+        for name, declared in self.tables.items():
+            if isinstance(declared, PrivateTable) and spelling.get(declared.space, declared.space) != declared.space:
+                table = self.tables[name] = replace(declared, unit_space=spelling[declared.space])
+                self.catalog[name] = replace(self.catalog[name], table=table.without_source())
+
+    def located(self) -> dict[str, Located]:
+        """Where each source was found."""
+        return {name: self.engine.located(name) for name in self.tables}
+
+    def spaces(self) -> dict[str, str]:
+        """The unit space of each private table, by its name."""
+        return {name: t.space for name, t in self.tables.items() if isinstance(t, PrivateTable)}
+
+    def space(self, named: str | None) -> str:
+        """The unit space that is meant; the only one, if there is one.
+
+        Raises QueryError where it is not known, or not said.
+        """
+        spaces = set(self.spaces().values())
+        if named is None and len(spaces) == 1:
+            return spaces.pop()
+        if named is None or a_name(named, "unit_space") not in spaces:
+            raise QueryError(f"unit_space={named!r}: name one of {', '.join(sorted(spaces))}.")
+        return named
+
+    def private(self, name: str) -> PrivateTable:
+        """The declaration of a private table.
+
+        Raises QueryError for any other name.
+        """
+        found = self.tables.get(a_name(name, "table"))
+        if not isinstance(found, PrivateTable):
+            raise QueryError(f"{name!r} is not a private table of this session.")
+        return found
+
+    def mark(self, name: str) -> str | None:
+        """A text that changes when the rows of a source do, for the ledger alone.
+
+        Raises PolicyError where its columns are no longer those that were declared.
+        """
+        self.engine.recheck(name)
+        return self.engine.mark(name)
+
+    def ask(self, sql: str, options: Options, budget: Callable[[str], Budget]) -> PricedStatement | PublicQuestion:
+        """Read, plan and price a statement, and have the engine look at its texts; reads no private row.
+
+        Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
+        """
+        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget)
+        if isinstance(asked, PricedStatement):
+            for plan in (plan for plans in asked.plans for plan in plans):
+                self.engine.prepare(plan)
+        return asked
+
+    def scan(self, table: str) -> Scan:
+        """The owned rows of a private table, with those that lead to their units."""
+        return Reader("", self.catalog, None).scan(table, None)
+
+    def run(self, plan: Plan, public: Mapping[str, Any]) -> Exact:
+        """The private part of a question; Ctrl-C stops it.
+
+        Raises EngineError, with an incident id alone, if the engine fails.
+        """
+        return stoppable(lambda: self.engine.run(plan, public), self.engine.interrupt)
+
+    def cells(self, table: str, columns: Sequence[str]) -> Cells:
+        """The owned rows of a table, for this process alone; Ctrl-C stops it.
+
+        Raises EngineError, with an incident id alone, if the engine fails.
+        """
+        scan = self.scan(table)
+        rows = stoppable(lambda: self.engine.rows(scan, columns), self.engine.interrupt)
+        units = rows.column("").to_pylist() if "" in rows.column_names else None
+        return Cells({name: rows.column(name).to_pylist() for name in columns}, units)
+
+    def close(self) -> None:
+        """Close the engine and the public side."""
+        self.engine.close()
+        self.outer.close()

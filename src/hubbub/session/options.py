@@ -1,0 +1,222 @@
+"""How a question is asked: its amount, and what is said beside it. The same for `check`, `sql` and the verbs.
+
+`Options` checks each of them once, before anything else is looked at, and writes them down as JSON, so that another
+process can ask the very same question (`to_wire`, `from_wire`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, TypedDict, TypeVar, get_args
+
+from hubbub.arguments import an_amount
+from hubbub.errors import ParameterError
+from hubbub.ledger.budget import EpsilonLike
+from hubbub.sql.bind.scope import did_you_mean
+from hubbub.tables.declare import Bounding, Limits
+
+__all__ = ["AskOptions", "Options", "takes_options"]
+
+NOISES: Final = ("laplace", "gaussian")
+_AMOUNTS: Final = ("epsilon", "rho", "delta", "at_most")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class AskOptions(TypedDict, total=False):
+    """The options of `Session.check` and `Session.sql`; `Options` says what each of them means."""
+
+    epsilon: EpsilonLike | None
+    rho: EpsilonLike | None
+    noise: str | None
+    delta: EpsilonLike | None
+    max_groups: int | None
+    max_rows: int | None
+    max_total: int | None
+    bounding: Bounding | None
+    keys: Mapping[str, Sequence[object]] | None
+    params: Mapping[str, object] | Sequence[object]
+    weights: Mapping[str, int] | None
+    within: float | Mapping[str, float] | None
+    at_most: EpsilonLike | None
+    assume_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a question is asked.
+
+    epsilon: what the answer may cost. rho: the same as zCDP, under a budget with delta. noise: "laplace" or
+    "gaussian". delta: what finding groups privately may cost. max_groups, max_rows, max_total: how much one unit
+    contributes, over what is declared. bounding: "groups" or "norm", over what is declared. keys: the groups of
+    columns, by name. params: values for `$name` (a mapping) or `?` (a list). weights: how much the error of a column
+    counts, by its name. within: in place of an amount, the half-width to keep; at_most: the largest epsilon for it.
+    assume_rows: the number of values in a group for which the error of a mean is predicted.
+    """
+
+    epsilon: EpsilonLike | None = None
+    rho: EpsilonLike | None = None
+    noise: str | None = None
+    delta: EpsilonLike | None = None
+    max_groups: int | None = None
+    max_rows: int | None = None
+    max_total: int | None = None
+    bounding: Bounding | None = None
+    keys: Mapping[str, Sequence[object]] | None = None
+    params: Mapping[str, object] | Sequence[object] = ()
+    weights: Mapping[str, int] | None = None
+    within: float | Mapping[str, float] | None = None
+    at_most: EpsilonLike | None = None
+    assume_rows: int = 1000
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """The options that were written, checked.
+
+        Raises ParameterError for one that there is not, and for whatever can be told from them alone.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise ParameterError(f"{name!r} is not an option of a question. {did_you_mean(name, known)}")
+        found = cls(**given)
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Raises ParameterError for what can be told from the options alone."""
+        _check_limits(self)
+        given = [a for a in (self.epsilon, self.rho, self.within) if a is not None]
+        if len(given) != 1:
+            raise ParameterError(
+                "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... "
+                "with at_most=..."
+            )
+        for name in _AMOUNTS:
+            if getattr(self, name) is not None:
+                an_amount(getattr(self, name), name)
+        if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
+            raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
+        if self.within is not None:
+            widths = list(self.within.values()) if isinstance(self.within, Mapping) else [self.within]
+            fine = [w for w in widths if isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf]
+            if not widths or len(fine) < len(widths):
+                raise ParameterError(
+                    f"within={self.within!r}: expected a positive width, or one for each column named."
+                )
+        if (self.within is None) != (self.at_most is None):
+            raise ParameterError("within=... needs at_most=...: the largest epsilon that may be spent to get there.")
+
+    @property
+    def limits(self) -> Limits:
+        """What a question says of contributions."""
+        return Limits(self.max_groups, self.max_rows, self.max_total, self.bounding)
+
+    def at(self, epsilon: EpsilonLike) -> Options:
+        """The same at an epsilon, in place of `within`."""
+        return replace(self, within=None, at_most=None, epsilon=epsilon)
+
+    def to_wire(self) -> dict[str, Any]:
+        """These options as JSON: those that are not the default.
+
+        Raises ParameterError for a value of `keys` or `params` that has no form there.
+        """
+        found: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in _AMOUNTS and value is not None:
+                found[field.name] = str(an_amount(value, field.name))
+            elif value != field.default:
+                found[field.name] = _written(value, field.name)
+        return found
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Options:
+        """What `to_wire` wrote.
+
+        Raises ParameterError as `of` does.
+        """
+        return cls.of({name: _read(value) for name, value in wire.items()})
+
+
+def takes_options(method: _Method) -> _Method:
+    """Show the options of a method that takes them as `**options`, one by one, in its signature."""
+    own = inspect.signature(method)
+    named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    positional = [p for p in named if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    options = list(inspect.signature(Options).parameters.values())
+    rest = [p for p in named if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    method.__signature__ = own.replace(parameters=[*positional, *options, *rest])  # type: ignore[attr-defined]
+    return method
+
+
+def _check_limits(options: Options) -> None:
+    """Raises ParameterError for limits that are not whole numbers of at least 1, and for an unknown bounding."""
+    bounding = options.bounding
+    if bounding is not None and not (isinstance(bounding, str) and bounding in get_args(Bounding)):
+        raise ParameterError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
+    for name in ("max_groups", "max_rows", "max_total"):
+        value = getattr(options, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
+            raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
+
+
+def _written(value: object, what: str) -> Any:
+    """A value as JSON; what JSON has not says its kind."""
+    item = getattr(value, "item", None)
+    if callable(item) and type(value).__module__ == "numpy" and not getattr(value, "shape", None):
+        value = item()
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if math.isfinite(value) else {"$float": str(value)}
+        case Decimal():
+            return {"$decimal": str(value)}
+        case Fraction():
+            return {"$fraction": str(value)}
+        case dt.datetime():
+            return {"$datetime": value.isoformat()}
+        case dt.date():
+            return {"$date": value.isoformat()}
+        case Mapping():
+            return {"$mapping": [[_written(k, what), _written(v, what)] for k, v in value.items()]}
+        case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
+            return [_written(v, what) for v in value]
+    raise ParameterError(
+        f"{what}: a value of the type {type(value).__name__} cannot be sent to another process. Write it as text or "
+        "as a number. Nothing was charged."
+    )
+
+
+_KINDS: Final[dict[str, Callable[[Any], Any]]] = {
+    "$float": float,
+    "$decimal": Decimal,
+    "$fraction": Fraction,
+    "$datetime": dt.datetime.fromisoformat,
+    "$date": dt.date.fromisoformat,
+    "$mapping": lambda pairs: {_read(k): _read(v) for k, v in pairs},
+}
+
+
+def _read(value: Any) -> Any:
+    """What `_written` wrote.
+
+    Raises ParameterError for anything else.
+    """
+    if isinstance(value, list):
+        return [_read(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    (kind, inner), *more = value.items() or [("", None)]
+    if more or kind not in _KINDS:
+        raise ParameterError("these options of a question were written by another version of hubbub, or by hand.")
+    try:
+        return _KINDS[kind](inner)
+    except (ValueError, TypeError, ArithmeticError):
+        raise ParameterError(f"an option of a question is not readable: {str(inner)[:40]!r}.") from None

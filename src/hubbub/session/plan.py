@@ -1,0 +1,99 @@
+"""Several questions that were fixed in advance, charged as one.
+
+A block holds what they cost together (`hubbub.accounting.plans`), and each of them draws on it through the door, as any
+question in a block does. What they do not use comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from hubbub.accounting import cost as cost_of
+from hubbub.answer.release import Release
+from hubbub.errors import BudgetError, QueryError
+from hubbub.ledger.budget import EpsilonLike, decimal_text
+from hubbub.session.ask import answered
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement
+from hubbub.session.run import Door
+from hubbub.session.statement import public_answer, request_of
+from hubbub.sql.bind.query import PublicQuestion
+
+__all__ = ["answer_plan"]
+
+
+def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
+    """What `Session.plan` returns."""
+    if door.block is not None:
+        raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
+    ledger = door.ledger
+    asked = [
+        (door.data.ask(sql, given, ledger.budget), given)
+        for sql, given in ((sql, Options.of({"epsilon": epsilon})) for sql, epsilon in _pairs(questions))
+    ]
+    first: dict[str, tuple[PricedStatement, Options]] = {}
+    for one, options in asked:
+        if isinstance(one, PublicQuestion):
+            continue
+        request = request_of(one, door.data, options)
+        key = request.key(door.version(request))
+        # A question that stands twice is drawn once, at the larger epsilon; the other is then free.
+        if door.stored(request) is None and (key not in first or first[key][0].epsilon < one.epsilon):
+            first[key] = one, options
+    if not first:
+        return [_given(door, one, options) for one, options in asked]
+    due = [one for one, _ in first.values()]
+    spaces = {one.space for one in due}
+    if len(spaces) > 1:
+        raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
+    _check_tables(door, due)
+    door.block = ledger.reserve(
+        space=spaces.pop(),
+        analyst=door.analyst,
+        epsilon=sum((one.epsilon for one in due), Fraction(0)),
+        events=[one.price.event for one in due],
+        plan="; ".join(one.sql if isinstance(one, PublicQuestion) else one.text for one, _ in asked),
+    )
+    try:
+        drawn = {id(one): answered(door, one, options) for one, options in first.values()}
+        return [drawn[id(one)] if id(one) in drawn else _given(door, one, options) for one, options in asked]
+    finally:
+        block, door.block = door.block, None
+        ledger.close_block(block)
+
+
+def _given(door: Door, asked: PricedStatement | PublicQuestion, options: Options) -> Release:
+    return public_answer(door.data, asked) if isinstance(asked, PublicQuestion) else answered(door, asked, options)
+
+
+def _check_tables(door: Door, due: Sequence[PricedStatement]) -> None:
+    """A plan is asked whole or not at all: each table's part of it fits what is left for that table."""
+    by_table: dict[str, list[PricedStatement]] = {}
+    for one in due:
+        for name in one.tables:
+            by_table.setdefault(name, []).append(one)
+    for name, asked in by_table.items():
+        costs, space = [cost_of(one.price.event) for one in asked], asked[0].space
+        if not door.ledger.admits(sum(costs[1:], costs[0]), space=space, dataset=name, analyst=door.analyst):
+            amount = decimal_text(sum((one.epsilon for one in asked), Fraction(0)))
+            left = decimal_text(door.ledger.remaining(space, dataset=name, analyst=door.analyst))
+            raise BudgetError(
+                f"the plan asks for epsilon {amount} about {name!r}, and {left} is left for that. Nothing was charged.",
+                asked=amount,
+                left=left,
+            )
+
+
+def _pairs(questions: object) -> list[tuple[str, EpsilonLike]]:
+    """The questions of a plan.
+
+    Raises QueryError for anything but pairs.
+    """
+    listed = list(questions) if isinstance(questions, Iterable) and not isinstance(questions, str | Mapping) else [None]
+    if not all(isinstance(one, tuple | list) and len(one) == 2 for one in listed):
+        raise QueryError(
+            "plan: expected pairs of SQL and epsilon, as in [('SELECT COUNT(*) FROM visits', 0.1)]. Nothing was "
+            "charged."
+        )
+    return [(sql, epsilon) for sql, epsilon in listed]  # type: ignore[misc]

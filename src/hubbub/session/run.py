@@ -1,0 +1,426 @@
+"""The one door to private rows: open, execute, close. Whatever is charged goes through here, and nothing else is.
+
+    open(request) -> Order              the stored answer, or a durable charge; ledger and key, no rows
+    execute(order, request) -> Outcome  rows and noise; no ledger, no key
+    close(order, outcome) -> release    the answer stored, durable before anybody sees it; or the failure recorded
+
+`Door.release` does the three in one process. They may as well run in two: an `Order` and an `Outcome` have a wire form,
+and `hubbub.session.runner` executes without a ledger. A process that only executes can neither charge nor answer
+another order than the one it was given.
+
+**What a request is.** `steps` is a generator that reads and draws. Before each draw it yields the event that it is
+about to run, and goes on only if that was admitted:
+
+- A *fixed* request is charged its whole event when it is opened, and yields that event once.
+- A *capped* one reserves its event; what it yields is added up, exactly, and may not exceed the cap (the filter of
+  Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1, with the order's cap as its budget). What was not used comes back when
+  it is closed, and before the answer is stored.
+
+The charge is durable before a row is read, and so is its step to 'drawing' before anything is drawn. From then on there
+is no retry. A charge whose process died, or gave it up, before anything was drawn is taken over, once; two that ask the
+same at once pay once. A failure on rows is charged, counted, and told by the id of an incident alone.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub.accounting import Cost, Event, cost as cost_of, from_json, to_json
+from hubbub.arguments import a_choice, a_name
+from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
+from hubbub.ledger.accounts import TOGETHER, Total
+from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.progress import at_work
+
+if TYPE_CHECKING:
+    from hubbub.ledger.store import Ledger, StoredRelease
+    from hubbub.noise import Bits
+    from hubbub.session.data import OpenTables
+
+__all__ = ["CHANGED", "Door", "Order", "Outcome", "Request", "Steps", "execute"]
+
+Steps = Generator[Event, None, str]
+"""Reads and draws; yields each event before it is drawn, and returns what is to be stored."""
+
+CHANGED: Final = "the rows have changed since; ask the question anew. Nothing was charged."
+_FORMAT: Final = "order 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What is asked for, before it is charged: everything here is public.
+
+    kind: of question, such as "sql". text: as people read it. ask: as another process reads it. tables: the private
+    tables it reads. epsilon: what it is asked for at. event: what it runs, or may run at most. key: the name of
+    the question, equal for equal ones, given the version of the rows. details: for the receipt. steps: given the bits
+    of a test, or None. capped: whether it may run less than its event. public_words: whether a QueryError of its steps
+    is about public values alone, so that it may be shown.
+    """
+
+    kind: str
+    text: str
+    ask: Callable[[], Mapping[str, Any]]
+    space: str
+    tables: tuple[str, ...]
+    epsilon: Fraction
+    event: Event
+    key: Callable[[str], str] = field(repr=False)
+    details: Mapping[str, Any] = field(repr=False)
+    steps: Callable[[Bits | None], Steps] = field(repr=False)
+    capped: bool = False
+    public_words: bool = False
+
+    @property
+    def dataset(self) -> str:
+        """Its private tables, as the ledger names them."""
+        return TOGETHER.join(self.tables)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A request that is charged, and is to be executed: once, by whoever holds the rows.
+
+    charge: the charge that pays. key, version: the question, and the version of the rows that it is asked of. event:
+    what may run, as JSON. marks: what tells whether a source has changed, by table.
+    """
+
+    charge: str
+    kind: str
+    ask: Mapping[str, Any]
+    space: str
+    budget: Budget
+    key: str
+    version: str
+    event: str
+    marks: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+
+    def to_wire(self) -> str:
+        """The order as text, for another process."""
+        budget = self.budget
+        amounts = [budget.epsilon, budget.delta, None if budget.delta is None else budget.delta_threshold]
+        wire = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        wire |= {"ask": dict(self.ask), "marks": dict(self.marks), "format": _FORMAT}
+        return json.dumps(wire | {"budget": [None if a is None else str(a) for a in amounts]})
+
+    @classmethod
+    def from_wire(cls, text: str) -> Order:
+        """What `to_wire` wrote.
+
+        Raises ParameterError for anything else.
+        """
+        try:
+            wire = json.loads(text)
+            if wire.pop("format") != _FORMAT:
+                raise ValueError("the order of another hubbub")
+            epsilon, delta, threshold = wire.pop("budget")
+            return cls(budget=Budget(epsilon, delta, delta_threshold=threshold), **wire)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ParameterError("this is not an order of this version of hubbub.") from None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an order: a payload, or an incident.
+
+    charge: of the order. payload: what is to be stored. used: what was run, where that is less than was charged.
+    incident: where it failed; words: what the engine itself said, for the steward alone, since they may hold rows.
+    refused: where a part that reads releases failed on their values, which are public.
+    """
+
+    charge: str
+    payload: str | None = field(default=None, repr=False)
+    used: Cost | None = None
+    incident: str | None = None
+    words: str | None = field(default=None, repr=False)
+    refused: str | None = None
+
+    def to_wire(self) -> str:
+        """The outcome as text, for the process that closes the order."""
+        wire = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps(wire | {"used": None if self.used is None else Total.of(self.used).written})
+
+    @classmethod
+    def from_wire(cls, text: str) -> Outcome:
+        """What `to_wire` wrote.
+
+        Raises ParameterError for anything else.
+        """
+        try:
+            wire = json.loads(text)
+            used = wire.pop("used")
+            return cls(used=None if used is None else Total.read(*used).cost, **wire)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise ParameterError("this is not the outcome of an order of this version of hubbub.") from None
+
+
+class _Filter:
+    """What an order may still run. A fixed one runs its event, once; a capped one no more than its event in all."""
+
+    def __init__(self, event: str, *, capped: bool) -> None:
+        self._event, self._capped = event, capped
+        self._cap = cost_of(from_json(event))
+        self._sum: Cost | None = None
+
+    def admit(self, event: Event) -> None:
+        """Raises InternalError for a draw that was not charged: nothing of it may be drawn."""
+        if not self._capped and (self._sum is not None or to_json(event) != self._event):
+            raise InternalError("a fixed order runs what was charged, once")
+        cost, cap = cost_of(event), self._cap
+        self._sum = cost if self._sum is None else self._sum + cost
+        pure = cap.epsilon is None or (self._sum.epsilon is not None and self._sum.epsilon <= cap.epsilon)
+        if not (pure and self._sum.rho <= cap.rho and self._sum.delta <= cap.delta):
+            raise InternalError("an order may run no more than was charged for it")
+
+    @property
+    def used(self) -> Cost | None:
+        """What was run, where that is less than was charged."""
+        return self._sum if self._capped and self._sum != self._cap else None
+
+
+def execute(
+    order: Order, request: Request, data: OpenTables, *, drawing: Callable[[], None], bits: Bits | None = None
+) -> Outcome:
+    """Read and draw what was charged. drawing: makes the step to 'drawing' durable; called once, before the first draw.
+
+    Raises InternalError where the request is not the order's; what `drawing` raises; and what ends the program. Any
+    other error is in the outcome, without its words.
+    """
+    if request.kind != order.kind or to_json(request.event) != order.event or request.key(order.version) != order.key:
+        raise InternalError(f"the charge {order.charge} pays for another question than the one it was to run")
+    allowed = _Filter(order.event, capped=request.capped)
+    steps, begun = request.steps(bits), False
+    while True:
+        event, outcome = _next(order, steps, allowed, data, request.public_words)
+        if event is None:
+            return outcome
+        allowed.admit(event)
+        if not begun:
+            drawing()
+            begun = True
+
+
+def _next(
+    order: Order, steps: Steps, allowed: _Filter, data: OpenTables, public_words: bool
+) -> tuple[Event | None, Outcome]:
+    """The event that is to be drawn next, or what became of the order."""
+    incident = refused = None
+    try:
+        return next(steps), Outcome(order.charge)
+    except StopIteration as done:
+        return None, Outcome(order.charge, payload=done.value, used=allowed.used)
+    except EngineError as error:
+        incident = error.incident
+    except Exception as error:  # it looked at rows, and its words may hold them
+        incident = uuid.uuid4().hex[:12]
+        refused = str(error) if public_words and isinstance(error, QueryError) else None
+    return None, Outcome(order.charge, incident=incident, words=data.engine.words(incident), refused=refused)
+
+
+class Door:
+    """Opens and closes orders for one analyst. bits: of a test. policy: what the session declares, as text."""
+
+    def __init__(self, data: OpenTables, ledger: Ledger, *, analyst: str, policy: str, bits: Bits | None) -> None:
+        self.data, self.ledger, self.analyst, self.bits = data, ledger, analyst, bits
+        self._policy = policy
+        # Of the thread (or task) that reserved it: another's questions do not spend it.
+        self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
+
+    @property
+    def block(self) -> str | None:
+        """The reserved block that pays for the questions of this thread."""
+        return self._blocks.get()
+
+    @block.setter
+    def block(self, block: str | None) -> None:
+        self._blocks.set(block)
+
+    def version(self, request: Request) -> str:
+        """The version of the rows: of each table, in the ledger's words."""
+        return self._version(request.space, {name: self.data.mark(name) for name in request.tables})
+
+    def _version(self, space: str, marks: Mapping[str, str | None]) -> str:
+        """A source is known to have changed by a mark of the engine's, which the ledger keys."""
+        return " ".join(self.ledger.data_version(space, name, fingerprint=mark) for name, mark in marks.items())
+
+    def stored(self, request: Request) -> StoredRelease | None:
+        """The stored answer that is as good, if there is one."""
+        return self.ledger.find_release(
+            space=request.space,
+            question_key=request.key(self.version(request)),
+            at_least=request.epsilon,
+            reader=self.analyst,
+        )
+
+    @at_work("asking")
+    def release(
+        self, request: Request, *, fresh: bool = False, name: str | None = None, version: str | None = None
+    ) -> tuple[StoredRelease, bool]:
+        """The stored answer, or a new one; and whether it was charged now. The arguments are those of `open`.
+
+        Raises BudgetError, PolicyError, QueryError before anything is charged; EngineError, with an incident id alone,
+        and QueryError (it says so) after the charge.
+        """
+        order = self.open(request, fresh=fresh, name=name, version=version)
+        if not isinstance(order, Order):
+            return order, False
+        try:
+            outcome = execute(
+                order, request, self.data, drawing=lambda: self.ledger.advance(order.charge, "drawing"), bits=self.bits
+            )
+            self.record(outcome)
+        finally:
+            self.ledger.let_go(order.charge)
+        return self.close(outcome), True
+
+    def open(
+        self, request: Request, *, fresh: bool = False, name: str | None = None, version: str | None = None
+    ) -> Order | StoredRelease:
+        """The stored answer, or a charge that is this process's to have executed.
+
+        fresh: draw anew, and pay again. name: the idempotency key: the same name again is charged and drawn once.
+        version: the rows must still be of it.
+
+        Raises BudgetError, PolicyError, QueryError; nothing was charged then.
+        """
+        if name is not None:
+            a_name(name, "idempotency_key")
+        a_choice(fresh, "fresh")
+        charge, known = self._requested(request, name)
+        if charge is None and known is None and not fresh:
+            known = self.stored(request)
+        if known is not None:
+            self.ledger.share(known, self.analyst)
+            self.ledger.advance(known.charge_id, "shown")
+            return known
+        marks = {table: self.data.mark(table) for table in request.tables}
+        columns = self._columns(request, name, self._version(request.space, marks))
+        if charge is None:
+            if version is not None and columns["data_version"] != version:
+                raise QueryError(CHANGED)
+            charge, known = self._claimed(columns, once=not fresh and name is None)
+        return known if known is not None else self._order(request, columns, charge, marks)
+
+    def _order(
+        self, request: Request, columns: Mapping[str, Any], charge: str, marks: Mapping[str, str | None]
+    ) -> Order:
+        return Order(
+            charge=charge,
+            kind=request.kind,
+            ask=request.ask(),
+            space=request.space,
+            budget=self.ledger.budget(request.space),
+            key=columns["question_key"],
+            version=columns["data_version"],
+            event=columns["event"],
+            marks=marks,
+        )
+
+    def record(self, outcome: Outcome) -> None:
+        """Store the answer, or record the failure, durably."""
+        if outcome.payload is None:
+            self.ledger.advance(outcome.charge, "failed", incident=outcome.incident)
+            if outcome.words is not None and outcome.incident is not None and self.ledger.path is not None:
+                with suppress(PolicyError):
+                    self.ledger.keep_incident(outcome.incident, outcome.words)
+            return
+        if outcome.used is not None:
+            self.ledger.give_back(outcome.charge, used=outcome.used)
+        self.ledger.store(outcome.charge, outcome.payload)
+
+    def close(self, outcome: Outcome) -> StoredRelease:
+        """The answer of an outcome that was recorded.
+
+        Raises EngineError or QueryError where it is none.
+        """
+        if outcome.refused is not None:
+            raise QueryError(
+                f"{outcome.refused}\nThis was charged ({outcome.charge}): an earlier part had been answered."
+            )
+        if outcome.incident is not None:
+            raise EngineError(outcome.incident)
+        self.ledger.advance(outcome.charge, "shown")
+        found = self.ledger.release(outcome.charge)
+        if found is None:
+            raise InternalError(f"charge {outcome.charge} was stored and is not there")
+        return found
+
+    def _columns(self, request: Request, name: str | None, version: str) -> dict[str, Any]:
+        """The charge of a request, as the ledger records it."""
+        return {
+            "cost": cost_of(request.event),
+            "policy": self.ledger.remember_policy(self._policy),
+            "data_version": version,
+            "request": name,
+            "block": self.block,
+            "space": request.space,
+            "dataset": request.dataset,
+            "analyst": self.analyst,
+            "question_key": request.key(version),
+            "sql": request.text,
+            "epsilon": request.epsilon,
+            "event": to_json(request.event),
+            "details": json.dumps(request.details),
+        }
+
+    def _requested(self, request: Request, name: str | None) -> tuple[str | None, StoredRelease | None]:
+        """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
+        if name is None:
+            return None, None
+        entry = self.ledger.requested(space=request.space, analyst=self.analyst, request=name)
+        if entry is None:
+            return None, None
+        version = self.version(request)
+        if entry.epsilon != request.epsilon or entry.question_key != request.key(version):
+            raise QueryError(f"the idempotency key {name!r} stands for another question. Use a new key.")
+        stored = self.ledger.release(entry.id)
+        if stored is not None:
+            return None, stored
+        charge = self._retried(self._columns(request, name, version), entry.id)
+        if charge is None:
+            raise QueryError(
+                f"the request {name!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "
+                "way, or was lost. Ask again later, or with a new key at a new charge."
+            )
+        return charge, None
+
+    def _claimed(self, columns: Mapping[str, Any], *, once: bool) -> tuple[str, StoredRelease | None]:
+        """A charge that is now this process's to draw; or, `once`, another's and its answer, which came meanwhile."""
+        charge = self._retried(columns)
+        if charge is not None:
+            return charge, None
+        if once:
+            charge, new = self.ledger.charge_once(**columns)
+            if new:
+                return charge, None
+            # Somebody asks the very same at this moment: theirs is the answer, and it was paid once.
+            stored = self.ledger.await_release(charge)
+            if stored is not None:
+                self.ledger.share(stored, self.analyst)
+                return charge, stored
+        return self.ledger.charge(**columns), None
+
+    def _retried(self, columns: Mapping[str, Any], charge: str | None = None) -> str | None:
+        """A charge of this question whose process died before anything was drawn: its one free retry."""
+        named = {name: columns[name] for name in ("space", "question_key", "analyst", "epsilon", "block")}
+        return self.ledger.resume(**named, charge=charge, spend=Total.of(columns["cost"]))
+
+    def receipt(self, stored: StoredRelease) -> dict[str, Any]:
+        """What is told of an answer beside its numbers."""
+        entry = stored.entry
+        return {
+            "id": entry.id,
+            "time": entry.time,
+            "analyst": entry.analyst,
+            "sql": entry.sql,
+            "epsilon": decimal_text(entry.epsilon),
+            "unit_space": entry.space,
+            **json.loads(entry.details),
+            **{k: v for k, v in self.ledger.receipt(entry.id).items() if k in ("policy", "data_version", "chain")},
+        }

@@ -1,0 +1,93 @@
+"""A process that holds the rows and no ledger: it executes orders that another process has opened and will close.
+
+    order = door.open(request)                      here: ledger and key
+    outcome = Runner(tables).execute(order)         there: rows and noise
+    door.record(outcome); door.close(outcome)       here again
+
+The runner makes the request anew from the order's own words, and runs it only if it is, by its key, the question that
+was charged, about rows of the version that was charged. So whoever takes a runner over can neither charge anything nor
+answer another order; he can of course read the rows that the runner holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from hubbub.errors import InternalError, PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.session.data import OpenTables
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement
+from hubbub.session.run import Order, Outcome, Request, execute
+from hubbub.session.statement import request_of
+from hubbub.session.whole_rows import ask_marginals, ask_synthesis
+from hubbub.tables.declare import PrivateTable, PublicTable
+
+if TYPE_CHECKING:
+    from hubbub.noise import Bits
+
+__all__ = ["Runner", "request_again"]
+
+
+class Runner:
+    """Declared tables, without a ledger. tables: as `Session` takes them, and declared in the same way.
+
+    Raises PolicyError for a source that is missing or declared wrongly.
+    """
+
+    def __init__(self, tables: Mapping[str, PrivateTable | PublicTable], *, _bits: Bits | None = None) -> None:
+        self._data = OpenTables(tables)
+        self._bits = _bits
+
+    def execute(self, order: Order, *, drawing: Callable[[], None] = lambda: None) -> Outcome:
+        """Read and draw what an order says. drawing: called before the first draw, and waited for: the process that
+        holds the ledger records there that nothing may be drawn again for this charge.
+
+        Raises PolicyError where the rows are others than those that were charged: nothing was drawn then.
+        """
+        for name, mark in order.marks.items():
+            if self._data.mark(name) != mark:
+                raise PolicyError(
+                    f"table {name!r}: the rows have changed since the charge. Nothing was drawn; ask again."
+                )
+        return execute(order, request_again(order, self._data), self._data, drawing=drawing, bits=self._bits)
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._data.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def request_again(order: Order, data: OpenTables) -> Request:
+    """The request of an order, made anew where its rows are.
+
+    Raises InternalError for a kind of question that this version does not know; what `Session.sql` raises.
+    """
+
+    def budget(space: str) -> Budget:
+        if space != order.space:
+            raise InternalError(f"the order {order.charge} is about the unit space {order.space!r}, not {space!r}")
+        return order.budget
+
+    ask = dict(order.ask)
+    match order.kind:
+        case "sql":
+            options = Options.from_wire(ask["options"])
+            asked = data.ask(ask["sql"], options, budget)
+            if not isinstance(asked, PricedStatement):
+                raise InternalError(f"the order {order.charge} is about public tables alone")
+            return request_of(asked, data, options)
+        case "synthesis":
+            return ask_synthesis(data, budget, **ask).request(data)
+        case "marginals":
+            return ask_marginals(data, budget, ask.pop("table"), ask.pop("marginals"), **ask).request(data)
+    raise InternalError(f"the order {order.charge} is of the kind {order.kind!r}, which this version does not know")

@@ -1,0 +1,161 @@
+"""A statement in SQL as the door takes it: what it reads and draws, and what `check` shows of it.
+
+The whole event of a statement is charged before a row is read, and everything is drawn once. Where a private part reads
+what another part released, the parts are run in their order: the later one meets noisy values alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from hubbub.accounting import Event, cost as cost_of, rho_of_epsilon
+from hubbub.answer.evaluate import EvaluatedStatement
+from hubbub.answer.release import Release
+from hubbub.engines.base import Exact
+from hubbub.errors import PolicyError
+from hubbub.ledger.remainder import Remaining
+from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement
+from hubbub.session.run import Door, Request
+from hubbub.sql.bind.query import PublicQuestion
+from hubbub.tables.draw_release import FORMAT, draw, price_of
+from hubbub.tables.estimates import Estimates, read
+
+if TYPE_CHECKING:
+    from hubbub.ledger.budget import Budget
+    from hubbub.ledger.store import StoredRelease
+    from hubbub.noise import Bits
+    from hubbub.session.data import OpenTables
+
+__all__ = ["checked", "estimates_of", "evaluated", "is_staged", "public_answer", "request_of"]
+
+
+def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Request:
+    """A priced statement as the door takes it."""
+
+    @lru_cache(maxsize=4)
+    def key(version: str) -> str:
+        return asked.key("\n".join([version, *(asked.outer.fingerprint(name) for name in asked.public)]))
+
+    return Request(
+        kind="sql",
+        text=asked.text,
+        ask=lambda: {"sql": asked.sql, "options": options.to_wire()},
+        space=asked.space,
+        tables=asked.tables,
+        epsilon=asked.epsilon,
+        event=asked.price.event,
+        key=key,
+        details=details(asked.price),
+        steps=lambda bits: _steps(asked, data, bits),
+        # A part that reads releases fails on their values, and one that reads public tables on theirs.
+        public_words=True,
+    )
+
+
+def is_staged(asked: PricedStatement) -> bool:
+    """Whether a private part reads what another one released."""
+    return any(leaf.released for q in range(len(asked.plans)) for leaf in asked.leaves(q))
+
+
+def _steps(asked: PricedStatement, data: OpenTables, bits: Bits | None) -> Generator[Event, None, str]:
+    """Every question run and drawn once, in their order: a later one may read what an earlier one released."""
+    drawn: list[dict[str, Any]] = []
+    exacts: Iterable[Exact] = _exacts(asked, data, drawn)
+    if not is_staged(asked):
+        exacts = list(exacts)  # all that can fail fails before anything is drawn
+    yield asked.price.event
+    return json.dumps(draw(asked.price, exacts, bits, into=drawn))
+
+
+def _exacts(asked: PricedStatement, data: OpenTables, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
+    for q, plans in enumerate(asked.plans):
+        leaves = asked.leaves(q)
+        released = {}
+        if any(leaf.released for leaf in leaves):
+            known = asked.grouped(read(asked.price, {"plans": drawn}))
+            done = [items for items, mine in zip(known, asked.plans, strict=True) if len(items) == len(mine)]
+            released = EvaluatedStatement(asked.statement, tuple(done), asked.outer).releases
+        public = {leaf.place: asked.outer.leaf(leaf, _chosen(released, leaf.released)) for leaf in leaves}
+        if released:
+            asked.check_repeats(q, public)
+        for plan in plans:
+            yield data.run(plan, public)
+
+
+def _chosen(released: Mapping[str, Any], numbers: tuple[int, ...]) -> dict[str, Any]:
+    return {f"released{n}": released[f"released{n}"] for n in numbers}
+
+
+def evaluated(door: Door, asked: PricedStatement, stored: StoredRelease) -> EvaluatedStatement:
+    """The statement with the estimates of a stored draw."""
+    estimates = asked.grouped(estimates_of(asked, stored))
+    return EvaluatedStatement(asked.statement, estimates, asked.outer, door.bits)
+
+
+def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimates, ...]:
+    """The estimates of a stored draw, plan by plan.
+
+    Raises PolicyError for one that another version of hubbub wrote.
+    """
+    payload = json.loads(stored.payload)
+    if payload.get("format") != FORMAT:
+        raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
+    return read(price_of([plan for plans in asked.plans for plan in plans], payload), payload)
+
+
+def public_answer(data: OpenTables, question: PublicQuestion) -> Release:
+    """The exact answer about public tables, for nothing."""
+    outer = data.outer.pinned()
+    outer.describe(question.sql, question.tables, {}, answer=True)
+    exact = outer.run(question.sql, question.tables, {})
+    return Release(Fraction(0), False, "", {"sql": question.sql, "epsilon": "0"}, _exact=exact)
+
+
+def largest_epsilon(budget: Budget, left: Remaining) -> Fraction:
+    """The largest epsilon of one more question."""
+    if budget.pure:
+        return left.question
+    return settled(left.question, lambda epsilon: rho_of_epsilon(epsilon, budget.delta_conversion) <= left.rho)
+
+
+def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
+    """What a statement would cost and how good its answer would be; reads no rows, charges nothing."""
+    request = request_of(asked, door.data, options)
+    cost, price, ledger = cost_of(request.event), asked.price, door.ledger
+    paying: dict[str, Any] = {"dataset": request.dataset, "analyst": door.analyst, "block": door.block}
+    left = ledger.left(asked.space, **paying)
+    fits = ledger.admits(cost, space=asked.space, **paying)
+    budget, total = ledger.budget(asked.space), ledger.total(asked.space)
+    outputs, places = asked.statement.outputs, asked.places
+    rows = options.assume_rows
+    both = (
+        ()
+        if budget.pure
+        else sides(
+            price.plans,
+            outputs,
+            places,
+            epsilon=asked.epsilon,
+            budget=budget,
+            assume_rows=rows,
+            spent=total.cost,
+        )
+    )
+    return Check(
+        epsilon=asked.epsilon,
+        left=left.epsilon if asked.amount.spend.pure else largest_epsilon(budget, left),
+        columns=predicted(price, outputs, places, rows),
+        mechanism=mechanism(price),
+        notes=(*asked.notes, *notes(price)),
+        stored=door.stored(request) is not None,
+        groups=sum(plan.group_count or 0 for plan in price.plans) or None,
+        fits=fits,
+        sides=both,
+        how_many=left.how_many(cost),
+    )
