@@ -121,6 +121,11 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(_HOME[name]), name)
     if name in _ROOMS:
         return importlib.import_module(f"hubbub.{name}")
+    if name.islower() and not name.startswith("_"):
+        # Verbs of aggregates that are made from their records.
+        made = importlib.import_module("hubbub.verbs.functions").MADE
+        if name in made:
+            return made[name]
     raise AttributeError(f"module 'hubbub' has no attribute {name!r}")
 
 

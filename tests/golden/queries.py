@@ -40,6 +40,22 @@ GOLDEN["spread"] = [
     ("SELECT CORR(qty, price), COVAR_POP(qty, price), COVAR_SAMP(price, qty) FROM lineitem", {"tolerance": 1e-2}),
     ("SELECT returned, CORR(qty, discount) AS r FROM lineitem GROUP BY returned", {"tolerance": 1e-3}),
 ]
+GOLDEN["lines"] = [
+    (
+        "SELECT REGR_SLOPE(price, qty), REGR_INTERCEPT(price, qty), REGR_R2(price, qty) FROM lineitem",
+        {"tolerance": 1e-2},
+    ),
+    ("SELECT returned, REGR_SLOPE(discount, qty) AS b FROM lineitem GROUP BY returned", {"tolerance": 1e-3}),
+    ("SELECT REGR_INTERCEPT(total, clerk) AS a FROM orders WHERE status <> 'P'", {"tolerance": 2e-2}),
+]
+GOLDEN["geometric means"] = [
+    ("SELECT GEOMEAN(GREATEST(price, 1)) AS g FROM lineitem", {"tolerance": 1e-3}),
+    ("SELECT status, GEOMEAN(total + 1) AS g, AVG(total) AS m FROM orders GROUP BY status", {"tolerance": 1e-3}),
+    (
+        "SELECT geometric_mean(clerk + 1) FILTER (WHERE total > 20) AS g FROM orders",
+        {"tolerance": 1e-3, "plain": "SELECT geometric_mean(clerk + 1) AS g FROM orders WHERE total > 20"},
+    ),
+]
 # 63 orders, 21 customers: the shares fall on a row, so no interpolation is asked for. Several shares are found one
 # within the other, each to within one rank: 3.5 here.
 GOLDEN["quantiles"] = [

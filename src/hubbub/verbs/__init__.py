@@ -66,6 +66,10 @@ __all__ = ["FUNCTIONS", "Answer", "Groups", "Rows", "Term", "from_sql", "rows_of
 
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name) or ("functions" if name in FUNCTIONS else None)
+    if home is None and name.islower():
+        made = importlib.import_module("hubbub.verbs.functions").MADE
+        if name in made:
+            return made[name]
     if home is None:
         raise AttributeError(f"module 'hubbub.verbs' has no attribute {name!r}")
     return getattr(importlib.import_module(f"hubbub.verbs.{home}"), name)

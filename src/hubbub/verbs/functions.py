@@ -2,11 +2,12 @@
 
 Text as an argument names a column. Aggregates are named after themselves and their column (`mean_age`), unless
 `alias` says otherwise. In SQL they are COUNT, SUM, AVG, VAR_SAMP, VAR_POP, STDDEV_SAMP, STDDEV_POP, MEDIAN,
-QUANTILE_CONT, MIN, MAX, COVAR_SAMP, COVAR_POP and CORR.
+QUANTILE_CONT, MIN, MAX, COVAR_SAMP, COVAR_POP and CORR; further ones are made from their records (`MADE`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +15,7 @@ from sqlglot import exp
 
 from hubbub.arguments import a_fraction
 from hubbub.errors import ParameterError
+from hubbub.tables.aggregates import FUNCTIONS, Function
 from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, quoted
 
 __all__ = [
@@ -218,6 +220,25 @@ def covar(of: object, other: object, *, ddof: int = 1) -> Term:
 def corr(of: object, other: object) -> Term:
     """Pearson's correlation."""
     return _named("corr", call("CORR", column(of), column(other)), of, other)
+
+
+def _made(function: Function) -> Callable[..., Term]:
+    """The verb of an aggregate, from its record: columns or terms, as many as it looks at, then constants."""
+
+    def verb(*of: object) -> Term:
+        if len(of) < function.arity:
+            raise ParameterError(f"{function.verb} takes {function.forms[0]}, a column or term for each letter.")
+        columns, constants = of[: function.arity], of[function.arity :]
+        node = call(function.spellings[0], *map(column, columns), *map(constant, constants))
+        return _named(function.verb, node, *columns)
+
+    verb.__name__ = verb.__qualname__ = function.verb
+    verb.__doc__ = f"{function.forms[0]} in SQL."
+    return verb
+
+
+MADE: Final = {f.verb: _made(f) for f in FUNCTIONS.values() if f.verb}
+"""The verbs of aggregates whose records name one; each is also a name of `hubbub` itself."""
 
 
 def row_number() -> Term:

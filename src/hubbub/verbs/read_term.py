@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.sql.text.functions import named
+from hubbub.tables.aggregates import spelled
 from hubbub.verbs.terms import KINDS, PARTS
 
 __all__ = ["refused", "term_text"]
@@ -181,6 +182,11 @@ def term_text(node: exp.Expr, query: Query) -> str:
 
 
 def _function(node: exp.Expr, on: Query, text: Query, arguments: Callable[[list[exp.Expr]], str]) -> str:
+    called = [str(node.this).upper()] if isinstance(node, exp.Anonymous) else getattr(node, "sql_names", list)()
+    aggregate = spelled(*called)
+    if aggregate is not None and aggregate.verb:
+        own = [v for v in (node.args.get("this"), node.args.get("expression")) if isinstance(v, exp.Expr)]
+        return f"hb.{aggregate.verb}({arguments([*own, *node.expressions])})"
     found = named(node)
     if found is None:
         raise refused(node)

@@ -4,12 +4,14 @@ A new aggregate is a file of this folder and its name in `FAMILIES`. The binder 
 reference and the auditor's questions are checked against its record, and its verb is made from it.
 """
 
-from hubbub.tables.aggregates import count, covariance, mean, quantile, spread, sum
+from hubbub.tables.aggregates import count, covariance, geometric, mean, quantile, regression, spread, sum
 from hubbub.tables.aggregates.base import Aggregate, Family, Function, Listed
 
 __all__ = ["FAMILIES", "FUNCTIONS", "Aggregate", "Family", "Function", "Listed", "forms", "spelled"]
 
-FAMILIES: tuple[Family, ...] = tuple(module.FAMILY for module in (count, sum, mean, spread, quantile, covariance))
+_FILES = (count, sum, mean, spread, quantile, covariance, regression, geometric)
+
+FAMILIES: tuple[Family, ...] = tuple(file.FAMILY for file in _FILES)
 
 FUNCTIONS: dict[str, Function] = {f.name: f for family in FAMILIES for f in family.functions}
 """Every function, by its name."""

@@ -59,8 +59,7 @@ class Moments:
         self.spread = self._second(self.product, current) - self.at_x * self.at_y
         if self.squares:
             first, second = self.squares
-            self.plain_x = self._second(first, current) - self.at_x**2
-            self.of_x = np.maximum(self.plain_x, 1e-9)
+            self.of_x = np.maximum(self._second(first, current) - self.at_x**2, 1e-9)
             self.of_y = np.maximum(self._second(second, current) - self.at_y**2, 1e-9)
 
     def _second(self, product: Measurement, current: Mapping[Quantity, Any]) -> Floats:
@@ -93,6 +92,11 @@ class Moments:
         self._add(terms, y, -at_x + 0 * spread)
         # From F(v): the product's own centre adds centre * count to it.
         self._add(terms, self.n, product.centre * unit + at_x * at_y - spread)
+        return terms
+
+    def moved(self) -> dict[Term, Any]:
+        """The noise of n (E xy - E x E y), first order: the coefficient of each term."""
+        terms: dict[Term, Any] = self._errors(self.x, self.y, self.product, 0 * self.count, (self.at_x, self.at_y))
         return terms
 
     def reach(self, spread: Any, level: float) -> Floats:
