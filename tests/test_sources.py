@@ -63,9 +63,9 @@ def test_all_five_sources_are_listed_whole() -> None:
     assert {name: len(source["statements"]) for name, source in SOURCES.items()} == {
         "laplace-noise-mechanism": 13,
         "notes-20-differential-privacy": 15,
-        "thesis-2-1-6-differential-privacy": 33,
+        "thesis-2-1-6-differential-privacy": 34,
         "privacy-in-ai": 56,
-        "data-privacy-and-security-chapter-5": 94,
+        "data-privacy-and-security-chapter-5": 97,
     }
     for source in SOURCES.values():
         said = [s["says"] for s in source["statements"]]

@@ -114,6 +114,7 @@ def test_a_private_pirate_does_not_cooperate_and_is_not_traced() -> None:
         assert 0.5 <= pirate.cooperation() < 0.6
         # p_0 is a mean of 1,060 coins that each come up 1 - cooperation.
         assert abs(found.shares[0] - (1 - pirate.cooperation())) <= slack(1060)
+        assert np.abs(found.shares - pirate.expected_shares(10)).max() <= slack(1060, 1e-10)
     pure = private_pirate(keys, columns=11_660, epsilon=1)
     assert pure_epsilon(pure.loss) == 1
     # With noise that protects nobody it cooperates again, and is traced.
@@ -256,6 +257,23 @@ def test_ciphertexts_are_longer_than_there_are_users() -> None:
     assert tracer.ciphertext_bits == 8 * tracer.encrypt([1])[0].size == 512 > tracer.users
 
 
+def test_a_private_pirate_is_useful_or_untraced_over_all_rho() -> None:
+    """Exactly: with the noise the largest expected gap grows from 0 past 1/n, and cooperation from 1/2 to 1 with it."""
+    tracer, gaps, useful = scheme(10, "curves"), [], []
+    for power in range(-1, 6):
+        pirate = private_pirate(tracer.coalition([1, 4, 5, 8, 10]), columns=11_660, rho=10**power)
+        shares = pirate.expected_shares(10)
+        assert shares[0] == pytest.approx(1 - pirate.cooperation())
+        assert shares[10] == pytest.approx(pirate.cooperation())  # five keys: 1 and 0 are alike
+        gaps.append(float(np.diff(shares).max()))
+        useful.append(pirate.cooperation())
+    assert gaps == sorted(gaps)
+    assert useful == sorted(useful)
+    # From rho = 1,000 on the gap shows; a decoder that is nearly always right has long had one.
+    assert [g >= 0.1 for g in gaps] == [False] * 4 + [True] * 3
+    assert [u > 0.99 for u in useful] == [False] * 5 + [True] * 2
+
+
 def test_staircases_are_drawn() -> None:
     pytest.importorskip("matplotlib")
     tracer = scheme(4, "drawn")
@@ -263,6 +281,7 @@ def test_staircases_are_drawn() -> None:
     line = found.plot().lines[0]
     assert list(line.get_ydata()) == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
     assert len(attacks.draw_staircases({"a": found, "b": found}).lines) == 2
+    assert len(attacks.draw_private_pirates(tracer, [2, 3], [0.1, 10]).lines) == 3
 
 
 @pytest.mark.parametrize(

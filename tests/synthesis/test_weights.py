@@ -182,3 +182,23 @@ def test_a_single_row_and_a_constant_column_are_tables() -> None:
     constant = OfflineWeights(workload=Marginals([1, 3], t=2), n=200, rho=10)
     drawn = constant.release(np.array([[0, 1]] * 200), bits=SeededBits(8))
     assert drawn.shares(Marginals([1, 3], t=2), last=True)[1] > 0.8
+
+
+def test_m13_a_run_reads_the_universe_a_few_times_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """|Q| questions cost of the order |Q| |X|: each makes the public histogram anew once, and no other pass grows."""
+    from hubbub.synthesis import multiplicative_weights as module
+
+    made: list[int] = []
+    whole = module.normalised
+
+    def counted(logs: Any) -> Any:
+        made.append(len(logs))
+        return whole(logs)
+
+    monkeypatch.setattr(module, "normalised", counted)
+    for universe in (16, 256):
+        made.clear()
+        run = OnlineWeights(skewed(5000, universe), universe=universe, queries=40, rho=1, bits=SeededBits(universe))
+        for k in range(40):
+            run.ask(prefix(universe, k * universe // 40))
+        assert sum(made) <= 2 * 40 * universe

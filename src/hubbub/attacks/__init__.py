@@ -18,7 +18,8 @@ Overfitting        `overfit_holdout`, `Thresholdout`, `overfit_leaderboard`, `La
                    `leaderboard_accuracy`
 Floats             `read_floats`, `float_laplace`
 Tracing            `TracingScheme`, `Pirate`, `WaryPirate`, `private_pirate`, `tracing_repeats`, `innocent_chance`,
-                   `accusation_floor`, `accusation_law`, `draw_staircases`, `TardosCode`, `tardos_length`
+                   `accusation_floor`, `accusation_law`, `draw_staircases`, `draw_private_pirates`, `TardosCode`,
+                   `tardos_length`
 Signed rows        `signed_rows`, `valid_share`, `hardness_report`, `copied_chance`
 Ceilings           `advantage_ceiling`, `hit_ceiling`, `guess_ceiling`, `bit_ceiling`, `row_ceiling`
 
@@ -101,6 +102,7 @@ from hubbub.attacks.tracing import (
     WaryPirate,
     accusation_floor,
     accusation_law,
+    draw_private_pirates,
     draw_staircases,
     innocent_chance,
     private_pirate,
@@ -155,6 +157,7 @@ __all__ = [
     "difference",
     "difference_of_means",
     "dimension_curse",
+    "draw_private_pirates",
     "draw_staircases",
     "expected_uniqueness",
     "find_members",

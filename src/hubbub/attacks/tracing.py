@@ -55,6 +55,7 @@ __all__ = [
     "WaryPirate",
     "accusation_floor",
     "accusation_law",
+    "draw_private_pirates",
     "draw_staircases",
     "innocent_chance",
     "private_pirate",
@@ -180,6 +181,12 @@ class PrivatePirate:
         noisy = np.asarray(self.mechanism.release(counts, bits=self.bits))
         return (2 * noisy > len(self.keys)).astype(np.int64)
 
+    def expected_shares(self, users: int) -> Floats:
+        """E p_0, ..., E p_n exactly: the chance of a 1 where the keys of users 1 to i decrypt to 1."""
+        counts = np.searchsorted(np.sort(list(self.keys)), np.arange(users + 1), side="right")
+        # 2 (count + noise) > keys.
+        return np.asarray(self.mechanism.error().tail(len(self.keys) // 2 - counts), dtype=np.float64)
+
     def cooperation(self) -> float:
         """The chance that an honest ciphertext of 0 is answered with 0: that the noise stays within half the keys."""
         return 1 - float(self.mechanism.error().tail(len(self.keys) // 2))
@@ -249,6 +256,23 @@ class Accusation:
     def plot(self, ax: Any = None) -> Any:
         """The staircase p_0, ..., p_n: it jumps at pirates."""
         return draw_staircases({"this decoder": self}, ax=ax)
+
+
+def draw_private_pirates(scheme: TracingScheme, users: Sequence[int], rhos: Sequence[float], *, ax: Any = None) -> Any:
+    """Over rho: how often a private pirate answers an honest ciphertext rightly, and its largest expected gap."""
+    from hubbub import plots
+
+    keys, columns = scheme.coalition(users), (scheme.users + 1) * tracing_repeats(scheme.users, scheme.beta)
+    pirates = [private_pirate(keys, columns=columns, rho=rho) for rho in rhos]
+    places = [math.log10(rho) for rho in rhos]
+    gaps = [float(np.diff(p.expected_shares(scheme.users)).max()) for p in pirates]
+    lines = [
+        ("honest ciphertexts answered rightly", places, [p.cooperation() for p in pirates]),
+        ("largest expected gap", places, gaps),
+        ("1/n, from which somebody is accused", places, [1 / scheme.users] * len(places)),
+    ]
+    title = "A private pirate: useful, or untraced"
+    return plots.curves(lines, title=title, xlabel="log10 of rho, for all columns together", ylabel="share", ax=ax)
 
 
 def draw_staircases(found: Mapping[str, Accusation], *, ax: Any = None) -> Any:
