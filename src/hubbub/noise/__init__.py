@@ -19,10 +19,11 @@ from hubbub.noise.gaussian_law import DiscreteGaussian
 from hubbub.noise.grid import Grid
 from hubbub.noise.laplace_law import DiscreteLaplace, Geometric
 from hubbub.noise.parameters import MAX_SCALE
-from hubbub.noise.polya import Polya, polya
+from hubbub.noise.polya import MAX_SHARED_SCALE, Polya, polya
 
 __all__ = [
     "MAX_SCALE",
+    "MAX_SHARED_SCALE",
     "Bits",
     "DiscreteGaussian",
     "DiscreteLaplace",
