@@ -38,6 +38,7 @@ def test_all_true_rows_are_valid_and_no_forgery_is() -> None:
     assert valid_share(other.rows, data.key) == 0
     # Somebody else's valid signatures under the name of this key.
     assert valid_share(np.hstack([other.rows[:, :80], data.rows[:, 80:]]), data.key) == 0
+    assert valid_share(np.hstack([data.rows[:, :80], other.rows[:, 80:]]), data.key) == 0  # and the other way round
     assert valid_share(np.vstack([data.rows, other.rows]), data.key) == 0.5
 
 

@@ -69,18 +69,22 @@ def test_g2_coarse_equilibria_are_more_and_the_program_reaches_its_objective() -
 
 
 def test_g2_three_players_and_the_slack_by_hand() -> None:
+    """All functions from a player's advice to actions; the constant ones for coarse equilibria. Twenty games."""
     rng = np.random.default_rng(24)
-    game, law = rng.uniform(size=(3, 2, 3, 2)), rng.dirichlet(np.ones(12)).reshape(2, 3, 2)
-    worst = 0.0
-    for player, size in enumerate((2, 3, 2)):
-        for use in itertools.product(range(size), repeat=size):
-            gain = 0.0
-            for profile in np.ndindex(2, 3, 2):
-                other = list(profile)
-                other[player] = use[profile[player]]
-                gain += law[profile] * (game[player][tuple(other)] - game[player][profile])
-            worst = max(worst, gain)
-    assert equilibrium_slack(law, game) == pytest.approx(worst)
+    for _ in range(20):
+        game, law = rng.uniform(size=(3, 2, 3, 2)), rng.dirichlet(np.ones(12)).reshape(2, 3, 2)
+        worst = coarse = 0.0
+        for player, size in enumerate((2, 3, 2)):
+            for use in itertools.product(range(size), repeat=size):
+                gain = 0.0
+                for profile in np.ndindex(2, 3, 2):
+                    other = list(profile)
+                    other[player] = use[profile[player]]
+                    gain += law[profile] * (game[player][tuple(other)] - game[player][profile])
+                worst = max(worst, gain)
+                coarse = max(coarse, gain if len(set(use)) == 1 else 0.0)
+        assert equilibrium_slack(law, game) == pytest.approx(worst)
+        assert equilibrium_slack(law, game, coarse=True) == pytest.approx(coarse)
 
 
 def coins(types: tuple[str, ...]) -> np.ndarray:
