@@ -56,6 +56,14 @@ GOLDEN["geometric means"] = [
         {"tolerance": 1e-3, "plain": "SELECT geometric_mean(clerk + 1) AS g FROM orders WHERE total > 20"},
     ),
 ]
+GOLDEN["choices"] = [
+    "SELECT MODE(status) AS m, COUNT(*) AS n FROM orders WHERE clerk < 5 AND o_id < 149",
+    "SELECT returned, MODE(part) AS m FROM lineitem WHERE line = 1 OR part = 'nut' GROUP BY returned",
+    (
+        "SELECT APPROX_TOP_K(segment, 2) AS top FROM customer WHERE c_id IN (1, 2, 3, 4, 5, 7)",
+        {"plain": "SELECT [MODE(segment), 'TOYS'] AS top FROM customer WHERE segment = 'HOME'"},
+    ),
+]
 # 63 orders, 21 customers: the shares fall on a row, so no interpolation is asked for. Several shares are found one
 # within the other, each to within one rank: 3.5 here.
 GOLDEN["quantiles"] = [

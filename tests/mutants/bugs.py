@@ -134,6 +134,48 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
+        "hubbub.tables.aggregates.mode",
+        (
+            "each = amount / reach.groups\n",
+            "each = amount\n",
+            "choices in C groups at one's price",
+            "tests/tables/test_choices.py::test_what_is_charged_for_choices_is_what_runs",
+        ),
+        (
+            'one_way = reach.neighbours == "add_remove"',
+            "one_way = True",
+            "counts taken to move one way under replace",
+            "tests/tables/test_choices.py::test_one_unit_moves_the_law_of_a_choice_by_its_share_at_most[pure-1-replace]",
+        ),
+        (
+            "sensitivity=reach.rows, monotone=one_way",
+            "sensitivity=1, monotone=one_way",
+            "a unit's rows left out of a choice's sensitivity",
+            "tests/tables/test_choices.py::test_one_unit_moves_the_law_of_a_choice_by_its_share_at_most[pure-1-add_remove]",
+        ),
+        (
+            "times = self.groups * self.part.places",
+            "times = self.part.places",
+            "one group's choice told for all groups",
+            "tests/tables/test_choices.py::test_what_is_charged_for_choices_is_what_runs",
+        ),
+    ),
+    *_of(
+        "hubbub.tables.aggregates.top_k",
+        (
+            "each = amount / (reach.groups * self.places)",
+            "each = amount / reach.groups",
+            "k choices at the price of one",
+            "tests/tables/test_choices.py::test_what_is_charged_for_choices_is_what_runs",
+        ),
+        (
+            "sensitivity=reach.rows,",
+            "sensitivity=1,",
+            "a unit's rows left out of peeling's sensitivity",
+            "tests/tables/test_choices.py::test_one_unit_moves_the_law_of_a_choice_by_its_share_at_most[pure-2-add_remove]",
+        ),
+    ),
+    *_of(
         "hubbub.tables.measure",
         (
             "rows = 1 if measurement.counting is MeasurementKind.UNITS else bounds.rows",

@@ -34,6 +34,8 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.plan": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.aggregates.moments": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.aggregates.quantile": (*_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.aggregates.mode": ("tests/tables/test_choices.py",),
+    "hubbub.tables.aggregates.top_k": ("tests/tables/test_choices.py",),
     "hubbub.tables.clipping": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.split": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.growth": ("tests/sql/test_growth.py",),

@@ -29,6 +29,7 @@ from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.relations import arrow_type
 from hubbub.errors import QueryError
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Statement
+from hubbub.tables.aggregates import Listed
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL
@@ -116,7 +117,18 @@ class EvaluatedStatement:
     def numbers(self) -> tuple[int, ...]:
         """The positions of the noisy columns that are numbers, dates, times, or lengths of time."""
         types = [self.table.column(i).type for i in range(len(self.names))]
-        return tuple(i for i, kind in enumerate(types) if self._noisy[i] and (_is_number(kind) or _is_time(kind)))
+        measured = (i for i, kind in enumerate(types) if self._noisy[i] and (_is_number(kind) or _is_time(kind)))
+        return tuple(i for i in measured if i not in self.choices)
+
+    @cached_property
+    def choices(self) -> frozenset[int]:
+        """The positions of the columns that hand on a choice among declared values, which has no interval."""
+        return frozenset(i for i, o in enumerate(self.statement.outputs) if any(_chosen(a) for _, a in o.cells))
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """How good choices are."""
+        return tuple(dict.fromkeys(note for plans in self.estimates for plan in plans for note in plan.notes))
 
     @cached_property
     def _noisy(self) -> list[bool]:
@@ -127,7 +139,7 @@ class EvaluatedStatement:
         timed = any(a.kind in TEMPORAL for q in self.statement.questions for a in q.aggregates)
         measured = [_is_number(t) or (timed and _is_time(t)) for t in types]
         return [
-            m and not o.exact and (bool(o.cells) or not self._is_key(i))
+            (m or i in self.choices) and not o.exact and (bool(o.cells) or not self._is_key(i))
             for i, (m, o) in enumerate(zip(measured, outputs, strict=True))
         ]
 
@@ -312,6 +324,11 @@ def _zip(values: Sequence[Any], question: AggregateQuery) -> list[tuple[Any, Agg
     return list(zip(values, question.aggregates, strict=True))
 
 
+def _chosen(aggregate: Aggregate) -> bool:
+    """Whether an aggregate is a choice among declared values."""
+    return isinstance(aggregate.function, Listed) and aggregate.function.names
+
+
 def _array(values: Any, aggregate: Aggregate) -> pa.Array:
     """Counts as whole numbers; what is not finite as NULL."""
     if aggregate.function.whole:
@@ -321,6 +338,8 @@ def _array(values: Any, aggregate: Aggregate) -> pa.Array:
             else values
         )
         return pa.array(whole.astype(np.int64))
+    if _chosen(aggregate):
+        return pa.array(values.tolist(), arrow_type(aggregate.kind))
     if aggregate.kind in TEMPORAL:
         return as_column(values, arrow_type(aggregate.kind))
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))

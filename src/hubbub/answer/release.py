@@ -212,7 +212,9 @@ class Release:
         Raises ParameterError for a name that is not a column of numbers.
         """
         kinds = {n: self.to_arrow().schema.field(n).type for n in self.columns}
-        numbers = [n for n, k in kinds.items() if pa.types.is_integer(k) or pa.types.is_floating(k)]
+        chosen = set() if self._answered is None else {self.columns[i] for i in self._answered.choices}
+        measured = (n for n, k in kinds.items() if pa.types.is_integer(k) or pa.types.is_floating(k))
+        numbers = [n for n in measured if n not in chosen]
         if not isinstance(name, str) or name not in numbers:
             raise ParameterError(f"{name!r} is not a column of numbers. These are: {', '.join(numbers) or '(none)'}.")
         at = self.columns.index(name)
@@ -335,7 +337,12 @@ class Release:
         return int(self.to_arrow().num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([text_table(self.columns, self.text_rows()), *self.notes])
+        return "\n".join([text_table(self.columns, self.text_rows()), *self._promises, *self.notes])
+
+    @property
+    def _promises(self) -> tuple[str, ...]:
+        """How good choices are, which have no interval."""
+        return () if self._answered is None else self._answered.promises
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
@@ -353,7 +360,7 @@ class Release:
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        said = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        said = "".join(f"<p>{html.escape(note)}</p>" for note in (*self._promises, *self.notes))
         return f"<div>{table}{left_out}{picture}<p>{about}</p>{said}</div>"
 
     def text_rows(self, level: float = 0.95) -> list[tuple[str, ...]]:

@@ -51,13 +51,15 @@ class ColumnError:
     """What `check` predicts for one column: the half-width of its 95 % interval, and under which assumption.
 
     plus_minus is None for a column that is computed from others, whose error depends on the answer, and for a
-    quantile, whose error is `ranks`: how many ranks, of the rows counted in its group, it is off.
+    quantile, whose error is `ranks`: how many ranks, of the rows counted in its group, it is off; and for a choice,
+    whose error is `rows`: by how many rows its value is less frequent than the most frequent one at most.
     """
 
     name: str
     plus_minus: float | None
     unit_note: str = ""
     ranks: float | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,8 @@ def _fits(count: int | None) -> str:
 def _row(column: ColumnError) -> tuple[str, str, str]:
     if column.ranks is not None:
         return column.name, f"± {column.ranks:,.4g} ranks", column.unit_note
+    if column.rows is not None:
+        return column.name, f"{column.rows:,} row{'s' * (column.rows != 1)}", column.unit_note
     return column.name, "" if column.plus_minus is None else f"± {column.plus_minus:,.4g}", column.unit_note
 
 
@@ -155,7 +159,7 @@ def predicted(
             for at in plans_of[question]
         ]
         if errors:
-            found.append(max(errors, key=lambda e: (e.ranks or 0.0, e.plus_minus or 0.0)))
+            found.append(max(errors, key=lambda e: (e.ranks or 0.0, e.rows or 0, e.plus_minus or 0.0)))
         elif output.what is None and not output.exact:
             found.append(ColumnError(output.name, None, "follows from the other columns; the release has its interval"))
     return tuple(found)
@@ -164,7 +168,7 @@ def predicted(
 def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggregate, assume_rows: int) -> ColumnError:
     if isinstance(aggregate.function, Listed):
         promise = aggregate.function.promise(aggregate, price.own(at, aggregate))
-        return ColumnError(name, None, promise.note, promise.ranks)
+        return ColumnError(name, None, promise.note, promise.ranks, promise.rows)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
     return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} values" * aggregate.function.ratio)
 
@@ -208,6 +212,7 @@ def notes(price: Price) -> tuple[str, ...]:
         found |= dict.fromkeys(_bounding_notes(plan))
         if plan.private_keys:
             found["Which groups there are is private: small groups are left out."] = None
+    found |= dict.fromkeys(p.draws.note for p in price.parts if isinstance(p.draws, Mechanisms) and p.draws.note)
     return tuple(found)
 
 
@@ -384,4 +389,5 @@ def _beyond(columns: Sequence[ColumnError], within: float | Mapping[str, float])
 
 
 def _size(column: ColumnError) -> float | None:
-    return column.ranks if column.ranks is not None else column.plus_minus
+    found = (column.ranks, column.rows, column.plus_minus)
+    return next((size for size in found if size is not None), None)

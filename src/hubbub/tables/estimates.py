@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from hubbub.errors import InternalError
 from hubbub.mechanisms.ratio import half_widths
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
-from hubbub.tables.aggregates.base import Aggregate, Listed, OwnPart, Quantity
+from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity
 from hubbub.tables.columns import Scalar
 from hubbub.tables.draw_release import drawn_groups
 from hubbub.tables.measure import Measurement
@@ -75,6 +75,7 @@ class Estimates:
     quantities: Mapping[Quantity, Linear]
     laws: Mapping[Term, Noise]
     own: Mapping[OwnPart, Any]
+    notes: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -202,6 +203,7 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
     groups = tuple(drawn_groups(plan, drawn))
     laws: dict[Term, Noise] = {}
     own: dict[OwnPart, Any] = {}
+    notes = tuple(p.draws.note for p in parts if isinstance(p.draws, Mechanisms) and p.draws.note)
     arrays: dict[Term, Floats] = {}
     for i, (priced, values) in enumerate(zip(parts, vectors, strict=True)):
         if isinstance(priced.part, OwnPart):
@@ -210,7 +212,7 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
         for k, vector in enumerate(values):
             laws[0, i, k] = priced.noise
             arrays[0, i, k] = np.array(vector, np.float64)
-    return Estimates(plan, groups, _quantities(price.strategies[at].recipes, arrays, len(groups)), laws, own)
+    return Estimates(plan, groups, _quantities(price.strategies[at].recipes, arrays, len(groups)), laws, own, notes)
 
 
 def _quantities(recipes: Mapping[Quantity, Any], arrays: Mapping[Term, Floats], size: int) -> dict[Quantity, Linear]:

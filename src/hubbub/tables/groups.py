@@ -33,7 +33,7 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.kinds import NUMERIC, Kind
 
-__all__ = ["Evaluate", "Key", "domain", "fitted", "grouped"]
+__all__ = ["Evaluate", "Key", "domain", "fitted", "grouped", "without_image"]
 
 Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scalar]]
 """An engine's value of an expression for every combination of its columns' values, the last column fastest."""
@@ -77,6 +77,23 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, na
                 f"GROUP BY would need {combinations:,} combinations of declared values; at most 1,000,000."
             )
         return _usable(tuple(dict.fromkeys(evaluate(expression, known))), key.kind)
+    found = by_form(key, declared)
+    if found is not None:
+        return found
+    raise _undeclared(expression, [c for c in values if c not in known], declared, name)
+
+
+def without_image(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar, ...] | None:
+    """The groups of one key as far as no engine has to evaluate it; None where one has, or where there are none."""
+    expression = key.expression
+    if key.groups is not None or not isinstance(expression, Column):
+        return key.groups or by_form(key, declared)
+    return _values(expression, declared.get(expression.name), bare=True) or by_form(key, declared)
+
+
+def by_form(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar, ...] | None:
+    """The groups that follow from the form of an expression: constants, a condition, whole numbers in a range."""
+    expression = key.expression
     if isinstance(expression, Case):
         constants = [v for v in (*expression.values, expression.default) if isinstance(v, Literal)]
         if len(constants) == len(expression.values) + 1:
@@ -87,7 +104,7 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, na
         low, high = span(expression, declared) or (None, None)
         if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
             return _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
-    raise _undeclared(expression, [c for c in values if c not in known], declared, name)
+    return None
 
 
 def grouped(expression: Expression, declared: Mapping[str, Declaration]) -> Key:

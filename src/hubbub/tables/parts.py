@@ -232,7 +232,7 @@ class _Builder:
         for a in aggregates:
             if isinstance(a.function, Listed) and self.plan.measurement_of(a) == (m,):
                 kinds.setdefault(a.function.part_type.__name__, (a.function, []))[1].append(a)
-        self.parts += [function.part(m, asked) for _, (function, asked) in sorted(kinds.items())]
+        self.parts += [function.part(m, asked, self.plan.declared) for _, (function, asked) in sorted(kinds.items())]
 
     def _add(self, vector: tuple[tuple[Measurement, int], ...], like: Measurement, name: str) -> Recipe:
         """A vector of its own. like: a measurement of the same sensitivity and steps."""

@@ -298,7 +298,7 @@ class Listed(Function):
         return float("inf")
 
     @abstractmethod
-    def part(self, of: Measurement, aggregates: Sequence[Aggregate]) -> OwnPart:
+    def part(self, of: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
         """The part that aggregates of this `part_type` over one measurement are drawn in, together."""
 
     @abstractmethod

@@ -200,7 +200,7 @@ class Quantile(Listed):
             raise InternalError("a quantile without its share")
         return found
 
-    def part(self, of: Measurement, aggregates: Sequence[Aggregate]) -> OwnPart:
+    def part(self, of: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
         return QuantilePart(of, tuple(sorted({_share(a) for a in aggregates})))
 
     def values(self, aggregate: Aggregate, part: QuantilePart, drawn: Floats) -> NDArray[Any]:
