@@ -14,12 +14,14 @@ from urllib.parse import unquote
 from hubbub.errors import HubbubError, PolicyError
 
 __all__ = [
+    "SCHEMES",
     "UNREADABLE",
     "Address",
     "is_address",
     "kept_address",
     "looks_like_connection",
     "masked",
+    "names_a_table",
     "raise_alone",
     "read_address",
     "shown_address",
@@ -102,6 +104,19 @@ class Address:
 
     def __reduce__(self) -> str:
         raise TypeError("the address of a database may hold a password and cannot be pickled")
+
+
+SCHEMES: Final = ["spark:"]
+"""What a text begins with that names a table of an engine's own, in full: `spark:hospital.visits`."""
+
+
+def names_a_table(place: object) -> bool:
+    """Whether a text names a table that an engine of its own holds.
+
+    >>> names_a_table("spark:hospital.visits"), names_a_table("visits.parquet")
+    (True, False)
+    """
+    return isinstance(place, str) and place.startswith(tuple(SCHEMES))
 
 
 def is_address(place: object) -> bool:

@@ -49,7 +49,7 @@ def test_no_private_synthesiser_makes_a_valid_row(method: str, epsilon: str) -> 
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("method", ["tree", "marginals"])
+@pytest.mark.parametrize("method", ["tree", "marginals", "adaptive"])
 def test_none_of_the_methods_that_look_at_pairs_does(method: str) -> None:
     try:
         found = hardness_report(private(method, "1"), n=200, bits=SeededBits("pairs"))

@@ -134,25 +134,6 @@ def test_a_useful_decoder_that_does_not_cooperate_escapes() -> None:
     assert wary.warned
 
 
-def test_a_stateful_pirate_that_cooperates_is_traced() -> None:
-    """It changes its strategy with every thousandth column it was ever asked, and never errs on honest ones."""
-    tracer, guilty = scheme(8, "stateful"), [2, 5, 7]
-    pirates = [Pirate(tracer.coalition(guilty), s, SeededBits(f"turn {s}")) for s in FULL]
-    asked = 0
-
-    def decoder(ciphertexts: np.ndarray) -> np.ndarray:
-        nonlocal asked
-        answers = np.stack([p(ciphertexts) for p in pirates])
-        turns = (asked + np.arange(len(ciphertexts))) // 1000 % len(pirates)
-        asked += len(ciphertexts)
-        return answers[turns, np.arange(len(ciphertexts))]
-
-    for i in range(2):
-        found = tracer.trace(decoder, pirates=guilty, bits=SeededBits(f"stateful {i}"))
-        assert found.cooperates
-        assert found.success == 1
-
-
 def test_the_contradiction_is_fifteen_hundredths_of_one_over_n() -> None:
     for n in (2, 10, 1000):
         assert (

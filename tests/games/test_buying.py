@@ -73,9 +73,8 @@ def test_g3_an_estimate_is_the_ones_bought_half_of_the_others_and_noise() -> Non
     bits = [1] * 30
     k = auction.left_out(30)
     sale = auction.release(values, bits, noise=SeededBits("sale"))
-    noise = sale.estimate - (30 - k) - Fraction(k, 2)
-    assert noise.denominator == 1
-    assert abs(noise) <= 25 * k  # but for e^-25
+    noise = int(DiscreteLaplace(k).sample(bits=SeededBits("sale")))
+    assert sale.estimate == 30 - k + noise + Fraction(k, 2)
     assert sale.bought == frozenset(range(30 - k))
     assert set(sale.payments) == {Fraction(30 - k, k), 0}
     assert sale.paid == (30 - k) * Fraction(30 - k, k)
@@ -189,7 +188,8 @@ def test_g3_over_all_others_bits_and_all_noise_the_loss_is_that() -> None:
 def test_g3_payments_and_the_estimate_of_a_survey() -> None:
     survey, reports = PeerPrediction(prior=COINS, epsilon="1/2", payment=4, base=3), [1, 0, 0, 1, 1]
     found = survey.release(reports, noise=SeededBits("survey"))
-    assert abs(found.ones - 3) <= 50  # scale 2: but for e^-25
+    noise = int(DiscreteLaplace(2).sample(bits=SeededBits("survey")))
+    assert found.ones == 3 + noise
     assert found.estimate == Fraction(found.ones, 5)
     for report, payment in zip(reports, found.payments, strict=True):
         assert payment == survey.pay(report, Fraction(found.ones - report, 4))

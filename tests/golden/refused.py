@@ -90,7 +90,6 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("SELECT LIST(total) FROM orders", "is not supported. Allowed", None),
     ("SELECT FIRST(total) FROM orders", "the aggregate", None),
     ("SELECT ARG_MAX(status, total) FROM orders", "the aggregate", None),
-    ("SELECT MODE(status) FROM orders", "the aggregate MODE", None),
     ("SELECT SUM(DISTINCT clerk) FROM orders", "DISTINCT inside SUM", None),
     ("SELECT COUNT(*) FROM (SELECT rowid FROM orders)", "unknown column 'rowid'", "rowid"),
     # recursion, other statements, the outside

@@ -177,7 +177,7 @@ def test_what_is_missing_is_shown_with_what_to_add(tmp_path, old, new, message):
 
 
 def test_a_policy_without_tables_is_refused(tmp_path):
-    with pytest.raises(PolicyError, match="not a private table"):
+    with pytest.raises(PolicyError, match="no private table"):
         loaded(tmp_path, '[ledger]\nfile = "b.db"\n[budget]\nepsilon = 1\n')
 
 

@@ -64,7 +64,7 @@ __all__ = [
 
 Ciphertexts = NDArray[np.uint8]  # shape (k, users, 16)
 _BLOCK: Final = 16
-_MOST_BLOCKS: Final = 25_000_000
+_MOST_COLUMNS: Final = 2_000_000
 
 
 class Decoder(Protocol):
@@ -340,11 +340,8 @@ class TracingScheme:
     def columns(self, repeats: int, *, bits: Bits | None = None) -> tuple[Integers, Ciphertexts]:
         """Each of TrE(0), ..., TrE(n) `repeats` times, in random order: which i each column is, and the columns."""
         total = (self.users + 1) * whole_number(repeats, "repeats")
-        if total * self.users > _MOST_BLOCKS:
-            raise ParameterError(
-                f"{total:,} columns for {self.users} users were asked; at most {_MOST_BLOCKS:,} blocks are made. "
-                "Ask for fewer repeats, or trace with a TardosCode."
-            )
+        if total > _MOST_COLUMNS:
+            raise ParameterError(f"{total:,} columns were asked; at most {_MOST_COLUMNS:,} are made.")
         places = np.repeat(np.arange(self.users + 1), repeats)[chosen(total, total, bits)]
         plain = np.arange(self.users) < places[:, None]
         return places, self.encrypt(plain.astype(np.uint8), bits=bits)

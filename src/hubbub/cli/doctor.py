@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hubbub import __version__
+from hubbub.addresses import names_a_table
 from hubbub.cli.console import printable
 from hubbub.cli.options import open_ledger, policy_option
 from hubbub.errors import HubbubError, how_to_install
@@ -105,7 +106,7 @@ def _reached(table: TablePolicy) -> tuple[bool | None, str]:
         return False, str(error)
     where = f"the source of {table.name!r}, {table.source}"
     # To look for a table there, a Spark would have to be started.
-    return (None, f"{where}, was not looked for") if "spark:" in str(table.source) else (True, f"{where}, is there")
+    return (None, f"{where}, was not looked for") if names_a_table(str(table.source)) else (True, f"{where}, is there")
 
 
 def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:

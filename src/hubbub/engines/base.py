@@ -12,7 +12,7 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
-__all__ = ["Engine", "Exact", "Located", "Schema"]
+__all__ = ["Engine", "EnginePlace", "Exact", "Located", "Named", "Schema"]
 
 
 @dataclass(frozen=True)
@@ -130,4 +130,63 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release everything, temporary files included."""
+        ...
+
+
+@dataclass(frozen=True)
+class Named:
+    """A source as a session names it. name: of the table in questions. table: the declared table inside a database;
+    inner: the same as its engine found it, in full."""
+
+    source: Any
+    name: str
+    table: str | None = None
+    inner: str | None = None
+
+
+class EnginePlace(Protocol):
+    """Where an engine's tables are: how their sources are written, remembered and opened. Each engine has one.
+
+    name: as messages call it. holds: the classes of its sources. schemes: what a text begins with that names a table of
+    its own in full, such as "spark:"; a policy file may name these.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def holds(self) -> tuple[type, ...]: ...
+
+    @property
+    def schemes(self) -> tuple[str, ...]: ...
+
+    def read(self, source: object) -> object | None:
+        """The source that a text or an object names; None where it is not one of these.
+
+        Raises PolicyError for one that is written wrongly.
+        """
+        ...
+
+    def engine(self) -> Engine:
+        """A new engine, for one session.
+
+        Raises PolicyError where what it needs is not installed.
+        """
+        ...
+
+    def kept(self, named: Named) -> str | None:
+        """What the ledger knows a source by: the same for every spelling of it, without a password; None where its
+        declaration does not say."""
+        ...
+
+    def here(self, named: Named) -> Hashable:
+        """Equal for sources that are one in this process, whatever they are called; None where nothing tells."""
+        ...
+
+    def written(self, source: Any) -> str:
+        """What the record of a session says of a source, without a password."""
+        ...
+
+    def at_hand(self, source: Any) -> bool:
+        """Whether its tables can be looked at without starting anything."""
         ...

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from hubbub.addresses import Address, is_address, looks_like_connection, masked, raise_alone
+from hubbub.addresses import Address, is_address, looks_like_connection, masked, names_a_table, raise_alone
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
@@ -443,9 +443,10 @@ class _Reader:
             if "table" not in found:
                 raise self.wrong(at, 'a database needs table = "SCHEMA.NAME" beside it')
             return Address.of(text)
-        if text.startswith("spark:"):
-            if "table" in found or not text.removeprefix("spark:").strip():
-                raise self.wrong(at, 'write the table after the colon, as in "spark:hospital.visits"; no `table`')
+        if names_a_table(text):
+            scheme, _, rest = text.partition(":")
+            if "table" in found or not rest.strip():
+                raise self.wrong(at, f'write the table after the colon, as in "{scheme}:hospital.visits"; no `table`')
             return Address.of(text)
         return self.file_source(at, value, found)
 
@@ -461,7 +462,7 @@ class _Reader:
         return value
 
     def file_source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
-        if at[0] == "public" and isinstance(value, str) and (is_address(value) or value.startswith("spark:")):
+        if at[0] == "public" and isinstance(value, str) and (is_address(value) or names_a_table(value)):
             raise self.wrong(at, "a public table is a file; write its rows to one")
         allowed = f"a file that ends in {', '.join(_SUFFIXES)}{_ELSEWHERE[at[0]]}"
         path = self.place(at, value, allowed)

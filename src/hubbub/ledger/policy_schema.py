@@ -27,71 +27,73 @@ def _table(properties: dict[str, Any], *required: str, **more: Any) -> dict[str,
     }  # fmt: skip
 
 
+_BETWEEN: Final = _table({"between": {"type": "array", "minItems": 2, "maxItems": 2}, "nullable": _FLAG}, "between")
+_VALUES: Final = {"type": "array", "minItems": 1}
+_ONE_OF: Final = _table({"one_of": _VALUES, "null": _FLAG, "other": _TEXT, "others": _FLAG, "trim": _FLAG}, "one_of")
+_TRIM: Final = _table({"trim": _FLAG}, "trim")
+_NUMBERS: Final = {"type": "array", "minItems": 2, "items": {"type": "number"}}
+_EDGES: Final = _table({"edges": _NUMBERS, "nullable": _FLAG}, "edges")
+_ONE_NAME: Final = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
+_SOURCE: Final = {**_TEXT, "description": "A .parquet, .csv or .duckdb file, relative to this one."}
+_ANYWHERE: Final = {**_TEXT, "description": "A file, or postgresql://USER@HOST/DATABASE, env:NAME, spark:TABLE."}
+_PRIVATE: Final = _table(
+    {
+        "source": _ANYWHERE,
+        "table": _TEXT,
+        "unit": {**_TEXT, "description": "The column that names who is protected."},
+        "each_row": _FLAG,
+        "max_groups": _COUNT,
+        "max_rows": _COUNT,
+        "max_total": _COUNT,
+        "neighbours": {"enum": list(NEIGHBOURS)},
+        "budget": _AMOUNT,
+        "columns": {"type": "object", "additionalProperties": {"oneOf": [_BETWEEN, _ONE_OF, _EDGES, _TRIM]}},
+        "types": _KINDS,
+        "unit_space": {**_TEXT, "description": "Tables of one unit space share one budget."},
+        "through": {"oneOf": [_TEXT, _ONE_NAME], "description": "The column that leads to the unit's table."},
+        "bounding": {"enum": list(BOUNDINGS)},
+        "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
+    },
+    "source",
+    oneOf=[{"required": ["unit"]}, {"required": ["each_row"]}],
+)
+_LEDGER: Final = _table(
+    {
+        "file": _TEXT,
+        "url": _TEXT,
+        "key_file": _TEXT,
+        "anchor": _TEXT,
+        "max_failures": _COUNT,
+        "max_failures_all": _COUNT,
+        "require_purpose": {**_FLAG, "description": "Refuse a question that does not say what it is asked for."},
+    },
+    oneOf=[{"required": ["file"]}, {"required": ["url"]}],
+)
+_ANALYSTS: Final = {"type": "object", "additionalProperties": _AMOUNT}
+_BUDGET: Final = _table(
+    {
+        "epsilon": _AMOUNT,
+        "delta": _AMOUNT,
+        "delta_threshold": _AMOUNT,
+        "per_analyst": _AMOUNT,
+        "analysts": _ANALYSTS,
+    },
+    "epsilon",
+)
+_PUBLIC: Final = _table({"source": _SOURCE, "table": _TEXT, "types": _KINDS}, "source")
+
+
 def policy_schema() -> dict[str, Any]:
     """The schema, as a value for `json.dumps`."""
-    between = _table({"between": {"type": "array", "minItems": 2, "maxItems": 2}, "nullable": _FLAG}, "between")
-    values = {"type": "array", "minItems": 1}
-    one_of = _table({"one_of": values, "null": _FLAG, "other": _TEXT, "others": _FLAG, "trim": _FLAG}, "one_of")
-    trim = _table({"trim": _FLAG}, "trim")
-    numbers = {"type": "array", "minItems": 2, "items": {"type": "number"}}
-    edges = _table({"edges": numbers, "nullable": _FLAG}, "edges")
-    one_name = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
-    source = {**_TEXT, "description": "A .parquet, .csv or .duckdb file, relative to this one."}
-    anywhere = {**_TEXT, "description": "A file, or postgresql://USER@HOST/DATABASE, env:NAME, spark:TABLE."}
-    private = _table(
-        {
-            "source": anywhere,
-            "table": _TEXT,
-            "unit": {**_TEXT, "description": "The column that names who is protected."},
-            "each_row": _FLAG,
-            "max_groups": _COUNT,
-            "max_rows": _COUNT,
-            "max_total": _COUNT,
-            "neighbours": {"enum": list(NEIGHBOURS)},
-            "budget": _AMOUNT,
-            "columns": {"type": "object", "additionalProperties": {"oneOf": [between, one_of, edges, trim]}},
-            "types": _KINDS,
-            "unit_space": {**_TEXT, "description": "Tables of one unit space share one budget."},
-            "through": {"oneOf": [_TEXT, one_name], "description": "The column that leads to the unit's table."},
-            "bounding": {"enum": list(BOUNDINGS)},
-            "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
-        },
-        "source",
-        oneOf=[{"required": ["unit"]}, {"required": ["each_row"]}],
-    )
-    ledger = _table(
-        {
-            "file": _TEXT,
-            "url": _TEXT,
-            "key_file": _TEXT,
-            "anchor": _TEXT,
-            "max_failures": _COUNT,
-            "max_failures_all": _COUNT,
-            "require_purpose": {**_FLAG, "description": "Refuse a question that does not say what it is asked for."},
-        },
-        oneOf=[{"required": ["file"]}, {"required": ["url"]}],
-    )
-    analysts = {"type": "object", "additionalProperties": _AMOUNT}
-    budget = _table(
-        {
-            "epsilon": _AMOUNT,
-            "delta": _AMOUNT,
-            "delta_threshold": _AMOUNT,
-            "per_analyst": _AMOUNT,
-            "analysts": analysts,
-        },
-        "epsilon",
-    )
-    public = _table({"source": source, "table": _TEXT, "types": _KINDS}, "source")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "hubbub.toml",
         **_table(
             {
-                "ledger": ledger,
-                "budget": budget,
-                "tables": {"type": "object", "minProperties": 1, "additionalProperties": private},
-                "public": {"type": "object", "additionalProperties": public},
+                "ledger": _LEDGER,
+                "budget": _BUDGET,
+                "tables": {"type": "object", "minProperties": 1, "additionalProperties": _PRIVATE},
+                "public": {"type": "object", "additionalProperties": _PUBLIC},
             },
             "ledger",
             "budget",

@@ -5,9 +5,7 @@ What can be refused here is refused before any question is asked.
 
 from __future__ import annotations
 
-import contextlib
 import getpass
-import os
 import re
 import warnings
 from collections.abc import Collection, Mapping
@@ -16,18 +14,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hubbub.engines.base import Located
+from hubbub.engines.base import Located, Named
+from hubbub.engines.registry import engine_for, place_of
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, table_account
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.places import INSIDE, one_address, one_form
+from hubbub.ledger.places import one_form
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.versions import ROWS, same_people
 from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
 from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
-from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName, remote
+from hubbub.tables.remote import remote
 
 __all__ = [
     "agree_on_limits",
@@ -230,33 +229,13 @@ def _places(name: str, declared: PrivateTable, located: Located) -> list[str]:
 
 def _identities(declared: PrivateTable, located: Located) -> list[object]:
     """What a source is by any name of it: a file, by its number; a frame itself; an address that cannot be shown."""
-    found: list[object] = [] if located.here is None else [located.here]
-    match declared.source:
-        case PostgresAddress() as address:
-            found += [(address, located.inner or declared.inner_table)]
-        case SparkFrame() as spark:
-            found += [("frame", id(spark.frame))]
-        case SparkName():
-            pass
-        case str() | Path() as file:
-            with contextlib.suppress(OSError):
-                at = os.stat(file)
-                found += [(at.st_dev, at.st_ino, (declared.inner_table or "").lower())]
-        case frame:
-            found += [("frame", id(frame))]
-    return found
+    here = place_of(declared.source).here(Named(declared.source, "", declared.inner_table, located.inner))
+    return [one for one in (located.here, here) if one is not None]
 
 
 def _declared(name: str, declared: PrivateTable, inner: str | None) -> str | None:
     """Where a table is by its declaration, and by `inner` in a database; None where an address does not say."""
-    match declared.source:
-        case PostgresAddress() as address:
-            return f"{one_address(address.kept)}{INSIDE}{inner or declared.inner_table}" if address.readable else None
-        case SparkName() as spark:
-            return f"spark:{inner}" if inner else str(spark).lower()
-        case str() | Path() as file:
-            return os.path.realpath(file) + (f"{INSIDE}{declared.inner_table}" if declared.inner_table else "")
-    return f"the frame {one_spelling(name)}"
+    return place_of(declared.source).kept(Named(declared.source, name, declared.inner_table, inner))
 
 
 def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, PrivateTable | PublicTable]:
@@ -295,11 +274,7 @@ def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any
     found: dict[str, Any] = {}
     for name, declared in tables.items():
         parts = {k: v for k, v in vars(declared).items() if k != "source"}
-        where = "a frame"
-        if isinstance(declared.source, PostgresAddress):
-            where = declared.source.kept
-        elif isinstance(declared.source, str | Path | SparkName):
-            where = str(declared.source)
+        where = place_of(declared.source).written(declared.source)
         found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
     return found
 
@@ -345,12 +320,10 @@ def reach(policy: TablePolicy) -> Located:
 
     Raises PolicyError where not.
     """
-    from hubbub.engines.registry import engine_for
-
     declared = private_of(policy)
     engine = engine_for({policy.name: declared})
     try:
-        if isinstance(declared.source, SparkName):
+        if not place_of(declared.source).at_hand(declared.source):
             return Located()
         engine.add(policy.name, declared)
         return engine.located(policy.name)

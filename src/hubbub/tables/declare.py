@@ -19,7 +19,7 @@ from hubbub.errors import PolicyError
 from hubbub.spelling import one_spelling, space_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind, kind_named
-from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName, remote
+from hubbub.tables.remote import is_remote, remote
 
 __all__ = ["EACH_ROW", "Bounding", "EachRow", "Limits", "Neighbours", "PrivateTable", "PublicTable", "public", "table"]
 
@@ -128,7 +128,7 @@ def _limit(name: str, value: object) -> int | None:
 
 
 def _source(source: object) -> object:
-    elsewhere = source if isinstance(source, PostgresAddress | SparkName | SparkFrame) else remote(source)
+    elsewhere = source if is_remote(source) else remote(source)
     if elsewhere is not None:
         return elsewhere
     if isinstance(source, str | os.PathLike):

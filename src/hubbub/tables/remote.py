@@ -5,13 +5,14 @@ An address may hold a password. It is kept for the connection alone: it is in no
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hubbub.addresses import Address, is_address, read_address
 from hubbub.errors import PolicyError
 
-__all__ = ["PostgresAddress", "SparkFrame", "SparkName", "remote"]
+__all__ = ["PostgresAddress", "SparkFrame", "SparkName", "add_reader", "is_remote", "remote"]
 
 
 class PostgresAddress(Address):
@@ -45,7 +46,22 @@ class SparkFrame:
         return "a data frame of Spark"
 
 
-def remote(source: object) -> PostgresAddress | SparkName | SparkFrame | None:
+_KINDS: Final[list[type]] = [PostgresAddress, SparkName, SparkFrame]
+_READERS: Final[list[Callable[[object], object | None]]] = []
+
+
+def add_reader(read: Callable[[object], object | None], *kinds: type) -> None:
+    """Let another engine's sources be known: what reads one from a text or an object, and their classes."""
+    _READERS.append(read)
+    _KINDS.extend(kinds)
+
+
+def is_remote(source: object) -> bool:
+    """Whether a source was read by `remote`."""
+    return isinstance(source, tuple(_KINDS))
+
+
+def remote(source: object) -> Any:
     """The remote source that something names; None for any other. `env:NAME` is the address in that variable.
 
     Raises PolicyError where the variable is not set or holds no address, and for a table of Spark without a name.
@@ -62,4 +78,4 @@ def remote(source: object) -> PostgresAddress | SparkName | SparkFrame | None:
         return SparkName(name)
     if type(source).__module__.startswith("pyspark.") and hasattr(source, "sparkSession"):
         return SparkFrame(source)
-    return None
+    return next((found for read in _READERS if (found := read(source)) is not None), None)

@@ -88,97 +88,119 @@ def term_text(node: exp.Expr, query: Query) -> str:
 
     Raises QueryError for what the verbs have no word for.
     """
+    return _Terms(query).text(node)
 
-    def text(inner: exp.Expr) -> str:
-        return term_text(inner, query)
 
-    def term(inner: exp.Expr) -> str:
+class _Terms:
+    """Writes terms; `query` writes a sub-query."""
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+
+    def text(self, node: exp.Expr) -> str:
+        kind = type(node)
+        if _constant(node):
+            return _constant_text(node)
+        if kind in _OPERATORS:
+            both = _constant(node.this) and _constant(node.expression)
+            left = self.on(node.this) if both else self.beside(node.this)
+            return f"{left} {_OPERATORS[kind]} {self.beside(node.expression)}"
+        if kind in _BARE:
+            return f"hb.{_BARE[kind]}()"
+        if kind in _AGGREGATES:
+            name, more = _AGGREGATES[kind]
+            found = [node.this, *([node.expression] if isinstance(node.args.get("expression"), exp.Expr) else [])]
+            return f"hb.{name}({self.arguments(found)}{more})"
+        for write in (self._value, self._condition, self._aggregate):
+            text = write(node)
+            if text is not None:
+                return text
+        return _function(node, self.on, self.text, self.arguments)
+
+    def term(self, inner: exp.Expr) -> str:
         """A term, on which operators and methods work; a constant is wrapped."""
-        found = text(inner)
+        found = self.text(inner)
         return f"hb.lit({found})" if _constant(inner) else found
 
-    def beside(inner: exp.Expr) -> str:
-        found = text(inner)
+    def beside(self, inner: exp.Expr) -> str:
+        found = self.text(inner)
         return found if _constant(inner) or isinstance(inner, exp.Paren) or not _operation(inner) else f"({found})"
 
-    def on(inner: exp.Expr) -> str:
+    def on(self, inner: exp.Expr) -> str:
         """A term before the dot of a method."""
-        found = term(inner)
+        found = self.term(inner)
         return f"({found})" if _operation(inner) and not isinstance(inner, exp.Paren) else found
 
-    def argument(inner: exp.Expr) -> str:
+    def argument(self, inner: exp.Expr) -> str:
         """An argument that may be a column's name."""
         if isinstance(inner, exp.Column) and not inner.table and isinstance(inner.this, exp.Identifier):
             return repr(inner.name)
-        return term(inner) if isinstance(inner, exp.Literal) and inner.is_string else text(inner)
+        return self.term(inner) if isinstance(inner, exp.Literal) and inner.is_string else self.text(inner)
 
-    def arguments(items: list[exp.Expr]) -> str:
-        return ", ".join(map(argument, items))
+    def arguments(self, items: list[exp.Expr]) -> str:
+        return ", ".join(map(self.argument, items))
 
-    kind = type(node)
-    if _constant(node):
-        return _constant_text(node)
-    if kind in _OPERATORS:
-        left = on(node.this) if _constant(node.this) and _constant(node.expression) else beside(node.this)
-        return f"{left} {_OPERATORS[kind]} {beside(node.expression)}"
-    if kind in _BARE:
-        return f"hb.{_BARE[kind]}()"
-    if kind in _AGGREGATES:
-        name, more = _AGGREGATES[kind]
-        found = [node.this, *([node.expression] if isinstance(node.args.get("expression"), exp.Expr) else [])]
-        return f"hb.{name}({arguments(found)}{more})"
-    match node:
-        case exp.Column() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
-            return f"hb.col({node.name!r}{f', table={node.table!r}' if node.table else ''})"
-        case exp.Paren():
-            return text(node.this) if not _operation(node.this) else f"({text(node.this)})"
-        case exp.Not(this=exp.Is(expression=exp.Null()) as inner):
-            return f"{on(inner.this)}.is_not_null()"
-        case exp.Not():
-            return f"~{on(node.this)}"
-        case exp.Neg():
-            return f"-{on(node.this)}"
-        case exp.Is(expression=exp.Null()):
-            return f"{on(node.this)}.is_null()"
-        case exp.Is(expression=exp.Boolean() as value):
-            return f"hb.coalesce({term(node.this)}, {not value.this}) == {bool(value.this)}"
-        case exp.Between():
-            return f"{on(node.this)}.between({text(node.args['low'])}, {text(node.args['high'])})"
-        case exp.In() if node.args.get("query") is not None:
-            return f"{on(node.this)}.is_in({query(node.args['query'])})"
-        case exp.In() if all(map(_constant, node.expressions)):
-            return f"{on(node.this)}.is_in([{', '.join(map(text, node.expressions))}])"
-        case exp.Like() | exp.ILike() if _constant(node.expression):
-            word = "like" if isinstance(node, exp.Like) else "ilike"
-            return f"{on(node.this)}.{word}({text(node.expression)})"
-        case exp.Case() if node.this is None:
-            pairs = [f".when({term(i.this)}).then({text(i.args['true'])})" for i in node.args["ifs"]]
-            default = node.args.get("default")
-            end = ".end()" if default is None else f".otherwise({text(default)})"
-            return f"hb{''.join(pairs)}{end}"
-        case exp.Cast() if _cast(node) is not None:
-            return f"{on(node.this)}.cast({_cast(node)!r})"
-        case exp.Subquery():
-            return f"{query(node.this)}.scalar()"
-        case exp.Window():
-            return _window(node, on, argument)
-        case exp.Filter():
-            return f"{text(node.this)}.where({term(node.expression.this)})"
-        case exp.Count(this=exp.Star()):
-            return "hb.count()"
-        case exp.Count(this=exp.Distinct() as distinct) if len(distinct.expressions) == 1:
-            return f"hb.n_distinct({arguments(distinct.expressions)})"
-        case exp.Count(this=exp.Expr() as counted) if not node.expressions:
-            return f"hb.count({arguments([counted])})"
-        case exp.PercentileCont() | exp.Quantile() if _constant(node.expression or exp.Star()):
-            return f"hb.quantile({arguments([node.this])}, {text(node.expression)})"
-        case exp.Lag() | exp.Lead():
-            steps = node.args.get("offset")
-            if node.args.get("default") is not None:
-                raise refused(node)
-            word = "lag" if isinstance(node, exp.Lag) else "lead"
-            return f"hb.{word}({arguments([node.this])}{'' if steps is None else f', {text(steps)}'})"
-    return _function(node, on, text, arguments)
+    def _value(self, node: exp.Expr) -> str | None:
+        match node:
+            case exp.Column() if isinstance(node.this, exp.Identifier) and not node.args.get("db"):
+                return f"hb.col({node.name!r}{f', table={node.table!r}' if node.table else ''})"
+            case exp.Paren():
+                return self.text(node.this) if not _operation(node.this) else f"({self.text(node.this)})"
+            case exp.Neg():
+                return f"-{self.on(node.this)}"
+            case exp.Case() if node.this is None:
+                pairs = [f".when({self.term(i.this)}).then({self.text(i.args['true'])})" for i in node.args["ifs"]]
+                default = node.args.get("default")
+                end = ".end()" if default is None else f".otherwise({self.text(default)})"
+                return f"hb{''.join(pairs)}{end}"
+            case exp.Cast() if _cast(node) is not None:
+                return f"{self.on(node.this)}.cast({_cast(node)!r})"
+            case exp.Subquery():
+                return f"{self.query(node.this)}.scalar()"
+            case exp.Window():
+                return _window(node, self.on, self.argument)
+        return None
+
+    def _condition(self, node: exp.Expr) -> str | None:
+        match node:
+            case exp.Not(this=exp.Is(expression=exp.Null()) as inner):
+                return f"{self.on(inner.this)}.is_not_null()"
+            case exp.Not():
+                return f"~{self.on(node.this)}"
+            case exp.Is(expression=exp.Null()):
+                return f"{self.on(node.this)}.is_null()"
+            case exp.Is(expression=exp.Boolean() as value):
+                return f"hb.coalesce({self.term(node.this)}, {not value.this}) == {bool(value.this)}"
+            case exp.Between():
+                return f"{self.on(node.this)}.between({self.text(node.args['low'])}, {self.text(node.args['high'])})"
+            case exp.In() if node.args.get("query") is not None:
+                return f"{self.on(node.this)}.is_in({self.query(node.args['query'])})"
+            case exp.In() if all(map(_constant, node.expressions)):
+                return f"{self.on(node.this)}.is_in([{', '.join(map(self.text, node.expressions))}])"
+            case exp.Like() | exp.ILike() if _constant(node.expression):
+                word = "like" if isinstance(node, exp.Like) else "ilike"
+                return f"{self.on(node.this)}.{word}({self.text(node.expression)})"
+        return None
+
+    def _aggregate(self, node: exp.Expr) -> str | None:
+        match node:
+            case exp.Filter():
+                return f"{self.text(node.this)}.where({self.term(node.expression.this)})"
+            case exp.Count(this=exp.Star()):
+                return "hb.count()"
+            case exp.Count(this=exp.Distinct() as distinct) if len(distinct.expressions) == 1:
+                return f"hb.n_distinct({self.arguments(distinct.expressions)})"
+            case exp.Count(this=exp.Expr() as counted) if not node.expressions:
+                return f"hb.count({self.arguments([counted])})"
+            case exp.PercentileCont() | exp.Quantile() if _constant(node.expression or exp.Star()):
+                return f"hb.quantile({self.arguments([node.this])}, {self.text(node.expression)})"
+            case exp.Lag() | exp.Lead():
+                steps = node.args.get("offset")
+                if node.args.get("default") is not None:
+                    raise refused(node)
+                word = "lag" if isinstance(node, exp.Lag) else "lead"
+                return f"hb.{word}({self.arguments([node.this])}{'' if steps is None else f', {self.text(steps)}'})"
+        return None
 
 
 def _function(node: exp.Expr, on: Query, text: Query, arguments: Callable[[list[exp.Expr]], str]) -> str:

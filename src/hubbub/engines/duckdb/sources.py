@@ -26,7 +26,7 @@ from hubbub.errors import PolicyError
 from hubbub.plain import quick
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
-from hubbub.tables.remote import PostgresAddress, SparkFrame, SparkName
+from hubbub.tables.remote import is_remote
 
 __all__ = [
     "READINGS",
@@ -85,7 +85,7 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
 
     Raises PolicyError for a file that is missing or of an unknown type, and for a source that is elsewhere.
     """
-    if isinstance(table.source, PostgresAddress | SparkName | SparkFrame):
+    if is_remote(table.source):
         raise PolicyError(f"table {name!r}: {table.source} holds private tables alone; write public rows to a file.")
     if not isinstance(table.source, str):
         return Frame(table.source)

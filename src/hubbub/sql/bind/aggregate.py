@@ -63,22 +63,7 @@ class _Private:
             computed.append(shown)
             outputs.append((name, what))
         tree = exp.Select(expressions=items)
-        for name in ("having", "qualify", "order", "limit", "offset", "distinct", "windows"):
-            clause = node.args.get(name)
-            if clause is None:
-                continue
-            shown_names = {n.lower(): e for n, e in outputs}
-            copies = [c.copy() for c in clause] if isinstance(clause, list) else [clause.copy()]
-            if name == "order":
-                _all_columns(copies[0], len(outputs))
-                _by_position(copies[0], list(shown_names))
-            above = [self._above(c, shown_names) for c in copies]
-            changed = above if isinstance(clause, list) else above[0]
-            if name == "having":
-                assert isinstance(changed, exp.Having)
-                tree.set("where", exp.Where(this=changed.this))
-            else:
-                tree.set(name, changed)
+        self._read_clauses(tree, outputs)
         if not self.aggregates:
             raise reader.refuse(
                 "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
@@ -104,6 +89,25 @@ class _Private:
         question = reader.questions[number]
         found = tuple(Output(name, number, self._meaning(what, question, places)) for name, what in outputs)
         return PublicQuery(tree, found, rowwise)
+
+    def _read_clauses(self, tree: exp.Select, outputs: list[tuple[str, exp.Expr]]) -> None:
+        """HAVING, ORDER BY and the like, over what is released."""
+        for name in ("having", "qualify", "order", "limit", "offset", "distinct", "windows"):
+            clause = self.node.args.get(name)
+            if clause is None:
+                continue
+            shown_names = {n.lower(): e for n, e in outputs}
+            copies = [c.copy() for c in clause] if isinstance(clause, list) else [clause.copy()]
+            if name == "order":
+                _all_columns(copies[0], len(outputs))
+                _by_position(copies[0], list(shown_names))
+            above = [self._above(c, shown_names) for c in copies]
+            changed = above if isinstance(clause, list) else above[0]
+            if name == "having":
+                assert isinstance(changed, exp.Having)
+                tree.set("where", exp.Where(this=changed.this))
+            else:
+                tree.set(name, changed)
 
     def _meaning(self, what: exp.Expr, question: AggregateQuery, places: list[int]) -> Key | Aggregate | None:
         if isinstance(what, exp.Column) and what.table == "r":

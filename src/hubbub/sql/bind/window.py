@@ -83,25 +83,9 @@ class Windows:
             raise reader.refuse(f"{modifier} is not supported here.", node)
         name, takes = _WINDOWED[type(function)]
         rows = self.rows.expressions()
-        arguments: tuple[Expression, ...] = ()
         if isinstance(function, exp.Count) and isinstance(function.this, exp.Star):
             name, takes = "COUNT_ROWS", 0
-        if takes:
-            if isinstance(function.this, exp.Distinct):
-                raise reader.refuse("DISTINCT is not supported in windows.", node)
-            arguments = (rows.read(function.this),)
-            for extra in ("offset", "default"):
-                value = function.args.get(extra)
-                if value is not None:
-                    arguments = (*arguments, rows.read(value))
-        if name in ("LAG", "LEAD") and len(arguments) > 1:
-            offset = arguments[1].value if isinstance(arguments[1], Literal) else None
-            if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
-                raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
-        if len(arguments) > 2 and not comparable(arguments[0].kind, arguments[2].kind):
-            raise reader.refuse(f"{name}: the value and its default must be of one kind.", node)
-        if name in ("SUM", "AVG") and arguments[0].kind not in NUMERIC:
-            raise reader.refuse(f"{name} needs a number.", node)
+        arguments = self._arguments(node, name) if takes else ()
         partition = tuple(rows.read(p) for p in node.args.get("partition_by") or [])
         owners = units_of(self.rows.relation)
         if not any(isinstance(p, Column) and p.name in owners for p in partition):
@@ -121,6 +105,26 @@ class Windows:
         own = f"{self.place}.{len(self.found)}"
         self.found.append((own, call))
         return Column(own, call.kind, in_words(node))
+
+    def _arguments(self, node: exp.Window, name: str) -> tuple[Expression, ...]:
+        """The value that a window function reads, with the offset and the default of LAG and LEAD."""
+        reader, function, rows = self.rows.reader, node.this, self.rows.expressions()
+        if isinstance(function.this, exp.Distinct):
+            raise reader.refuse("DISTINCT is not supported in windows.", node)
+        arguments: tuple[Expression, ...] = (rows.read(function.this),)
+        for extra in ("offset", "default"):
+            value = function.args.get(extra)
+            if value is not None:
+                arguments = (*arguments, rows.read(value))
+        if name in ("LAG", "LEAD") and len(arguments) > 1:
+            offset = arguments[1].value if isinstance(arguments[1], Literal) else None
+            if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
+                raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
+        if len(arguments) > 2 and not comparable(arguments[0].kind, arguments[2].kind):
+            raise reader.refuse(f"{name}: the value and its default must be of one kind.", node)
+        if name in ("SUM", "AVG") and arguments[0].kind not in NUMERIC:
+            raise reader.refuse(f"{name} needs a number.", node)
+        return arguments
 
     def _with_name(self, node: exp.Window) -> exp.Window:
         """A window that is named in the WINDOW clause, written out."""
