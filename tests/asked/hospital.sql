@@ -1,0 +1,244 @@
+-- how many visits
+SELECT COUNT(*) AS n FROM visits;
+-- visits by ward
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC;
+-- patients seen by ward
+SELECT ward, COUNT(DISTINCT patient_id) AS n FROM visits GROUP BY ward;
+-- visits by year
+SELECT EXTRACT(year FROM admitted_at) AS year, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- visits by year and month as numbers
+SELECT YEAR(admitted_at) * 100 + MONTH(admitted_at) AS ym, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- weekday as a number
+SELECT EXTRACT(isodow FROM admitted_at) AS weekday, COUNT(*) AS n FROM visits GROUP BY 1;
+-- hour of admission
+SELECT EXTRACT(hour FROM admitted_at) AS hour, COUNT(*) AS n FROM visits GROUP BY 1;
+-- visits by month of a timestamp [DATE_TRUNC, 4] (not yet)
+SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- visits by week (not yet)
+SELECT DATE_TRUNC('week', admitted_at) AS week, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- visits by quarter (not yet)
+SELECT DATE_TRUNC('quarter', admitted_at) AS quarter, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- visits by day, CAST [4] (not yet)
+SELECT CAST(admitted_at AS DATE) AS d, COUNT(*) AS n FROM visits GROUP BY 1;
+-- visits by day, colons [4] (not yet)
+SELECT admitted_at::date AS d, COUNT(*) AS n FROM visits GROUP BY 1;
+-- visits by day, DATE() [DATE] (not yet)
+SELECT DATE(admitted_at) AS d, COUNT(*) AS n FROM visits GROUP BY 1
+-- means
+SELECT CAST(admitted_at AS DATE) AS d, COUNT(*) AS n FROM visits GROUP BY 1;
+-- visits by month of a date
+SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- monthly active patients [4] (not yet)
+SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY 1;
+-- cumulative visits by month [4] (not yet)
+SELECT month, SUM(n) OVER (ORDER BY month) AS total
+FROM (SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1) AS m;
+-- rolling three months [4] (not yet)
+SELECT month, AVG(n) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS rolling
+FROM (SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1) AS m;
+-- cohort of the first visit by quarter [4, 15] (not yet)
+WITH firsts AS (SELECT patient_id, MIN(admitted_at) AS first FROM visits GROUP BY patient_id)
+SELECT DATE_TRUNC('quarter', first) AS cohort, COUNT(*) AS n FROM firsts GROUP BY 1;
+-- cohort retention [4] (not yet)
+WITH firsts AS (SELECT patient_id, MIN(admitted_at) AS first FROM visits GROUP BY patient_id)
+SELECT DATE_TRUNC('year', f.first) AS cohort, DATE_DIFF('year', f.first, v.admitted_at) AS later,
+  COUNT(DISTINCT v.patient_id) AS n
+FROM visits v JOIN firsts f ON f.patient_id = v.patient_id
+WHERE DATE_DIFF('year', f.first, v.admitted_at) BETWEEN 0 AND 2 GROUP BY 1, 2;
+-- year-month as text [STRFTIME] (not yet)
+SELECT STRFTIME(admitted_at, '%Y-%m') AS month, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- format first, as others write it (not yet)
+SELECT STRFTIME('%Y-%m-%d', admitted_at) AS d, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- year-month as Postgres writes it [TO_CHAR] (not yet)
+SELECT TO_CHAR(admitted_at, 'YYYY-MM') AS month, COUNT(*) AS n FROM visits GROUP BY 1
+-- means
+SELECT STRFTIME(admitted_at, '%Y-%m') AS month, COUNT(*) AS n FROM visits GROUP BY 1;
+-- name of the weekday [DAYNAME] (not yet)
+SELECT DAYNAME(admitted_at) AS weekday, COUNT(*) AS n FROM visits GROUP BY 1;
+-- name of the month [MONTHNAME] (not yet)
+SELECT MONTHNAME(admitted_at) AS month, AVG(cost) AS mean FROM visits GROUP BY 1;
+-- end of the month [LAST_DAY] (not yet)
+SELECT LAST_DAY(admitted_at) AS month_end, COUNT(*) AS n FROM visits GROUP BY 1;
+-- quarters by name (not yet)
+SELECT YEAR(admitted_at) || '-Q' || QUARTER(admitted_at) AS quarter, COUNT(*) AS n FROM visits GROUP BY 1;
+-- ISO weeks with their year (not yet)
+SELECT EXTRACT(isoyear FROM admitted_at) AS year, EXTRACT(week FROM admitted_at) AS week, COUNT(*) AS n
+FROM visits GROUP BY 1, 2;
+-- ISO weeks as text (not yet)
+SELECT STRFTIME(admitted_at, '%G-W%V') AS week, COUNT(*) AS n FROM visits GROUP BY 1;
+-- visits by hour of one week (not yet)
+SELECT DATE_TRUNC('hour', admitted_at) AS hour, COUNT(*) AS n FROM visits
+WHERE admitted_at >= '2023-05-01' AND admitted_at < '2023-05-08' GROUP BY 1;
+-- month and ward (not yet)
+SELECT ward, DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY ALL;
+-- cost in bands of 500 [FLOOR*500, 5] (not yet)
+SELECT FLOOR(cost / 500) * 500 AS band, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
+-- cost in bands by whole division
+SELECT CAST(cost // 500 AS INTEGER) AS band, COUNT(*) AS n FROM visits GROUP BY 1
+-- means
+SELECT CAST(FLOOR(cost / 500) AS INTEGER) AS band, COUNT(*) AS n FROM visits GROUP BY 1;
+-- cost rounded to thousands (not yet)
+SELECT ROUND(cost, -3) AS thousands, COUNT(*) AS n FROM visits GROUP BY 1;
+-- cost in buckets [WIDTH_BUCKET] (not yet)
+SELECT WIDTH_BUCKET(cost, 0, 10000, 20) AS bucket, COUNT(*) AS n FROM visits GROUP BY 1
+-- means
+SELECT CASE WHEN cost >= 10000 THEN 21 ELSE CAST(FLOOR(cost / 500) AS INTEGER) + 1 END AS bucket, COUNT(*) AS n
+FROM visits GROUP BY 1;
+-- bands by CASE
+SELECT CASE WHEN cost < 1000 THEN 'low' WHEN cost < 5000 THEN 'middle' ELSE 'high' END AS band, COUNT(*) AS n
+FROM visits GROUP BY 1;
+-- bands by CASE of a step (not yet)
+SELECT CASE WHEN cost >= 5000 THEN 5000 ELSE FLOOR(cost / 1000) * 1000 END AS band, COUNT(*) AS n
+FROM visits GROUP BY 1;
+-- dear or not
+SELECT cost > 1000 AS dear, COUNT(*) AS n FROM visits GROUP BY 1;
+-- histogram in one call [HISTOGRAM] (never: FLOOR)
+SELECT HISTOGRAM(cost) FROM visits;
+-- mean and spread of cost
+SELECT AVG(cost) AS mean, STDDEV(cost) AS sd FROM visits;
+-- mean cost by ward
+SELECT ward, AVG(cost) AS mean, SUM(cost) AS total FROM visits GROUP BY ward;
+-- cost per patient
+SELECT SUM(cost) / COUNT(DISTINCT patient_id) AS each FROM visits;
+-- share of urgent visits
+SELECT AVG(CASE WHEN urgent THEN 1.0 ELSE 0.0 END) AS share FROM visits;
+-- urgent visits by ward with FILTER
+SELECT ward, COUNT(*) FILTER (WHERE urgent) AS n FROM visits GROUP BY ward;
+-- share of each ward in the total
+SELECT ward, n * 1.0 / SUM(n) OVER () AS share FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS w;
+-- the two busiest wards
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC, ward LIMIT 2;
+-- length of stay in days
+SELECT AVG(DATE_DIFF('day', admitted_at, discharged_at)) AS mean FROM visits;
+-- length of stay by subtraction of dates
+SELECT AVG(LEAST(CAST(discharged_at AS DATE) - CAST(admitted_at AS DATE), 30)) AS mean FROM visits;
+-- length of stay, time minus time [time minus time] (not yet)
+SELECT AVG(EXTRACT(epoch FROM (discharged_at - admitted_at)) / 3600) AS hours FROM visits;
+-- length of stay by EPOCH [EPOCH] (not yet)
+SELECT AVG((EPOCH(discharged_at) - EPOCH(admitted_at)) / 3600) AS hours FROM visits;
+-- length of stay by DATEDIFF [DATEDIFF]
+SELECT AVG(DATEDIFF(day, admitted_at, discharged_at)) AS days FROM visits
+-- means
+SELECT AVG(DATE_DIFF('day', admitted_at, discharged_at)) AS days FROM visits;
+-- age at admission [AGE] (not yet; never: DATE_DIFF)
+SELECT AVG(AGE(admitted_at, discharged_at)) FROM visits;
+-- the last 365 days [CURRENT_DATE - 365] (not yet)
+SELECT COUNT(*) AS n FROM visits WHERE admitted_at < CURRENT_DATE - 365
+-- means
+SELECT COUNT(*) AS n FROM visits WHERE admitted_at < CURRENT_DATE - 365;
+-- back within 30 days by INTERVAL [column + INTERVAL] (not yet)
+SELECT COUNT(*) AS n FROM visits WHERE discharged_at <= admitted_at + INTERVAL '3' DAY;
+-- readmission within 90 days by LEAD
+SELECT COUNT(*) AS n FROM (
+  SELECT discharged_at, LEAD(admitted_at) OVER (PARTITION BY patient_id ORDER BY admitted_at) AS next FROM visits) AS v
+WHERE DATE_DIFF('day', discharged_at, next) BETWEEN 0 AND 90;
+-- gap to the next visit, bounded by WHERE [21]
+SELECT AVG(gap) AS mean FROM (
+  SELECT DATE_DIFF('day', admitted_at, LEAD(admitted_at) OVER (PARTITION BY patient_id ORDER BY admitted_at)) AS gap
+  FROM visits) AS v WHERE gap > 0 AND gap < 365;
+-- visits per patient, capped
+SELECT AVG(LEAST(n, 10)) AS mean FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p;
+-- visits per patient [AVG(n), 21] (not yet)
+SELECT AVG(n) AS mean FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p;
+-- how many patients have how many visits (not yet)
+SELECT n, COUNT(*) AS patients FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p GROUP BY n;
+-- patients with more than two visits
+SELECT COUNT(*) AS n FROM (SELECT patient_id, COUNT(*) AS k FROM visits GROUP BY patient_id HAVING COUNT(*) > 2) AS p;
+-- mean of each patient's mean cost
+SELECT AVG(m) AS mean FROM (SELECT patient_id, AVG(cost) AS m FROM visits GROUP BY patient_id) AS p;
+-- most of each patient's cost
+SELECT AVG(m) AS mean FROM (SELECT patient_id, MAX(cost) AS m FROM visits GROUP BY patient_id) AS p;
+-- each patient's dearest visit in bands
+SELECT FLOOR(m / 1000) AS band, COUNT(*) AS n
+FROM (SELECT patient_id, MAX(cost) AS m FROM visits GROUP BY patient_id) AS p GROUP BY 1;
+-- first visits by ward
+SELECT ward, COUNT(*) AS n FROM (
+  SELECT * FROM visits QUALIFY ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY admitted_at) = 1) AS v GROUP BY ward;
+-- new against returning by year
+SELECT EXTRACT(year FROM admitted_at) AS year, k = 1 AS fresh, COUNT(*) AS n FROM (
+  SELECT admitted_at, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY admitted_at) AS k FROM visits) AS v
+GROUP BY 1, 2;
+-- prefix of a code
+SELECT LEFT(code, 3) AS chapter, COUNT(*) AS n FROM visits GROUP BY 1;
+-- part of a code [SPLIT_PART] (not yet)
+SELECT SPLIT_PART(code, '.', 1) AS chapter, COUNT(*) AS n FROM visits GROUP BY 1;
+-- code and ward in one [CONCAT] (not yet)
+SELECT CONCAT(ward, ': ', code) AS which, COUNT(*) AS n FROM visits GROUP BY 1;
+-- one of a list of codes [LIST_CONTAINS] (not yet)
+SELECT COUNT(*) AS n FROM visits WHERE LIST_CONTAINS(['I21.0', 'I21.4'], code);
+-- codes by a pattern [REGEXP] (not yet)
+SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES(code, '^I21')
+-- means
+SELECT COUNT(*) AS n FROM visits WHERE code LIKE 'I21%';
+-- codes by LIKE
+SELECT COUNT(*) AS n FROM visits WHERE code LIKE 'I21%';
+-- wards of the public table
+SELECT w.building, COUNT(*) AS n FROM visits v JOIN wards w ON w.ward = v.ward GROUP BY w.building;
+-- floor by inline values [VALUES] (not yet)
+SELECT f.level, COUNT(*) AS n FROM visits v
+JOIN (VALUES ('Cardiology', 1), ('Surgery', 2)) AS f(ward, level) ON f.ward = v.ward GROUP BY f.level;
+-- cost by sex of the patient
+SELECT p.sex, AVG(v.cost) AS mean FROM visits v JOIN patients p ON p.patient_id = v.patient_id GROUP BY p.sex;
+-- patients by decade of birth
+SELECT FLOOR(EXTRACT(year FROM born) / 10) * 10 AS decade, COUNT(*) AS n FROM patients GROUP BY 1;
+-- patients by year of birth [birth-year groups]
+SELECT EXTRACT(year FROM born) AS year, COUNT(*) AS n FROM patients GROUP BY 1;
+-- age groups at a fixed day
+SELECT DATE_DIFF('year', born, DATE '2024-12-31') // 10 AS decade, COUNT(*) AS n FROM patients GROUP BY 1;
+-- adults and children
+SELECT CASE WHEN DATE_DIFF('year', born, DATE '2024-12-31') < 18 THEN 'child' ELSE 'adult' END AS who, COUNT(*) AS n
+FROM patients GROUP BY 1;
+-- patients who were never in surgery [NOT IN]
+SELECT COUNT(*) AS n FROM patients WHERE patient_id NOT IN (SELECT patient_id FROM visits WHERE ward = 'Surgery');
+-- patients who were in two wards
+SELECT COUNT(*) AS n FROM patients p WHERE
+  EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id AND v.ward = 'Surgery')
+  AND EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id AND v.ward = 'Oncology');
+-- rows of people [SELECT *] (never: rows of people are never shown)
+SELECT * FROM visits LIMIT 10;
+-- postcodes that are not declared (never: declare)
+SELECT postcode, COUNT(*) AS n FROM patients GROUP BY postcode;
+-- the most frequent postcodes (never: declare)
+SELECT postcode, COUNT(*) AS n FROM patients GROUP BY postcode ORDER BY n DESC LIMIT 5;
+-- prefix of an undeclared postcode (never: declare)
+SELECT LEFT(postcode, 3) AS area, COUNT(*) AS n FROM patients GROUP BY 1;
+-- a sample [SAMPLE] (never: SAMPLE)
+SELECT AVG(cost) FROM visits USING SAMPLE 10;
+-- names in one text [STRING_AGG] (never: not supported)
+SELECT STRING_AGG(ward, ', ') FROM visits;
+-- any value [ANY_VALUE] (never: not supported)
+SELECT ANY_VALUE(ward) FROM visits;
+-- mean of logarithms [AVG(LN)] (not yet; never: LN)
+SELECT AVG(LN(cost)) FROM visits;
+-- mean of logarithms from 1 on
+SELECT AVG(LN(GREATEST(cost, 1))) AS mean FROM visits;
+-- median cost (within 20)
+SELECT MEDIAN(cost) AS middle FROM visits;
+-- year over year
+SELECT year, n, n - LAG(n) OVER (ORDER BY year) AS more
+FROM (SELECT EXTRACT(year FROM admitted_at) AS year, COUNT(*) AS n FROM visits GROUP BY 1) AS y ORDER BY year;
+-- totals by ROLLUP
+SELECT ward, urgent, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, urgent);
+-- wards with more than ten visits
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING COUNT(*) > 10;
+-- wards as columns [PIVOT] (never: PIVOT)
+PIVOT visits ON ward USING COUNT(*);
+-- columns of a table [DESCRIBE] (not yet)
+DESCRIBE visits
+-- means nothing;
+-- tables [SHOW] (not yet)
+SHOW TABLES
+-- means nothing;
+-- a summary [SUMMARIZE] (not yet)
+SUMMARIZE visits
+-- means nothing;
+-- the ward most often seen [MODE]
+SELECT MODE(ward) AS w FROM visits;
+-- tails of cost [KURTOSIS] (never: not supported)
+SELECT KURTOSIS(cost) FROM visits;
+-- diversity of wards [ENTROPY] (not yet)
+SELECT ENTROPY(ward) AS bits FROM visits;
+-- patients, approximately [APPROX_COUNT_DISTINCT] (not yet)
+SELECT APPROX_COUNT_DISTINCT(patient_id) AS n FROM visits
+-- means
+SELECT COUNT(DISTINCT patient_id) AS n FROM visits;

@@ -1,0 +1,132 @@
+-- trips by mode
+SELECT mode, COUNT(*) AS n, AVG(km) AS mean FROM trips GROUP BY mode;
+-- riders by mode
+SELECT mode, COUNT(DISTINCT rider_id) AS n FROM trips GROUP BY mode;
+-- a map in tenths of a degree [ROUND(lat, 1), 5] (not yet)
+SELECT ROUND(lat, 1) AS y, ROUND(lon, 1) AS x, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+-- a map in twentieths [FLOOR(lat*20)/20, 5] (not yet)
+SELECT FLOOR(lat * 20) / 20 AS y, FLOOR(lon * 20) / 20 AS x, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+-- a map in quarters
+SELECT FLOOR(lat * 4) AS y, FLOOR(lon * 4) AS x, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+-- bands of latitude by whole division (not yet)
+SELECT lat // 0.25 AS y, COUNT(*) AS n FROM trips GROUP BY 1
+-- means
+SELECT FLOOR(lat / 0.25) AS y, COUNT(*) AS n FROM trips GROUP BY 1;
+-- a cell by name (not yet)
+SELECT CAST(CAST(FLOOR(lat * 4) AS INTEGER) AS VARCHAR) || '/' || CAST(CAST(FLOOR(lon * 4) AS INTEGER) AS VARCHAR)
+  AS cell, COUNT(*) AS n FROM trips GROUP BY 1;
+-- trips in a box
+SELECT COUNT(*) AS n FROM trips WHERE lat BETWEEN 48.25 AND 48.75 AND lon BETWEEN 2.25 AND 2.75;
+-- north or south
+SELECT lat > 48.5 AS north, COUNT(*) AS n FROM trips GROUP BY 1;
+-- the centre of trips
+SELECT AVG(lat) AS y, AVG(lon) AS x FROM trips;
+-- km in whole numbers
+SELECT FLOOR(km) AS whole, COUNT(*) AS n FROM trips GROUP BY 1;
+-- km in bands of 5, by whole division (not yet)
+SELECT km // 5 * 5 AS band, COUNT(*) AS n FROM trips GROUP BY 1
+-- means
+SELECT FLOOR(km / 5) * 5 AS band, COUNT(*) AS n FROM trips GROUP BY 1;
+-- km rounded (not yet)
+SELECT ROUND(km) AS rounded, COUNT(*) AS n FROM trips GROUP BY 1;
+-- km cast
+SELECT CAST(FLOOR(km) AS INTEGER) AS whole, COUNT(*) AS n FROM trips GROUP BY 1;
+-- km in buckets [WIDTH_BUCKET] (not yet)
+SELECT WIDTH_BUCKET(km, 0, 30, 6) AS bucket, COUNT(*) AS n FROM trips WHERE km < 30 GROUP BY 1
+-- means
+SELECT CAST(FLOOR(km / 5) AS INTEGER) + 1 AS bucket, COUNT(*) AS n FROM trips WHERE km < 30 GROUP BY 1;
+-- long trips
+SELECT km >= 10 AS long, AVG(fare) AS mean FROM trips GROUP BY 1;
+-- short, middle, long
+SELECT CASE WHEN km < 5 THEN 'short' WHEN km < 15 THEN 'middle' ELSE 'long' END AS length, COUNT(*) AS n
+FROM trips GROUP BY 1;
+-- fare per km from 1 km on [WHERE, 21] (not yet)
+SELECT AVG(fare / km) AS mean FROM trips WHERE km >= 1;
+-- fare per km as a ratio
+SELECT SUM(fare) / SUM(km) AS each FROM trips;
+-- speed (not yet)
+SELECT AVG(km / (DATE_DIFF('minute', started_at, ended_at) / 60.0)) AS kmh FROM trips
+WHERE DATE_DIFF('minute', started_at, ended_at) >= 5;
+-- duration in minutes, capped
+SELECT AVG(LEAST(DATE_DIFF('minute', started_at, ended_at), 240)) AS mean FROM trips;
+-- duration in bands of half an hour (not yet)
+SELECT LEAST(DATE_DIFF('minute', started_at, ended_at) // 30, 6) AS halves, COUNT(*) AS n FROM trips
+WHERE DATE_DIFF('minute', started_at, ended_at) BETWEEN 0 AND 1000 GROUP BY 1;
+-- duration, time minus time (not yet)
+SELECT COUNT(*) AS n FROM trips WHERE ended_at - started_at > INTERVAL '1' HOUR;
+-- trips by hour of the day
+SELECT EXTRACT(hour FROM started_at) AS hour, COUNT(*) AS n FROM trips GROUP BY 1;
+-- trips by minute of the hour
+SELECT EXTRACT(minute FROM started_at) AS minute, COUNT(*) AS n FROM trips GROUP BY 1;
+-- rush hour or not
+SELECT EXTRACT(hour FROM started_at) IN (7, 8, 17, 18) AS rush, COUNT(*) AS n FROM trips GROUP BY 1;
+-- day or night
+SELECT CASE WHEN EXTRACT(hour FROM started_at) BETWEEN 6 AND 21 THEN 'day' ELSE 'night' END AS part, COUNT(*) AS n
+FROM trips GROUP BY 1;
+-- hours by quarter of the day
+SELECT FLOOR(EXTRACT(hour FROM started_at) / 6) * 6 AS part, COUNT(*) AS n FROM trips GROUP BY 1;
+-- trips by date and mode (not yet)
+SELECT started_at::date AS d, mode, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+-- trips by week and mode (not yet)
+SELECT DATE_TRUNC('week', started_at) AS week, mode, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+-- trips by year of a timestamp by DATE_TRUNC (not yet)
+SELECT DATE_TRUNC('year', started_at) AS year, COUNT(*) AS n FROM trips GROUP BY 1;
+-- months by TIME_BUCKET of hours (not yet)
+SELECT TIME_BUCKET(INTERVAL '12 hours', started_at) AS half, COUNT(*) AS n FROM trips GROUP BY 1;
+-- months since the start
+SELECT DATE_DIFF('month', DATE '2022-01-01', started_at) AS months, COUNT(*) AS n FROM trips GROUP BY 1;
+-- days since the start
+SELECT DATE_DIFF('day', DATE '2022-01-01', started_at) AS days, COUNT(*) AS n FROM trips GROUP BY 1;
+-- weekday names by mode (not yet)
+SELECT DAYNAME(started_at) AS weekday, mode, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+-- month names of one year (not yet)
+SELECT MONTHNAME(started_at) AS month, COUNT(*) AS n FROM trips WHERE YEAR(started_at) = 2023 GROUP BY 1;
+-- hour and minute as text (not yet)
+SELECT STRFTIME(started_at, '%H:00') AS hour, COUNT(*) AS n FROM trips GROUP BY 1;
+-- weekend by name (not yet)
+SELECT DAYNAME(started_at) IN ('Saturday', 'Sunday') AS weekend, COUNT(*) AS n FROM trips GROUP BY 1;
+-- zones by name
+SELECT z.name, COUNT(*) AS n FROM trips t JOIN zones z ON z.zone = t.zone GROUP BY z.name;
+-- zones without trips too
+SELECT z.name, COUNT(t.rider_id) AS n FROM zones z LEFT JOIN trips t ON t.zone = z.zone GROUP BY z.name;
+-- trips by stops
+SELECT stops, COUNT(*) AS n FROM trips GROUP BY stops;
+-- trips by stops in pairs
+SELECT stops // 2 AS pairs, COUNT(*) AS n FROM trips GROUP BY 1;
+-- at least five stops
+SELECT COUNT(*) AS n FROM trips WHERE stops >= 5;
+-- trips per rider [AVG(n)] (not yet)
+SELECT mode, AVG(n) AS mean FROM (SELECT rider_id, mode, COUNT(*) AS n FROM trips GROUP BY rider_id, mode) AS r
+GROUP BY mode;
+-- trips per rider, middle one (not yet; within 1)
+SELECT MEDIAN(n) AS middle FROM (SELECT rider_id, COUNT(*) AS n FROM trips GROUP BY rider_id) AS r;
+-- the first trip of each rider by mode
+SELECT mode, COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY rider_id ORDER BY started_at) AS k
+  FROM trips) AS t WHERE k = 1 GROUP BY mode;
+-- riders who used two modes
+SELECT COUNT(*) AS n FROM (SELECT rider_id FROM trips GROUP BY rider_id HAVING COUNT(DISTINCT mode) >= 2) AS r;
+-- month of a rider's first trip (not yet)
+SELECT DATE_TRUNC('month', first) AS month, COUNT(*) AS riders
+FROM (SELECT rider_id, MIN(started_at) AS first FROM trips GROUP BY rider_id) AS f GROUP BY 1;
+-- weekday of a rider's last trip (not yet)
+SELECT DAYNAME(last) AS weekday, COUNT(*) AS riders
+FROM (SELECT rider_id, MAX(started_at) AS last FROM trips GROUP BY rider_id) AS f GROUP BY 1;
+-- longest trip in bands of 5 km
+SELECT FLOOR(longest / 5) * 5 AS band, COUNT(*) AS riders
+FROM (SELECT rider_id, MAX(km) AS longest FROM trips GROUP BY rider_id) AS f GROUP BY 1;
+-- gaps between trips
+SELECT COUNT(*) AS n FROM (SELECT started_at, LAG(ended_at) OVER (PARTITION BY rider_id ORDER BY started_at) AS before
+  FROM trips) AS t WHERE DATE_DIFF('hour', before, started_at) < 24;
+-- mean of gaps, bounded by WHERE
+SELECT AVG(gap) AS mean FROM (
+  SELECT km - LAG(km) OVER (PARTITION BY rider_id ORDER BY started_at) AS gap FROM trips) AS t WHERE gap > -100;
+-- distance from a point
+SELECT AVG(SQRT((lat - 48.5) * (lat - 48.5) + (lon - 2.5) * (lon - 2.5))) AS far FROM trips;
+-- distance from a point with POWER (not yet)
+SELECT AVG(SQRT(POWER(lat - 48.5, 2) + POWER(lon - 2.5, 2))) AS far FROM trips;
+-- km and fare
+SELECT CORR(km, fare) AS r FROM trips;
+-- quantiles of km (within 0.5)
+SELECT QUANTILE_CONT(km, 0.25) AS q1, QUANTILE_CONT(km, 0.75) AS q3 FROM trips;
+-- the mode of travel most used [MODE]
+SELECT MODE(mode) AS m FROM trips;
