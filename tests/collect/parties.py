@@ -31,11 +31,12 @@ LOW, HIGH = 1000, 1100
 class Parties:
     """Folders of a task, and one folder that all messages pass through."""
 
-    def __init__(self, at: Path, plan: PrivateSum | None = None, budget: str = "3", **options: Any) -> None:
+    def __init__(self, at: Path, plan: PrivateSum | None = None, budget: str | Budget = "3", **options: Any) -> None:
         self.at, self.mail = at, at / "mail"
         if plan is not None or not (at / "task").exists():
             settings = {"min_batch": 1, "window": WINDOW, **options}
-            create(at / "task", plan or PrivateSum(Count(), epsilon=1), budget=Budget(budget), **settings)
+            held = budget if isinstance(budget, Budget) else Budget(budget)
+            create(at / "task", plan or PrivateSum(Count(), epsilon=1), budget=held, **settings)
             self.mail.mkdir()
         self.task: Task = read_task(at / "task/task.json")
 
@@ -103,6 +104,14 @@ class Parties:
             start: (row[0], prio3.merge([prio3.decode_aggregate(row[2]), prio3.decode_aggregate(two[start][2])]))
             for start, row in one.items()
         }
+
+    def spent(self, role: str) -> list[Any]:
+        """What an aggregator's charges cost."""
+        ledger = Ledger.inspect(self.folder(role) / "ledger.db")
+        try:
+            return [entry.spend.cost for entry in ledger.history()]
+        finally:
+            ledger.close()
 
     def charges(self, role: str) -> list[str]:
         """The states of an aggregator's charges."""

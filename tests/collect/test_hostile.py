@@ -202,6 +202,22 @@ def test_a_job_under_another_name_counts_nothing_twice(parties: Parties) -> None
     assert "another job under the name" in parties.helper()["again.job"]
 
 
+def test_a_leader_that_tries_a_proof_twice_gets_no_second_answer(parties: Parties) -> None:
+    """First with a verifier share that it changed, then with the right one: the id is used up."""
+    parties.leader()
+    (path,) = parties.mail.glob("*.job")
+    body = bytearray(read_sealed(path, JOB, parties.task, verify_key(parties)))
+    body[-1] ^= 1
+    first = bytes(range(16)) + bytes(body[16:])
+    path.write_bytes(seal(JOB, parties.task, verify_key(parties), first))
+    parties.helper()
+    assert parties.dropped("helper") == {"invalid": 1}
+    body[-1] ^= 1
+    path.write_bytes(seal(JOB, parties.task, verify_key(parties), bytes(body)))
+    parties.helper()
+    assert parties.dropped("helper") == {"invalid": 1, "replayed": 4}
+
+
 def test_a_leader_that_names_another_batch_gets_no_share(parties: Parties) -> None:
     parties.counted()
     with parties.store("helper") as store:

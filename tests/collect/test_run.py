@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from collect.parties import HIGH, LOW, NOW, Parties, died, dying_at
+from hubbub.accounting import ZCDP, PureDP, cost
 from hubbub.cli.main import run
-from hubbub.collect import Histogram, MultihotCountVec, PrivateSum, Sum, SumVec
+from hubbub.collect import Count, Histogram, MultihotCountVec, PrivateSum, Sum, SumVec
 from hubbub.collect.collector import ask
 from hubbub.errors import PolicyError
+from hubbub.ledger.budget import Budget
 
 pytest.importorskip("Crypto.Hash.TurboSHAKE128", reason="pycryptodome (extra collect) is not installed")
 pytest.importorskip("cryptography.hazmat.primitives.hpke", reason="cryptography before 47 has no HPKE")
@@ -39,6 +41,18 @@ def test_the_total_is_right_but_for_the_noise(plan: PrivateSum, measurements: An
     assert all(abs(v - t) <= width for v, t in zip(found.values, totals, strict=True))
     assert found.reports == len(measurements)
     assert parties.charges("leader") == parties.charges("helper") == ["stored"]
+
+
+def test_several_reports_of_a_client_and_gaussian_noise_cost_what_their_event_says(tmp_path: Path) -> None:
+    laplace = Parties(tmp_path / "a", PrivateSum(Count(), epsilon="1/2"), reports_per_client=3)
+    gaussian = Parties(tmp_path / "b", PrivateSum(Count(), rho="1/50"), budget=Budget(3, "1e-6"), reports_per_client=2)
+    for parties, price in ((laplace, cost(PureDP("3/2"))), (gaussian, cost(ZCDP("4/50")))):
+        parties.report(ANSWERS)
+        assert parties.everything().reports == 7
+        for role in ("leader", "helper"):
+            (found,) = parties.spent(role)
+            assert found.rho == price.rho
+            assert found.epsilon == price.epsilon
 
 
 def test_windows_are_summed_apart_and_batches_are_ranges_of_them(tmp_path: Path) -> None:

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _NEEDED = ("numpy", "scipy", "cryptography", "duckdb", "pyarrow", "sqlglot", "click", "rich")
-_EXTRA = {"psycopg": "postgres", "pyspark": "spark", "matplotlib": "plot", "statsmodels": "demo"}
+_EXTRA = {
+    "psycopg": "postgres",
+    "pyspark": "spark",
+    "matplotlib": "plot",
+    "pycryptodome": "collect",
+    "statsmodels": "demo",
+}
 
 
 @click.command("doctor")

@@ -281,18 +281,20 @@ class Helper(_Aggregator):
         valid &= prio3.verify_next(state, messages)
         times = numbers(columns["time"])
         with self.store.transaction() as database:
-            good = opened & valid
+            good = opened.copy()
             self.store.drop("damaged", int((~opened).sum()))
-            self.store.drop("invalid", int((opened & ~valid).sum()))
             verdicts: dict[int, str] = {}
             for i in np.flatnonzero(good):
                 reason = "damaged" if times[i] % self.task.window or times[i] >= 1 << 60 else ""
                 reason = reason or verdicts.setdefault(times[i], self.verdict_of_window(times[i]))
+                # An id is used up by the first attempt, valid or not: nobody may try a report's proof twice.
                 if not reason and not self.store.take_id(columns["id"][i].tobytes()):
                     reason = "replayed"
                 if reason:
                     good[i] = False
                     self.store.drop(reason)
+            self.store.drop("invalid", int((good & ~valid).sum()))
+            good &= valid
             self.add_counted(state, good, times, columns["id"])
             verdict = np.where(good, _COUNTED, _REFUSED).astype(np.uint8).reshape(-1, 1)
             said = {

@@ -123,9 +123,13 @@ class Field:
     def mul(self, a: Elements, b: Elements) -> Elements:
         """a b / R: the product, if one of the two is scaled; scaled, if both are."""
         shape = np.broadcast_shapes(a.shape[1:], b.shape[1:])
-        columns = np.zeros((2 * self.limbs, *shape), np.int64)
-        for i in range(self.limbs):
-            columns[i : i + self.limbs] += a[i] * b
+        columns = np.empty((2 * self.limbs, *shape), np.int64)
+        part = np.empty((self.limbs, *shape), np.int64)
+        np.multiply(a[0], b, out=columns[: self.limbs])
+        columns[self.limbs :] = 0
+        for i in range(1, self.limbs):
+            np.multiply(a[i], b, out=part)
+            columns[i : i + self.limbs] += part
         return self._reduced(columns)
 
     def dot(self, a: Elements, b: Elements) -> Elements:
@@ -154,6 +158,10 @@ class Field:
         """The same elements with loose limbs, of sums of up to 2^30 loose elements."""
         return self._carried(self._carried(a.copy()))
 
+    def tidied(self, a: Elements) -> Elements:
+        """As `loose`, in place, of sums of up to 16 loose elements."""
+        return self._carried(a)
+
     def canonical(self, a: Elements) -> Elements:
         """The same elements as limbs of integers in [0, p)."""
         x = self._carried(self._carried(self._carried(a.copy())))
@@ -181,11 +189,17 @@ class Field:
         """Montgomery's reduction of 2 limbs columns, in place."""
         low, high = self.shift // _WIDTH, 8 * self.size // _WIDTH
         drop, add = self.factor << self.shift % _WIDTH, 8 * self.size % _WIDTH
+        m, part = np.empty(t.shape[1:], np.int64), np.empty(t.shape[1:], np.int64)
         for i in range(self.limbs):
-            m = -t[i] & _MASK
-            t[i + 1] += (t[i] + m) >> _WIDTH
-            t[i + low] -= m * drop
-            t[i + high] += m << add
+            np.negative(t[i], out=m)
+            m &= _MASK
+            np.add(t[i], m, out=part)
+            part >>= _WIDTH
+            t[i + 1] += part
+            np.multiply(m, drop, out=part)
+            t[i + low] -= part
+            m <<= add
+            t[i + high] += m
         return self._carried(t[self.limbs :])
 
     def _carried(self, x: Elements) -> Elements:
@@ -195,8 +209,10 @@ class Field:
         return x
 
     def _carry(self, x: Elements) -> None:
+        part = np.empty(x.shape[1:], np.int64)
         for i in range(self.limbs - 1):
-            x[i + 1] += x[i] >> _WIDTH
+            np.right_shift(x[i], _WIDTH, out=part)
+            x[i + 1] += part
             x[i] &= _MASK
 
     def _fold(self, x: Elements) -> None:

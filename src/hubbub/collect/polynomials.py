@@ -41,14 +41,27 @@ def _like(constants: Elements, other: Elements) -> Elements:
     return constants.reshape(*constants.shape[:2], *(1,) * (other.ndim - 2))
 
 
+@lru_cache(maxsize=64)
+def _reversed_bits(n: int) -> list[int]:
+    """0 .. n-1 with their bits in reverse order."""
+    return [0] if n == 1 else [2 * i for i in _reversed_bits(n // 2)] + [2 * i + 1 for i in _reversed_bits(n // 2)]
+
+
 def _transform(field: Field, a: Elements, root: int) -> Elements:
-    """Values at the powers of a root of coefficients along the second axis."""
-    n = a.shape[1]
-    if n == 1:
-        return a
-    even, odd = (_transform(field, a[:, part::2], root * root % field.modulus) for part in (0, 1))
-    turned = field.mul(odd, _like(_powers(field, root, n // 2), a))
-    return np.concatenate([field.loose(even + turned), field.loose(even - turned)], axis=1)
+    """Values at the powers of a root of coefficients along the second axis: all butterflies of a level at once."""
+    n, rest = a.shape[1], a.shape[2:]
+    x, size = a[:, _reversed_bits(n)], 2
+    while size <= n:
+        halves = x.reshape(field.limbs, n // size, 2, size // 2, *rest)
+        odd = halves[:, :, 1]
+        if size > 2:
+            turns = _powers(field, pow(root, n // size, field.modulus), size // 2)
+            odd = field.mul(odd, turns.reshape(field.limbs, 1, size // 2, *(1,) * len(rest)))
+        out = np.empty_like(halves)
+        np.add(halves[:, :, 0], odd, out=out[:, :, 0])
+        np.subtract(halves[:, :, 0], odd, out=out[:, :, 1])
+        x, size = field.tidied(out).reshape(field.limbs, n, *rest), 2 * size
+    return x
 
 
 def _inverse(field: Field, root: int) -> int:
