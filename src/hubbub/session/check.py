@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
 from hubbub.accounting import Cost, PureFilter, ZCDPFilter, rho_of_epsilon
-from hubbub.errors import QueryError
+from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
@@ -44,6 +44,7 @@ __all__ = [
 LEVEL = 0.95
 _DIGITS = 3
 _SHOWN = 6
+_FORMAT = "check 1"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,28 @@ class Check:
         """What asking would charge: 0 for a stored answer."""
         return Fraction(0) if self.stored else self.epsilon
 
+    def to_wire(self) -> dict[str, Any]:
+        """The check as a value for `json.dumps`, amounts as exact texts ("1/3")."""
+        return {"format": _FORMAT, **_plain(asdict(self)), "affordable": self.affordable, "cost": str(self.cost)}
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Check:
+        """What `to_wire` wrote.
+
+        Raises ParameterError for anything else.
+        """
+        try:
+            if wire["format"] != _FORMAT:
+                raise ValueError("the check of another hubbub")
+            given = {field.name: wire[field.name] for field in fields(cls)}
+            given["epsilon"], given["left"] = Fraction(given["epsilon"]), Fraction(given["left"])
+            given["columns"] = tuple(ColumnError(**column) for column in given["columns"])
+            sides = ({**side, "columns": tuple(ColumnError(**c) for c in side["columns"])} for side in given["sides"])
+            given["sides"], given["notes"] = tuple(Side(**side) for side in sides), tuple(given["notes"])
+            return cls(**given)
+        except (KeyError, TypeError, ValueError, ArithmeticError):
+            raise ParameterError("this is not a check of this version of hubbub.") from None
+
     def __str__(self) -> str:
         from hubbub.answer.release import text_table
 
@@ -116,6 +139,20 @@ class Check:
             rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
             lines += ["", text_table(("noise", "cost", *names, "fit"), rows)]
         return "\n".join(line.rstrip() for line in lines)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; a float that JSON has not is None."""
+    match value:
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case Fraction():
+            return str(value)
+        case float():
+            return value if math.isfinite(value) else None
+    return value
 
 
 def settled(left: Fraction, fits: Callable[[Fraction], bool]) -> Fraction:

@@ -232,6 +232,10 @@ class Door:
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
 
+    def of(self, analyst: str) -> Door:
+        """The same for another analyst, who has no block."""
+        return Door(self.data, self.ledger, analyst=analyst, policy=self._policy, bits=self.bits)
+
     @property
     def block(self) -> str | None:
         """The reserved block that pays for the questions of this thread."""
