@@ -72,6 +72,14 @@ def test_all_five_sources_are_listed_whole() -> None:
         assert len(set(said)) == len(said)
 
 
+def test_every_test_that_the_theorems_name_is_there_and_every_id_has_a_row() -> None:
+    text = (DOCS / "theorems.md").read_text("utf-8")
+    assert set(re.findall(r"`(test_\w+)`", text)) - names_of_tests() == set()
+    rows = set(re.findall(r"(?m)^\| ([A-Z]\d+) \|", text))
+    stated = {s["id"] for _, _, s in STATEMENTS if "id" in s}
+    assert stated - rows == {i for waiting in WAITING.values() for i in waiting} - rows
+
+
 def page() -> str:
     """docs/sources.md."""
     lines = [
