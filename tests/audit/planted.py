@@ -68,13 +68,24 @@ def quantiles_of_replace_as_of_add_remove(patch: Patch) -> None:
     """tables: R rows instead of 2 R where a unit's rows are exchanged."""
 
     def wrap(real: Any) -> Any:
-        def add_remove(plan: Any, *rest: Any, **options: Any) -> Any:
-            other = SimpleNamespace(group_count=plan.group_count, bounds=plan.bounds, neighbours="add_remove")
-            return real(other, *rest, **options)
+        def add_remove(part: Any, reach: Any, *rest: Any, **options: Any) -> Any:
+            return real(part, dataclasses.replace(reach, neighbours="add_remove"), *rest, **options)
 
         return add_remove
 
-    replace(patch, "hubbub.tables.price", "_rank_draws", wrap)
+    replace_method(patch, "hubbub.tables.aggregates.quantile", "QuantilePart", "priced", wrap)
+
+
+def choices_in_several_groups_at_the_price_of_one(patch: Patch) -> None:
+    """tables: a unit in C groups is priced as if it were in one, and the charge says so."""
+
+    def wrap(real: Any) -> Any:
+        def in_one(part: Any, reach: Any, *rest: Any, **options: Any) -> Any:
+            return real(part, dataclasses.replace(reach, groups=1), *rest, **options)
+
+        return in_one
+
+    replace_method(patch, "hubbub.tables.aggregates.mode", "ChoicePart", "priced", wrap)
 
 
 def charge_of_half_the_price(patch: Patch) -> None:

@@ -114,6 +114,7 @@ def test_noise_is_fresh_in_every_question(scene: Scene) -> None:
 
 JOIN = "SELECT p.sex, SUM(p.income) AS a FROM t JOIN p ON t.id = p.id GROUP BY p.sex"
 WINDOW = "SELECT SUM(LEAST(GREATEST(m, 0), 99)) AS a FROM (SELECT id, AVG(x) OVER (PARTITION BY id) AS m FROM t)"
+CHOICE = "SELECT ward, MODE(ok) AS a FROM t GROUP BY ward"
 PAIR = "SELECT AVG(x) AS a, COUNT(x) AS b FROM t"
 RANKS = "SELECT MEDIAN(x) AS a, MAX(x) AS b FROM t"
 EXTREMES, GROUPS, MANY, ALONE = "every extreme", "in every group", "a thousand rows", "one unit a"
@@ -121,6 +122,7 @@ PLANTED = [
     (planted.sensitivity_off_by_one_group, "moved", "house", "add_remove", FEW, GROUPS),
     (planted.pair_with_half_its_sensitivity, "moved", "house", "add_remove", [PAIR], GROUPS),
     (planted.quantiles_of_replace_as_of_add_remove, "moved", "house", "replace", [RANKS], EXTREMES),
+    (planted.choices_in_several_groups_at_the_price_of_one, "cost", "house", "add_remove", [CHOICE], GROUPS),
     (planted.charge_of_half_the_price, "cost", "house", "add_remove", FEW, ALONE),
     (planted.missing_clamp, "moved", "house", "add_remove", FEW, EXTREMES),
     (planted.nan_passing, "moved", "house", "add_remove", FEW, EXTREMES),

@@ -144,3 +144,14 @@ def test_values_below_the_range_of_a_geometric_mean_count_as_its_lower_end() -> 
     with session(epsilon=10 * HUGE, t=declared) as s:
         ((found,),) = s.sql("SELECT GEOMEAN(x) FROM t", epsilon=HUGE).rows()
     assert found == pytest.approx(2.0, rel=1e-4)  # 1, 1, 4, 4
+
+
+def test_a_name_that_is_nearly_an_aggregate_s_is_answered_with_it() -> None:
+    with session(visits=visits()) as s:
+        for asked, meant in (
+            ("GEOMEANN(age)", "GEOMEAN"),
+            ("REGR_SLOP(n, age)", "REGR_SLOPE"),
+            ("STDEV_POP(n)", "STDDEV_POP"),
+        ):
+            with pytest.raises(hb.QueryError, match=f"Did you mean {meant}"):
+                s.check(f"SELECT {asked} FROM visits", epsilon=1)

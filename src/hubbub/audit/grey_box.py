@@ -33,6 +33,7 @@ import numpy as np
 
 from hubbub.accounting import cost as cost_of, events as ev
 from hubbub.accounting.exact import Cost
+from hubbub.mechanisms import ExponentialMechanism, PermuteAndFlip
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.recording import Recorded, distance, recording, replaying
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
@@ -212,18 +213,31 @@ def _collision(law: Any) -> float:
 def spent(records: Sequence[Recorded], neighbours: Sequence[Recorded] = ()) -> Cost:
     """What the recorded primitives cost together, from the laws they drew from.
 
-    neighbours: the records of the replay. Quantiles are drawn group by group, and a unit is in few groups: each costs
-    what the rows that moved cost there, d of `sensitivity` rows: d/s epsilon and (d/s)^2 rho, because the exponential
-    mechanism's loss is a multiple of how far its scores move. Every other primitive costs its whole loss.
+    neighbours: the records of the replay. Quantiles and choices are drawn group by group, and a unit is in few groups:
+    each costs what moved there, the share x of its sensitivity: x epsilon and x^2 rho. For quantiles x is d/s, of the d
+    rows that moved. For choices, whose law does not change where all scores move alike, it is w r / epsilon, w the
+    largest move less the least one, r the rate (`hubbub.mechanisms.selection`): their losses are multiples of w r.
+    Every other primitive costs its whole loss.
     """
     total = cost_of(ev.PureDP(0))
     for i, record in enumerate(records):
         one = cost_of(_event(record))
-        if record.norm == "rows" and i < len(neighbours):
-            share = Fraction(distance(record, neighbours[i]), record.sensitivity)
+        share = _share(record, neighbours[i]) if i < len(neighbours) else None
+        if share is not None:
             one = Cost(None if one.epsilon is None else one.epsilon * share, one.rho * share**2, one.delta)
         total += one
     return total
+
+
+def _share(record: Recorded, other: Recorded) -> Fraction | None:
+    """Which share of its loss a primitive that is drawn group by group costs, for what moved; None for any other."""
+    law = record.distribution
+    if record.norm == "rows":
+        return Fraction(distance(record, other), record.sensitivity)
+    if isinstance(law, ExponentialMechanism | PermuteAndFlip) and len(record.values) == len(other.values):
+        moves = [a - b for a, b in zip(record.values, other.values, strict=True)]
+        return min(Fraction(1), Fraction(max(moves) - min(moves)) * law.rate / law.epsilon)
+    return None
 
 
 def _event(record: Recorded) -> ev.Event:

@@ -20,9 +20,10 @@ from hubbub.sql.bind.groups import Groups, read_groups
 from hubbub.sql.bind.outer import resolve_inside
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.hints import instead
 from hubbub.sql.text.locate import written
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Output
-from hubbub.tables.aggregates import Function, forms, spelled
+from hubbub.tables.aggregates import Function, forms, names, spelled
 from hubbub.tables.aggregates.count import COUNT_DISTINCT, COUNT_ROWS, COUNT_UNITS, COUNT_VALUES
 from hubbub.tables.aggregates.quantile import QUANTILE
 from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_of
@@ -368,7 +369,7 @@ class _Private:
         name = written(node, reader.text)
         called = f"{name}(".lower()
         return reader.refuse(
-            f"the aggregate {name} is not supported. Allowed: {forms()}.",
+            f"the aggregate {name} is not supported. {instead(name, names())}Allowed: {forms()}.",
             whole,
             word=called if called in reader.text.lower() else None,
         )

@@ -21,6 +21,7 @@ from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import UNITS, cast_name, named
 from hubbub.sql.text.hints import instead
 from hubbub.sql.text.locate import refuse, written
+from hubbub.tables.aggregates import names
 from hubbub.tables.expressions import (
     Arithmetic,
     ArithmeticOp,
@@ -89,8 +90,6 @@ _CASTABLE = {
 _NUMBER = re.compile(r"(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
 _LARGEST = Fraction(sys.float_info.max)
 
-
-_COMMON = ("COUNT", "SUM", "AVG", "MEDIAN", "MIN", "MAX", "STDDEV", "VARIANCE", "QUANTILE_CONT")
 _CALLED: dict[type[exp.Expr], str] = {
     exp.Array: "a list, [...],",
     exp.Bracket: "an element, x[...],",
@@ -239,7 +238,7 @@ class ExpressionReader:
                 raise self._unsupported(node)
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
-        hint = instead(written(node, self.text), (*FUNCTIONS, *_COMMON)) if isinstance(node, exp.Func) else ""
+        hint = instead(written(node, self.text), (*FUNCTIONS, *names())) if isinstance(node, exp.Func) else ""
         return self.refuse(
             f"{function_name(node, self.text)} is not supported. {hint}Allowed: comparisons, AND, OR, NOT, IN, "
             "BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",

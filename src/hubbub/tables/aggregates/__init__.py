@@ -7,7 +7,7 @@ reference and the auditor's questions are checked against its record, and its ve
 from hubbub.tables.aggregates import count, covariance, geometric, mean, mode, quantile, regression, spread, sum, top_k
 from hubbub.tables.aggregates.base import Aggregate, Family, Function, Listed
 
-__all__ = ["FAMILIES", "FUNCTIONS", "Aggregate", "Family", "Function", "Listed", "forms", "spelled"]
+__all__ = ["FAMILIES", "FUNCTIONS", "Aggregate", "Family", "Function", "Listed", "forms", "names", "spelled"]
 
 _FILES = (count, sum, mean, spread, quantile, covariance, regression, geometric, mode, top_k)
 
@@ -26,6 +26,14 @@ def spelled(*names: str) -> Function | None:
     <VAR_SAMP>
     """
     return next((_SPELLED[name] for name in names if name in _SPELLED), None)
+
+
+def names() -> tuple[str, ...]:
+    """All names by which functions are called, for hints."""
+    called = (
+        name for f in FUNCTIONS.values() for name in (*f.spellings, *(form.partition("(")[0] for form in f.forms))
+    )
+    return tuple(dict.fromkeys(called))
 
 
 def forms() -> str:
