@@ -34,7 +34,7 @@ SOAK_FROM = int(os.environ.get("HUBBUB_SOAK_FROM", "0"))
 SOAK_COUNT = int(os.environ.get("HUBBUB_SOAK_COUNT", "2000"))
 """`make soak` may be resumed: the seeds from SOAK_FROM on, a hundred statements each, SOAK_COUNT statements in all."""
 
-APART = {"REVERSE", "LOWER", "UPPER", "ILIKE", "EXP", "LN", "LOG10"}
+APART = {"POWER(1.5, ", ", 0.5)", ", 2.5)", ", 11)", "REVERSE", "LOWER", "UPPER", "ILIKE", "EXP", "LN", "LOG10"}
 """What engines write in their own ways beyond ASCII, or to the last bit."""
 MADE = ("LEFT(", "RIGHT(", "SUBSTR(", "REPLACE(", "TRIM(")
 """A part of a date may be read as one by DuckDB alone: 2025-01-3."""

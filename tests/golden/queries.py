@@ -403,6 +403,15 @@ GOLDEN["public alone"] = [
     "SELECT region, COUNT(*) AS n FROM nation GROUP BY region",
     "SELECT nname, RANK() OVER (PARTITION BY region ORDER BY nname) AS k FROM nation",
 ]
+GOLDEN["everyday functions"] = [
+    ("SELECT SUM(POWER(qty, 2)) AS s, AVG(qty ** 3) AS m FROM lineitem", {"tolerance": 1e-3}),
+    "SELECT COUNT(*) FROM orders WHERE day + INTERVAL '3' MONTH > TIMESTAMP '1996-01-01 00:00:00'",
+    "SELECT COUNT(*) FROM orders WHERE moment - day < INTERVAL '12' HOUR",
+    ("SELECT AVG(EPOCH(day) / 86400) AS m, AVG(EPOCH(moment - day)) AS s FROM orders", {"tolerance": 1e-3}),
+    "SELECT SPLIT_PART(priority, '-', 2) AS p, COUNT(*) AS n FROM orders GROUP BY p",
+    "SELECT CONCAT(status, '/', priority) AS k, COUNT(*) AS n FROM orders GROUP BY k",
+    "SELECT COUNT(*) FROM orders WHERE REGEXP_MATCHES(priority, '^[1-2]-') AND LIST_CONTAINS(['F', 'O'], status)",
+]
 GOLDEN["empty"] = [
     "SELECT COUNT(*), COUNT(clerk), COUNT(DISTINCT c_id) FROM orders WHERE total < 0",
     "SELECT COUNT(*) FROM orders WHERE FALSE",

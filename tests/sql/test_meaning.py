@@ -54,9 +54,17 @@ NUMBERS = [
     "TRY_CAST(s AS DOUBLE)", "EXTRACT(year FROM d)", "MONTH(d)", "DAY(d)", "QUARTER(d)", "DAYOFYEAR(d)",
     "EXTRACT(dow FROM d)", "EXTRACT(hour FROM m)", "EXTRACT(minute FROM m)", "EXTRACT(second FROM m)",
     "DATE_DIFF('day', DATE '2020-01-01', d)", "DATE_DIFF('month', d, DATE '2024-03-01')", "d - DATE '2000-01-01'",
+    "POWER(x, 2)", "x ** 3", "POW(n, 8)", "POWER(n, -1)", "POWER(ABS(n), 0.5)", "POWER(x, 0)",
+    "ROUND(LN(POWER(ABS(n), 9) + 1), 6)",
+    "ROUND(LN(POWER(1.5, n)), 6)", "POWER(x, 2.5)", "EPOCH(m)", "EPOCH(d)", "EXTRACT(epoch FROM m)", "EPOCH(m - d)",
+    "EXTRACT(epoch FROM d - m)", "EXTRACT(day FROM d - m)", "DATEDIFF('day', d, m)", "DATEDIFF(month, d, m)",
+    "LENGTH(CONCAT(s, n))", "IFNULL(n, -1)", "IFF(ok, n, 0)",
 ]  # fmt: skip
 PLAIN = {
     "n // 3": "floor(n / 3)",
+    "DATEDIFF(month, d, m)": "DATEDIFF('month', d, m)",
+    "POWER(x, 2.5)": "CASE WHEN x >= 0 THEN pow(x, 2.5) END",
+    "IFF(ok, n, 0)": "IF(ok, n, 0)",
     "n % 3": "((n % 3) + 3) % 3",
     "x % 2": "x - 2 * floor(x / 2)",
     "x // 2": "floor(x / 2)",
@@ -66,6 +74,8 @@ TEXTS = [
     "s", "s || u", "s || '-' || u", "UPPER(s)", "LOWER(s)", "TRIM(s)", "LTRIM(s)", "RTRIM(s)", "REVERSE(s)",
     "LEFT(s, 2)", "RIGHT(s, 2)", "LEFT(s, -1)", "SUBSTR(s, 2, 2)", "SUBSTR(s, 2)", "REPLACE(s, 'b', 'xx')",
     "CAST(n AS VARCHAR)", "CAST(ok AS VARCHAR)", "CAST(d AS VARCHAR)", "CAST(x AS VARCHAR)", "COALESCE(s, u, 'none')",
+    "CONCAT(s, u)", "CONCAT(s, '-', n, ok)", "CONCAT_WS('-', s, NULL, u)", "CONCAT_WS('', n, s)",
+    "SPLIT_PART(s, 'B', 1)", "SPLIT_PART(s, 'B', 2)", "SPLIT_PART(s, 'bb', 40)",
     "NULLIF(s, 'ABAB')", "CASE WHEN s > u THEN s ELSE u END", "LEAST(s, u)", "GREATEST(s, u)",
 ]  # fmt: skip
 TRUTHS = [
@@ -78,10 +88,16 @@ TRUTHS = [
     "s LIKE 'a\\%b' ESCAPE '\\'", "s LIKE 'x\\_y' ESCAPE '\\'", "s LIKE '%\\%%' ESCAPE '\\'", "s LIKE ''", "s = ''",
     "CONTAINS(s, 'b')", "STARTS_WITH(s, 'a')", "ENDS_WITH(s, 'b')", "s > u", "s <= 'a'", "d > DATE '2024-02-29'",
     "d BETWEEN DATE '2024-01-01' AND DATE '2024-12-31'", "m > TIMESTAMP '2024-02-29 13:45:58'", "m = d", "ok IN (TRUE)",
+    "LIST_CONTAINS([3, 5], n)", "LIST_CONTAINS(['12', NULL], s)", "LIST_HAS([1.5], x)", "ARRAY_CONTAINS([TRUE], ok)",
+    "REGEXP_MATCHES(s, 'b')", "s ~ '^[^a-z]+$'", "s !~ '^A'", "REGEXP_FULL_MATCH(s, '.B.?.*')",
+    "REGEXP_MATCHES(s, '^(a|[0-9]{1,2}|x.y)')", "REGEXP_MATCHES(s, '')", "REGEXP_MATCHES(s, '^$|%|\\W')",
+    "m - d > INTERVAL '13' HOUR", "d - m <= INTERVAL '-1' DAY", "INTERVAL 1 WEEK > m - d",
 ]  # fmt: skip
 TIMES = [
     "d", "m", "DATE_TRUNC('month', d)", "DATE_TRUNC('year', m)", "DATE_TRUNC('hour', m)", "CAST(m AS DATE)",
     "CAST(d AS TIMESTAMP)", "COALESCE(d, DATE '2000-01-01')", "LEAST(d, DATE '2024-03-01')",
+    "d + INTERVAL 1 MONTH", "m - INTERVAL '90' DAY", "m + INTERVAL 3 SECONDS", "INTERVAL 1 YEAR + d", "d + 30", "d - 7",
+    "DATE_ADD(m, INTERVAL 1 QUARTER)", "m + INTERVAL 2 WEEKS",
     "TRY_CAST(s AS DATE)", "CASE WHEN ok THEN d END",
 ]  # fmt: skip
 

@@ -22,7 +22,7 @@ from typing import Literal as OneWord, TypeAlias
 
 from hubbub.errors import InternalError
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, plain_moment
-from hubbub.tables.functions import DAY, EPOCH, FUNCTIONS, PARTS, Range, difference, truncated, union
+from hubbub.tables.functions import DAY, EPOCH, FUNCTIONS, PARTS, Range, difference, shifted, truncated, union
 from hubbub.tables.kinds import COMPARABLE, NUMERIC, TEMPORAL, Kind
 
 __all__ = [
@@ -327,6 +327,9 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
         case Call(name="DATE_DIFF", arguments=(Literal(value=str() as part), first, second)):
             a, b = span(first, declared), span(second, declared)
             return None if a is None or b is None else difference(part, a, b)
+        case Call(name="DATE_ADD", arguments=(Literal(value=str() as part), Literal(value=int() as by), argument)):
+            inner = span(argument, declared)
+            return None if inner is None else shifted(part, by, inner)
         case Call(name="CAST_DATE" | "CAST_TIMESTAMP" as name, arguments=(argument,)) if argument.kind in TEMPORAL:
             inner = span(argument, declared)
             return None if inner is None else FUNCTIONS[name].span([inner])
@@ -429,6 +432,8 @@ def whole(node: Expression) -> bool:
             return all(map(whole, (*values, default)))
         case Call(name="FLOOR" | "CEIL" | "SIGN" | "LENGTH" | "EXTRACT" | "DATE_DIFF" | "CAST_INTEGER"):
             return True
+        case Call(name="POWER", arguments=(base, Literal(value=n))):
+            return isinstance(n, int) and n <= 8 and whole(base)
         case Call(name=name, arguments=arguments):
             return FUNCTIONS[name].whole and all(map(whole, arguments))
         case _:

@@ -6,6 +6,7 @@ How each is written in an engine's dialect stands in `hubbub.sql.text.functions`
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import math
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Final
 
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 
-__all__ = ["DAY", "EPOCH", "FUNCTIONS", "PARTS", "Function", "Range", "difference", "truncated", "union"]
+__all__ = ["DAY", "EPOCH", "FUNCTIONS", "PARTS", "Function", "Range", "difference", "shifted", "truncated", "union"]
 
 Range = tuple[Fraction | None, Fraction | None]
 """The least and the largest value; None where there is no end."""
@@ -41,6 +42,8 @@ NUMBER: Final = NUMERIC | {Kind.NULL}
 TEXT: Final = frozenset({Kind.TEXT, Kind.NULL})
 MOMENT: Final = TEMPORAL | {Kind.NULL}
 UNKNOWN: Final[Range] = (None, None)
+_SLACK: Final = Fraction(1, 10**9)
+"""More than what EXP and LN may be wrong by, relative to their value."""
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,52 @@ def difference(unit: str, first: Range, second: Range) -> Range:
     return between(first[1], second[0], -more), between(first[0], second[1], more)
 
 
+def shifted(unit: str, by: int, moments: Range) -> Range:
+    """The range of DATE_ADD: moments some months, days or seconds on, in microseconds; those in the years 1 to 9999.
+
+    The last days of a month may become one day, so a number of months counts whole days.
+    """
+
+    def moved(moment: Fraction, end: int) -> Fraction:
+        if unit != "MONTH":
+            found = moment + by * _UNITS[unit]
+        else:
+            day = EPOCH + dt.timedelta(days=math.floor(moment / DAY))
+            year, month = divmod(12 * day.year + day.month - 1 + by, 12)
+            if not dt.MINYEAR <= year <= dt.MAXYEAR:
+                return first if year < dt.MINYEAR else last
+            last_day = calendar.monthrange(year, month + 1)[1]
+            start = dt.datetime(year, month + 1, min(day.day, last_day)) - EPOCH
+            found = Fraction(start // dt.timedelta(microseconds=1) + end)
+        return min(max(found, first), last)
+
+    first, last = (Fraction((m - EPOCH) // dt.timedelta(microseconds=1)) for m in (dt.datetime.min, dt.datetime.max))
+    low, high = moments
+    return None if low is None else moved(low, 0), None if high is None else moved(high, DAY - 1)
+
+
+def _power(spans: list[Range]) -> Range:
+    """The range of POWER, of which the exponent is a constant and at least 0."""
+    (low, high), (n, _) = spans
+    if n is None:
+        return UNKNOWN
+    if n.denominator == 1 and n <= 8:
+        return _whole_power(low, high, int(n))
+    if n.denominator == 1:
+        _, most = _through_floats(lambda x: x ** float(n), None, None)([_absolute([(low, high)])])
+        return (None if most is None else -most * (1 + _SLACK), None if most is None else most * (1 + _SLACK))
+    most = _through_floats(lambda x: max(x, 0) ** float(n), None, None)([(low, high)])[1]
+    return Fraction(0), None if most is None else most * (1 + _SLACK)
+
+
+def _whole_power(low: Fraction | None, high: Fraction | None, n: int) -> Range:
+    if n == 0:
+        return Fraction(1), Fraction(1)
+    if n % 2 == 0:
+        low, high = _absolute([(low, high)])
+    return None if low is None else low**n, None if high is None else high**n
+
+
 def _year(spans: list[Range]) -> Range:
     """The years of a date or time."""
     low, high = (None if x is None else EPOCH + dt.timedelta(days=math.floor(x / DAY)) for x in spans[0])
@@ -209,6 +258,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "EXP": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.exp, Fraction(0), None)),
     "LN": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.log, None, None)),
     "LOG10": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.log10, None, None)),
+    "POWER": Function((NUMBER, NUMBER), Kind.NUMBER, 2, constants=frozenset({1}), span=_power, whole=True),
     "LEAST": Function((ANY,), None, 1, more=True, span=_least, whole=True),
     "GREATEST": Function((ANY,), None, 1, more=True, span=_greatest, whole=True),
     "COALESCE": Function((ANY,), None, 1, more=True, span=union, whole=True),
@@ -225,12 +275,15 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "RIGHT": Function((TEXT, NUMBER), Kind.TEXT, 2, constants=frozenset({1})),
     "REPLACE": Function((TEXT, TEXT, TEXT), Kind.TEXT, 3, constants=frozenset({1, 2})),
     "CONCAT": Function((TEXT,), Kind.TEXT, 1, more=True),
+    "SPLIT_PART": Function((TEXT, TEXT, NUMBER), Kind.TEXT, 3, constants=frozenset({1, 2})),
+    "REGEXP_MATCHES": Function((TEXT, TEXT), Kind.BOOLEAN, 2, constants=frozenset({1})),
     "STARTS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "ENDS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "CONTAINS": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "DATE_TRUNC": Function((TEXT, MOMENT), None, 2, constants=frozenset({0})),
     "EXTRACT": Function((TEXT, MOMENT), Kind.INTEGER, 2, constants=frozenset({0}), whole=True),
     "DATE_DIFF": Function((TEXT, MOMENT, MOMENT), Kind.INTEGER, 3, constants=frozenset({0}), whole=True),
+    "DATE_ADD": Function((TEXT, NUMBER, MOMENT), Kind.TIMESTAMP, 3, constants=frozenset({0, 1})),
     "CAST_INTEGER": Function(
         (ANY,),
         Kind.INTEGER,

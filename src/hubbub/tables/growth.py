@@ -38,6 +38,7 @@ from hubbub.tables.relations import (
     WindowCall,
     expressions_in,
 )
+from hubbub.tables.written_out import WRITTEN_OUT, written_out
 
 __all__ = ["CUT", "LARGEST", "LONGEST", "Size", "characters", "sizes_in", "too_large"]
 
@@ -115,6 +116,8 @@ class _Measure:
                 return found if node.kind is Kind.TEXT else Size(_OTHER, found.parts)
             case Literal(value=value):
                 return Size(len(value) if isinstance(value, str) else _OTHER, 0)
+        if isinstance(node, Call) and node.name in WRITTEN_OUT:
+            return self.size(written_out(node))
         below = [self.size(child) for child in children(node)]
         parts = 1 + sum(s.parts for s in below)
         return Size(self._characters(node, [s.characters for s in below]) if node.kind is Kind.TEXT else _OTHER, parts)

@@ -199,6 +199,9 @@ class Term:
     def __neg__(self) -> Term:
         return Term(exp.Neg(this=operand(self)))
 
+    def __pow__(self, exponent: object) -> Term:
+        return self.power(exponent)
+
     def __invert__(self) -> Term:
         return Term(exp.Not(this=operand(self)))
 
@@ -254,6 +257,11 @@ class Term:
         """How many boundaries of `unit` lie from this date or time to another one."""
         return Term(call("DATE_DIFF", constant(unit), self.node, constant_or_term(other)))
 
+    def shift(self, amount: int, unit: str = "day") -> Term:
+        """This date or time some days, or other units, later; earlier where the amount is below 0."""
+        interval = exp.Interval(this=exp.Literal.string(str(int(amount))), unit=exp.var(unit.upper()))
+        return Term(exp.Add(this=operand(self), expression=interval))
+
     def over(self, *partition: object, order_by: object = (), descending: bool = False) -> Term:
         """An aggregate or window function over the rows that agree in `partition`, which holds the unit.
 
@@ -277,6 +285,7 @@ class Term:
     round = _method("ROUND", "Rounded, to a number of decimals if given.")
     sqrt = _method("SQRT", "The square root; NULL below 0.")
     exp = _method("EXP", "e to its power.")
+    power = _method("POWER", "To a constant power.")
     log = _method("LN", "The natural logarithm; NULL for 0 and below.")
     log10 = _method("LOG10", "The logarithm to base 10; NULL for 0 and below.")
     lower = _method("LOWER", "In small letters.")
@@ -293,6 +302,10 @@ class Term:
     starts_with = _method("STARTS_WITH", "Whether text begins so.")
     ends_with = _method("ENDS_WITH", "Whether text ends so.")
     contains = _method("CONTAINS", "Whether text holds another.")
+    split_part = _method("SPLIT_PART", "The n-th part of a text between separators; '' beyond the last.")
+    matches = _method("REGEXP_MATCHES", "Whether a regular expression is found in a text.")
+    full_match = _method("REGEXP_FULL_MATCH", "Whether a regular expression fits a whole text.")
+    epoch = _method("EPOCH", "The seconds since 1970-01-01.")
     fill_null = _method("COALESCE", "With a constant in the place of NULL.")
 
     year, quarter, month = _part("YEAR"), _part("QUARTER"), _part("MONTH")

@@ -250,7 +250,7 @@ class DuckDB(Dialect):
         sql = WRITE[name](arguments)
         if self.years and kinds[0] is Kind.TEXT and name in ("CAST_DATE", "CAST_TIMESTAMP"):
             return self.in_years(sql, Kind[name.removeprefix("CAST_")])
-        return sql
+        return self.in_years(sql, Kind.TIMESTAMP) if name == "DATE_ADD" and self.years else sql
 
 
 _ESCAPE: Final = " ESCAPE '\\'"

@@ -17,6 +17,7 @@ from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
 from hubbub.tables.kinds import Kind
+from hubbub.tables.patterns import LOOKED_AT
 
 __all__ = ["POSTGRES", "Postgres"]
 
@@ -52,6 +53,7 @@ class Postgres(Dialect):
         Kind.TIMESTAMP: "timestamp",
     }
     checked = True
+    end_of_text = r"\Z"
 
     def __init__(self, fold: str = "C", *, encoding: str = "UTF8") -> None:
         self.fold, self.encoding = fold, encoding
@@ -266,7 +268,8 @@ class Postgres(Dialect):
             return self._folded(name.lower(), a[0])
         if name in _TRIMS:
             return f"{_TRIMS[name]}({a[0]}, '{''.join(filter(self.holds, BLANKS))}')"
-        return _FUNCTIONS[name](a)
+        sql = _FUNCTIONS[name](a)
+        return self.in_years(sql, Kind.TIMESTAMP) if name == "DATE_ADD" else sql
 
     @override
     def moment(self, value: dt.datetime) -> str:
@@ -475,6 +478,7 @@ _AS_DUCKDB: Final = (
     "LENGTH",
     "NULLIF",
     "REPLACE",
+    "SPLIT_PART",
     "STARTS_WITH",
 )
 """The functions that are written as for DuckDB."""
@@ -496,6 +500,8 @@ _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "DATE_TRUNC": _date_trunc,
     "EXTRACT": _extract,
     "DATE_DIFF": _date_diff,
+    "DATE_ADD": lambda a: f"(CAST({a[2]} AS timestamp) + {a[1]} * CAST('1 {constant_of(a[0]).lower()}' AS interval))",
+    "REGEXP_MATCHES": lambda a: f"(left({a[0]}, {LOOKED_AT}) ~ {a[1]})",
 }
 
 POSTGRES: Final = Postgres()

@@ -24,6 +24,7 @@ from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
 from hubbub.tables.kinds import Kind
+from hubbub.tables.patterns import LOOKED_AT
 
 __all__ = ["SPARK", "Spark"]
 
@@ -243,7 +244,8 @@ class Spark(Dialect):
         a = list(arguments)
         if name.startswith("CAST_"):
             return self.cast(a[0], kinds[0], Kind[name.removeprefix("CAST_")])
-        return _FUNCTIONS[name](a)
+        sql = _FUNCTIONS[name](a)
+        return self.in_years(sql, Kind.TIMESTAMP) if name == "DATE_ADD" else sql
 
     # As DuckDB writes it
 
@@ -461,6 +463,15 @@ def _date_diff(a: list[str]) -> str:
     return f"timestampdiff({unit}, {_trunc(unit, x)}, {_trunc(unit, y)})"
 
 
+def _date_add(a: list[str]) -> str:
+    """Seconds as days and seconds: a number of units has 32 bits."""
+    unit, amount, moment = constant_of(a[0]), int(a[1].strip("()")), f"try_cast({a[2]} AS TIMESTAMP_NTZ)"
+    if unit != "SECOND":
+        return f"timestampadd({unit}, {amount}, {moment})"
+    days, seconds = divmod(amount, 86_400)
+    return f"timestampadd(SECOND, {seconds}, timestampadd(DAY, {days}, {moment}))"
+
+
 _AS_DUCKDB: Final = (
     "ABS",
     "COALESCE",
@@ -474,6 +485,7 @@ _AS_DUCKDB: Final = (
     "NULLIF",
     "REPLACE",
     "REVERSE",
+    "SPLIT_PART",
     "SQRT",
     "UPPER",
 )
@@ -498,6 +510,8 @@ _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "DATE_TRUNC": lambda a: _trunc(constant_of(a[0]), a[1]),
     "EXTRACT": _extract,
     "DATE_DIFF": _date_diff,
+    "DATE_ADD": _date_add,
+    "REGEXP_MATCHES": lambda a: f"(substring({a[0]}, 1, {LOOKED_AT}) RLIKE {a[1]})",
 }
 
 SPARK: Final = Spark()

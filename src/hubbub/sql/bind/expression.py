@@ -5,7 +5,6 @@ One `match`, no fallback: a node type that has no case is refused by name, with 
 
 from __future__ import annotations
 
-import calendar
 import datetime as dt
 import re
 import sys
@@ -17,6 +16,7 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.sql.bind.rewritten import check_pattern, compared, constant_date, extracted, rewritten, with_interval
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import UNITS, cast_name, named
 from hubbub.sql.text.hints import instead
@@ -232,10 +232,16 @@ class ExpressionReader:
             case exp.Case():
                 return self._case(node)
             case _:
-                called = named(node)
-                if called is not None:
-                    return self._call(node, *called)
-                raise self._unsupported(node)
+                return self._function(node)
+
+    def _function(self, node: exp.Expr) -> Expression:
+        found = rewritten(self, node)
+        if found is not None:
+            return found
+        called = named(node)
+        if called is not None:
+            return self.call(node, *called)
+        raise self._unsupported(node)
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         hint = instead(written(node, self.text), (*FUNCTIONS, *names())) if isinstance(node, exp.Func) else ""
@@ -246,31 +252,20 @@ class ExpressionReader:
         )
 
     def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
+        if isinstance(node.this, exp.Interval) and op == "+":
+            node = exp.Add(this=node.expression, expression=node.this)
         if isinstance(node.expression, exp.Interval):
-            return self._moved(op, node)
+            return with_interval(self, op, node)
         left, right = self.read(node.this), self.read(node.expression)
+        date = constant_date(left, right, 1 if op == "+" else -1) if op in "+-" else None
+        if date is not None:
+            return date
         if op == "-" and left.kind is Kind.DATE and right.kind is Kind.DATE:
             return Call("DATE_DIFF", (Literal("DAY"), right, left))
         for side, place in ((left, node.this), (right, node.expression)):
             if side.kind not in NUMERIC and side.kind is not Kind.NULL:
                 raise self.refuse(f"'{op}' needs a number; this is {_WORDS[side.kind]}.", place)
         return Arithmetic(op, left, right)
-
-    def _moved(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
-        """DATE '...' - INTERVAL '90' DAY: a constant."""
-        start, interval = self.read(node.this), node.expression
-        unit = str(interval.args["unit"].name).upper().rstrip("S") if interval.args.get("unit") is not None else ""
-        amount = str(interval.this.this) if isinstance(interval.this, exp.Literal) else ""
-        value = start.value if isinstance(start, Literal) else None
-        if op not in "+-" or not isinstance(value, dt.date) or unit not in _STEPS or not amount.isdigit():
-            raise self.refuse(
-                "INTERVAL moves a constant date: DATE '2025-03-01' - INTERVAL '90' DAY. Compare a column with that.",
-                node,
-            )
-        moved = _move(value, unit, int(amount) * (1 if op == "+" else -1))
-        if moved is None:
-            raise self.refuse("this date is out of range.", node)
-        return Literal(moved)
 
     def _logic(self, word: OneWord["AND", "OR"], node: exp.Expr) -> Expression:
         # A chain of a thousand ANDs is a left-deep tree; walking it in a loop spares the stack.
@@ -341,7 +336,10 @@ class ExpressionReader:
                 )
         return result
 
-    def _call(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expression:
+    def call(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expression:
+        found = extracted(self, nodes[0].name, nodes[1]) if name == "EXTRACT" and len(nodes) == 2 else None
+        if found is not None:
+            return found
         function = FUNCTIONS[name]
         arguments = tuple(self.read(argument) for argument in nodes)
         if len(arguments) < function.least or (len(arguments) > len(function.takes) and not function.more):
@@ -354,11 +352,15 @@ class ExpressionReader:
             if i in function.constants:
                 self._check_constant(name, i, argument, nodes[i])
         call = Call(name, arguments)
+        self.check_length(call, node)
+        return self._one_kind(call, arguments, name, node) if function.gives is None and name != "DATE_TRUNC" else call
+
+    def check_length(self, call: Call, node: exp.Expr) -> None:
+        """Refuse what would make texts too long."""
         if characters(call) > LONGEST:
             raise self.refuse(
                 "this would make texts too long; replace and join less, or cut first: LEFT(x, 1000).", node
             )
-        return self._one_kind(call, arguments, name, node) if function.gives is None and name != "DATE_TRUNC" else call
 
     def _check_constant(self, name: str, place: int, argument: Expression, node: exp.Expr) -> None:
         if not isinstance(argument, Literal):
@@ -370,6 +372,13 @@ class ExpressionReader:
                 raise self.refuse(f"{name} knows {', '.join(sorted(known))}.", node)
         elif name == "REPLACE" and not (isinstance(value, str) and len(value) <= 100):
             raise self.refuse("REPLACE takes texts of at most 100 characters.", node)
+        elif name == "REGEXP_MATCHES":
+            check_pattern(self, value, node)
+        elif name == "SPLIT_PART":
+            if not (
+                1 <= value <= 1000 if isinstance(value, int) else isinstance(value, str) and 1 <= len(value) <= 100
+            ):
+                raise self.refuse("SPLIT_PART takes a separator of 1 to 100 characters and a place from 1 on.", node)
         elif name in ("ROUND", "SUBSTR", "LEFT", "RIGHT"):
             limit = 15 if name == "ROUND" else 1_000_000
             if not isinstance(value, int) or abs(value) > limit:
@@ -400,6 +409,9 @@ class ExpressionReader:
             ) from None
 
     def _compare(self, op: CompareOp, node: exp.Expr) -> Expression:
+        durations = compared(self, op, node)
+        if durations is not None:
+            return durations
         left, right = self.aligned(self.read(node.this), self.read(node.expression), node)
         return Compare(op, left, right)
 
@@ -490,21 +502,6 @@ class ExpressionReader:
         default = node.args.get("default")
         case = Case(tuple(conditions), tuple(values), self.read(default) if default else Literal(None))
         return self._one_kind(case, (*case.values, case.default), "CASE", node)
-
-
-_STEPS = {"DAY": 1, "WEEK": 7, "MONTH": 1, "QUARTER": 3, "YEAR": 12}
-
-
-def _move(start: dt.date, unit: str, amount: int) -> dt.date | None:
-    """A date some days or months on; the last day of the month where that month is shorter. None out of range."""
-    try:
-        if unit in ("DAY", "WEEK"):
-            return start + dt.timedelta(days=amount * _STEPS[unit])
-        months = start.year * 12 + start.month - 1 + amount * _STEPS[unit]
-        year, month = divmod(months, 12)
-        return start.replace(year=year, month=month + 1, day=min(start.day, calendar.monthrange(year, month + 1)[1]))
-    except (ValueError, OverflowError):
-        return None
 
 
 def _pattern_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:

@@ -60,6 +60,9 @@ class Dialect(ABC):
     bytes_of: ClassVar[str]
     """The function that tells how many bytes a text has."""
 
+    end_of_text: ClassVar[str] = r"\z"
+    """In a regular expression."""
+
     portable: bool = True
     casts: bool = True
 

@@ -41,6 +41,8 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.patterns import printed
+from hubbub.tables.written_out import WRITTEN_OUT, written_out
 
 __all__ = ["expression_sql", "renamed"]
 
@@ -102,6 +104,8 @@ class _Expressions:
                 return self._tried(node, d.like(self._operand_of(operand, Kind.TEXT), pattern, ignore_case))
             case Case():
                 return self._tried(node, self._case(node))
+            case Call(name=name) if name in WRITTEN_OUT:
+                return self.sql(written_out(node))
             case Call(name=name):
                 if name in _FLOAT_FUNCTIONS:
                     return d.finite(self._raw(node))
@@ -186,9 +190,11 @@ class _Expressions:
         texts = []
         for i, argument in enumerate(arguments):
             takes = function.takes[min(i, len(function.takes) - 1)]
-            if i in function.constants and argument.kind is not Kind.NULL:
+            if node.name == "REGEXP_MATCHES" and isinstance(argument, Literal) and isinstance(argument.value, str):
+                texts.append(d.literal(printed(argument.value, d.end_of_text) if i else argument.value))
+            elif i in function.constants and argument.kind is not Kind.NULL:
                 texts.append(self._constant(argument))
-            elif node.name == "DATE_DIFF":
+            elif node.name in ("DATE_DIFF", "DATE_ADD"):
                 texts.append(self._operand_of(argument, Kind.TIMESTAMP))
             else:
                 texts.append(self._argument(argument, takes))

@@ -11,8 +11,21 @@ from typing import Final
 
 from sqlglot import exp
 
-__all__ = ["READ", "WRITE", "cast_name", "named"]
+from hubbub.tables.patterns import LOOKED_AT
 
+__all__ = ["MOVES", "READ", "UNITS", "WRITE", "cast_name", "named"]
+
+MOVES: Final = {
+    "YEAR": ("MONTH", 12),
+    "QUARTER": ("MONTH", 3),
+    "MONTH": ("MONTH", 1),
+    "WEEK": ("DAY", 7),
+    "DAY": ("DAY", 1),
+    "HOUR": ("SECOND", 3600),
+    "MINUTE": ("SECOND", 60),
+    "SECOND": ("SECOND", 1),
+}
+"""The units of an INTERVAL in those of DATE_ADD: a number of months, days or seconds."""
 UNITS: Final = frozenset({"YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"})
 
 Arguments = list[exp.Expr]
@@ -61,6 +74,11 @@ READ: Final[dict[type[exp.Expr], tuple[str, Callable[[exp.Expr], Arguments]]]] =
     exp.Right: ("RIGHT", _plain("this", "expression")),
     exp.Replace: ("REPLACE", _plain("this", "expression", "replacement")),
     exp.DPipe: ("CONCAT", _plain("this", "expression")),
+    exp.Pow: ("POWER", _plain("this", "expression")),
+    exp.TimeToUnix: ("EPOCH", _plain("this")),
+    exp.RegexpLike: ("REGEXP_MATCHES", _plain("this", "expression")),
+    exp.RegexpFullMatch: ("REGEXP_FULL_MATCH", _plain("this", "expression")),
+    exp.SplitPart: ("SPLIT_PART", _plain("this", "delimiter", "part_index")),
     exp.StartsWith: ("STARTS_WITH", _plain("this", "expression")),
     exp.EndsWith: ("ENDS_WITH", _plain("this", "expression")),
     exp.Contains: ("CONTAINS", _plain("this", "expression")),
@@ -134,6 +152,8 @@ def _try_cast(target: str) -> Callable[[Sequence[str]], str]:
     return lambda a: f"TRY_CAST({a[0]} AS {target})"
 
 
+_QUOTE: Final = "'"
+
 WRITE: Final[dict[str, Callable[[Sequence[str]], str]]] = {
     **{name: _call(name.lower()) for name in ("ABS", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10")},
     **{name: _call(name.lower()) for name in ("LEAST", "GREATEST", "COALESCE", "LOWER", "UPPER", "TRIM", "LTRIM")},
@@ -144,6 +164,9 @@ WRITE: Final[dict[str, Callable[[Sequence[str]], str]]] = {
     "LENGTH": lambda a: f"CAST(length({a[0]}) AS BIGINT)",
     "SUBSTR": _call("substring"),
     "CONCAT": lambda a: f"({' || '.join(a)})",
+    "SPLIT_PART": _call("split_part"),
+    "REGEXP_MATCHES": lambda a: f"regexp_matches(left({a[0]}, {LOOKED_AT}), {a[1]})",
+    "DATE_ADD": lambda a: f"({a[2]} + INTERVAL {a[1]} {a[0].strip(_QUOTE)})",
     "EXTRACT": lambda a: f"TRY_CAST(date_part({a[0]}, {a[1]}) AS BIGINT)",
     "CAST_INTEGER": _try_cast("BIGINT"),
     "CAST_NUMBER": _try_cast("DOUBLE"),
