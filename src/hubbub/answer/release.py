@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from hubbub.answer.column import Column
 from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
+from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
@@ -95,7 +96,7 @@ class Release:
     receipt: Mapping[str, Any] = field(repr=False)
     epsilon: Fraction = Fraction(0)
     notes: tuple[str, ...] = ()
-    _answered: EvaluatedStatement | None = field(default=None, repr=False)
+    _answered: EvaluatedStatement | SentAnswer | None = field(default=None, repr=False)
     _exact: Any = field(default=None, repr=False)
     _refine: Refining | None = field(default=None, repr=False)
 
@@ -144,10 +145,22 @@ class Release:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def to_wire(self) -> str:
+        """The answer as one JSON document, with its intervals at the usual levels (`hubbub.answer.wire`)."""
+        return written_release(self)
+
+    @classmethod
+    def from_wire(cls, text: str) -> Release:
+        """What `to_wire` wrote: the same table and intervals, without draws; it cannot be refined here.
+
+        Raises ParameterError for anything else.
+        """
+        return cls(**read_release(text))
+
     def __reduce__(self) -> str:
         raise PolicyError(
-            "a release is not pickled: write to_arrow() or intervals() to a file. The answer is stored in the ledger "
-            "too; asked again, it is free."
+            "a release is not pickled: write to_arrow(), intervals() or to_wire() to a file. The answer is stored in "
+            "the ledger too; asked again, it is free."
         )
 
     # -- errors -----------------------------------------------------------------------------------------------

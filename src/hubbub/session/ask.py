@@ -101,7 +101,7 @@ def refined(
         return replace(again, notes=(*again.notes, _ALONE))
     first = asked.grouped(estimates_of(asked, stored))
     second = again._answered
-    assert second is not None
+    assert isinstance(second, EvaluatedStatement)
     # Quantiles are taken from the last of the two: the dearer one.
     dearer = 1 if again.epsilon > stored.epsilon else -1
     joined = tuple(

@@ -1,0 +1,133 @@
+"""An answer as another process reads it: the table, and the ends of its intervals at the levels people ask for.
+
+    text = release.to_wire()                one JSON document, amounts as exact texts
+    answer = Release.from_wire(text)        the same answer, without an engine, a ledger or the SQL above the aggregates
+
+Everything in it was released already. What needs the laws of the noise (other levels, draws) stays with the sender.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from hubbub.errors import ParameterError, QueryError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hubbub.answer.release import Release
+
+__all__ = ["LEVELS", "SentAnswer", "read_release", "written_release"]
+
+_FORMAT: Final = "release 1"
+LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999)
+"""The levels at which intervals are sent."""
+
+
+@dataclass(frozen=True, eq=False)
+class SentAnswer:
+    """What was sent of an answer. sent: the ends of the intervals, by level and position of the column."""
+
+    table: pa.Table
+    keys: tuple[int, ...]
+    numbers: tuple[int, ...]
+    choices: frozenset[int]
+    promises: tuple[str, ...]
+    sent: Mapping[float, Mapping[int, tuple[Any, Any]]]
+
+    def ends(self, i: int, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """The ends of a column's intervals.
+
+        Raises ParameterError for a level that was not sent.
+        """
+        if level not in self.sent:
+            shown = ", ".join(f"{known:g}" for known in self.sent)
+            raise ParameterError(f"level={level:g}: this answer was sent with intervals at {shown}. Take one of these.")
+        return self.sent[level].get(i)
+
+    def draws(self, n: int | None = None) -> Any:
+        """Raises QueryError: other draws of the noise are made where the answer is."""
+        raise QueryError("an answer that was sent has no draws; its intervals are there. Ask where it was released.")
+
+
+def written_release(release: Release) -> str:
+    """A release as one JSON document."""
+    answered, table = release._answered, release.to_arrow()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    ends = {
+        str(level): {str(i): [_numbers(end) for end in both] for i, both in release._every_end(level).items()}
+        for level in LEVELS
+    }
+    wire = {
+        "format": _FORMAT,
+        "cost": str(release.cost),
+        "charged": release.charged,
+        "charge_id": release.charge_id,
+        "epsilon": str(release.epsilon),
+        "receipt": dict(release.receipt),
+        "notes": list(release.notes),
+        "table": base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii"),
+        "exact": answered is None,
+        "keys": [] if answered is None else list(answered.keys),
+        "numbers": [] if answered is None else list(answered.numbers),
+        "choices": [] if answered is None else sorted(answered.choices),
+        "promises": [] if answered is None else list(answered.promises),
+        "ends": {} if answered is None else ends,
+    }
+    return json.dumps(wire, default=str)
+
+
+def read_release(text: str) -> dict[str, Any]:
+    """What `written_release` wrote, as the fields of a release.
+
+    Raises ParameterError for anything else.
+    """
+    try:
+        wire = json.loads(text)
+        if wire["format"] != _FORMAT:
+            raise ValueError("the release of another hubbub")
+        with pa.ipc.open_stream(base64.b64decode(wire["table"])) as stream:
+            table = stream.read_all()
+        sent = {
+            float(level): {int(i): (_array(low), _array(high)) for i, (low, high) in found.items()}
+            for level, found in wire["ends"].items()
+        }
+        answer = SentAnswer(
+            table,
+            tuple(wire["keys"]),
+            tuple(wire["numbers"]),
+            frozenset(wire["choices"]),
+            tuple(wire["promises"]),
+            sent,
+        )
+        return {
+            "cost": Fraction(wire["cost"]),
+            "charged": bool(wire["charged"]),
+            "charge_id": str(wire["charge_id"]),
+            "receipt": dict(wire["receipt"]),
+            "epsilon": Fraction(wire["epsilon"]),
+            "notes": tuple(wire["notes"]),
+            "_answered": None if wire["exact"] else answer,
+            "_exact": table if wire["exact"] else None,
+        }
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, pa.ArrowException):
+        raise ParameterError("this is not an answer of this version of hubbub.") from None
+
+
+def _numbers(end: Any) -> list[float | str | None]:
+    """Floats as JSON: NaN, which is NULL, as null; infinite ones as text."""
+    return [None if np.isnan(x) else float(x) if np.isfinite(x) else str(float(x)) for x in np.asarray(end, float)]
+
+
+def _array(numbers: list[float | str | None]) -> NDArray[np.float64]:
+    return np.array([np.nan if x is None else float(x) for x in numbers], np.float64)
