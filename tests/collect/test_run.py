@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,17 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path: Path, dea
         assert parties.sums() == {LOW: (7, [5])}
         assert found.reports == 7
         assert all(parties.charges(role).count("stored") == 1 for role in ("leader", "helper"))
+
+
+def test_a_step_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    parties = Parties(tmp_path)
+    with parties.store("leader") as store:
+        with suppress(RuntimeError), store.transaction():
+            assert store.take_id(b"one")
+            raise RuntimeError
+        with store.transaction():
+            assert store.take_id(b"one")
+            assert not store.take_id(b"one")
 
 
 def test_two_processes_at_one_folder_are_refused(tmp_path: Path) -> None:

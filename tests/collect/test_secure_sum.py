@@ -92,20 +92,29 @@ def test_a_masked_input_is_uniform_over_64_bits() -> None:
 
 
 def test_the_noise_of_exactly_h_clients_is_discrete_laplace() -> None:
-    """The law; and 40 sums of 3 of 3 clients, 40 cells each: chi-square over 12 bins, false alarm 1e-9."""
+    plan = SecureSum(clients=9, threshold=5, colluders=2, epsilon="1/3")
+    x = np.arange(-200, 201)
+    assert plan.error(3) == Polya(3, 1)
+    assert np.abs(plan.error(3).pmf(x) - DiscreteLaplace(3).pmf(x)).max() < 1e-13
+
+
+@pytest.mark.parametrize(("clients", "threshold", "colluders", "gone"), [(3, 3, 0, {}), (5, 3, 1, {2: 3})])
+def test_the_noise_in_a_sum_has_the_law_for_those_who_came(
+    clients: int, threshold: int, colluders: int, gone: dict[int, int]
+) -> None:
+    """Clients who leave take their noise along: 40 sums of 40 cells, chi-square over 12 bins, false alarm 1e-9."""
     from scipy.stats import chi2
 
-    plan = SecureSum(clients=3, threshold=3, colluders=0, cells=40, largest=1, epsilon=40)
-    assert plan.error(3) == Polya(1, 1)
-    x = np.arange(-40, 41)
-    assert np.abs(plan.error(3).pmf(x) - DiscreteLaplace(1).pmf(x)).max() < 1e-13
-    bits, errors = SeededBits("sums"), []
+    plan = SecureSum(clients=clients, threshold=threshold, colluders=colluders, cells=40, epsilon=40)
+    bits, errors, truth = SeededBits(f"sums {clients}"), [], clients - len(gone)
     for _ in range(40):
-        found = simulate_secure_sum(plan, [[0] * 40, [1] * 40, [0] * 40], bits=bits)
-        errors += [v - 1 for v in found.values]
+        found = simulate_secure_sum(plan, [[1] * 40] * clients, dropped=gone, bits=bits)
+        errors += [v - truth for v in found.values]
+    law = plan.error(truth)
+    assert found.law == law
     edges = np.arange(-5, 6)
     counts = np.bincount(np.searchsorted(edges, errors, "left"), minlength=12)
-    expected = np.diff([0, *DiscreteLaplace(1).cdf(edges), 1]) * len(errors)
+    expected = np.diff([0, *law.cdf(edges), 1]) * len(errors)
     assert chi2.sf(((counts - expected) ** 2 / expected).sum(), 11) > 1e-9
 
 

@@ -71,10 +71,29 @@ def test_a_failure_that_is_expected_holds_at_its_step_and_at_no_other() -> None:
     vector["reports"][0]["verifier_shares"][0][0] = verifier.tobytes().hex()
     combine = next(o for o in vector["operations"] if o["operation"] == "verifier_shares_to_message")
     combine["success"] = False
+    vector["operations"] = [
+        o for o in vector["operations"] if o["operation"] != "verify_next" or o["report_index"] == 1
+    ]
     assert list(check_vector(vector)) == []
     earlier = next(o for o in vector["operations"] if o["operation"] == "verify_init")
     earlier["success"] = False
     assert any("succeeds, and should fail" in line for line in check_vector(vector))
+
+
+def test_every_operation_is_run_also_after_a_failure() -> None:
+    """A changed message: both aggregators have to refuse it, and the vector says so of one only."""
+    vector = made_vector(Prio3(Histogram(4, 2)), [3], SeededBits("message"))
+    vector["operations"] = [o for o in vector["operations"] if o["operation"] in ("verify_init", "verify_next")]
+    message = vector["reports"][0]["verifier_messages"][0]
+    vector["reports"][0]["verifier_messages"][0] = _another_digit(message)
+    nexts = [o for o in vector["operations"] if o["operation"] == "verify_next"]
+    nexts[0]["success"] = False
+    assert list(check_vector(vector)) == ["operation 3 (verify_next): it fails, and should succeed"]
+    nexts[1]["success"] = False
+    assert list(check_vector(vector)) == []
+    del vector["operations"][1]  # of which the state is then missing
+    nexts[1]["success"] = True
+    assert list(check_vector(vector)) == ["operation 2 (verify_next): it fails, and should succeed"]
 
 
 def _row(text: str) -> Any:
@@ -94,6 +113,7 @@ def test_what_is_no_vector_is_said_to_be_none(tmp_path: Path, capsys: pytest.Cap
         "deep.json": "[" * 100_000,
         "text.json": "vector",
         "poplar.json": json.dumps({**good, "bits": 4}),
+        "proofs.json": json.dumps({**good, "proofs": 3}),
         "empty.json": "{}",
         "operations.json": json.dumps({**good, "operations": [7]}),
         "parameters.json": json.dumps({**good, "length": 3}),

@@ -43,7 +43,7 @@ from hubbub.collect.private import PrivateTotal
 from hubbub.collect.shamir import SHARE_SIZE, joined, split, weights_at_zero
 from hubbub.collect.task import random_token
 from hubbub.errors import ParameterError, PolicyError, QueryError
-from hubbub.noise import MAX_SHARED_SCALE, Bits, Polya, polya
+from hubbub.noise import MAX_SHARED_SCALE, Bits, Polya
 
 __all__ = ["SecureSum", "SumClient", "SumServer", "simulate_secure_sum"]
 
@@ -285,7 +285,7 @@ class SumClient:
             other: stream(_pair_seed(self.plan, self._mask, self._keys[other][1], self.place, other), self.plan.cells)
             for other in boxes
         }
-        noise = polya(self.plan.scale, Fraction(1, self.plan.honest), self.plan.cells, bits=self.bits)
+        noise = self.plan.share.sample(self.plan.cells, bits=self.bits)
         values = self.values + np.asarray(noise).astype(np.uint64)
         found: Words = masked(values, stream(self._seed, self.plan.cells), pairs, self.place)
         return found
