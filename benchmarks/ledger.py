@@ -25,7 +25,7 @@ from pathlib import Path
 import hubbub.accounting  # noqa: F401  (the parent is warm: children import nothing)
 from benchmarks.timing import machine, table
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Charge, Ledger
 
 PROCESSES = 8
 SECONDS = 3.0
@@ -51,15 +51,17 @@ def floor(path: Path, until: float) -> int:
 
 
 def _charge(ledger: Ledger, number: int) -> str:
-    return ledger.charge(
-        space=SPACE,
-        dataset="visits",
-        analyst="ada",
-        question_key=f"{os.getpid()} {number}",
-        sql="SELECT COUNT(*) FROM visits",
-        epsilon=Fraction(1, 1000),
-        event="{}",
-        details="{}",
+    return ledger.charges.charge(
+        Charge(
+            space=SPACE,
+            dataset="visits",
+            analyst="ada",
+            question_key=f"{os.getpid()} {number}",
+            sql="SELECT COUNT(*) FROM visits",
+            epsilon=Fraction(1, 1000),
+            event="{}",
+            details="{}",
+        )
     )
 
 
@@ -79,9 +81,9 @@ def lives(path: Path, until: float) -> int:
     with Ledger.open(path, budgets=BUDGET, patience=60, max_failures=10**9) as ledger:
         while time.monotonic() < until:
             charge = _charge(ledger, done)
-            ledger.advance(charge, "drawing")
-            ledger.store(charge, "answer")
-            ledger.advance(charge, "shown")
+            ledger.charges.advance(charge, "drawing")
+            ledger.charges.store(charge, "answer")
+            ledger.charges.advance(charge, "shown")
             done += 1
     return done
 
@@ -125,8 +127,10 @@ def main() -> int:
                 Ledger.open(path, budgets=BUDGET).close()
                 found[name].append(rate(work, path))
                 with Ledger.inspect(path) as ledger:
-                    count, verified = len(ledger.history()), ledger.verify()
-                    if ledger.spent(SPACE) != count * Fraction(1, 1000) or count != round(found[name][-1] * SECONDS):
+                    count, verified = len(ledger.record.history()), ledger.record.verify()
+                    if ledger.balance.spent(SPACE) != count * Fraction(1, 1000) or count != round(
+                        found[name][-1] * SECONDS
+                    ):
                         wrong.append(f"{path.name}: lost or overspent")
                     wrong += verified.problems
                 charged += count

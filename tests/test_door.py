@@ -50,7 +50,7 @@ def opened(folder: Path, *, delta: str | None = "1e-6", epsilon: object = 3) -> 
 
 def statement(s: hb.Session, sql: str = SQL, **options: Any) -> Request:
     given = Options.of(options)
-    asked = s._data.ask(sql, given, s.ledger.budget)
+    asked = s._data.ask(sql, given, s.ledger.balance.budget)
     return request_of(asked, s._data, given)  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ def test_a_process_without_the_ledger_executes_what_another_charged(tmp_path: Pa
     books.mkdir()
     declared = tables(rows)
     with hb.Session(declared, budget=hb.Budget(3, delta="1e-6"), ledger=books / "l.db", analyst="ada") as s:
-        budget = s.ledger.budget
+        budget = s.ledger.balance.budget
         requests = [
             statement(s, epsilon=1, keys={"ward": ["A", "B"]}),
             ask_synthesis(s._data, budget, "visits", epsilon="0.5").request(s._data),
@@ -111,7 +111,7 @@ def test_a_process_without_the_ledger_executes_what_another_charged(tmp_path: Pa
         outcomes = [Outcome.from_wire(line) for line in done.stdout.splitlines()]
         for order, outcome in zip(orders, outcomes, strict=True):
             assert outcome.charge == order.charge  # type: ignore[union-attr]
-            s.ledger.advance(outcome.charge, "drawing")
+            s._ledger.charges.advance(outcome.charge, "drawing")
             s._door.record(outcome)
             assert s._door.close(outcome).payload == outcome.payload
         # And they are this session's stored answers, of the very same questions.
@@ -189,7 +189,7 @@ def toy(s: hb.Session, steps: Callable[[list[Fraction]], Steps], *, capped: bool
 
 
 def spent(s: hb.Session) -> Any:
-    return s.ledger.total(s._data.space(None)).cost
+    return s.ledger.balance.total(s._data.space(None)).cost
 
 
 def test_a_capped_order_of_three_steps_gives_back_what_it_did_not_use(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_a_statement_made_again_is_the_same_question(tmp_path: Path) -> None:
             assert isinstance(order, Order)
             request = request_again(Order.from_wire(order.to_wire()), s._data)
             assert request.key(order.version) == order.key
-            s.ledger.let_go(order.charge)
+            s._ledger.charges.let_go(order.charge)
 
 
 def test_refining_goes_through_the_door(tmp_path: Path) -> None:

@@ -568,7 +568,7 @@ def test_a_ledger_that_begins_with_a_plan_opens_again(tmp_path: Path) -> None:
 
 def test_a_plan_that_a_table_cannot_hold_charges_nothing() -> None:
     with session(epsilon=4) as s:
-        s.ledger.record_limits("id", {"table:visits": hb.Budget(1).epsilon})
+        s._ledger.steward.record_limits("id", {"table:visits": hb.Budget(1).epsilon})
         plan = [("SELECT COUNT(*) FROM visits", 1), ("SELECT COUNT(*) FROM visits WHERE n > 1", 1)]
         with pytest.raises(hb.BudgetError, match="the plan asks for epsilon 2"):
             s.plan(plan)
@@ -578,12 +578,12 @@ def test_a_plan_that_a_table_cannot_hold_charges_nothing() -> None:
 def test_an_analyst_who_is_no_longer_named_may_spend_what_each_may() -> None:
     one, two, three = (hb.Budget(e).epsilon for e in (1, 2, 3))
     with session(epsilon=3) as s:
-        s.ledger.record_limits("id", {"analyst:*": one, "analyst:bob": two})
-        s.ledger.record_limits("id", {"analyst:*": one})
+        s._ledger.steward.record_limits("id", {"analyst:*": one, "analyst:bob": two})
+        s._ledger.steward.record_limits("id", {"analyst:*": one})
         s.analyst = "bob"
         with pytest.raises(hb.BudgetError):
             s.sql("SELECT COUNT(*) FROM visits", epsilon="2.5")
-        assert s.ledger.policy_limits("id") == {"analyst:*": one}
+        assert s.ledger.balance.policy_limits("id") == {"analyst:*": one}
         assert s.sql("SELECT COUNT(*) FROM visits", epsilon=1).charged
         assert three > two
 

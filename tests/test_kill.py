@@ -64,12 +64,12 @@ def kill_many(tmp_path: Path, times: int) -> set[str]:
     for number in range(times):
         handed_out += answers_before_a_kill(ledger, moments.uniform(0, 0.08), answered=number % 10 == 0)
         with Ledger.inspect(ledger) as book:
-            entries = {entry.id: entry for entry in book.history()}
-            (space,) = book.spaces()
-            assert book.spent(space) == len(entries) * EPSILON
+            entries = {entry.id: entry for entry in book.record.history()}
+            (space,) = book.balance.spaces()
+            assert book.balance.spent(space) == len(entries) * EPSILON
         with Ledger.manage(ledger) as book:  # what died undrawn counts toward the lock, and a steward clears it
             for analyst in {entry.analyst for entry in entries.values()}:
-                book.unlock(space, analyst, author="steward")
+                book.steward.unlock(space, analyst, author="steward")
         seen |= {entry.state for entry in entries.values()}
         for charge in handed_out:
             assert entries[charge].state == "shown"

@@ -159,7 +159,7 @@ def test_whatever_the_reader_of_rows_raises_is_a_failure_and_counts(
         opened.marginals("t", [("sex",)], epsilon=1)
     assert "Ada" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"
     assert [e.state for e in opened.history()] == ["failed"]
-    assert opened.ledger.failures("id")[opened.analyst] == (1, 3)
+    assert opened.ledger.balance.failures("id")[opened.analyst] == (1, 3)
 
 
 def test_a_failure_on_rows_is_charged_and_says_only_an_incident(
@@ -239,7 +239,7 @@ def test_rows_without_declared_values_cost_a_fiftieth_and_nothing_else_is_drawn(
         warnings.simplefilter("ignore", UserWarning)
         opened = Session({"t": table}, budget=hb.Budget(20, 1e-6), ledger=None, _bits=SeededBits(3))
     with opened as s:
-        whole = s.ledger.question("id", 3).rho
+        whole = s.ledger.balance.question("id", 3).rho
         with (
             recording() as records,
             pytest.raises(hb.QueryError, match="hardly any row has declared values: check") as said,
@@ -247,14 +247,14 @@ def test_rows_without_declared_values_cost_a_fiftieth_and_nothing_else_is_drawn(
             s.synthesize("t", epsilon=3, rows=rows)
         assert "A fiftieth of the amount was charged, and the rest came back." in str(said.value)
         assert len(records) == 1
-        assert whole / 51 < s.ledger.total("id").rho <= whole / 50
+        assert whole / 51 < s.ledger.balance.total("id").rho <= whole / 50
         assert [entry.kind for entry in s.history()] == ["question", "return"]
         assert s.history()[0].epsilon == 3
         with recording() as records, pytest.raises(hb.QueryError, match=r"hardly any row.* Nothing was charged\."):
             s.synthesize("t", epsilon=3, rows=rows)
         assert not records
         assert len(s.history()) == 2
-        assert s.ledger.verify().sound
+        assert s.ledger.record.verify().sound
 
 
 def test_the_whole_amount_is_asked_for_before_a_row_is_read() -> None:

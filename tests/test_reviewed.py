@@ -109,13 +109,13 @@ def test_a_public_file_that_changes_meanwhile_is_met_as_it_was_priced(tmp_path: 
     path.write_text("ward,region\nA,x\nB,y\n")
     table = hb.table(pa.table({"ward": ["A"]}), unit=hb.EACH_ROW)
     with session(t=table, pub=hb.public(path)) as opened:
-        charge = opened.ledger.charge_once
+        charge = opened._ledger.charges.charge_once
 
-        def rewritten(**columns: Any) -> Any:
+        def rewritten(asked: Any) -> Any:
             path.write_text("ward,region\n" + "A,x\n" * 1000)
-            return charge(**columns)
+            return charge(asked)
 
-        opened.ledger.charge_once = rewritten  # type: ignore[method-assign]
+        opened._ledger.charges.charge_once = rewritten  # type: ignore[method-assign]
         release = opened.sql("SELECT COUNT(*) AS c FROM t JOIN pub USING (ward)", epsilon=HUGE)
     assert release.rows() == [(1,)]
 

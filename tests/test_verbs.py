@@ -317,7 +317,7 @@ _NAMES = re.compile(r'AS \\"\w+\\"')
 
 
 def _plans(desk: Session, sql: str) -> list[str]:
-    asked = desk._data.ask(sql, Options.of({"epsilon": HUGE}), desk.ledger.budget)
+    asked = desk._data.ask(sql, Options.of({"epsilon": HUGE}), desk.ledger.balance.budget)
     return sorted(_NAMES.sub("name", plan.key()) for plans in asked.plans for plan in plans)
 
 

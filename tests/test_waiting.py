@@ -106,7 +106,7 @@ def _until_charged(ledger: Path) -> None:
     end = time.monotonic() + 30
     while time.monotonic() < end:
         with Ledger.inspect(ledger) as book:
-            if book.history():
+            if book.record.history():
                 return
         time.sleep(0.05)
     raise AssertionError("nothing was charged")
@@ -134,8 +134,8 @@ def test_ctrl_c_stops_the_engine_and_leaves_the_ledger_right(tmp_path: Path) -> 
         child.kill()
         child.wait()
     with Ledger.inspect(ledger) as book:
-        assert [entry.state for entry in book.history()] == ["withdrawn", "shown"]
-        assert book.verify().sound
+        assert [entry.state for entry in book.record.history()] == ["withdrawn", "shown"]
+        assert book.record.verify().sound
 
 
 def test_work_elsewhere_gives_what_it_gives() -> None:

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from hubbub.accounting import from_json, to_json
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.life import ChargeLifecycle
+from hubbub.ledger.record import Record
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.recording import through
 from hubbub.noise import DiscreteLaplace
@@ -222,31 +223,31 @@ def noise_of_one_cell_for_all(patch: Patch) -> None:
 
 def charge_after_answer(patch: Patch) -> None:
     """ledger: the charge is written when the answer is stored."""
-    charge, store = Ledger.charge, Ledger.store
-    waiting: dict[str, dict[str, Any]] = {}
+    charge, store = ChargeLifecycle.charge, ChargeLifecycle.store
+    waiting: dict[str, Any] = {}
     real_id: dict[str, str] = {}
 
-    def later(self: Ledger, **what: Any) -> str:
+    def later(self: ChargeLifecycle, what: Any) -> str:
         name = f"later {len(waiting) + len(real_id)}"
         waiting[name] = what
         return name
 
-    def stored(self: Ledger, charge_id: str, payload: str) -> None:
-        real_id[charge_id] = charge(self, **waiting.pop(charge_id))
+    def stored(self: ChargeLifecycle, charge_id: str, payload: str) -> None:
+        real_id[charge_id] = charge(self, waiting.pop(charge_id))
         self.advance(real_id[charge_id], "drawing")
         store(self, real_id[charge_id], payload)
 
-    patch.setattr(Ledger, "charge", later)
-    patch.setattr(Ledger, "store", stored)
-    for name in ("advance", "release", "let_go"):
-        real = getattr(Ledger, name)
+    patch.setattr(ChargeLifecycle, "charge", later)
+    patch.setattr(ChargeLifecycle, "store", stored)
+    for part, name in ((ChargeLifecycle, "advance"), (Record, "release"), (ChargeLifecycle, "let_go")):
+        real = getattr(part, name)
 
-        def known(self: Ledger, charge_id: str, *rest: Any, _real: Any = real, **options: Any) -> Any:
+        def known(self: Any, charge_id: str, *rest: Any, _real: Any = real, **options: Any) -> Any:
             if charge_id in waiting:
                 return None
             return _real(self, real_id.get(charge_id, charge_id), *rest, **options)
 
-        patch.setattr(Ledger, name, known)
+        patch.setattr(part, name, known)
 
 
 def groups_in_order_of_their_counts(patch: Patch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from cli.helpers import COUNT, WARDS
 from hubbub.cli.main import run
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Charge, Ledger
 
 
 @pytest.fixture
@@ -200,13 +200,13 @@ def test_the_budget_says_what_failed_and_who_is_locked(cli, asked, people):
     policy.write_text(policy.read_text().replace("[budget]", "max_failures = 2\nmax_failures_all = 3\n[budget]", 1))
     with Ledger.open(people / "budget.db", budgets={"person_id": Budget(1)}) as ledger:
         for number, analyst in enumerate(("ada", "ada", "ada", "bob")):
-            made = ledger.charge(
+            made = ledger.charges.charge(Charge(
                 space="person_id", dataset="people", analyst=analyst, question_key=str(number), sql="s",
                 epsilon=Fraction(1, 100), event="{}", details="{}",
-            )  # fmt: skip
-            ledger.advance(made, "failed")
+            ))  # fmt: skip
+            ledger.charges.advance(made, "failed")
             if number == 1:
-                ledger.unlock("person_id", "ada", author="steward")
+                ledger.steward.unlock("person_id", "ada", author="steward")
     assert (
         "person_id: failures ada 1 of 2, bob 1 of 2, all together 4 of 3 (locked: hubbub ledger unlock --all)."
         in cli("budget")[2]
@@ -316,12 +316,12 @@ def test_a_ledger_with_an_anchor_is_not_opened_without_it_until_a_steward_remove
 
 def test_what_a_question_was_asked_for_is_shown(cli, asked, people):
     with Ledger.manage(people / "budget.db") as ledger:
-        before = ledger.history()[0]
-        ledger.charge(
+        before = ledger.record.history()[0]
+        ledger.charges.charge(Charge(
             space=before.space, dataset=before.dataset, analyst=before.analyst, question_key="k", sql="SELECT 1",
             epsilon=before.epsilon / 10, event="{}", details="{}", purpose="the yearly\nreport",
-        )  # fmt: skip
-        charge = ledger.history()[-1].id
+        ))  # fmt: skip
+        charge = ledger.record.history()[-1].id
     assert "SELECT 1  [the yearly report]" in cli("history", "--format", "md")[1]
     rows = list(csv.DictReader(io.StringIO(cli("history", "--format", "csv")[1])))
     assert [row["purpose"] for row in rows][-2:] == ["", "the yearly\nreport"]

@@ -117,7 +117,7 @@ class Parties:
         """The states of an aggregator's charges."""
         ledger = Ledger.inspect(self.folder(role) / "ledger.db")
         try:
-            return [entry.state for entry in ledger.history()]
+            return [entry.state for entry in ledger.record.history()]
         finally:
             ledger.close()
 

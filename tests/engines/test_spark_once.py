@@ -36,7 +36,7 @@ def named(spark: Any) -> Any:
 
 def ledger(path: Path, *noted: str) -> Path:
     with Ledger.open(path, budgets={"x": Budget(1), "y": Budget(1)}) as made:
-        made.remember_sources({(place, "pid"): "x" for place in noted})
+        made.versions.remember_sources({(place, "pid"): "x" for place in noted})
     return path
 
 

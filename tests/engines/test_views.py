@@ -205,7 +205,7 @@ def test_who_vouched_is_in_the_ledger_s_record(file: Path, tmp_path: Path) -> No
         table = declared(file, inner, trusted=trusted)
         with hb.Session({"v": table}, budget=hb.Budget(9), ledger=tmp_path / f"{trusted}.db") as session:
             answer = session.sql("SELECT SUM(n) AS s FROM v", epsilon=1)
-            record = json.loads(session.ledger.policy_text(answer.receipt["policy"]))
+            record = json.loads(session.ledger.record.policy_text(answer.receipt["policy"]))
         assert record["v"]["trusted_view"] == str(trusted)
 
 

@@ -8,23 +8,32 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.accounts import Total
+from hubbub.ledger.store import Charge, Ledger
 
 SPACE = "patient_id"
 
 
-def charge(ledger: Ledger, epsilon: Fraction | int | str, **changes: Any) -> str:
+def asked(epsilon: Fraction | int | str, **changes: Any) -> Charge:
     """A charge whose other columns do not matter."""
-    columns = {
+    columns: dict[str, Any] = {
         "space": SPACE,
         "dataset": "visits",
         "analyst": "ada",
         "question_key": "k",
         "sql": "SELECT COUNT(*) FROM visits",
-        "event": "{}",
-        "details": "{}",
     }
-    return ledger.charge(epsilon=Fraction(epsilon), **(columns | changes))
+    return Charge(epsilon=Fraction(epsilon), **(columns | changes))
+
+
+def charge(ledger: Ledger, epsilon: Fraction | int | str, **changes: Any) -> str:
+    """Charge such a one."""
+    return ledger.charges.charge(asked(epsilon, **changes))
+
+
+def resume(ledger: Ledger, *, epsilon: Fraction, spend: Total | None = None, **columns: Any) -> str | None:
+    """Take over such a one, if it was given up."""
+    return ledger.charges.resume(asked(epsilon, cost=spend, **columns))
 
 
 def fork(work: Callable[[], Any]) -> int:

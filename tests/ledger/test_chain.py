@@ -24,25 +24,26 @@ KEY = b"sixteen bytes at least"
 
 def fill(ledger: Ledger) -> list[str]:
     """One of everything; the charges."""
-    ledger.grant(SPACE, analyst_account("bob"), 1, author="steward")
-    ledger.data_version(SPACE, "visits", fingerprint="1")
+    ledger.steward.grant(SPACE, analyst_account("bob"), 1, author="steward")
+    ledger.versions.data_version(SPACE, "visits", fingerprint="1")
     charges = []
     for number in range(3):
-        charge_id = charge(ledger, "0.1", question_key=str(number), policy=ledger.remember_policy("the policy"),
+        policy = ledger.versions.remember_policy("the policy")
+        charge_id = charge(ledger, "0.1", question_key=str(number), policy=policy,
                            details='{"neighbours": "add_remove"}')  # fmt: skip
-        ledger.advance(charge_id, "drawing")
-        ledger.store(charge_id, f"answer {number}")
-        ledger.advance(charge_id, "shown")
+        ledger.charges.advance(charge_id, "drawing")
+        ledger.charges.store(charge_id, f"answer {number}")
+        ledger.charges.advance(charge_id, "shown")
         charges.append(charge_id)
-    ledger.share(ledger.release(charges[0]), "bob")
-    block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
+    ledger.charges.share(ledger.record.release(charges[0]), "bob")
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
     charge(ledger, "0.25", block=block)
-    ledger.close_block(block)
+    ledger.charges.close_block(block)
     with pytest.raises(Exception, match="asks for epsilon 9"):
         charge(ledger, 9)
-    ledger.unlock(SPACE, "ada", author="steward")
-    ledger.unlock_all(SPACE, author="steward")
-    ledger.remember_sources({("visits.parquet", "patient_id"): SPACE})
+    ledger.steward.unlock(SPACE, "ada", author="steward")
+    ledger.steward.unlock_all(SPACE, author="steward")
+    ledger.versions.remember_sources({("visits.parquet", "patient_id"): SPACE})
     return charges
 
 
@@ -55,7 +56,7 @@ def path(tmp_path) -> Path:
 
 def verified(path: Path, **more):
     with Ledger.inspect(path) as ledger:
-        return ledger.verify(**more)
+        return ledger.record.verify(**more)
 
 
 def tamper(path: Path, *statements: str) -> None:
@@ -72,12 +73,12 @@ def tamper(path: Path, *statements: str) -> None:
 def test_a_ledger_with_one_of_everything_is_sound(place):
     with Ledger.open(place, budgets=BUDGETS) as ledger:
         fill(ledger)
-        found = ledger.verify()
+        found = ledger.record.verify()
         assert found.sound, found.problems
-        with ledger._reading() as connection:
+        with ledger._handle.reading() as connection:
             kinds = {kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM journal").fetchall()}
         assert kinds == set(HASHED) - {"anchoring"}  # which a ledger with an anchor has
-        assert found.rows == len(list(ledger.export()))
+        assert found.rows == len(list(ledger.record.export()))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_every_row_of_every_table_is_under_the_chain(path):
 def test_a_receipt_finds_a_ledger_that_was_put_back(path, tmp_path):
     shutil.copy(path, tmp_path / "old.db")
     with Ledger.open(path, budgets=BUDGETS) as ledger:
-        receipt = ledger.receipt(charge(ledger, "0.5"))
+        receipt = ledger.record.receipt(charge(ledger, "0.5"))
     assert verified(path, receipt=receipt).sound
     problems = verified(tmp_path / "old.db", receipt=receipt).problems
     assert any("an earlier state of the ledger was put back" in problem for problem in problems)
@@ -137,7 +138,7 @@ def test_a_receipt_finds_a_ledger_that_was_put_back(path, tmp_path):
 
 def test_a_receipt_finds_a_ledger_that_was_written_anew(path, tmp_path):
     with Ledger.open(path, budgets=BUDGETS) as ledger:
-        receipt = ledger.receipt(ledger.history()[-1].id)
+        receipt = ledger.record.receipt(ledger.record.history()[-1].id)
     with Ledger.open(tmp_path / "other.db", budgets=BUDGETS) as other:
         fill(other)
     assert "another ledger's" in verified(tmp_path / "other.db", receipt=receipt).problems[0]
@@ -151,35 +152,35 @@ def test_a_keyed_chain_needs_its_key(tmp_path):
     path = tmp_path / "b.db"
     with Ledger.open(path, budgets=BUDGETS, key=KEY) as ledger:
         fill(ledger)
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
     with pytest.raises(PolicyError, match="is keyed: name its key file"):
         Ledger.open(path, budgets=BUDGETS)
     with pytest.raises(PolicyError, match="not the one"):
         Ledger.open(path, budgets=BUDGETS, key=b"another key of some length")
     assert "no key was given" in verified(path).problems[0]
     with Ledger.inspect(path, key=KEY) as ledger:
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
     with Ledger.open(tmp_path / "plain.db", budgets=BUDGETS) as ledger:
-        ledger.spaces()
+        ledger.balance.spaces()
     with pytest.raises(PolicyError, match="without a key"):
         Ledger.open(tmp_path / "plain.db", budgets=BUDGETS, key=KEY)
 
 
 def test_a_backup_is_a_whole_ledger_and_overwrites_nothing(path, tmp_path):
     with Ledger.inspect(path) as ledger:
-        ledger.backup(tmp_path / "copy.db")
+        ledger.record.backup(tmp_path / "copy.db")
         with pytest.raises(PolicyError, match="exists and is left as it is"):
-            ledger.backup(tmp_path / "copy.db")
+            ledger.record.backup(tmp_path / "copy.db")
         with pytest.raises(PolicyError, match="no folder"):
-            ledger.backup(tmp_path / "none" / "copy.db")
-        head = ledger.verify()
+            ledger.record.backup(tmp_path / "none" / "copy.db")
+        head = ledger.record.verify()
     assert verified(tmp_path / "copy.db") == head
 
 
 def test_an_export_holds_every_row_and_no_secret(path):
     with Ledger.inspect(path) as ledger:
-        lines = [json.loads(line) for line in ledger.export()]
-        secret = next(ledger._database.reading().__enter__().execute("SELECT secret FROM ledger"))[0]
+        lines = [json.loads(line) for line in ledger.record.export()]
+        secret = next(ledger._handle.store.reading().__enter__().execute("SELECT secret FROM ledger"))[0]
     assert [line["serial"] for line in lines] == list(range(1, len(lines) + 1))
     assert secret not in json.dumps(lines)
     assert {line["row"].get("payload") for line in lines} >= {"answer 0", "answer 1", "answer 2"}
@@ -187,10 +188,10 @@ def test_an_export_holds_every_row_and_no_secret(path):
 
 def test_a_receipt_says_what_was_asked_and_what_it_cost(path):
     with Ledger.inspect(path) as ledger:
-        receipt = ledger.receipt(ledger.history()[0].id)
-        assert ledger.policy_text(receipt["policy"][:12]) == "the policy"
+        receipt = ledger.record.receipt(ledger.record.history()[0].id)
+        assert ledger.record.policy_text(receipt["policy"][:12]) == "the policy"
         with pytest.raises(PolicyError, match="no policy"):
-            ledger.policy_text("ffff")
+            ledger.record.policy_text("ffff")
     assert (receipt["epsilon"], receipt["charged"]) == (
         "0.1",
         {"epsilon": "0.1", "rho": "0.005", "delta": "0", "to": "the joint budget"},
@@ -201,31 +202,31 @@ def test_a_receipt_says_what_was_asked_and_what_it_cost(path):
 def test_two_copies_in_turn_keep_a_version_each_until_a_refresh_is_declared(tmp_path):
     """Before, each use of one copy after the other was a refresh, and nothing stored was found again."""
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
-        seen = [ledger.data_version(SPACE, "visits", fingerprint=copy) for copy in "aabbabcab"]
+        seen = [ledger.versions.data_version(SPACE, "visits", fingerprint=copy) for copy in "aabbabcab"]
         first, second, third = seen[0], seen[2], seen[6]
         assert seen == [first, first, second, second, first, second, third, first, second]
-        assert ledger.data_version(SPACE, "visits") == third
+        assert ledger.versions.data_version(SPACE, "visits") == third
         for reason in ("declared", "the source changed", "first asked for"):
-            declared = ledger.refresh(SPACE, "visits", reason=reason)
-            again = [ledger.data_version(SPACE, "visits", fingerprint=copy) for copy in "abcab"]
+            declared = ledger.steward.refresh(SPACE, "visits", reason=reason)
+            again = [ledger.versions.data_version(SPACE, "visits", fingerprint=copy) for copy in "abcab"]
             assert declared in again  # of the copy that was new last
             assert again[:2] == again[3:]
             assert not {*again} & {*seen}
             seen += again
         assert len({*seen}) == 3 + 3 * 3
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 def test_a_refresh_is_a_new_version_and_gives_no_budget_back(tmp_path):
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
         charge(ledger, 1)
-        first = ledger.data_version(SPACE, "visits", fingerprint="10 rows")
-        assert ledger.data_version(SPACE, "visits", fingerprint="10 rows") == first
-        assert ledger.data_version(SPACE, "visits") == first
-        second = ledger.data_version(SPACE, "visits", fingerprint="11 rows")
-        third = ledger.refresh(SPACE, "visits")
+        first = ledger.versions.data_version(SPACE, "visits", fingerprint="10 rows")
+        assert ledger.versions.data_version(SPACE, "visits", fingerprint="10 rows") == first
+        assert ledger.versions.data_version(SPACE, "visits") == first
+        second = ledger.versions.data_version(SPACE, "visits", fingerprint="11 rows")
+        third = ledger.steward.refresh(SPACE, "visits")
         assert len({first, second, third}) == 3
-        assert ledger.data_version(SPACE, "visits", fingerprint="11 rows") == third
-        assert ledger.remaining(SPACE) == 2
-        assert "11 rows" not in "".join(ledger.export())
+        assert ledger.versions.data_version(SPACE, "visits", fingerprint="11 rows") == third
+        assert ledger.balance.remaining(SPACE) == 2
+        assert "11 rows" not in "".join(ledger.record.export())
     assert b"11 rows" not in (tmp_path / "b.db").read_bytes()

@@ -17,8 +17,8 @@ from hubbub.cli.ledger import command
 from hubbub.errors import BudgetError, ParameterError, PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, analyst_account
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, wait
+from hubbub.ledger.store import Charge, Ledger
+from ledger.helpers import SPACE, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(1)}
 QUESTION = {"space": SPACE, "question_key": "k", "analyst": "ada", "epsilon": Fraction(1, 10)}
@@ -43,46 +43,46 @@ def die(place: str, key: str = "k") -> None:
 
 
 def once(ledger: Ledger, epsilon: str = "0.1", analyst: str = "ada") -> tuple[str, bool]:
-    return ledger.charge_once(epsilon=Fraction(epsilon), analyst=analyst, **COLUMNS)
+    return ledger.charges.charge_once(Charge(epsilon=Fraction(epsilon), analyst=analyst, **COLUMNS))
 
 
 def test_processes_that_die_count_toward_the_lock(ledger, place):
     for number in range(3):
         die(place, str(number))
     with Ledger.open(place, budgets=BUDGETS) as later:
-        assert [entry.state for entry in later.history()] == ["lost"] * 3
+        assert [entry.state for entry in later.record.history()] == ["lost"] * 3
         with pytest.raises(PolicyError, match=r"3 questions of the analyst 'ada' failed in the engine, or died there"):
             charge(later, "0.1")
         with pytest.raises(PolicyError, match="hubbub ledger unlock ada"):
-            later.resume(**(QUESTION | {"question_key": "1"}))
+            resume(later, **(QUESTION | {"question_key": "1"}))
         charge(later, "0.1", analyst="bob")
-        later.unlock(SPACE, "ada", author="steward")
-        assert later.resume(**(QUESTION | {"question_key": "1"})) is not None
-        assert later.verify().sound
+        later.steward.unlock(SPACE, "ada", author="steward")
+        assert resume(later, **(QUESTION | {"question_key": "1"})) is not None
+        assert later.record.verify().sound
 
 
 def test_a_question_that_was_given_up_counts_for_nothing_and_may_be_retried_once(ledger):
     for number in range(4):
-        ledger.let_go(charge(ledger, "0.1", question_key=str(number)))
-    charge_id = ledger.history()[0].id
-    assert ledger.entry(charge_id).state == "withdrawn"
+        ledger.charges.let_go(charge(ledger, "0.1", question_key=str(number)))
+    charge_id = ledger.record.history()[0].id
+    assert ledger.record.entry(charge_id).state == "withdrawn"
     again = QUESTION | {"question_key": "0"}
-    assert ledger.resume(**again) == charge_id
-    ledger.let_go(charge_id)
-    assert ledger.resume(**again) is None
+    assert resume(ledger, **again) == charge_id
+    ledger.charges.let_go(charge_id)
+    assert resume(ledger, **again) is None
     charge(ledger, "0.1", question_key="more")
-    assert ledger.verify().sound
+    assert ledger.record.verify().sound
 
 
 def test_a_ledger_that_is_closed_gives_its_open_charges_up(place):
     with Ledger.open(place, budgets=BUDGETS) as one:
         drawn = charge(one, "0.1")
-        one.advance(drawn, "drawing")
+        one.charges.advance(drawn, "drawing")
         left = charge(one, "0.1", question_key="left")
     with Ledger.open(place, budgets=BUDGETS) as two:
-        assert (two.entry(drawn).state, two.entry(left).state) == ("withdrawn", "withdrawn")
-        assert two.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction(1, 10)) is None
-        assert two.verify().sound
+        assert (two.record.entry(drawn).state, two.record.entry(left).state) == ("withdrawn", "withdrawn")
+        assert resume(two, space=SPACE, question_key="k", analyst="ada", epsilon=Fraction(1, 10)) is None
+        assert two.record.verify().sound
 
 
 def test_two_that_ask_the_same_at_once_pay_once(ledger):
@@ -92,28 +92,28 @@ def test_two_that_ask_the_same_at_once_pay_once(ledger):
     assert once(ledger, analyst="bob") == (charge_id, False)
     assert once(ledger, "0.2")[1]  # a better answer is another one
     got: list[object] = []
-    waiter = threading.Thread(target=lambda: got.append(ledger.await_release(charge_id)))
+    waiter = threading.Thread(target=lambda: got.append(ledger.record.await_release(charge_id)))
     waiter.start()
-    ledger.advance(charge_id, "drawing")
-    ledger.store(charge_id, "answer")
+    ledger.charges.advance(charge_id, "drawing")
+    ledger.charges.store(charge_id, "answer")
     waiter.join()
     assert got[0].payload == "answer"
     assert once(ledger) == (charge_id, False)
-    assert ledger.spent(SPACE) == Fraction(3, 10)
+    assert ledger.balance.spent(SPACE) == Fraction(3, 10)
 
 
 def test_nobody_waits_for_what_comes_to_nothing(ledger, place):
     die(place)
-    (entry,) = ledger.history()
-    assert ledger.await_release(entry.id, patience=5) is None
+    (entry,) = ledger.record.history()
+    assert ledger.record.await_release(entry.id, patience=5) is None
     charge_id, new = once(ledger)
     assert new
-    ledger.advance(charge_id, "failed")
-    assert ledger.await_release(charge_id) is None
+    ledger.charges.advance(charge_id, "failed")
+    assert ledger.record.await_release(charge_id) is None
     other, new = once(ledger)
     assert new
     with pytest.raises(PolicyError, match="has no answer yet"):
-        ledger.await_release(other, patience=0.02)
+        ledger.record.await_release(other, patience=0.02)
 
 
 def test_many_processes_that_ask_the_same_pay_once(place):
@@ -124,9 +124,9 @@ def test_many_processes_that_ask_the_same_pay_once(place):
         with Ledger.open(place, budgets=BUDGETS) as ledger:
             charge_id, new = once(ledger)
             if new:
-                ledger.advance(charge_id, "drawing")
-                ledger.store(charge_id, "answer")
-            release = ledger.await_release(charge_id)
+                ledger.charges.advance(charge_id, "drawing")
+                ledger.charges.store(charge_id, "answer")
+            release = ledger.record.await_release(charge_id)
             os.write(write, f"{release.payload} {new:d}\n".encode())
 
     assert wait(*(fork(child) for _ in range(6))) == [0] * 6
@@ -136,14 +136,14 @@ def test_many_processes_that_ask_the_same_pay_once(place):
 
 
 def test_the_first_charge_settles_the_neighbour_relation(ledger):
-    assert ledger.relation(SPACE) is None
+    assert ledger.balance.relation(SPACE) is None
     charge(ledger, "0.1", details=json.dumps({"neighbours": "replace"}))
     charge(ledger, "0.1", details=json.dumps({"neighbours": "replace"}))
-    assert ledger.relation(SPACE) == "replace"
+    assert ledger.balance.relation(SPACE) == "replace"
     with pytest.raises(PolicyError, match="made for neighbours='replace', and this question is for 'add_remove'"):
         charge(ledger, "0.1", details=json.dumps({"neighbours": "add_remove"}))
-    assert ledger.spent(SPACE) == Fraction(2, 10)
-    assert ledger.verify().sound
+    assert ledger.balance.spent(SPACE) == Fraction(2, 10)
+    assert ledger.record.verify().sound
 
 
 def test_two_relations_that_race_into_an_empty_ledger_do_not_both_win(place):
@@ -171,50 +171,50 @@ def test_one_file_by_two_paths_is_one_ledger(tmp_path, monkeypatch):
     for number, ledger in enumerate(ledgers):
         charge(ledger, "0.1", question_key=str(number))
     assert {ledger.path for ledger in ledgers} == {(tmp_path / "real" / "b.db").resolve()}
-    assert [ledger.spent(SPACE) for ledger in ledgers] == [Fraction(1, 2)] * 5
+    assert [ledger.balance.spent(SPACE) for ledger in ledgers] == [Fraction(1, 2)] * 5
     for ledger in ledgers:
         ledger.close()
     assert os.listdir(tmp_path / "real") == ["b.db"]
 
 
 def test_what_a_block_holds_ends_with_the_right_to_spend(ledger):
-    block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2))
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2))
     charge(ledger, "0.1", block=block)
-    ledger.revoke(SPACE, ADA, author="steward")
+    ledger.steward.revoke(SPACE, ADA, author="steward")
     with pytest.raises(PolicyError, match=r"what 'analyst:ada' was granted was revoked.*Nothing was charged"):
         charge(ledger, "0.1", block=block)
-    ledger.grant(SPACE, ADA, 1, author="steward")
+    ledger.steward.grant(SPACE, ADA, 1, author="steward")
     charge(ledger, "0.1", block=block)
-    ledger.close_block(block)
-    assert ledger.spent(SPACE) == Fraction(2, 10)
+    ledger.charges.close_block(block)
+    assert ledger.balance.spent(SPACE) == Fraction(2, 10)
 
 
 def test_the_policy_does_not_bring_back_what_a_steward_ended(ledger):
-    ledger.record_limits(SPACE, {ADA: Fraction(1, 2), EACH_ANALYST: Fraction(1, 4)})
-    ledger.revoke(SPACE, ADA, author="steward")
-    assert ledger.record_limits(SPACE, {ADA: Fraction(3, 4), EACH_ANALYST: Fraction(1, 4)}) == [ADA]
-    assert ledger.policy_limits(SPACE) == {ADA: Fraction(3, 4), EACH_ANALYST: Fraction(1, 4)}
+    ledger.steward.record_limits(SPACE, {ADA: Fraction(1, 2), EACH_ANALYST: Fraction(1, 4)})
+    ledger.steward.revoke(SPACE, ADA, author="steward")
+    assert ledger.steward.record_limits(SPACE, {ADA: Fraction(3, 4), EACH_ANALYST: Fraction(1, 4)}) == [ADA]
+    assert ledger.balance.policy_limits(SPACE) == {ADA: Fraction(3, 4), EACH_ANALYST: Fraction(1, 4)}
     with pytest.raises(BudgetError, match="was revoked"):
         charge(ledger, "0.1")
-    ledger.grant(SPACE, ADA, "0.3", author="steward")
+    ledger.steward.grant(SPACE, ADA, "0.3", author="steward")
     with pytest.raises(BudgetError, match=r"0\.3 of 0\.3 is left for the analyst 'ada'"):
         charge(ledger, "0.4")
-    assert ledger.record_limits(SPACE, {ADA: Fraction(1, 2), EACH_ANALYST: Fraction(1, 4)}) == [ADA]
+    assert ledger.steward.record_limits(SPACE, {ADA: Fraction(1, 2), EACH_ANALYST: Fraction(1, 4)}) == [ADA]
     charge(ledger, "0.4")
 
 
 def test_nobody_writes_under_the_policys_name(ledger):
-    for act in (lambda: ledger.revoke(SPACE, ADA, author="policy"),
-                lambda: ledger.grant(SPACE, ADA, "0.1", author="policy"),
-                lambda: ledger.raise_ceiling(SPACE, 2, author="policy", reason="r")):  # fmt: skip
+    for act in (lambda: ledger.steward.revoke(SPACE, ADA, author="policy"),
+                lambda: ledger.steward.grant(SPACE, ADA, "0.1", author="policy"),
+                lambda: ledger.steward.raise_ceiling(SPACE, 2, author="policy", reason="r")):  # fmt: skip
         with pytest.raises(ParameterError, match="the policy file's limits"):
             act()
-    assert ledger.policy_limits(SPACE) == {}
+    assert ledger.balance.policy_limits(SPACE) == {}
 
 
 def test_an_export_holds_no_lock_while_it_is_read(ledger, place):
     charge(ledger, "0.1")
-    lines = ledger.export()
+    lines = ledger.record.export()
     first = next(lines)
     charge(ledger, "0.1")
     with Ledger.open(place, budgets=BUDGETS) as other:
@@ -226,18 +226,18 @@ def test_an_export_holds_no_lock_while_it_is_read(ledger, place):
 
 def test_the_engines_own_words_are_for_the_owner_alone(tmp_path, monkeypatch):
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
-        file = ledger.keep_incident("17ab", "out of memory near 'Ada Lovelace'")
-        assert ledger.incident_words("17ab") == "out of memory near 'Ada Lovelace'"
+        file = ledger.charges.keep_incident("17ab", "out of memory near 'Ada Lovelace'")
+        assert ledger.record.incident_words("17ab") == "out of memory near 'Ada Lovelace'"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-        assert "Lovelace" not in "".join(ledger.export())
+        assert "Lovelace" not in "".join(ledger.record.export())
         with pytest.raises(PolicyError, match="no words of an incident 99"):
-            ledger.incident_words("99")
+            ledger.record.incident_words("99")
         for wrong in ("../b", "", "a/b"):
             with pytest.raises(PolicyError, match="is not the id"):
-                ledger.keep_incident(wrong, "x")
+                ledger.charges.keep_incident(wrong, "x")
     found = CliRunner().invoke(command, ["incident", "17ab", "--ledger", str(tmp_path / "b.db")])
     assert (found.exit_code, found.output) == (0, "out of memory near 'Ada Lovelace'\n")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with Ledger.in_memory(BUDGETS) as ledger:
-        assert ledger.keep_incident("1", "x") == Path(tmp_path / "state" / "hubbub" / "incidents" / "1.txt")
+        assert ledger.charges.keep_incident("1", "x") == Path(tmp_path / "state" / "hubbub" / "incidents" / "1.txt")

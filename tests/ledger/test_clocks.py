@@ -30,14 +30,14 @@ def test_a_clock_that_is_ahead_on_another_machine_loses_no_live_question(databas
             process._place = lambda: "another machine/1"
             hash_chain.now = ahead
             with Ledger.open(address, budgets=BUDGETS) as other:
-                assert other.bury() == 0
+                assert other.charges.mark_lost() == 0
                 charge(other, "0.1", analyst="bob")
 
         assert wait(fork(elsewhere)) == [0]
-        ledger.advance(made, "drawing")
-        ledger.store(made, "answer")
-        assert {entry.state for entry in ledger.history(analyst="ada")} == {"stored"}
-        assert max(entry.time for entry in ledger.history()) < ahead()
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, "answer")
+        assert {entry.state for entry in ledger.record.history(analyst="ada")} == {"stored"}
+        assert max(entry.time for entry in ledger.record.history()) < ahead()
 
 
 def stopped(*_: object) -> None:
@@ -49,17 +49,17 @@ def test_a_block_whose_end_was_interrupted_is_closed_with_the_next_charge_or_the
     place = tmp_path / "b.db"
     for end in (lambda ledger: charge(ledger, "0.1", question_key="next"), Ledger.close):
         ledger = Ledger.open(place, budgets=BUDGETS)
-        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
         charge(ledger, "0.25", block=block)
         with monkeypatch.context() as patch:
             if moment == "before":
-                patch.setattr(ledger._database, "writing", stopped)
+                patch.setattr(ledger._handle.store, "writing", stopped)
             else:
-                patch.setattr(ledger._database, "_after_commit", stopped)
+                patch.setattr(ledger._handle.store, "_after_commit", stopped)
             with pytest.raises(KeyboardInterrupt):
-                ledger.close_block(block)
+                ledger.charges.close_block(block)
         end(ledger)
         ledger.close()
         with Ledger.inspect(place) as found:
-            assert not found.open_blocks()
-            assert found.verify().problems == ()
+            assert not found.record.open_blocks()
+            assert found.record.verify().problems == ()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import BudgetError, HubbubError, ParameterError, PolicyError, QueryError
-from hubbub.ledger import hash_chain as journal, store
+from hubbub.ledger import blocks, hash_chain as journal
 from hubbub.ledger.accounts import EVERYONE
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.policy import read_policy
@@ -36,11 +36,11 @@ def whole(tmp_path_factory) -> Path:
 def used(path: Path) -> None:
     """Whatever may be done with a ledger; what is wrong with it comes out as a HubbubError."""
     for work in (
-        lambda: [ledger.verify() for ledger in [Ledger.inspect(path)]],
+        lambda: [ledger.record.verify() for ledger in [Ledger.inspect(path)]],
         lambda: charge(Ledger.open(path, budgets=BUDGETS), "0.01"),
-        lambda: Ledger.inspect(path).history(),
-        lambda: Ledger.inspect(path).refusals(),
-        lambda: Ledger.inspect(path).allowances(SPACE),
+        lambda: Ledger.inspect(path).record.history(),
+        lambda: Ledger.inspect(path).record.refusals(),
+        lambda: Ledger.inspect(path).balance.allowances(SPACE),
     ):
         with contextlib.suppress(HubbubError):
             work()
@@ -116,28 +116,28 @@ def test_a_foreign_trigger_is_refused_and_a_dropped_one_found(whole, tmp_path, n
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TRIGGER charge_no_update")
     with Ledger.inspect(path) as ledger:
-        assert "its rules were changed: charge_no_update" in ledger.integrity()
+        assert "its rules were changed: charge_no_update" in ledger.record.integrity()
     with sqlite3.connect(path) as connection:
         connection.execute(f"CREATE TRIGGER {name} AFTER INSERT ON account BEGIN SELECT 1; END")
     with pytest.raises(PolicyError, match=f"rules that are not its own \\({name}\\)"):
         Ledger.open(path, budgets=BUDGETS)
     with Ledger.inspect(path) as ledger:
-        assert name in ledger.integrity()
+        assert name in ledger.record.integrity()
 
 
 def test_refused_questions_are_kept_short_and_so_many_a_day(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_REFUSALS", 5)
+    monkeypatch.setattr(blocks, "_REFUSALS", 5)
     with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(1)}) as ledger:
         for _ in range(8):
             with pytest.raises(BudgetError):
                 charge(ledger, 2, sql="x" * 90_000)
         with pytest.raises(BudgetError):
             charge(ledger, 2, analyst="bob")
-        kept = ledger.refusals()
+        kept = ledger.record.refusals()
         assert [one.analyst for one in kept] == ["ada"] * 5 + ["bob"]
         assert len(kept[0].sql) < 2000
         assert "(90000 characters, SHA-256 " in kept[0].sql
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
 
 
 def test_the_name_of_who_asks_is_short_so_that_refusals_are():
@@ -145,13 +145,13 @@ def test_the_name_of_who_asks_is_short_so_that_refusals_are():
     with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
         for ask in (
             lambda name: charge(ledger, 2, analyst=name),
-            lambda name: ledger.reserve(space=SPACE, analyst=name, epsilon=Fraction(2)),
+            lambda name: ledger.charges.reserve(space=SPACE, analyst=name, epsilon=Fraction(2)),
         ):
             with pytest.raises(QueryError, match="201 characters; 200 are allowed"):
                 ask("a" * 201)
             with pytest.raises(BudgetError):
                 ask("a" * 200)
-        assert [len(one.analyst) for one in ledger.refusals()] == [200, 200]
+        assert [len(one.analyst) for one in ledger.record.refusals()] == [200, 200]
 
 
 def test_a_grant_that_is_over_by_the_ledgers_time_is_refused_and_the_time_is_named(monkeypatch):
@@ -160,21 +160,21 @@ def test_a_grant_that_is_over_by_the_ledgers_time_is_refused_and_the_time_is_nam
             wrong.setattr(journal, "now", lambda: "2099-01-01T00:00:00.000000Z")
             charge(ledger, "0.1")
         with pytest.raises(PolicyError, match=r"over before it begins: the ledger's time is 2099-01-01T00:00"):
-            ledger.grant(SPACE, EVERYONE, "0.5", until="2027-12-31", author="steward")
-        ledger.grant(SPACE, EVERYONE, "0.5", until="2100-01-01", author="steward")
-        found = ledger.verify()
+            ledger.steward.grant(SPACE, EVERYONE, "0.5", until="2027-12-31", author="steward")
+        ledger.steward.grant(SPACE, EVERYONE, "0.5", until="2100-01-01", author="steward")
+        found = ledger.record.verify()
         assert found.sound
         assert "its last entry is of 2099-01-01T00:00" in found.notes[0]
 
 
 def test_a_clock_that_jumps_forward_while_a_program_runs_records_nothing(monkeypatch):
     with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
-        before, real = ledger.verify().serial, time.time
+        before, real = ledger.record.verify().serial, time.time
         with monkeypatch.context() as wrong:
             wrong.setattr(time, "time", lambda: real() + 2 * 86_400)
             with pytest.raises(PolicyError, match=r"set forward by 2\.0 days while this program ran"):
                 charge(ledger, "0.1")
-        assert ledger.verify().serial == before
+        assert ledger.record.verify().serial == before
         charge(ledger, "0.1")
 
 

@@ -13,11 +13,12 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hubbub.errors import InternalError, PolicyError
-from hubbub.ledger import charging, life, process
+from hubbub.ledger import charging, life, process, under_way
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.rules import Rules
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
-from ledger.helpers import SPACE, charge, fork, wait
+from ledger.helpers import SPACE, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(100)}
 ANALYSTS = ("ada", "bob", "cleo", "dan", "eve")
@@ -35,6 +36,8 @@ class Deaths(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(charging, "this_process", lambda: self.owner)
         self.patch.setattr(life, "this_process", lambda: self.owner)
+        self.patch.setattr(under_way, "this_process", lambda: self.owner)
+        self.patch.setattr(under_way, "is_gone", lambda owner, *_: owner not in self.alive)
         self.patch.setattr(life, "is_gone", lambda owner, *_: owner not in self.alive)
         self.patch.setattr(charging, "is_gone", lambda owner, *_: owner not in self.alive)
         self.number = 0
@@ -94,7 +97,7 @@ class Deaths(RuleBasedStateMachine):
     def ask(self, who: int, analyst: str) -> None:
         ledger = self.act(who)
         key = f"q{len(self.states)}"
-        ledger.bury()
+        ledger.charges.mark_lost()
         self.notice()
         try:
             charge_id = charge(ledger, "0.01", analyst=analyst, question_key=key)
@@ -117,7 +120,7 @@ class Deaths(RuleBasedStateMachine):
     def draw(self, number: int) -> None:
         if charge_id := self.pick(number, "charged", "retried"):
             ledger = self.as_owner(charge_id)
-            if not self.held_back(charge_id, lambda: ledger.advance(charge_id, "drawing")):
+            if not self.held_back(charge_id, lambda: ledger.charges.advance(charge_id, "drawing")):
                 self.states[charge_id] = "drawing"
                 self.spent.add(charge_id)
 
@@ -125,14 +128,14 @@ class Deaths(RuleBasedStateMachine):
     def store(self, number: int) -> None:
         if charge_id := self.pick(number, "drawing"):
             ledger = self.as_owner(charge_id)
-            if not self.held_back(charge_id, lambda: ledger.store(charge_id, "answer")):
+            if not self.held_back(charge_id, lambda: ledger.charges.store(charge_id, "answer")):
                 self.states[charge_id] = "stored"
 
     @rule(number=st.integers(0, 99))
     def fail(self, number: int) -> None:
         if charge_id := self.pick(number, *OPEN):
             ledger = self.as_owner(charge_id)
-            if not self.held_back(charge_id, lambda: ledger.advance(charge_id, "failed", incident="i")):
+            if not self.held_back(charge_id, lambda: ledger.charges.advance(charge_id, "failed", incident="i")):
                 self.states[charge_id] = "failed"
                 self.failed.append((self.questions[charge_id][0], len(self.failed) + len(self.cleared)))
 
@@ -149,7 +152,7 @@ class Deaths(RuleBasedStateMachine):
     @rule(number=st.integers(0, 99))
     def interrupt(self, number: int) -> None:
         if charge_id := self.pick(number, *OPEN):
-            self.as_owner(charge_id).let_go(charge_id)
+            self.as_owner(charge_id).charges.let_go(charge_id)
             self.states[charge_id] = "withdrawn"
 
     @rule(number=st.integers(0, 99), who=st.integers(0, 9))
@@ -162,7 +165,7 @@ class Deaths(RuleBasedStateMachine):
         analyst, key = self.questions[charge_id]
         ledger = self.act(who)
         try:
-            again = ledger.resume(space=SPACE, question_key=key, analyst=analyst, epsilon=Fraction("0.01"))
+            again = resume(ledger, space=SPACE, question_key=key, analyst=analyst, epsilon=Fraction("0.01"))
         except PolicyError:
             self.notice()
             assert self.locked(analyst) or self.waits(analyst)
@@ -185,7 +188,7 @@ class Deaths(RuleBasedStateMachine):
         ledger = self.act(who)
         self.deaths += sum(s in OPEN and self.owners[c] == self.owner for c, s in self.states.items())
         del self.alive[self.owner]
-        ledger._database.close()  # and not ledger.close(), which gives up what is open
+        ledger._handle.store.close()  # and not ledger.close(), which gives up what is open
 
     @precondition(lambda self: len(self.alive) < 4)
     @rule()
@@ -194,32 +197,32 @@ class Deaths(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, 9))
     def look(self, who: int) -> None:
-        self.act(who).bury()
+        self.act(who).charges.mark_lost()
         self.notice()
 
     @rule(who=st.integers(0, 9), analyst=st.sampled_from((None, *ANALYSTS)))
     def clear(self, who: int, analyst: str | None) -> None:
         ledger = self.act(who)
         if analyst is None:
-            ledger.unlock_all(SPACE, author="steward")
+            ledger.steward.unlock_all(SPACE, author="steward")
         else:
-            ledger.unlock(SPACE, analyst, author="steward")
+            ledger.steward.unlock(SPACE, analyst, author="steward")
         self.cleared.append((analyst, len(self.failed) + len(self.cleared)))
 
     @invariant()
     def every_death_is_recorded_once(self) -> None:
         ledger = self.act(0)
-        ledger.bury()
+        ledger.charges.mark_lost()
         self.notice()
-        with ledger._reading() as connection:
+        with ledger._handle.reading() as connection:
             (lost,) = connection.execute("SELECT count(*) FROM step WHERE state = 'lost'").fetchone()
         assert lost == self.deaths
-        assert {e.id: e.state for e in ledger.history()} == self.states
+        assert {e.id: e.state for e in ledger.record.history()} == self.states
 
     def teardown(self) -> None:
-        assert self.act(0).verify().problems == ()
+        assert self.act(0).record.verify().problems == ()
         for ledger in self.alive.values():
-            ledger._database.close()
+            ledger._handle.store.close()
         self.patch.undo()
 
 
@@ -241,11 +244,11 @@ def die(place: str, *, retrying: bool, drawing: bool) -> None:
 
     def child() -> None:
         ledger = Ledger.open(place, budgets=BUDGETS)
-        found = ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1"))
+        found = resume(ledger, space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1"))
         assert (found is not None) == retrying
         charge_id = found or charge(ledger, "0.1")
         if drawing:
-            ledger.advance(charge_id, "drawing")
+            ledger.charges.advance(charge_id, "drawing")
         os.kill(os.getpid(), signal.SIGKILL)
 
     assert wait(fork(child)) == [-signal.SIGKILL]
@@ -256,25 +259,25 @@ def test_a_retried_question_that_dies_counts_too(place, drawing):
     """Interrupted, asked again for nothing, and killed: before, no such death was ever counted."""
     with Ledger.open(place, budgets=BUDGETS) as ledger:
         for _ in range(3):
-            ledger.let_go(charge(ledger, "0.1"))
+            ledger.charges.let_go(charge(ledger, "0.1"))
             die(place, retrying=True, drawing=drawing)
-        ledger.bury()
-        assert ledger.failures(SPACE)["ada"] == (3, 3)
+        ledger.charges.mark_lost()
+        assert ledger.balance.failures(SPACE)["ada"] == (3, 3)
         with pytest.raises(PolicyError, match=r"3 questions of the analyst 'ada' failed"):
             charge(ledger, "0.1")
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 def test_a_question_that_dies_while_it_draws_counts_and_is_not_retried(place):
     die(place, retrying=False, drawing=True)
     with Ledger.open(place, budgets=BUDGETS) as ledger:
-        (entry,) = ledger.history()
+        (entry,) = ledger.record.history()
         assert entry.state == "lost"
-        assert ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1")) is None
+        assert resume(ledger, space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1")) is None
         with pytest.raises(PolicyError, match="took this one for dead"):
-            ledger.store(entry.id, "answer")
+            ledger.charges.store(entry.id, "answer")
         with pytest.raises(PolicyError, match="took this one for dead"):
-            ledger.advance(entry.id, "drawing")
+            ledger.charges.advance(entry.id, "drawing")
 
 
 @pytest.mark.parametrize("failed", [0, 2])
@@ -282,7 +285,7 @@ def test_processes_that_die_together_are_seen_to_die_no_more_often_than_may_be(p
     """Before, each of any number of processes charged its question, and each death told something about the rows."""
     with Ledger.open(place, budgets=BUDGETS) as ledger:
         for number in range(failed):
-            ledger.advance(charge(ledger, "0.01", question_key=f"failed{number}"), "failed")
+            ledger.charges.advance(charge(ledger, "0.01", question_key=f"failed{number}"), "failed")
         read, write = os.pipe()
 
         def child() -> None:
@@ -302,9 +305,9 @@ def test_processes_that_die_together_are_seen_to_die_no_more_often_than_may_be(p
         for pid in children:
             os.kill(pid, signal.SIGKILL)
         codes = wait(*children)
-        ledger.bury()
-        assert ledger.failures(SPACE)["ada"] == (3, 3)
-        assert len(ledger.history()) == 3
+        ledger.charges.mark_lost()
+        assert ledger.balance.failures(SPACE)["ada"] == (3, 3)
+        assert len(ledger.record.history()) == 3
         assert set(codes) <= {0, -signal.SIGKILL}
         os.close(read)
         os.close(write)
@@ -316,7 +319,7 @@ def test_processes_of_many_analysts_that_die_together_are_bounded_by_the_joint_l
     limits = {"max_failures": 3, "max_failures_all": 2}
     with Ledger.open(place, budgets=BUDGETS, **limits) as ledger:
         for _ in range(failed):
-            ledger.advance(charge(ledger, "0.01", analyst="first"), "failed")
+            ledger.charges.advance(charge(ledger, "0.01", analyst="first"), "failed")
         read, write = os.pipe()
 
         def child() -> None:
@@ -337,8 +340,8 @@ def test_processes_of_many_analysts_that_die_together_are_bounded_by_the_joint_l
             os.kill(pid, signal.SIGKILL)
         codes = wait(*children)
         assert said.count(b"c") == 2 - failed
-        ledger.bury()
-        assert ledger.failures(SPACE)[None] == (failed + 2 * (2 - failed), 2)
+        ledger.charges.mark_lost()
+        assert ledger.balance.failures(SPACE)[None] == (failed + 2 * (2 - failed), 2)
         assert set(codes) <= {0, -signal.SIGKILL}
         os.close(read)
         os.close(write)
@@ -351,13 +354,13 @@ def test_many_processes_of_one_analyst_wait_for_each_other_and_all_are_answered(
         with Ledger.open(place, budgets=BUDGETS) as ledger:
             for number in range(4):
                 made = charge(ledger, "0.01", question_key=f"{os.getpid()} {number}")
-                ledger.advance(made, "drawing")
-                ledger.store(made, "answer")
+                ledger.charges.advance(made, "drawing")
+                ledger.charges.store(made, "answer")
 
     assert wait(*[fork(child) for _ in range(6)]) == [0] * 6
     with Ledger.open(place, budgets=BUDGETS) as ledger:
-        assert [entry.state for entry in ledger.history()] == ["stored"] * 24
-        assert ledger.verify().problems == ()
+        assert [entry.state for entry in ledger.record.history()] == ["stored"] * 24
+        assert ledger.record.verify().problems == ()
 
 
 def test_threads_of_one_process_need_not_wait_and_another_process_does(place):
@@ -369,17 +372,17 @@ def test_threads_of_one_process_need_not_wait_and_another_process_does(place):
             with pytest.raises(PolicyError, match="5 questions of the analyst 'ada' are under way"):
                 charge(other, "0.01", question_key="mine")
             charge(other, "0.01", question_key="mine", analyst="bob")
-            assert other.resume(space=SPACE, question_key="given up", analyst="ada", epsilon=Fraction(1)) is None
+            assert resume(other, space=SPACE, question_key="given up", analyst="ada", epsilon=Fraction(1)) is None
 
         assert wait(fork(child)) == [0]
-        ledger.let_go(made.pop())
-        ledger.let_go(made.pop())
-        ledger.let_go(made.pop())
+        ledger.charges.let_go(made.pop())
+        ledger.charges.let_go(made.pop())
+        ledger.charges.let_go(made.pop())
 
         def retry() -> None:
             other = Ledger.open(place, budgets=BUDGETS, patience=0.2)
             for number in (2, 3):  # the second would be the fourth that is open
-                assert other.resume(space=SPACE, question_key=f"q{number}", analyst="ada", epsilon=Fraction("0.01")), (
+                assert resume(other, space=SPACE, question_key=f"q{number}", analyst="ada", epsilon=Fraction("0.01")), (
                     number
                 )
 
@@ -394,10 +397,9 @@ def fail(ledger: Ledger, analyst: str, count: int) -> None:
     """So many questions of an analyst fail, which others that read another setting may have let through."""
     made = [charge(ledger, "0.01", analyst=analyst, question_key=f"{analyst}{n}") for n in range(count)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ledger, "_max_failures", 10**9)
-        patch.setattr(ledger, "_max_failures_all", 10**9)
+        patch.setattr(ledger._handle, "rules", Rules(10**9, 10**9))
         for charge_id in made:
-            ledger.advance(charge_id, "failed")
+            ledger.charges.advance(charge_id, "failed")
 
 
 @pytest.mark.parametrize("drawing", [False, True])
@@ -407,34 +409,34 @@ def test_no_more_failures_are_told_than_may_be_however_many_questions_are_asked_
         made = [charge(ledger, "0.01", question_key=f"q{n}") for n in range(8)]
         others = charge(ledger, "0.01", analyst="bob", question_key="bob's")
         for charge_id in made if drawing else ():
-            ledger.advance(charge_id, "drawing")
+            ledger.charges.advance(charge_id, "drawing")
         for charge_id in made[:3]:
-            ledger.advance(charge_id, "failed", incident="i")
+            ledger.charges.advance(charge_id, "failed", incident="i")
         ends = [
-            lambda c: ledger.advance(c, "failed", incident="i"),
-            lambda c: ledger.store(c, "answer") if drawing else ledger.advance(c, "drawing"),
+            lambda c: ledger.charges.advance(c, "failed", incident="i"),
+            lambda c: ledger.charges.store(c, "answer") if drawing else ledger.charges.advance(c, "drawing"),
         ]
         told = set()
         for number, charge_id in enumerate(made[3:]):
             with pytest.raises(PolicyError) as caught:
                 ends[number % 2](charge_id)
-            told.add((str(caught.value), ledger.entry(charge_id).state, ledger.release(charge_id)))
+            told.add((str(caught.value), ledger.record.entry(charge_id).state, ledger.record.release(charge_id)))
         assert len(told) == 1
         assert "3 questions of the analyst 'ada' failed" in next(iter(told))[0]
-        assert ledger.failures(SPACE) == {None: (3, 100), "ada": (3, 3)}
-        ledger.advance(others, "drawing")
-        ledger.store(others, "answer")
-        ledger.unlock(SPACE, "ada", author="steward")
-        again = ledger.resume(space=SPACE, question_key="q5", analyst="ada", epsilon=Fraction("0.01"))
+        assert ledger.balance.failures(SPACE) == {None: (3, 100), "ada": (3, 3)}
+        ledger.charges.advance(others, "drawing")
+        ledger.charges.store(others, "answer")
+        ledger.steward.unlock(SPACE, "ada", author="steward")
+        again = resume(ledger, space=SPACE, question_key="q5", analyst="ada", epsilon=Fraction("0.01"))
         assert again == (None if drawing else made[5])
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 def test_ten_failures_in_a_unit_space_lock_everybody_until_a_steward_looks():
     with Ledger.in_memory({SPACE: Budget(100), "other": Budget(1)}) as ledger:
         kept = charge(ledger, 1, analyst="zoe")
-        ledger.advance(kept, "drawing")
-        ledger.store(kept, "answer")
+        ledger.charges.advance(kept, "drawing")
+        ledger.charges.store(kept, "answer")
         for analyst in ("ada", "bob", "cleo"):
             fail(ledger, analyst, 3)
         charge(ledger, "0.1", analyst="zoe")
@@ -442,26 +444,28 @@ def test_ten_failures_in_a_unit_space_lock_everybody_until_a_steward_looks():
         with pytest.raises(PolicyError, match=r"10 questions about the unit space.*hubbub ledger unlock --all"):
             charge(ledger, "0.1", analyst="zoe")
         charge(ledger, "0.1", space="other", analyst="zoe")
-        ledger.share(ledger.release(kept), "yan")  # stored answers stay free, for those who read them too
-        assert ledger.failures(SPACE)[None] == (10, 10)
-        ledger.unlock(SPACE, "ada", author="steward")
+        ledger.charges.share(
+            ledger.record.release(kept), "yan"
+        )  # stored answers stay free, for those who read them too
+        assert ledger.balance.failures(SPACE)[None] == (10, 10)
+        ledger.steward.unlock(SPACE, "ada", author="steward")
         with pytest.raises(PolicyError, match="unlock --all"):
             charge(ledger, "0.1", analyst="ada")
-        ledger.unlock_all(SPACE, author="steward")
+        ledger.steward.unlock_all(SPACE, author="steward")
         charge(ledger, "0.1", analyst="zoe")
         with pytest.raises(PolicyError, match="hubbub ledger unlock bob"):
             charge(ledger, "0.1", analyst="bob")
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
 
 
 def test_an_analyst_at_his_own_limit_adds_no_more_to_the_joint_count():
     with Ledger.in_memory({SPACE: Budget(100)}) as ledger:
         fail(ledger, "ada", 40)
-        assert ledger.failures(SPACE) == {None: (3, 10), "ada": (40, 3)}
+        assert ledger.balance.failures(SPACE) == {None: (3, 10), "ada": (40, 3)}
         charge(ledger, "0.1", analyst="bob")
-        ledger.unlock(SPACE, "ada", author="steward")
+        ledger.steward.unlock(SPACE, "ada", author="steward")
         fail(ledger, "ada", 40)
-        assert ledger.failures(SPACE)[None] == (6, 10)
+        assert ledger.balance.failures(SPACE)[None] == (6, 10)
 
 
 def test_how_many_failures_lock_everybody_is_a_setting():
@@ -475,30 +479,30 @@ def test_how_many_failures_lock_everybody_is_a_setting():
 def test_what_was_given_up_while_drawing_stays_spent_and_counts_not():
     with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
         charge_id = charge(ledger, "0.1")
-        ledger.advance(charge_id, "drawing")
-        ledger.let_go(charge_id)
-        assert ledger.entry(charge_id).state == "withdrawn"
-        assert ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1")) is None
-        assert ledger.failures(SPACE) == {None: (0, 10)}
+        ledger.charges.advance(charge_id, "drawing")
+        ledger.charges.let_go(charge_id)
+        assert ledger.record.entry(charge_id).state == "withdrawn"
+        assert resume(ledger, space=SPACE, question_key="k", analyst="ada", epsilon=Fraction("0.1")) is None
+        assert ledger.balance.failures(SPACE) == {None: (0, 10)}
         with pytest.raises(InternalError):
-            ledger.store(charge_id, "answer")
+            ledger.charges.store(charge_id, "answer")
 
 
 def test_any_number_of_open_charges_is_looked_at_and_given_up(tmp_path, monkeypatch):
     """More at once than one statement takes."""
     with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(10**6)}) as ledger:
         made = [charge(ledger, "0.001", question_key=str(number)) for number in range(600)]
-        assert ledger.bury() == ledger.bury() == 0
-        assert len(ledger._under_way.all) == 600
-        ledger.advance(made[0], "drawing")
-        assert ledger.bury() == 0
-        assert len(ledger._under_way.all) == 600
+        assert ledger.charges.mark_lost() == ledger.charges.mark_lost() == 0
+        assert len(ledger.charges._under_way.all) == 600
+        ledger.charges.advance(made[0], "drawing")
+        assert ledger.charges.mark_lost() == 0
+        assert len(ledger.charges._under_way.all) == 600
         with monkeypatch.context() as patch:
-            patch.setattr(life, "this_process", lambda: "place/ns/1/1")
-            patch.setattr(life, "is_gone", lambda *_: True)
-            assert ledger.bury() == 600
-        assert ledger.bury() == 0
-        assert not ledger._under_way.all
+            patch.setattr(under_way, "this_process", lambda: "place/ns/1/1")
+            patch.setattr(under_way, "is_gone", lambda *_: True)
+            assert ledger.charges.mark_lost() == 600
+        assert ledger.charges.mark_lost() == 0
+        assert not ledger.charges._under_way.all
 
 
 def test_a_process_that_is_hidden_from_this_user_is_not_taken_for_dead(monkeypatch):
@@ -524,18 +528,18 @@ def test_failures_and_the_relation_count_under_every_spelling_of_a_space(place):
     """A ledger of an older hubbub may hold one people under two names, of which a steward ended one."""
     with Ledger.open(place, budgets=BUDGETS) as ledger:
         twin = f"{SPACE} "
-        with ledger._writing() as writer:
+        with ledger._handle.writing() as writer:
             writer.append("unit_space", twin, "1/1", None, None)
         charge(ledger, "0.1", space=twin, analyst="bob", details='{"neighbours": "add_remove"}')
         for number in range(3):
-            ledger.advance(charge(ledger, "0.01", space=twin, question_key=f"{number}"), "failed")
-        ledger.revoke(twin, "everyone", author="steward")
-        assert ledger.failures(SPACE) == {None: (3, 10), "ada": (3, 3)}
+            ledger.charges.advance(charge(ledger, "0.01", space=twin, question_key=f"{number}"), "failed")
+        ledger.steward.revoke(twin, "everyone", author="steward")
+        assert ledger.balance.failures(SPACE) == {None: (3, 10), "ada": (3, 3)}
         with pytest.raises(PolicyError, match="hubbub ledger unlock ada"):
             charge(ledger, "0.1")
         with pytest.raises(PolicyError, match="declare 'add_remove'"):
             charge(ledger, "0.1", analyst="bob", details='{"neighbours": "replace"}')
-        ledger.unlock(SPACE, "ada", author="steward")
+        ledger.steward.unlock(SPACE, "ada", author="steward")
         charge(ledger, "0.1")
 
 

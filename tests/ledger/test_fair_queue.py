@@ -68,7 +68,7 @@ def in_order(path: Path, ledgers: list[Ledger], waiting: Callable[[int], bool]) 
     for thread in threads:
         thread.join()
     with Ledger.inspect(path) as found:
-        return [entry.analyst for entry in found.history()]
+        return [entry.analyst for entry in found.record.history()]
 
 
 def test_whoever_came_first_charges_first(path):
@@ -82,7 +82,7 @@ def test_whoever_came_first_charges_first(path):
 
 def test_threads_of_one_ledger_charge_in_the_order_in_which_they_came(path):
     with opened(path) as ledger:
-        lock = ledger._database._lock
+        lock = ledger._handle.store._lock
 
         def waiting(count: int) -> bool:
             return lock._owner is not None and len(lock._waiting) == count - 1
@@ -96,7 +96,7 @@ def shares(path: Path, charges: int) -> list[int]:
 
     def child(number: int) -> None:
         with opened(path, patience=120.0) as ledger:
-            ledger.remaining(SPACE)
+            ledger.balance.remaining(SPACE)
             os.write(write, b"x")
             while True:
                 charge(ledger, "0.0001", analyst=str(number))
@@ -105,9 +105,9 @@ def shares(path: Path, charges: int) -> list[int]:
     for _ in children:
         os.read(read, 1)  # all of them are there
     with Ledger.inspect(path) as ledger:
-        first = len(ledger.history())
-        until(lambda: len(ledger.history()) >= first + charges)
-        found = Counter(entry.analyst for entry in ledger.history()[first : first + charges])
+        first = len(ledger.record.history())
+        until(lambda: len(ledger.record.history()) >= first + charges)
+        found = Counter(entry.analyst for entry in ledger.record.history()[first : first + charges])
     for pid in children:
         os.kill(pid, signal.SIGKILL)
     wait(*children)
@@ -161,12 +161,12 @@ def test_one_that_was_stopped_with_its_ticket_holds_nobody_up_for_long(path):
 
 def test_whoever_holds_sqlites_lock_for_too_long_is_said(path):
     with opened(path) as other, opened(path, patience=0.05) as ledger:
-        with other._writing():
+        with other._handle.writing():
             with pytest.raises(PolicyError, match="held by another process for too long"):
                 charge(ledger, 1)
             with pytest.raises(PolicyError, match="held by another process for too long"):
-                ledger.data_version(SPACE, "visits")
-            assert ledger.remaining(SPACE) == 10
+                ledger.versions.data_version(SPACE, "visits")
+            assert ledger.balance.remaining(SPACE) == 10
         charge(ledger, 1)
 
 
@@ -180,8 +180,8 @@ def test_the_file_of_the_queue_comes_and_goes_and_every_charge_is_made(path):
     """Whoever closes removes it where nobody queues; one that opened it just before draws its ticket anew."""
     assert wait(*(fork(lambda: many(path, 10)) for _ in range(4))) == [0] * 4
     with opened(path) as ledger:
-        assert ledger.spent(SPACE) == Fraction(40, 100)
-        assert ledger.verify().sound
+        assert ledger.balance.spent(SPACE) == Fraction(40, 100)
+        assert ledger.record.verify().sound
     assert os.listdir(path.parent) == ["b.db"]
 
 
@@ -235,8 +235,8 @@ def test_without_the_queue_everybody_still_charges(path, monkeypatch, how):
         monkeypatch.setattr(fcntl, "fcntl", refused)
     assert wait(*(fork(lambda: many(path, 5)) for _ in range(4))) == [0] * 4
     with opened(path) as ledger:
-        assert ledger.spent(SPACE) == Fraction(20, 100)
-        assert ledger.verify().sound
+        assert ledger.balance.spent(SPACE) == Fraction(20, 100)
+        assert ledger.record.verify().sound
 
 
 def test_a_handler_that_uses_the_ledger_while_it_waits_does_not_wait_for_itself(path):
@@ -245,7 +245,7 @@ def test_a_handler_that_uses_the_ledger_while_it_waits_does_not_wait_for_itself(
         holder = Tickets(path)
         for hold, leave in (
             (lambda: enter(holder), holder.leave),
-            (ledger._database._lock.acquire, ledger._database._lock.release),
+            (ledger._handle.store._lock.acquire, ledger._handle.store._lock.release),
         ):
             held, over = threading.Event(), threading.Event()
 
@@ -273,7 +273,7 @@ def test_a_handler_that_uses_the_ledger_while_it_waits_does_not_wait_for_itself(
                     thread.join()
             finally:
                 signal.signal(signal.SIGUSR1, before)
-        assert Counter(entry.analyst for entry in ledger.history()) == {"ada": 2, "handler": 2}
+        assert Counter(entry.analyst for entry in ledger.record.history()) == {"ada": 2, "handler": 2}
 
 
 def test_a_fork_finds_the_lock_free_whoever_held_it():
@@ -327,11 +327,11 @@ def killed_while_charging(path: Path, kills: int) -> None:
     with os.fdopen(read) as pipe:
         told = [line for line in pipe.read().split() if len(line) == 32]
     with opened(path) as ledger:
-        made = [entry.id for entry in ledger.history()]
+        made = [entry.id for entry in ledger.record.history()]
         assert len(told) == len(set(told)) > 0
         assert set(told) <= set(made)
-        assert ledger.spent(SPACE) == len(made) * Fraction(1, 10_000)
-        assert ledger.verify().problems == ()
+        assert ledger.balance.spent(SPACE) == len(made) * Fraction(1, 10_000)
+        assert ledger.record.verify().problems == ()
         charge(ledger, "0.1")
 
 

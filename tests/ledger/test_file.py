@@ -35,7 +35,7 @@ def path(tmp_path):
 
 def test_a_ledger_remembers(path):
     with opened(path) as ledger:
-        assert ledger.remaining(SPACE) == Fraction(3, 4)
+        assert ledger.balance.remaining(SPACE) == Fraction(3, 4)
 
 
 def test_a_closed_ledger_is_one_file(path):
@@ -47,7 +47,7 @@ def test_a_missing_file_is_created_only_if_wanted(tmp_path):
         opened(tmp_path / "b.db", create=False)
     assert list(tmp_path.iterdir()) == []
     with opened(tmp_path / "b.db", create=True) as ledger:
-        assert ledger.remaining(SPACE) == 1
+        assert ledger.balance.remaining(SPACE) == 1
 
 
 def test_another_budget_is_refused_with_both(path):
@@ -57,20 +57,20 @@ def test_another_budget_is_refused_with_both(path):
 
 def test_the_same_budget_written_otherwise_is_the_same(path):
     with Ledger.open(path, budgets={SPACE: Budget("10/10")}) as ledger:
-        assert ledger.ceiling(SPACE) == 1
+        assert ledger.balance.ceiling(SPACE) == 1
 
 
 def test_a_new_unit_space_is_added(path):
     with Ledger.open(path, budgets={"household": Budget(2)}, new_spaces=["household"]) as ledger:
-        assert ledger.spaces() == ["household", SPACE]
-        assert (ledger.remaining("household"), ledger.remaining(SPACE)) == (2, Fraction(3, 4))
+        assert ledger.balance.spaces() == ["household", SPACE]
+        assert (ledger.balance.remaining("household"), ledger.balance.remaining(SPACE)) == (2, Fraction(3, 4))
 
 
 def test_one_wrong_budget_adds_no_other_space(path):
     with pytest.raises(PolicyError):
         Ledger.open(path, budgets={"household": Budget(2), SPACE: Budget(2)})
     with Ledger.inspect(path) as ledger:
-        assert ledger.spaces() == [SPACE]
+        assert ledger.balance.spaces() == [SPACE]
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"not a database " * 100, b"SQLite format 3\x00"])
@@ -96,12 +96,12 @@ def test_a_strangers_database_is_left_as_it_is(tmp_path, wal):
     assert os.listdir(tmp_path) == ["b.db"]
 
 
-@pytest.mark.parametrize(("version", "advice"), [(5, "Update hubbub"), (0, "unfinished")])
+@pytest.mark.parametrize(("version", "advice"), [(6, "Update hubbub"), (0, "unfinished")])
 def test_another_schema_version_is_refused(path, version, advice):
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 4\. .*{advice}"):
+    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 5\. .*{advice}"):
         opened(path)
 
 
@@ -155,8 +155,8 @@ def test_a_truncated_ledger_is_not_taken_for_a_new_one(path):
 
 def test_inspection_reads_and_never_writes(path):
     with Ledger.inspect(path) as ledger:
-        assert ledger.remaining(SPACE) == Fraction(3, 4)
-        assert len(ledger.history()) == 1
+        assert ledger.balance.remaining(SPACE) == Fraction(3, 4)
+        assert len(ledger.record.history()) == 1
         with pytest.raises(PolicyError, match="cannot write"):
             charge(ledger, "1/4")
     with pytest.raises(PolicyError, match="there is no ledger"):
@@ -169,11 +169,11 @@ def test_a_lock_held_for_too_long_is_said_and_not_stuck(path):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(PolicyError, match="held by another process"):
             charge(ledger, "1/4")
-        assert ledger.remaining(SPACE) == Fraction(3, 4)
+        assert ledger.balance.remaining(SPACE) == Fraction(3, 4)
         other.execute("ROLLBACK")
         other.close()
         charge(ledger, "1/4")
-        assert ledger.remaining(SPACE) == Fraction(1, 2)
+        assert ledger.balance.remaining(SPACE) == Fraction(1, 2)
 
 
 def charge_for_ever(ledger: Ledger, won: int) -> None:
@@ -185,7 +185,7 @@ def charge_for_ever(ledger: Ledger, won: int) -> None:
 def limited(path: Path, bytes_allowed: int, won: int) -> None:
     """Charge until a file may not grow any more; a byte to `won` for each charge."""
     with opened(path) as ledger:
-        ledger.history()  # the file is open, as it would be when a disk fills up
+        ledger.record.history()  # the file is open, as it would be when a disk fills up
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_allowed, bytes_allowed))
         with pytest.raises(PolicyError, match="not recorded, so no answer is given"):
@@ -200,9 +200,9 @@ def test_a_full_disk_charges_nothing_and_breaks_nothing(path, room):
     with os.fdopen(read, "rb") as pipe:
         charged = len(pipe.read())
     with opened(path) as ledger:
-        entries = ledger.history()
+        entries = ledger.record.history()
         assert len(entries) == 1 + charged
-        assert ledger.spent(SPACE) == sum(entry.epsilon for entry in entries)
+        assert ledger.balance.spent(SPACE) == sum(entry.epsilon for entry in entries)
         charge(ledger, "1/4")
 
 
@@ -251,7 +251,7 @@ def test_a_ledger_that_is_not_ours_to_write_is_refused(reachable, folder_mode, f
     reachable.chmod(0o777)
     (reachable / "b.db").chmod(0o666)
     with opened(reachable / "b.db") as ledger:
-        assert ledger.remaining(SPACE) == Fraction(3, 4)
+        assert ledger.balance.remaining(SPACE) == Fraction(3, 4)
 
 
 def test_no_ledger_is_created_in_a_folder_that_is_not_ours(reachable):
@@ -264,7 +264,7 @@ def test_two_ledgers_of_one_process_share_a_file(path):
     with opened(path) as one, opened(path) as two:
         charge(one, "1/4")
         charge(two, "1/4")
-        assert one.remaining(SPACE) == two.remaining(SPACE) == Fraction(1, 4)
+        assert one.balance.remaining(SPACE) == two.balance.remaining(SPACE) == Fraction(1, 4)
 
 
 def test_a_ledger_opens_again_after_close_wherever_the_process_went(path, monkeypatch, tmp_path_factory):
@@ -273,5 +273,5 @@ def test_a_ledger_opens_again_after_close_wherever_the_process_went(path, monkey
     ledger.close()
     monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     charge(ledger, "1/4")
-    assert ledger.remaining(SPACE) == Fraction(1, 2)
+    assert ledger.balance.remaining(SPACE) == Fraction(1, 2)
     ledger.close()

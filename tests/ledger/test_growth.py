@@ -16,8 +16,9 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import pure_cost
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import Request, record
+from hubbub.ledger.rules import Rules
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge
+from ledger.helpers import SPACE, asked, charge, resume
 
 BUDGETS = {SPACE: Budget(10**6)}
 EPSILON = Fraction(1, 1000)
@@ -32,43 +33,43 @@ def fill(ledger: Ledger, charges: int) -> None:
     """So many charges, each given up, a tenth of them answered; in transactions of a thousand."""
     cost = pure_cost(EPSILON)
     for begin in range(0, charges, 1000):
-        with ledger._writing() as writer:
-            books = ledger._books.begin(writer.connection, writer.head)
+        with ledger._handle.writing() as writer:
+            books = ledger.charges._books.begin(writer.connection, writer.head)
             for number in range(begin, min(charges, begin + 1000)):
-                made = Request.of("question", space=SPACE, dataset="visits", analyst=f"a{number % 7}", sql="s",
-                                  question_key=f"k{number}", epsilon=EPSILON, cost=cost, **MANY)  # fmt: skip
-                assert record(writer, books, made, ledger._under_way) is None
+                said = asked(EPSILON, analyst=f"a{number % 7}", question_key=f"k{number}", cost=cost)
+                made = Request.of(said, Rules(**MANY))
+                assert record(writer, books, made, ledger.charges._under_way) is None
                 serial = writer.head.serial
                 if number % 10 == 0:
                     writer.append("step", serial, "drawing", None, None)
                     writer.append("release", serial, "answer")
                 writer.append("step", serial, "stored" if number % 10 == 0 else "withdrawn", None, None)
-            ledger._under_way._fresh.clear()
+            ledger.charges._under_way._fresh.clear()
             books.end(writer.head)
 
 
 def statements(ledger: Ledger) -> list[str]:
     """The statements of a question's whole life, of looking for its answer, and of what is left."""
     found: list[str] = []
-    with ledger._reading() as connection:
+    with ledger._handle.reading() as connection:
         connection.set_trace_callback(found.append)
     for number in range(2):  # the second knows what the first has read
         made = charge(ledger, EPSILON, question_key=f"k{number + 1}", analyst="a1", request=str(number))
-        ledger.advance(made, "drawing")
-        ledger.store(made, "answer")
-        ledger.advance(made, "shown")
-        ledger.find_release(space=SPACE, question_key="k3", at_least=EPSILON)
-        ledger.remaining(SPACE, dataset="visits", analyst="a1")
-    with ledger._reading() as connection:
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, "answer")
+        ledger.charges.advance(made, "shown")
+        ledger.record.find_release(space=SPACE, question_key="k3", at_least=EPSILON)
+        ledger.balance.remaining(SPACE, dataset="visits", analyst="a1")
+    with ledger._handle.reading() as connection:
         connection.set_trace_callback(None)
     return found
 
 
-def rows_read(path: Path, asked: list[str]) -> list[str]:
+def rows_read(path: Path, texts: list[str]) -> list[str]:
     """Of the statements those that walk over a whole table that grows, as SQLite plans them."""
     slow = []
     with closing(sqlite3.connect(path)) as connection:
-        for text in asked:
+        for text in texts:
             if text.startswith(("SELECT", "INSERT")) and not text.endswith("ORDER BY serial DESC LIMIT 1"):
                 for *_, step in connection.execute(f"EXPLAIN QUERY PLAN {text}").fetchall():
                     table = re.match(r"SCAN (\w+)", step)
@@ -81,8 +82,8 @@ def instructions(path: Path, charges: int) -> int:
     """The instructions of SQLite's machine that a life takes in a ledger of so many charges."""
     with opened(path) as ledger:
         fill(ledger, charges)
-        asked = statements(ledger)
-        assert rows_read(path, asked) == []
+        said = statements(ledger)
+        assert rows_read(path, said) == []
         counted = 0
 
         def count() -> int:
@@ -90,12 +91,12 @@ def instructions(path: Path, charges: int) -> int:
             counted += 1
             return 0
 
-        with ledger._reading() as connection:
+        with ledger._handle.reading() as connection:
             connection.set_progress_handler(count, 1)
         made = charge(ledger, EPSILON, question_key="again", analyst="a1")
-        ledger.advance(made, "drawing")
-        ledger.store(made, "answer")
-        with ledger._reading() as connection:
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, "answer")
+        with ledger._handle.reading() as connection:
             connection.set_progress_handler(None, 0)
         return counted
 
@@ -119,30 +120,34 @@ def grown(request, tmp_path):
     with opened(where) as ledger:
         fill(ledger, 30)
         drawing, retried = charge(ledger, "1/2", question_key="d"), charge(ledger, "1/2", question_key="r")
-        ledger.advance(drawing, "drawing")
-        ledger.let_go(retried)
-        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(5))
+        ledger.charges.advance(drawing, "drawing")
+        ledger.charges.let_go(retried)
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(5))
         charge(ledger, "1", block=block)
-        early = ledger.verify()
-        kept = ledger.checkpoint(early)
-        ledger.give_back(drawing, used=Cost(Fraction(1, 4), Fraction(1, 32)))
-        ledger.store(drawing, "answer")
-        assert ledger.resume(space=SPACE, question_key="r", analyst="ada", epsilon=Fraction(1, 2)) == retried
-        ledger.advance(retried, "drawing")
+        early = ledger.record.verify()
+        kept = ledger.record.checkpoint(early)
+        ledger.charges.give_back(drawing, used=Cost(Fraction(1, 4), Fraction(1, 32)))
+        ledger.charges.store(drawing, "answer")
+        assert resume(ledger, space=SPACE, question_key="r", analyst="ada", epsilon=Fraction(1, 2)) == retried
+        ledger.charges.advance(retried, "drawing")
         charge(ledger, "1", block=block, question_key="b")
-        ledger.close_block(block)
+        ledger.charges.close_block(block)
         fill(ledger, 10)
         yield ledger, early, kept
 
 
 def test_a_walk_from_a_checkpoint_ends_where_a_whole_one_does(grown):
     ledger, early, kept = grown
-    whole, rest = ledger.verify(), ledger.verify(checkpoint=kept)
+    whole, rest = ledger.record.verify(), ledger.record.verify(checkpoint=kept)
     assert (whole.problems, rest.problems) == ((), ())
-    assert (rest.rows, rest.head, ledger.checkpoint(rest)) == (whole.rows, whole.head, ledger.checkpoint(whole))
+    assert (rest.rows, rest.head, ledger.record.checkpoint(rest)) == (
+        whole.rows,
+        whole.head,
+        ledger.record.checkpoint(whole),
+    )
     assert whole.notes == ()
     assert f"before line {early.serial} was not looked at" in rest.notes[0]
-    assert ledger.verify(checkpoint=ledger.checkpoint(whole)).sound
+    assert ledger.record.verify(checkpoint=ledger.record.checkpoint(whole)).sound
 
 
 def tampered(path: Path, statement: str, line: int) -> None:
@@ -168,12 +173,12 @@ def test_what_was_changed_since_a_checkpoint_is_found_from_there(tmp_path, state
     path = tmp_path / "b.db"
     with opened(path) as ledger:
         fill(ledger, 20)
-        early = ledger.verify()
-        kept = ledger.checkpoint(early)
+        early = ledger.record.verify()
+        kept = ledger.record.checkpoint(early)
         fill(ledger, 5)
     tampered(path, statement, early.serial)
     with Ledger.inspect(path) as ledger:
-        assert ledger.verify(checkpoint=kept).problems
+        assert ledger.record.verify(checkpoint=kept).problems
 
 
 def test_what_was_changed_before_a_checkpoint_is_found_by_a_whole_walk_alone(tmp_path):
@@ -181,32 +186,32 @@ def test_what_was_changed_before_a_checkpoint_is_found_by_a_whole_walk_alone(tmp
     path = tmp_path / "b.db"
     with opened(path) as ledger:
         fill(ledger, 20)
-        early = ledger.verify()
-        kept = ledger.checkpoint(early)
+        early = ledger.record.verify()
+        kept = ledger.record.checkpoint(early)
     tampered(path, "UPDATE charge SET sql = 'other' WHERE serial < ?", early.serial)
     with Ledger.inspect(path) as ledger:
-        assert ledger.verify(checkpoint=kept).sound
-        assert not ledger.verify().sound
+        assert ledger.record.verify(checkpoint=kept).sound
+        assert not ledger.record.verify().sound
         with pytest.raises(PolicyError, match="sound"):
-            ledger.checkpoint(ledger.verify())
+            ledger.record.checkpoint(ledger.record.verify())
 
 
 def test_a_checkpoint_that_is_foreign_forged_or_of_a_newer_copy_is_refused(tmp_path):
     key, path, other = b"sixteen bytes at least", tmp_path / "b.db", tmp_path / "c.db"
     with Ledger.open(path, budgets=BUDGETS, key=key) as ledger:
         charge(ledger, "1")
-        ledger.backup(tmp_path / "old.db")
+        ledger.record.backup(tmp_path / "old.db")
         charge(ledger, "1", question_key="later")
-        kept = ledger.checkpoint(ledger.verify())
+        kept = ledger.record.checkpoint(ledger.record.verify())
     for text in ("", "{}", "[]", "[" * 10**5, kept.replace('"checkpoint": 1', '"checkpoint": 2')):
         with Ledger.inspect(path, key=key) as ledger, pytest.raises(PolicyError, match="not a checkpoint"):
-            ledger.verify(checkpoint=text)
+            ledger.record.verify(checkpoint=text)
     content = json.loads(kept)
     for change in ({"rows": 1}, {"accounts": []}, {"mac": None}, {"kinds": {}}):
         with Ledger.inspect(path, key=key) as ledger, pytest.raises(PolicyError, match="not written with"):
-            ledger.verify(checkpoint=json.dumps(content | change))
+            ledger.record.verify(checkpoint=json.dumps(content | change))
     with Ledger.inspect(tmp_path / "old.db", key=key) as ledger:
-        assert any("the checkpoint (line" in problem for problem in ledger.verify(checkpoint=kept).problems)
+        assert any("the checkpoint (line" in problem for problem in ledger.record.verify(checkpoint=kept).problems)
     opened(other).close()
     with Ledger.inspect(other) as ledger, pytest.raises(PolicyError, match="another ledger's"):
-        ledger.verify(checkpoint=kept)
+        ledger.record.verify(checkpoint=kept)

@@ -17,7 +17,7 @@ from hubbub.ledger.charging import Request, record
 from hubbub.ledger.fair_queue import Tickets
 from hubbub.ledger.interrupts import Undisturbed
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, wait
+from ledger.helpers import SPACE, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(10**6)}
 SIGNALS, MANY_SIGNALS = 120, 3000
@@ -55,8 +55,8 @@ def interrupted(place: str, signals: int) -> None:
             armed = True
             for number in range(1000):
                 charge(ledger, "0.001", question_key=str(number))
-                ledger.remaining(SPACE)
-                ledger.data_version(SPACE, "visits", fingerprint=str(number))
+                ledger.balance.remaining(SPACE)
+                ledger.versions.data_version(SPACE, "visits", fingerprint=str(number))
         except KeyboardInterrupt:
             came += 1
         armed = False
@@ -73,7 +73,7 @@ def interrupted(place: str, signals: int) -> None:
             charge(other, "0.001", analyst="elsewhere")
 
     assert wait(fork(elsewhere)) == [0]
-    assert ledger.verify().problems == ()
+    assert ledger.record.verify().problems == ()
 
 
 def test_a_rain_of_interrupts_leaves_no_lock_held(tmp_path):
@@ -113,7 +113,7 @@ def test_an_interrupt_before_any_line_of_a_charge_leaves_no_lock_held(tmp_path, 
         Ledger.open(path, budgets=BUDGETS, patience=1) as ledger,
         Ledger.open(path, budgets=BUDGETS, patience=1) as two,
     ):
-        ledger._looked = two._looked = time.monotonic() + 10**6
+        ledger.charges._looked = two.charges._looked = time.monotonic() + 10**6
         charge(ledger, "0.001")
         number = part + 1
         while True:
@@ -129,7 +129,7 @@ def test_an_interrupt_before_any_line_of_a_charge_leaves_no_lock_held(tmp_path, 
                 pass
             got: list[object] = []
             thread = threading.Thread(
-                target=lambda got=got: got.extend((ledger.remaining(SPACE), charge(two, "0.001"))), daemon=True
+                target=lambda got=got: got.extend((ledger.balance.remaining(SPACE), charge(two, "0.001"))), daemon=True
             )
             thread.start()
             thread.join(20)
@@ -138,7 +138,7 @@ def test_an_interrupt_before_any_line_of_a_charge_leaves_no_lock_held(tmp_path, 
                 break
             number += 4 * 4
         assert number > 150
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 def test_what_comes_meanwhile_is_seen_to_at_the_end_once():
@@ -176,7 +176,7 @@ def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
         inside, leave = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with ledger._reading():
+            with ledger._handle.reading():
                 inside.set()
                 leave.wait(30)
 
@@ -184,7 +184,11 @@ def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
         holder.start()
         inside.wait(30)
         begun = time.monotonic()
-        for step in (lambda: charge(ledger, "0.1"), lambda: ledger.remaining(SPACE), lambda: ledger.bury()):
+        for step in (
+            lambda: charge(ledger, "0.1"),
+            lambda: ledger.balance.remaining(SPACE),
+            lambda: ledger.charges.mark_lost(),
+        ):
             with pytest.raises(PolicyError, match="for too long"):
                 step()
         assert time.monotonic() < begun + 20
@@ -196,7 +200,7 @@ def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
 def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
     """For the lock of the ledger's threads, then for its ticket."""
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, patience=600) as ledger:
-        lock, holder = ledger._database._lock, Tickets(tmp_path / "b.db")
+        lock, holder = ledger._handle.store._lock, Tickets(tmp_path / "b.db")
         held, over = threading.Event(), threading.Event()
 
         def hold_the_lock() -> None:
@@ -207,7 +211,7 @@ def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
         thread = threading.Thread(target=hold_the_lock)
         for keep in (lambda: (thread.start(), held.wait(60)), lambda: holder.enter(Undisturbed(), time.monotonic())):
             keep()
-            for step in (lambda: charge(ledger, "0.1"), lambda: ledger.refresh(SPACE, "visits")):
+            for step in (lambda: charge(ledger, "0.1"), lambda: ledger.steward.refresh(SPACE, "visits")):
                 timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
                 timer.start()
                 if not over.is_set():  # to let go of a charge takes a look at the ledger
@@ -219,7 +223,7 @@ def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
                 assert time.monotonic() < begun + 40
             over.set()
             thread.join()
-            assert (lock._owner, list(lock._waiting), ledger._database._queue._file) == (None, [], None)
+            assert (lock._owner, list(lock._waiting), ledger._handle.store._queue._file) == (None, [], None)
         holder.leave()
         charge(ledger, "0.1")
 
@@ -233,22 +237,22 @@ def test_what_a_server_recorded_after_it_was_given_up_is_withdrawn_and_is_no_dea
 
     def lost(made: Request) -> None:
         sent.append(made)
-        mine._doubtful.add(made.id)
+        mine.charges._doubtful.add(made.id)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(mine, "_recorded", lost)
+        patch.setattr(mine.charges, "_recorded", lost)
         with pytest.raises(error):
             charge(mine, "0.1")
-    assert not mine.history()
-    with other._writing() as writer:
-        books = other._books.begin(writer.connection, writer.head)
-        assert record(writer, books, sent[0], other._under_way.look(writer.connection)) is None
-    assert [entry.state for entry in other.history()] == ["charged"]
+    assert not mine.record.history()
+    with other._handle.writing() as writer:
+        books = other.charges._books.begin(writer.connection, writer.head)
+        assert record(writer, books, sent[0], other.charges._under_way.look(writer.connection)) is None
+    assert [entry.state for entry in other.record.history()] == ["charged"]
     charge(mine, "0.2", question_key="another")
-    assert [entry.state for entry in other.history()] == ["withdrawn", "charged"]
+    assert [entry.state for entry in other.record.history()] == ["withdrawn", "charged"]
     mine.close()
-    assert not other.failures(SPACE).get("ada", (0, 3))[0]
+    assert not other.balance.failures(SPACE).get("ada", (0, 3))[0]
     other.close()
 
 
@@ -261,11 +265,11 @@ def test_a_charge_is_given_up_at_the_end_where_that_failed_before(tmp_path, monk
         raise PolicyError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "_withdraw", refused)
-        ledger.let_go(made)
+        patch.setattr(ledger.charges, "_withdraw", refused)
+        ledger.charges.let_go(made)
     ledger.close()
     with Ledger.inspect(place) as found:
-        assert [entry.state for entry in found.history()] == ["withdrawn"]
+        assert [entry.state for entry in found.record.history()] == ["withdrawn"]
 
 
 @pytest.fixture
@@ -274,14 +278,14 @@ def interrupting(monkeypatch):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def at_the_next_commit(ledger):
-        real = ledger._database._after_commit
+        real = ledger._handle.store._after_commit
 
         def once():
-            monkeypatch.setattr(ledger._database, "_after_commit", real)
+            monkeypatch.setattr(ledger._handle.store, "_after_commit", real)
             os.kill(os.getpid(), signal.SIGINT)
             real()
 
-        monkeypatch.setattr(ledger._database, "_after_commit", once)
+        monkeypatch.setattr(ledger._handle.store, "_after_commit", once)
 
     yield at_the_next_commit
     signal.signal(signal.SIGINT, before)
@@ -290,11 +294,11 @@ def interrupting(monkeypatch):
 def test_a_free_retry_that_is_interrupted_at_its_commit_is_withdrawn(tmp_path, interrupting):
     place = tmp_path / "l.db"
     ledger = Ledger.open(place, budgets=BUDGETS)
-    ledger.let_go(charge(ledger, "0.1"))
+    ledger.charges.let_go(charge(ledger, "0.1"))
     interrupting(ledger)
     with pytest.raises(KeyboardInterrupt):
-        ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=Fraction(1, 10))
-    assert [entry.state for entry in ledger.history()] == ["withdrawn"]
+        resume(ledger, space=SPACE, question_key="k", analyst="ada", epsilon=Fraction(1, 10))
+    assert [entry.state for entry in ledger.record.history()] == ["withdrawn"]
     ledger.close()
 
 
@@ -303,6 +307,6 @@ def test_a_block_that_is_interrupted_at_its_commit_gives_its_budget_back(tmp_pat
     with Ledger.open(tmp_path / "l.db", budgets={SPACE: Budget(1)}) as ledger:
         interrupting(ledger)
         with pytest.raises(KeyboardInterrupt):
-            ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1), plan=plan)
-        assert not ledger.open_blocks()
-        assert ledger.remaining(SPACE) == 1
+            ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1), plan=plan)
+        assert not ledger.record.open_blocks()
+        assert ledger.balance.remaining(SPACE) == 1

@@ -12,11 +12,12 @@ import pytest
 from hubbub.accounting import Cost
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import process as owner
-from hubbub.ledger.accounts import Total, pure_cost
+from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.charging import Request
+from hubbub.ledger.rules import Rules
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, wait
+from ledger.helpers import SPACE, asked, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(1)}
 QUESTION = {"space": SPACE, "question_key": "k", "analyst": "ada", "epsilon": Fraction(1, 10)}
@@ -29,7 +30,7 @@ def die_at(place: str, *steps: str) -> None:
         with Ledger.open(place, budgets=BUDGETS) as ledger:
             charge_id = charge(ledger, "0.1")
             for step in steps:
-                ledger.advance(charge_id, step)
+                ledger.charges.advance(charge_id, step)
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert wait(fork(child)) == [-signal.SIGKILL]
@@ -42,24 +43,23 @@ def ledger(place):
 
 
 def test_a_charge_of_a_ledger_that_knew_no_owners_goes_on(ledger):
-    made = Request.of("question", space=SPACE, analyst="ada", epsilon=Fraction(1, 10), sql="s",
-                      cost=pure_cost(Fraction(1, 10)), max_failures=3, max_failures_all=10)  # fmt: skip
-    ledger._charge(replace(made, row=(*made.row[:-1], None)))
-    ledger.advance(made.id, "drawing")
-    ledger.store(made.id, "answer")
-    assert ledger.release(made.id).payload == "answer"
+    made = replace(Request.of(asked("0.1"), Rules()), owner=None)
+    ledger.charges._charge(made)
+    ledger.charges.advance(made.id, "drawing")
+    ledger.charges.store(made.id, "answer")
+    assert ledger.record.release(made.id).payload == "answer"
 
 
 def test_a_crash_before_the_draw_allows_one_free_retry(ledger, place):
     die_at(place)
-    charge_id = ledger.resume(**QUESTION)
-    assert [entry.id for entry in ledger.history()] == [charge_id]
-    assert ledger.entry(charge_id).state == "retried"
-    assert ledger.resume(**QUESTION) is None
-    ledger.advance(charge_id, "drawing")
-    ledger.store(charge_id, "answer")
-    assert ledger.remaining(SPACE) == Fraction(9, 10)
-    assert ledger.verify().sound
+    charge_id = resume(ledger, **QUESTION)
+    assert [entry.id for entry in ledger.record.history()] == [charge_id]
+    assert ledger.record.entry(charge_id).state == "retried"
+    assert resume(ledger, **QUESTION) is None
+    ledger.charges.advance(charge_id, "drawing")
+    ledger.charges.store(charge_id, "answer")
+    assert ledger.balance.remaining(SPACE) == Fraction(9, 10)
+    assert ledger.record.verify().sound
 
 
 def test_a_crash_during_the_retry_allows_no_second_one(ledger, place):
@@ -67,16 +67,16 @@ def test_a_crash_during_the_retry_allows_no_second_one(ledger, place):
 
     def child() -> None:
         with Ledger.open(place, budgets=BUDGETS) as other:
-            assert other.resume(**QUESTION)
+            assert resume(other, **QUESTION)
             os.kill(os.getpid(), signal.SIGKILL)
 
     assert wait(fork(child)) == [-signal.SIGKILL]
-    assert ledger.resume(**QUESTION) is None
+    assert resume(ledger, **QUESTION) is None
 
 
 def test_a_crash_while_drawing_allows_no_retry(ledger, place):
     die_at(place, "drawing")
-    assert ledger.resume(**QUESTION) is None
+    assert resume(ledger, **QUESTION) is None
 
 
 @pytest.mark.parametrize("hair", [Fraction(0), Fraction(1, 10**15), Fraction(-1, 10**30)])
@@ -84,29 +84,29 @@ def test_a_retry_costs_exactly_what_was_charged_not_what_rounds_to_it(ledger, ha
     """Two rhos a hair apart share the rounded epsilon that was asked for: the larger is not drawn for the smaller."""
     rho = Fraction(1, 200)
     charge_id = charge(ledger, "0.1", cost=Cost(Fraction(1, 10), rho))
-    ledger._withdraw([charge_id])
-    ledger._put_down(charge_id)
-    found = ledger.resume(**QUESTION, spend=Total.of(Cost(Fraction(1, 10), rho + hair)))
+    ledger.charges._withdraw([charge_id])
+    ledger.charges._put_down(charge_id)
+    found = resume(ledger, **QUESTION, spend=Total.of(Cost(Fraction(1, 10), rho + hair)))
     assert found == (None if hair else charge_id)
 
 
 @pytest.mark.parametrize("change", [{"analyst": "bob"}, {"epsilon": Fraction(1, 5)}, {"question_key": "other"}])
 def test_only_the_very_question_is_retried(ledger, place, change):
     die_at(place)
-    assert ledger.resume(**(QUESTION | change)) is None
+    assert resume(ledger, **(QUESTION | change)) is None
 
 
 def test_a_question_under_way_is_not_taken_over(ledger, place):
     charge_id = charge(ledger, "0.1")
-    assert ledger.resume(**QUESTION) is None
+    assert resume(ledger, **QUESTION) is None
 
     def child() -> None:
         with Ledger.open(place, budgets=BUDGETS) as other:
-            assert other.resume(**QUESTION) is None
+            assert resume(other, **QUESTION) is None
 
     assert wait(fork(child)) == [0]
-    ledger.let_go(charge_id)
-    assert ledger.resume(**QUESTION) == charge_id
+    ledger.charges.let_go(charge_id)
+    assert resume(ledger, **QUESTION) == charge_id
 
 
 def test_a_question_that_was_taken_over_is_not_drawn_by_its_first_owner(ledger, place, monkeypatch):
@@ -116,12 +116,12 @@ def test_a_question_that_was_taken_over_is_not_drawn_by_its_first_owner(ledger, 
         monkeypatch.setattr("hubbub.ledger.life.is_gone", lambda *a: True)
         monkeypatch.setattr("hubbub.ledger.life._UNDER_WAY", set())
         with Ledger.open(place, budgets=BUDGETS) as other:
-            assert other.resume(**QUESTION) == charge_id
+            assert resume(other, **QUESTION) == charge_id
             os._exit(0)
 
     assert wait(fork(child)) == [0]
     with pytest.raises(PolicyError, match="another process has taken this question over"):
-        ledger.advance(charge_id, "drawing")
+        ledger.charges.advance(charge_id, "drawing")
 
 
 def test_two_that_retry_at_once_get_one_charge(ledger, place):
@@ -130,7 +130,7 @@ def test_two_that_retry_at_once_get_one_charge(ledger, place):
 
     def child() -> None:
         with Ledger.open(place, budgets=BUDGETS) as other:
-            os.write(write, b"x" if other.resume(**QUESTION) else b"-")
+            os.write(write, b"x" if resume(other, **QUESTION) else b"-")
             os.close(write)
             os.read(os.open("/dev/null", os.O_RDONLY), 1)
 
@@ -152,18 +152,18 @@ def test_a_dead_process_is_known_by_its_start_and_a_far_one_by_its_silence():
 
 def test_after_a_few_engine_failures_an_analyst_waits_for_a_steward(ledger):
     for _ in range(3):
-        ledger.advance(charge(ledger, "0.1"), "failed", incident="i")
+        ledger.charges.advance(charge(ledger, "0.1"), "failed", incident="i")
     with pytest.raises(PolicyError, match=r"3 questions of the analyst 'ada' failed.*hubbub ledger unlock ada"):
         charge(ledger, "0.1")
     charge(ledger, "0.1", analyst="bob")
-    ledger.unlock(SPACE, "ada", author="steward")
+    ledger.steward.unlock(SPACE, "ada", author="steward")
     charge(ledger, "0.1")
-    assert ledger.remaining(SPACE) == Fraction(1, 2)
+    assert ledger.balance.remaining(SPACE) == Fraction(1, 2)
 
 
 def test_how_many_failures_is_a_setting(place):
     with Ledger.open(place, budgets=BUDGETS, max_failures=1) as ledger:
-        ledger.advance(charge(ledger, "0.1"), "failed")
+        ledger.charges.advance(charge(ledger, "0.1"), "failed")
         with pytest.raises(PolicyError, match="and 1 are allowed"):
             charge(ledger, "0.1")
 
@@ -173,9 +173,9 @@ def test_an_idempotency_key_is_charged_once(ledger):
     with pytest.raises(QueryError, match=f"used for charge {charge_id}"):
         charge(ledger, "0.1", request="r1")
     charge(ledger, "0.1", request="r1", analyst="bob")
-    assert ledger.requested(space=SPACE, analyst="ada", request="r1").id == charge_id
-    assert ledger.requested(space=SPACE, analyst="ada", request="r2") is None
-    assert len(ledger.history()) == 2
+    assert ledger.record.requested(space=SPACE, analyst="ada", request="r1").id == charge_id
+    assert ledger.record.requested(space=SPACE, analyst="ada", request="r2") is None
+    assert len(ledger.record.history()) == 2
 
 
 def test_a_refused_request_may_be_sent_again(ledger):
@@ -189,18 +189,18 @@ def test_what_nobody_else_changed_is_read_once_and_not_for_every_step_of_a_charg
 
     def live(key: str) -> None:
         made = charge(ledger, "0.1", question_key=key)
-        ledger.advance(made, "drawing")
-        ledger.store(made, "answer")
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, "answer")
 
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
         live("first")
         said: list[str] = []
-        ledger._database._connected().set_trace_callback(said.append)
+        ledger._handle.store._connected().set_trace_callback(said.append)
         live("another")
         assert len([text for text in said if text.startswith("SELECT")]) == 2 + 2 + 2
         assert not [text for text in said if text.startswith("PRAGMA")]
-        ledger.advance(charge(ledger, "0.1", question_key="a third"), "failed")
-        assert ledger.failures(SPACE)["ada"][0] == 1
+        ledger.charges.advance(charge(ledger, "0.1", question_key="a third"), "failed")
+        assert ledger.balance.failures(SPACE)["ada"][0] == 1
         with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as other:
             charge(other, "0.1")
         charge(ledger, "0.6", question_key="what another spent is seen")
@@ -213,6 +213,6 @@ def test_who_waits_for_the_same_question_waits_as_long_as_the_ledger_does_and_do
         made = charge(ledger, "0.1")
         ledger._patience = 0.05
         with pytest.raises(PolicyError, match=r"under way .* has no answer yet"):
-            ledger.await_release(made)
-        ledger.let_go(made)
-        assert ledger.await_release(made) is None
+            ledger.record.await_release(made)
+        ledger.charges.let_go(made)
+        assert ledger.record.await_release(made) is None

@@ -34,13 +34,13 @@ def ledger():
 
 
 def grant(ledger: Ledger, account: str, epsilon: str, **more: str) -> None:
-    ledger.grant(SPACE, account, epsilon, author="steward", **more)
+    ledger.steward.grant(SPACE, account, epsilon, author="steward", **more)
 
 
 def answered(ledger: Ledger, epsilon: str, **changes: str) -> str:
     charge_id = charge(ledger, epsilon, **changes)
-    ledger.advance(charge_id, "drawing")
-    ledger.store(charge_id, "answer")
+    ledger.charges.advance(charge_id, "drawing")
+    ledger.charges.store(charge_id, "answer")
     return charge_id
 
 
@@ -53,7 +53,7 @@ def test_an_analyst_stays_within_a_grant_and_the_sum_within_the_ceiling(ledger):
     with pytest.raises(BudgetError, match=r"0\.5 of 1 is left for the unit space"):
         charge(ledger, "0.6", analyst="bob")
     charge(ledger, "0.5", analyst="bob")
-    assert ledger.remaining(SPACE) == 0
+    assert ledger.balance.remaining(SPACE) == 0
 
 
 def test_each_analyst_has_the_common_limit_unless_granted_another(ledger):
@@ -64,8 +64,8 @@ def test_each_analyst_has_the_common_limit_unless_granted_another(ledger):
     for analyst in ("ada", "bob", "eve"):
         with pytest.raises(BudgetError):
             charge(ledger, "0.11", analyst=analyst)
-    assert ledger.remaining(SPACE, analyst="eve") == Fraction(1, 10)
-    assert ledger.remaining(SPACE) == Fraction(6, 10)
+    assert ledger.balance.remaining(SPACE, analyst="eve") == Fraction(1, 10)
+    assert ledger.balance.remaining(SPACE) == Fraction(6, 10)
 
 
 def test_n_analysts_at_their_own_limits_do_not_pass_the_joint_one(ledger):
@@ -77,7 +77,7 @@ def test_n_analysts_at_their_own_limits_do_not_pass_the_joint_one(ledger):
             won += 1
         except BudgetError:
             pass
-    assert (won, ledger.remaining(SPACE)) == (3, Fraction(1, 10))
+    assert (won, ledger.balance.remaining(SPACE)) == (3, Fraction(1, 10))
 
 
 def test_a_table_has_a_limit_of_its_own(ledger):
@@ -111,11 +111,11 @@ def test_only_accounts_are_granted(ledger, account):
 def test_a_revocation_touches_only_what_is_unspent(ledger):
     grant(ledger, ADA, "0.5")
     kept = answered(ledger, "0.25")
-    ledger.revoke(SPACE, ADA, author="steward", reason="left")
+    ledger.steward.revoke(SPACE, ADA, author="steward", reason="left")
     with pytest.raises(BudgetError, match="what the analyst 'ada' was granted was revoked"):
         charge(ledger, "0.01")
-    assert ledger.release(kept).payload == "answer"
-    assert ledger.spent(SPACE) == Fraction(1, 4)
+    assert ledger.record.release(kept).payload == "answer"
+    assert ledger.balance.spent(SPACE) == Fraction(1, 4)
     grant(ledger, ADA, "0.5")
     charge(ledger, "0.25")
 
@@ -132,64 +132,66 @@ def test_a_grant_expires_and_a_clock_set_back_does_not_revive_it(ledger, monkeyp
 
 def test_a_ceiling_is_raised_on_the_record_and_never_lowered(ledger):
     with pytest.raises(PolicyError, match="give the reason"):
-        ledger.raise_ceiling(SPACE, 2, author="steward", reason=" ")
+        ledger.steward.raise_ceiling(SPACE, 2, author="steward", reason=" ")
     with pytest.raises(PolicyError, match="not above it"):
-        ledger.raise_ceiling(SPACE, 1, author="steward", reason="x")
-    assert ledger.raise_ceiling(SPACE, 2, author="steward", reason="board, 3 May") == Budget(2)
+        ledger.steward.raise_ceiling(SPACE, 1, author="steward", reason="x")
+    assert ledger.steward.raise_ceiling(SPACE, 2, author="steward", reason="board, 3 May") == Budget(2)
     charge(ledger, "1.5")
-    assert [(a.account, a.epsilon, a.reason) for a in ledger.allowances(SPACE)] == [("ceiling", 2, "board, 3 May")]
+    assert [(a.account, a.epsilon, a.reason) for a in ledger.balance.allowances(SPACE)] == [
+        ("ceiling", 2, "board, 3 May")
+    ]
 
 
 def test_limits_of_the_policy_are_recorded_once_and_a_grant_by_hand_lasts(ledger):
-    assert ledger.record_limits(SPACE, {EACH: Fraction(1, 2)}) == [EACH]
-    assert ledger.record_limits(SPACE, {EACH: Fraction(1, 2)}) == []
+    assert ledger.steward.record_limits(SPACE, {EACH: Fraction(1, 2)}) == [EACH]
+    assert ledger.steward.record_limits(SPACE, {EACH: Fraction(1, 2)}) == []
     grant(ledger, ADA, "0.75")
-    assert ledger.policy_limits(SPACE) == {EACH: Fraction(1, 2)}
-    assert ledger.record_limits(SPACE, {}) == [EACH]
-    assert ledger.policy_limits(SPACE) == {}
-    assert ledger.remaining(SPACE, analyst="bob") == 1
+    assert ledger.balance.policy_limits(SPACE) == {EACH: Fraction(1, 2)}
+    assert ledger.steward.record_limits(SPACE, {}) == [EACH]
+    assert ledger.balance.policy_limits(SPACE) == {}
+    assert ledger.balance.remaining(SPACE, analyst="bob") == 1
 
 
 def test_a_refusal_is_on_the_record(ledger):
     with pytest.raises(BudgetError):
         charge(ledger, "1.5", sql="SELECT 1")
-    (refusal,) = ledger.refusals()
+    (refusal,) = ledger.record.refusals()
     assert (refusal.analyst, refusal.sql, refusal.account, refusal.asked, refusal.left) == (
         "ada", "SELECT 1", "everyone", "1.5", "1",
     )  # fmt: skip
-    assert ledger.history() == []
+    assert ledger.record.history() == []
 
 
 def test_reading_anothers_answer_is_free_for_all_and_charged_once_to_the_reader(ledger):
     grant(ledger, BOB, "0.5")
-    release = ledger.release(answered(ledger, "0.4"))
-    ledger.share(release, "ada")
-    ledger.share(release, "bob")
-    ledger.share(release, "bob")
-    assert (ledger.spent(SPACE), ledger.total(SPACE, BOB).epsilon) == (Fraction(4, 10), Fraction(4, 10))
-    other = ledger.release(answered(ledger, "0.2", question_key="other"))
+    release = ledger.record.release(answered(ledger, "0.4"))
+    ledger.charges.share(release, "ada")
+    ledger.charges.share(release, "bob")
+    ledger.charges.share(release, "bob")
+    assert (ledger.balance.spent(SPACE), ledger.balance.total(SPACE, BOB).epsilon) == (Fraction(4, 10), Fraction(4, 10))
+    other = ledger.record.release(answered(ledger, "0.2", question_key="other"))
     with pytest.raises(BudgetError, match="reading this answer asks for"):
-        ledger.share(other, "bob")
+        ledger.charges.share(other, "bob")
 
 
 def test_a_block_holds_its_part_and_gives_back_the_rest(ledger):
-    block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(6, 10))
-    assert ledger.remaining(SPACE) == Fraction(4, 10)
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(6, 10))
+    assert ledger.balance.remaining(SPACE) == Fraction(4, 10)
     charge(ledger, "0.2", block=block)
     with pytest.raises(BudgetError, match=r"0\.4 is left for the reserved block"):
         charge(ledger, "0.5", block=block)
     with pytest.raises(BudgetError):
         charge(ledger, "0.5")
-    assert [entry.id for entry in ledger.open_blocks()] == [block]
-    ledger.close_block(block)
-    ledger.close_block(block)
-    assert ledger.open_blocks() == []
-    assert (ledger.spent(SPACE), ledger.total(SPACE, ADA).epsilon) == (Fraction(2, 10), Fraction(2, 10))
+    assert [entry.id for entry in ledger.record.open_blocks()] == [block]
+    ledger.charges.close_block(block)
+    ledger.charges.close_block(block)
+    assert ledger.record.open_blocks() == []
+    assert (ledger.balance.spent(SPACE), ledger.balance.total(SPACE, ADA).epsilon) == (Fraction(2, 10), Fraction(2, 10))
     with pytest.raises(PolicyError, match="is closed"):
         charge(ledger, "0.1", block=block)
     with pytest.raises(PolicyError, match="no reserved block"):
         charge(ledger, "0.1", block="x")
-    assert ledger.verify().sound
+    assert ledger.record.verify().sound
 
 
 DELTA = Fraction(1, 10**6)
@@ -205,11 +207,11 @@ def test_under_a_budget_with_delta_either_epsilons_or_rhos_stay_within():
             charge(ledger, "1e-9")
     with Ledger.in_memory({SPACE: budget}) as ledger:
         count = 0
-        while ledger.admits(pure_cost(Fraction(1, 50)), space=SPACE, dataset="visits", analyst="ada"):
+        while ledger.balance.admits(pure_cost(Fraction(1, 50)), space=SPACE, dataset="visits", analyst="ada"):
             charge(ledger, "1/50")
             count += 1
         assert count == int(rho / Fraction(1, 5000)) > 50
-        assert ledger.total(SPACE).rho <= rho
+        assert ledger.balance.total(SPACE).rho <= rho
 
 
 def test_gaussian_costs_and_thresholds_are_added_exactly():
@@ -218,22 +220,22 @@ def test_gaussian_costs_and_thresholds_are_added_exactly():
     with Ledger.in_memory({SPACE: budget}) as ledger:
         for _ in range(10):
             charge(ledger, "0.3", cost=Cost(None, rho / 10, DELTA / 20))
-        assert ledger.total(SPACE) == Total(Fraction(0), rho, DELTA / 2, 10)
+        assert ledger.balance.total(SPACE) == Total(Fraction(0), rho, DELTA / 2, 10)
         with pytest.raises(BudgetError):
             charge(ledger, "0.3", cost=Cost(None, Fraction(0), Fraction(1, 10**12)))
         with pytest.raises(BudgetError):
             charge(ledger, "0.3", cost=Cost(None, Fraction(1, 10**12)))
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
 
 
 def test_once_a_cost_had_no_epsilon_what_is_left_is_what_the_rho_allows():
     with Ledger.in_memory({SPACE: Budget(1, DELTA)}) as ledger:
         rho = rho_of_epsilon(1, DELTA / 2)
         charge(ledger, "0.3", cost=Cost(None, rho / 2))
-        left = ledger.remaining(SPACE)
+        left = ledger.balance.remaining(SPACE)
         assert 0 <= rho / 2 - left**2 / 2 < Fraction(1, 10**12)
         charge(ledger, left)
-        assert ledger.remaining(SPACE) < Fraction(1, 10**6)
+        assert ledger.balance.remaining(SPACE) < Fraction(1, 10**6)
 
 
 def test_a_pure_budget_refuses_what_has_no_pure_loss(ledger):
@@ -253,25 +255,25 @@ def test_a_limit_under_delta_has_the_rho_of_its_epsilon_at_the_data_sets_delta()
 
 def test_a_block_under_delta_holds_the_rho_of_one_release_and_comes_back_pure():
     with Ledger.in_memory({SPACE: Budget(2, DELTA)}) as ledger:
-        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
-        assert ledger.total(SPACE) == Total(Fraction(0), rho_of_epsilon(1, DELTA / 2), Fraction(0), 1)
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
+        assert ledger.balance.total(SPACE) == Total(Fraction(0), rho_of_epsilon(1, DELTA / 2), Fraction(0), 1)
         charge(ledger, "0.1", block=block)
-        ledger.close_block(block)
-        assert ledger.total(SPACE) == Total.of(pure_cost(Fraction(1, 10)))
-        assert ledger.verify().sound
+        ledger.charges.close_block(block)
+        assert ledger.balance.total(SPACE) == Total.of(pure_cost(Fraction(1, 10)))
+        assert ledger.record.verify().sound
 
 
 def test_a_pure_plan_under_delta_holds_its_questions_to_its_epsilon_and_to_its_rho():
     """Two filters, and both must admit: small questions would fit its rho long after its epsilon is spent."""
     with Ledger.in_memory({SPACE: Budget(2, DELTA)}) as ledger:
-        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1), plan="one", events=[PureDP(1)])
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1), plan="one", events=[PureDP(1)])
         for _ in range(5):
             charge(ledger, "0.2", block=block)
         with pytest.raises(BudgetError, match="the reserved block"):
             charge(ledger, "0.01", block=block)
         with pytest.raises(BudgetError, match="the reserved block"):
             charge(ledger, "0.01", block=block, cost=Cost(None, Fraction(1, 10**9)))
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
 
 
 def test_sums_of_unruly_fractions_are_rounded_against_the_spender():
@@ -315,13 +317,13 @@ class BlocksAndLimitsAgreeWithALittleModel(RuleBasedStateMachine):
 
     @rule(analyst=st.sampled_from(["ada", "bob"]), epsilon=st.fractions(Fraction(1, 100), 2, max_denominator=100))
     def grant(self, analyst, epsilon):
-        self.ledger.grant(SPACE, analyst_account(analyst), epsilon, author="s")
+        self.ledger.steward.grant(SPACE, analyst_account(analyst), epsilon, author="s")
         self.revoked.discard(analyst)
         self.limits[analyst] = epsilon
 
     @rule(analyst=st.sampled_from(["ada", "bob"]))
     def revoke(self, analyst):
-        self.ledger.revoke(SPACE, analyst_account(analyst), author="s")
+        self.ledger.steward.revoke(SPACE, analyst_account(analyst), author="s")
         self.revoked.add(analyst)
         self.limits[analyst] = Fraction(0)
 
@@ -330,7 +332,7 @@ class BlocksAndLimitsAgreeWithALittleModel(RuleBasedStateMachine):
     def reserve(self, analyst, epsilon):
         fits = self.fits(analyst, epsilon)
         try:
-            block = self.ledger.reserve(space=SPACE, analyst=analyst, epsilon=epsilon)
+            block = self.ledger.charges.reserve(space=SPACE, analyst=analyst, epsilon=epsilon)
         except BudgetError:
             assert not fits
         else:
@@ -355,16 +357,16 @@ class BlocksAndLimitsAgreeWithALittleModel(RuleBasedStateMachine):
     @precondition(lambda self: self.block is not None)
     @rule()
     def close(self):
-        self.ledger.close_block(self.block[0])
+        self.ledger.charges.close_block(self.block[0])
         self.spent[self.block[1]] += self.block[3]
         self.block = None
 
     @invariant()
     def same(self):
-        assert self.ledger.spent(SPACE) == sum(self.spent.values()) + self.held()
+        assert self.ledger.balance.spent(SPACE) == sum(self.spent.values()) + self.held()
 
     def teardown(self):
-        assert self.ledger.verify().problems == ()
+        assert self.ledger.record.verify().problems == ()
         self.ledger.close()
 
 

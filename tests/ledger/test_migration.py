@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import PolicyError
-from hubbub.ledger import life, migrate
+from hubbub.ledger import migrate, under_way
 from hubbub.ledger.accounts import analyst_account, table_account
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.database import Database
 from hubbub.ledger.hash_chain import head_of
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, wait
+from ledger.helpers import SPACE, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(1)}
 
@@ -31,22 +31,22 @@ def path(tmp_path) -> Path:
 
 def test_an_old_ledger_opens_and_holds_what_it_held(path):
     with Ledger.open(path, budgets=BUDGETS) as ledger:
-        assert ledger.verify().problems == ()
-        assert ledger.spaces() == ["household", SPACE]
-        assert (ledger.ceiling("household"), ledger.remaining(SPACE)) == (2, Fraction(11, 30))
-        assert [(e.id, e.epsilon, e.state, e.incident, e.analyst) for e in ledger.history()] == [
+        assert ledger.record.verify().problems == ()
+        assert ledger.balance.spaces() == ["household", SPACE]
+        assert (ledger.balance.ceiling("household"), ledger.balance.remaining(SPACE)) == (2, Fraction(11, 30))
+        assert [(e.id, e.epsilon, e.state, e.incident, e.analyst) for e in ledger.record.history()] == [
             ("c1", Fraction(1, 10), "shown", None, "ada"),
             ("c2", Fraction(1, 3), "stored", None, "bob"),
             ("c3", Fraction(1, 10), "failed", "i17", "ada"),
             ("c4", Fraction(1, 10), "charged", None, "ada"),
         ]
-        assert [ledger.release(c).payload for c in ("c1", "c2")] == ["answer 1", "answer 2"]
-        assert ledger.total(SPACE, analyst_account("ada")).epsilon == Fraction(3, 10)
-        assert ledger.total(SPACE, table_account("visits")).epsilon == Fraction(19, 30)
-        assert ledger.data_version(SPACE, "visits") == "0123456789abcdef0123456789abcdef"
-        assert ledger.resume(space=SPACE, question_key="k4", analyst="ada", epsilon=Fraction(1, 10)) is None
+        assert [ledger.record.release(c).payload for c in ("c1", "c2")] == ["answer 1", "answer 2"]
+        assert ledger.balance.total(SPACE, analyst_account("ada")).epsilon == Fraction(3, 10)
+        assert ledger.balance.total(SPACE, table_account("visits")).epsilon == Fraction(19, 30)
+        assert ledger.versions.data_version(SPACE, "visits") == "0123456789abcdef0123456789abcdef"
+        assert resume(ledger, space=SPACE, question_key="k4", analyst="ada", epsilon=Fraction(1, 10)) is None
         charge(ledger, "1/30")
-        assert ledger.remaining(SPACE) == Fraction(1, 3)
+        assert ledger.balance.remaining(SPACE) == Fraction(1, 3)
 
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
@@ -75,8 +75,8 @@ def test_six_that_migrate_at_once_migrate_once(path):
 
     assert wait(*(fork(child) for _ in range(6))) == [0] * 6
     with Ledger.open(path, budgets=BUDGETS) as ledger:
-        assert ledger.verify().sound
-        assert ledger.remaining(SPACE) == Fraction(11, 30) - Fraction(1, 10)
+        assert ledger.record.verify().sound
+        assert ledger.balance.remaining(SPACE) == Fraction(11, 30) - Fraction(1, 10)
 
 
 def test_killed_while_migrating_the_old_ledger_stays(path, monkeypatch):
@@ -89,7 +89,7 @@ def test_killed_while_migrating_the_old_ledger_stays(path, monkeypatch):
         patch.setattr(migrate, "_charge", fatal)
         assert wait(fork(lambda: Ledger.open(path, budgets=BUDGETS))) == [9]
     with Ledger.open(path, budgets=BUDGETS) as ledger:
-        assert len(ledger.history()) == 4
+        assert len(ledger.record.history()) == 4
 
 
 HEAD2 = "cade9231f232e98c02ef19d65a44168e7cdeb8c2ebf970956026bb21462786ec"
@@ -99,20 +99,20 @@ VERSION2 = (Path(__file__).parent / "version2.sql").read_text()
 
 def looks_as_before(ledger: Ledger) -> None:
     """What the ledger of version 2 held, it holds; and its chain is the one it had."""
-    found = ledger.verify()
+    found = ledger.record.verify()
     assert found.problems == ()
-    with ledger._reading() as connection:
+    with ledger._handle.reading() as connection:
         assert head_of(connection).hash == HEAD2
-    assert [(e.kind, e.state) for e in ledger.history(SPACE)] == [
+    assert [(e.kind, e.state) for e in ledger.record.history(SPACE)] == [
         ("question", "shown"), ("reading", "charged"), ("question", "shown"), ("question", "shown"),
         ("block", "closed"), ("question", "charged"), ("return", "charged"), ("block", "charged"),
         ("question", "failed"),
     ]  # fmt: skip
-    assert ledger.accounts("household") == ["analyst:ada", "everyone", "table:homes"]
-    assert ledger.total("household").epsilon == Fraction(1, 2)
-    assert ledger.total(SPACE, analyst_account("ada")).epsilon == Fraction(1, 2)
-    assert ledger.relation(SPACE) == "add_remove"
-    assert len(ledger.open_blocks()) == len(ledger.refusals()) == 1
+    assert ledger.balance.accounts("household") == ["analyst:ada", "everyone", "table:homes"]
+    assert ledger.balance.total("household").epsilon == Fraction(1, 2)
+    assert ledger.balance.total(SPACE, analyst_account("ada")).epsilon == Fraction(1, 2)
+    assert ledger.balance.relation(SPACE) == "add_remove"
+    assert len(ledger.record.open_blocks()) == len(ledger.record.refusals()) == 1
 
 
 def test_a_ledger_of_version_2_keeps_its_chain(tmp_path):
@@ -126,7 +126,7 @@ def test_a_ledger_of_version_2_keeps_its_chain(tmp_path):
         looks_as_before(ledger)
     with Ledger.open(tmp_path / "old.db", budgets=BUDGETS2) as ledger:
         charge(ledger, "1/10", details='{"neighbours": "add_remove"}')
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
     with Ledger.open(tmp_path / "new.db", budgets=BUDGETS2):
         pass
     names = [
@@ -168,12 +168,12 @@ def test_a_ledger_of_version_2_in_postgres_keeps_its_chain(database):
         Ledger.inspect(address)
     Ledger.manage(address).close()
     with Ledger.inspect(address) as ledger:
-        with ledger._reading() as read:
+        with ledger._handle.reading() as read:
             # Which of its processes still run is chance: a number of theirs may be another's now.
             lost = read.execute("SELECT count(*), count(DISTINCT charge) FROM step WHERE state = 'lost'").fetchone()
             assert lost[0] == lost[1]
-        assert ledger.verify().problems == ()
-        assert ledger.total("household").epsilon == Fraction(1, 2)
+        assert ledger.record.verify().problems == ()
+        assert ledger.balance.total("household").epsilon == Fraction(1, 2)
 
 
 def test_steps_of_an_old_ledger_whose_clock_was_set_back_keep_their_order(path):
@@ -186,8 +186,8 @@ def test_steps_of_an_old_ledger_whose_clock_was_set_back_keep_their_order(path):
     connection.commit()
     connection.close()
     with Ledger.open(path, budgets=BUDGETS) as ledger:
-        assert ledger.verify().problems == ()
-        assert [entry.state for entry in ledger.history()] == ["shown", "stored", "failed", "charged"]
+        assert ledger.record.verify().problems == ()
+        assert [entry.state for entry in ledger.record.history()] == ["shown", "stored", "failed", "charged"]
 
 
 HEAD3 = "c58cbcbfe3303c523a33429a2335f86740ff103e1ce6bbe7f3f3850439512f1d"
@@ -204,16 +204,16 @@ def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, m
         Ledger.inspect(tmp_path / "old.db")
     Database(tmp_path / "old.db").close()
     with Ledger.inspect(tmp_path / "old.db") as ledger:
-        assert ledger.verify().problems == ()
-        with ledger._reading() as connection:
+        assert ledger.record.verify().problems == ()
+        with ledger._handle.reading() as connection:
             assert head_of(connection).hash == HEAD3
-    monkeypatch.setattr(life, "is_gone", lambda *_: True)
+    monkeypatch.setattr(under_way, "is_gone", lambda *_: True)
     with Ledger.open(tmp_path / "old.db", budgets=BUDGETS3) as ledger:
-        assert {e.question_key: e.state for e in ledger.history() if e.question_key in "fwdc"} == {
+        assert {e.question_key: e.state for e in ledger.record.history() if e.question_key in "fwdc"} == {
             "": "charged", "f": "failed", "w": "withdrawn", "d": "lost", "c": "withdrawn",
         }  # fmt: skip
-        ledger.unlock_all(SPACE, author="steward")
-        assert ledger.verify().problems == ()
+        ledger.steward.unlock_all(SPACE, author="steward")
+        assert ledger.record.verify().problems == ()
     with Ledger.open(tmp_path / "new.db", budgets={SPACE: Budget(3)}):  # which takes no such spelling as "Patients"
         pass
     names = [
@@ -230,19 +230,19 @@ VERSION4 = (Path(__file__).parent / "version4.sql").read_text()
 def what_version_4_held(place: str) -> None:
     """Charges without a purpose, each with the link that it had; and what is added bears one."""
     with Ledger.open(place, budgets={SPACE: Budget(3)}) as ledger:
-        with ledger._reading() as connection:
+        with ledger._handle.reading() as connection:
             assert connection.execute("SELECT hash FROM journal WHERE serial = 34").fetchone() == (HEAD4,)
-        assert ledger.verify().problems == ()
-        assert [(e.question_key, e.kind, e.state) for e in ledger.history()] == [
+        assert ledger.record.verify().problems == ()
+        assert [(e.question_key, e.kind, e.state) for e in ledger.record.history()] == [
             ("s", "question", "shown"), ("s", "reading", "charged"), ("w", "question", "withdrawn"),
             ("f", "question", "failed"), ("", "block", "closed"), ("b", "question", "shown"),
             ("", "return", "charged"), ("g", "question", "stored"), ("", "return", "charged"),
         ]  # fmt: skip
-        assert {entry.purpose for entry in ledger.history()} == {None}
-        assert (ledger.spent(SPACE), len(ledger.refusals())) == (Fraction(6, 10), 1)
+        assert {entry.purpose for entry in ledger.record.history()} == {None}
+        assert (ledger.balance.spent(SPACE), len(ledger.record.refusals())) == (Fraction(6, 10), 1)
         charge(ledger, "1/10", details='{"neighbours": "add_remove"}', purpose="a yearly report")
-        assert ledger.history()[-1].purpose == "a yearly report"
-        assert ledger.verify().problems == ()
+        assert ledger.record.history()[-1].purpose == "a yearly report"
+        assert ledger.record.verify().problems == ()
 
 
 def test_a_ledger_of_version_4_keeps_its_chain_and_takes_purposes(tmp_path):

@@ -41,7 +41,7 @@ def refused_as_two(path: Path, one: Callable[[str], hb.PrivateTable], other: Cal
         with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
             hb.Session({"b": second("y")}, ledger=ledger, **kwargs)
         with hb.Session({"b": second("x")}, ledger=ledger, **kwargs) as session:
-            assert session.ledger.verify().problems == ()
+            assert session.ledger.record.verify().problems == ()
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_what_an_older_ledger_wrote_of_a_table_is_found(clinic, tmp_path, old):
     written = f"postgresql:///{head.rpartition('/')[2]}?host={folder}"
     path = tmp_path / "b.db"
     with Ledger.open(path, budgets={"x": Budget(1), "y": Budget(1)}) as ledger:
-        ledger.remember_sources({(old.format(one=written), "pid"): "x"})
+        ledger.versions.remember_sources({(old.format(one=written), "pid"): "x"})
     for address, name in itertools.product([clinic, *list(spellings(clinic))[:8]], ["visits", "public.visits"]):
         with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
             hb.Session({"b": table(address, "y", table=name)}, budget=Budget(1), ledger=path, analyst="ada")
@@ -159,7 +159,7 @@ def test_a_unit_by_a_path_and_by_its_own_column(tmp_path):
         path = tmp_path / f"{number}.db"
         with Ledger.open(path, budgets={"x": Budget(1), "z": Budget(1)}) as ledger:
             if noted is not None:
-                ledger.remember_sources({(str(tmp_path / "items.parquet"), noted): "x"})
+                ledger.versions.remember_sources({(str(tmp_path / "items.parquet"), noted): "x"})
         if noted is None:
             hb.Session({"orders": orders, "i": by_path}, ledger=path, **kwargs).close()
         with pytest.raises(PolicyError, match="stands in the unit space 'x' of this ledger"):
@@ -171,16 +171,16 @@ def test_a_tables_limit_holds_by_every_spelling_of_its_name(tmp_path, spelling):
     """Before, "T" was an account of its own, without the limit that "t" has."""
     path, kwargs = tmp_path / "b.db", {"budget": Budget(1), "analyst": "ada"}
     with hb.Session({"t": table(ROWS, "x")}, ledger=path, **kwargs) as session:
-        session.ledger.grant("x", "table:t", Fraction(1, 10), author="steward")
+        session._ledger.steward.grant("x", "table:t", Fraction(1, 10), author="steward")
     with pytest.raises(PolicyError, match=r"a limit for 'table:t'.*Call it 't'.*hubbub grant table:"):
         hb.Session({spelling: table(ROWS, "x")}, ledger=path, **kwargs)
     for name, left in (("t", Fraction(1, 10)), ("u", 1)):
         with hb.Session({name: table(ROWS, "x")}, ledger=path, **kwargs) as session:
-            assert session.ledger.left("x", dataset=name, analyst="ada").epsilon == left
+            assert session.ledger.balance.left("x", dataset=name, analyst="ada").epsilon == left
     with Ledger.manage(path) as ledger:
-        ledger.grant("x", f"table:{spelling}", Fraction(1, 20), author="steward")
+        ledger.steward.grant("x", f"table:{spelling}", Fraction(1, 20), author="steward")
     with hb.Session({spelling: table(ROWS, "x")}, ledger=path, **kwargs) as session:
-        assert session.ledger.left("x", dataset=spelling, analyst="ada").epsilon == Fraction(1, 20)
+        assert session.ledger.balance.left("x", dataset=spelling, analyst="ada").epsilon == Fraction(1, 20)
 
 
 @pytest.mark.parametrize(("written", "one"), [

@@ -16,7 +16,7 @@ import pytest
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, wait
+from ledger.helpers import SPACE, charge, fork, resume, wait
 
 BUDGETS = {SPACE: Budget(1)}
 KEY = b"sixteen bytes at least"
@@ -63,20 +63,20 @@ def test_a_ledger_that_is_deleted_or_replaced_while_it_is_open_takes_no_charge(t
     """Before, what was charged then was in a file that nobody finds again: 1.89 of 1 was spent."""
     path = tmp_path / "b.db"
     ledger = opened(path)
-    ledger.backup(tmp_path / "old.db")
+    ledger.record.backup(tmp_path / "old.db")
     charge(ledger, "0.4")
-    known = ledger.entry(charge(ledger, "0.1", question_key="2")).id
-    ledger.advance(known, "drawing")
+    known = ledger.record.entry(charge(ledger, "0.1", question_key="2")).id
+    ledger.charges.advance(known, "drawing")
     HOW[how](path)
     for _ in range(2):
         for step in (
             lambda: charge(ledger, "0.05"),
-            lambda: ledger.store(known, "answer"),
-            lambda: ledger.grant(SPACE, "everyone", "0.5", author="steward"),
+            lambda: ledger.charges.store(known, "answer"),
+            lambda: ledger.steward.grant(SPACE, "everyone", "0.5", author="steward"),
         ):
             with pytest.raises(PolicyError, match=r"deleted or replaced|older copy was put|could not be|damaged"):
                 step()
-    ledger._database.close()
+    ledger._handle.store.close()
 
 
 def test_a_ledger_that_goes_between_begin_and_commit_gives_no_answer(tmp_path, monkeypatch):
@@ -84,10 +84,10 @@ def test_a_ledger_that_goes_between_begin_and_commit_gives_no_answer(tmp_path, m
     with opened(path) as ledger:
         charge(ledger, "0.1")
         with monkeypatch.context() as patch:
-            from hubbub.ledger import store
+            from hubbub.ledger import life
 
-            record = store.record
-            patch.setattr(store, "record", lambda *a: (record(*a), remove(path, ""))[0])
+            record = life.record
+            patch.setattr(life, "record", lambda *a: (record(*a), remove(path, ""))[0])
             with pytest.raises(PolicyError, match="deleted or replaced"):
                 charge(ledger, "0.1")
 
@@ -125,7 +125,7 @@ def test_the_files_of_a_ledger_are_its_owners_alone(tmp_path):
     try:
         with opened(tmp_path / "b.db", anchor=tmp_path / "anchor") as ledger:
             charge(ledger, "0.1")
-            ledger.backup(tmp_path / "backup.db")
+            ledger.record.backup(tmp_path / "backup.db")
             modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     finally:
         os.umask(before)
@@ -160,19 +160,19 @@ def test_a_ledger_whose_end_was_cut_off_is_found_by_a_head_or_an_anchor_alone(tm
     path, anchor = tmp_path / "b.db", tmp_path / "elsewhere"
     with opened(path, key=key, anchor=anchor) as ledger:
         charge(ledger, "0.25")
-        early = ledger.verify()
+        early = ledger.record.verify()
         for n in range(3):
             charge(ledger, "0.25", question_key=str(n))
-        late = ledger.verify()
-        ledger._database.close()
+        late = ledger.record.verify()
+        ledger._handle.store.close()
     cut(path, 6)  # the charges that were given up when it was closed, and two more
     with Ledger.inspect(path, key=key) as ledger:
-        assert ledger.verify().sound  # what is left is a chain that fits, with a key or without
-        assert ledger.verify(head=(early.serial, early.head)).sound
-        (problem,) = ledger.verify(head=(late.serial, late.head[:16])).problems
+        assert ledger.record.verify().sound  # what is left is a chain that fits, with a key or without
+        assert ledger.record.verify(head=(early.serial, early.head)).sound
+        (problem,) = ledger.record.verify(head=(late.serial, late.head[:16])).problems
         assert "an earlier state of the ledger was put back" in problem
-        ledger.anchor_at(anchor)
-        assert any("the anchor (line" in problem for problem in ledger.verify().problems)
+        ledger.name_anchor(anchor)
+        assert any("the anchor (line" in problem for problem in ledger.record.verify().problems)
     for open_it in (opened, lambda path, **more: Ledger.inspect(path, **more)):
         with pytest.raises(PolicyError, match=r"does not hold line \d+ that its anchor.*newest copy.*--accept-older"):
             open_it(path, key=key, anchor=anchor)
@@ -186,7 +186,7 @@ def test_the_anchor_moves_with_every_commit_and_never_back(tmp_path):
             for _ in range(10):
                 charge(ledger, "0.01", analyst=str(os.getpid()))
                 line = json.loads(anchor.read_text())["line"]
-                with ledger._reading() as connection:
+                with ledger._handle.reading() as connection:
                     (at,) = connection.execute("SELECT max(serial) FROM charge WHERE owner = ?", (owner(),)).fetchone()
                 assert line >= at
 
@@ -195,9 +195,9 @@ def test_the_anchor_moves_with_every_commit_and_never_back(tmp_path):
     opened(path, anchor=anchor).close()
     assert wait(*(fork(child) for _ in range(4))) == [0] * 4
     with opened(path, anchor=anchor) as ledger:
-        assert json.loads(anchor.read_text())["line"] == ledger.verify().serial
-        assert len(ledger.history()) == 40
-        assert ledger.verify().problems == ()
+        assert json.loads(anchor.read_text())["line"] == ledger.record.verify().serial
+        assert len(ledger.record.history()) == 40
+        assert ledger.record.verify().problems == ()
 
 
 def put_back(path: Path) -> None:
@@ -217,7 +217,7 @@ def test_an_older_copy_put_back_into_an_open_ledger_is_found_before_the_first_li
     put_back(path)
     with pytest.raises(PolicyError, match="an older copy was put"):
         charge(ledger, "0.9")
-    ledger._database.close()
+    ledger._handle.store.close()
 
 
 @pytest.mark.parametrize("key", [None, KEY])
@@ -226,20 +226,20 @@ def test_an_older_copy_put_back_is_found_by_the_anchor_whoever_added_the_lines_t
     path, anchor = tmp_path / "b.db", tmp_path / "anchor"
     ledger = opened(path, key=key, anchor=anchor)
     charge(ledger, "0.05")
-    ledger.backup(tmp_path / "old.db")
+    ledger.record.backup(tmp_path / "old.db")
     with opened(path, key=key, anchor=anchor) as other:
         charge(other, "0.9")
     put_back(path)
     for step in (
         lambda: charge(ledger, "0.9"),
-        lambda: ledger.grant(SPACE, "everyone", "0.5", author="steward"),
-        lambda: ledger.refresh(SPACE, "visits"),
+        lambda: ledger.steward.grant(SPACE, "everyone", "0.5", author="steward"),
+        lambda: ledger.steward.refresh(SPACE, "visits"),
     ):
         before = anchor.read_text()
         with pytest.raises(PolicyError, match=r"does not hold line \d+ that its anchor"):
             step()
         assert anchor.read_text() == before
-    ledger._database.close()
+    ledger._handle.store.close()
 
 
 def test_an_anchor_that_is_missing_foreign_or_forged_is_refused(tmp_path):
@@ -248,8 +248,8 @@ def test_an_anchor_that_is_missing_foreign_or_forged_is_refused(tmp_path):
     with pytest.raises(PolicyError, match=r"anchor .* is missing.*hubbub ledger anchor"):
         opened(path, key=KEY, anchor=anchor)
     with Ledger.manage(path, key=KEY) as ledger:
-        ledger.anchor_at(anchor)
-        ledger.make_anchor()
+        ledger.name_anchor(anchor)
+        ledger.steward.make_anchor()
     with opened(path, key=KEY, anchor=anchor) as ledger:
         charge(ledger, "0.1")
         good = anchor.read_text()
@@ -279,22 +279,22 @@ def test_an_anchor_that_cannot_be_written_gives_no_answer_and_charges_once(tmp_p
             patch.setattr("hubbub.ledger.anchor.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
             with pytest.raises(PolicyError, match=r"cannot write the anchor.*recorded.*not charged twice"):
                 charge(ledger, "0.1")
-        again = ledger.resume(space=SPACE, question_key="k", analyst="ada", epsilon=ledger.history()[0].epsilon)
-        assert again == ledger.history()[0].id
-        assert json.loads(anchor.read_text())["line"] == ledger.verify().serial
+        again = resume(ledger, space=SPACE, question_key="k", analyst="ada", epsilon=ledger.record.history()[0].epsilon)
+        assert again == ledger.record.history()[0].id
+        assert json.loads(anchor.read_text())["line"] == ledger.record.verify().serial
 
 
 def test_a_steward_accepts_an_older_ledger_where_no_newer_one_is_left(tmp_path):
     path, anchor = tmp_path / "b.db", tmp_path / "anchor"
     with opened(path, anchor=anchor) as ledger:
-        ledger.backup(tmp_path / "old.db")
+        ledger.record.backup(tmp_path / "old.db")
         charge(ledger, "0.5")
     shutil.copyfile(tmp_path / "old.db", path)
     with Ledger.manage(path, unanchored=True) as ledger:
-        ledger.anchor_at(anchor)
+        ledger.name_anchor(anchor)
         with pytest.raises(PolicyError, match="--accept-older"):
-            ledger.make_anchor()
-        ledger.make_anchor(accept_older=True)
+            ledger.steward.make_anchor()
+        ledger.steward.make_anchor(accept_older=True)
     with opened(path, anchor=anchor) as ledger:
         charge(ledger, "0.5")
 
@@ -306,12 +306,12 @@ def test_a_killed_writer_leaves_an_anchor_that_opens(tmp_path):
 
     def child() -> None:
         ledger = opened(path, anchor=anchor)
-        ledger._database.committed = lambda: os.kill(os.getpid(), signal.SIGKILL)
+        ledger._handle.store.committed = lambda: os.kill(os.getpid(), signal.SIGKILL)
         charge(ledger, "0.5")
 
     assert wait(fork(child)) == [-signal.SIGKILL]
     with opened(path, anchor=anchor) as ledger:
-        assert ledger.remaining(SPACE) == Budget("0.5").epsilon
+        assert ledger.balance.remaining(SPACE) == Budget("0.5").epsilon
 
 
 def test_a_ledger_that_has_an_anchor_is_not_opened_without_it(tmp_path):
@@ -324,23 +324,23 @@ def test_a_ledger_that_has_an_anchor_is_not_opened_without_it(tmp_path):
     with pytest.raises(PolicyError, match="has an anchor, and was opened without it"):
         Ledger.manage(path)
     with Ledger.inspect(path) as ledger:  # a copy may be read anywhere; that the anchor is not looked at is said
-        (said,) = ledger.verify().notes
+        (said,) = ledger.record.verify().notes
         assert "it has an anchor, and was read without it" in said
     with Ledger.inspect(path, anchor=anchor) as ledger:
-        assert ledger.verify().notes == ()
+        assert ledger.record.verify().notes == ()
     with Ledger.manage(path, anchor=anchor) as ledger:
-        ledger.remove_anchor(author="steward")
+        ledger.steward.remove_anchor(author="steward")
     with opened(path) as ledger:
         charge(ledger, "0.1")
-        assert ledger.verify().problems == ledger.verify().notes == ()
+        assert ledger.record.verify().problems == ledger.record.verify().notes == ()
         with pytest.raises(PolicyError, match="no anchor is named"):
-            ledger.remove_anchor(author="steward")
+            ledger.steward.remove_anchor(author="steward")
     with opened(path, anchor=anchor):
         pass
     with pytest.raises(PolicyError, match="has an anchor"):
         opened(path)
     with Ledger.inspect(path) as ledger:
-        rows = [json.loads(line)["row"] for line in ledger.export() if '"anchoring"' in line]
+        rows = [json.loads(line)["row"] for line in ledger.record.export() if '"anchoring"' in line]
         assert rows == [
             {"kept": 1, "author": "hubbub"},
             {"kept": 0, "author": "steward"},
@@ -353,11 +353,11 @@ def test_a_ledger_that_gets_an_anchor_is_not_written_to_without_it_where_it_is_o
     with opened(path) as before:
         charge(before, "0.1")
         with Ledger.manage(path) as ledger:
-            ledger.anchor_at(anchor)
-            ledger.make_anchor(author="steward")
+            ledger.name_anchor(anchor)
+            ledger.steward.make_anchor(author="steward")
         with pytest.raises(PolicyError, match="has an anchor, and was opened without it"):
             charge(before, "0.1")
-        assert before.remaining(SPACE) == Budget("0.9").epsilon
+        assert before.balance.remaining(SPACE) == Budget("0.9").epsilon
 
 
 def test_only_who_has_the_anchor_removes_it(tmp_path):
@@ -367,9 +367,9 @@ def test_only_who_has_the_anchor_removes_it(tmp_path):
     for spoil in (anchor.unlink, lambda: anchor.write_text(good.replace('"line": ', '"line": 9'))):
         spoil()
         with Ledger.manage(path, unanchored=True) as ledger:
-            ledger.anchor_at(anchor)
+            ledger.name_anchor(anchor)
             with pytest.raises(PolicyError, match=r"is missing|does not hold line"):
-                ledger.remove_anchor(author="mallory")
+                ledger.steward.remove_anchor(author="mallory")
     anchor.write_text(good)
     with pytest.raises(PolicyError, match="has an anchor"):
         opened(path)

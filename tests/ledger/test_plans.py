@@ -30,11 +30,11 @@ def ledger():
 
 
 def test_a_question_costs_the_rho_of_one_release_at_the_data_sets_delta(ledger):
-    assert ledger.question(SPACE, 1) == Cost(None, rho_of_epsilon(1, DELTA / 2)) == question_cost(BUDGET, 1)
-    assert ledger.question(SPACE, 1, delta=Fraction(1, 10**7)).delta == Fraction(1, 10**7)
-    assert ledger.question(SPACE, 3).rho == RHO
+    assert ledger.balance.question(SPACE, 1) == Cost(None, rho_of_epsilon(1, DELTA / 2)) == question_cost(BUDGET, 1)
+    assert ledger.balance.question(SPACE, 1, delta=Fraction(1, 10**7)).delta == Fraction(1, 10**7)
+    assert ledger.balance.question(SPACE, 3).rho == RHO
     with Ledger.in_memory({SPACE: Budget(3)}) as pure:
-        assert pure.question(SPACE, "0.1") == pure_cost(Fraction(1, 10))
+        assert pure.balance.question(SPACE, "0.1") == pure_cost(Fraction(1, 10))
 
 
 def test_the_conversion_agrees_with_dp_accounting_to_nine_digits():
@@ -51,67 +51,69 @@ def test_the_conversion_agrees_with_dp_accounting_to_nine_digits():
 
 
 def test_what_is_left_is_told_as_rho_delta_and_the_next_question(ledger):
-    left = ledger.left(SPACE)
+    left = ledger.balance.left(SPACE)
     assert (left.rho, left.delta, left.epsilon) == (RHO, DELTA / 2, 3)
     assert left.question == pytest.approx(3, rel=1e-12)
     assert left.question <= 3
-    charge(ledger, "0.5", cost=ledger.question(SPACE, "0.5", delta=Fraction(1, 10**7)))
-    left = ledger.left(SPACE, dataset="visits", analyst="ada")
+    charge(ledger, "0.5", cost=ledger.balance.question(SPACE, "0.5", delta=Fraction(1, 10**7)))
+    left = ledger.balance.left(SPACE, dataset="visits", analyst="ada")
     assert (left.rho, left.delta) == (RHO - rho_of_epsilon("0.5", DELTA / 2), DELTA / 2 - Fraction(1, 10**7))
     assert float(left.question) == pytest.approx(float(epsilon_of_rho(left.rho, DELTA / 2)), rel=1e-12)
-    assert ledger.admits(ledger.question(SPACE, left.question), space=SPACE, dataset="visits", analyst="ada")
-    assert not ledger.admits(ledger.question(SPACE, left.question * Fraction(1001, 1000)), space=SPACE,
+    assert ledger.balance.admits(
+        ledger.balance.question(SPACE, left.question), space=SPACE, dataset="visits", analyst="ada"
+    )
+    assert not ledger.balance.admits(ledger.balance.question(SPACE, left.question * Fraction(1001, 1000)), space=SPACE,
                              dataset="visits", analyst="ada")  # fmt: skip
 
 
 def test_as_many_questions_fit_as_were_foretold(ledger):
-    cost = ledger.question(SPACE, "0.5")
-    count = ledger.left(SPACE).how_many(cost)
+    cost = ledger.balance.question(SPACE, "0.5")
+    count = ledger.balance.left(SPACE).how_many(cost)
     assert count == RHO // cost.rho > 3 / 0.5
     for _ in range(count):
         charge(ledger, "0.5", cost=cost)
     with pytest.raises(BudgetError):
         charge(ledger, "0.5", cost=cost)
-    assert ledger.left(SPACE).how_many(cost) == 0
-    assert ledger.left(SPACE).how_many(Cost(Fraction(0), Fraction(0))) is None
-    assert ledger.verify().sound
+    assert ledger.balance.left(SPACE).how_many(cost) == 0
+    assert ledger.balance.left(SPACE).how_many(Cost(Fraction(0), Fraction(0))) is None
+    assert ledger.record.verify().sound
 
 
 def test_limits_of_an_analyst_and_a_table_count_under_delta_too(ledger):
-    ledger.grant(SPACE, analyst_account("ada"), 1, author="steward")
-    ledger.grant(SPACE, table_account("visits"), 2, author="steward")
+    ledger.steward.grant(SPACE, analyst_account("ada"), 1, author="steward")
+    ledger.steward.grant(SPACE, table_account("visits"), 2, author="steward")
     one = rho_of_epsilon(1, DELTA / 2)
-    assert ledger.left(SPACE, analyst="ada").rho == one
-    assert ledger.left(SPACE, analyst="ada", dataset="visits").rho == one
-    assert ledger.left(SPACE, dataset="visits").rho == rho_of_epsilon(2, DELTA / 2)
-    charge(ledger, 1, cost=ledger.question(SPACE, 1))
-    assert (ledger.left(SPACE, analyst="ada").rho, ledger.left(SPACE, analyst="ada").question) == (0, 0)
-    assert ledger.left(SPACE, analyst="bob").rho == RHO - one
+    assert ledger.balance.left(SPACE, analyst="ada").rho == one
+    assert ledger.balance.left(SPACE, analyst="ada", dataset="visits").rho == one
+    assert ledger.balance.left(SPACE, dataset="visits").rho == rho_of_epsilon(2, DELTA / 2)
+    charge(ledger, 1, cost=ledger.balance.question(SPACE, 1))
+    assert (ledger.balance.left(SPACE, analyst="ada").rho, ledger.balance.left(SPACE, analyst="ada").question) == (0, 0)
+    assert ledger.balance.left(SPACE, analyst="bob").rho == RHO - one
 
 
 def test_a_refusal_under_delta_says_what_would_fit(ledger):
-    charge(ledger, "2", cost=ledger.question(SPACE, 2))
+    charge(ledger, "2", cost=ledger.balance.question(SPACE, 2))
     with pytest.raises(
         BudgetError,
         match=r"asks for epsilon 2\.5, and rho .* under the limit of epsilon 3 is left for "
         r"the unit space.*One more question fits at epsilon \d.*ask with less",
     ) as error:
-        charge(ledger, "2.5", cost=ledger.question(SPACE, "2.5"))
+        charge(ledger, "2.5", cost=ledger.balance.question(SPACE, "2.5"))
     left = Fraction(error.value.left)
-    assert left == max(ledger.left(SPACE).question, ledger.left(SPACE).epsilon)
-    charge(ledger, left, cost=ledger.question(SPACE, ledger.left(SPACE).question))
+    assert left == max(ledger.balance.left(SPACE).question, ledger.balance.left(SPACE).epsilon)
+    charge(ledger, left, cost=ledger.balance.question(SPACE, ledger.balance.left(SPACE).question))
     with pytest.raises(BudgetError, match="the block asks for epsilon 1, and "):
-        ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
+        ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
     with pytest.raises(BudgetError, match="its thresholds for delta 6e-07; 5e-07 of delta is left"):
         charge(ledger, "0.1", cost=Cost(None, Fraction(0), Fraction(6, 10**7)))
 
 
 def test_a_block_under_delta_tells_what_it_holds(ledger):
-    block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
-    left = ledger.left(SPACE, analyst="ada", block=block)
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
+    left = ledger.balance.left(SPACE, analyst="ada", block=block)
     assert left.rho == rho_of_epsilon(1, DELTA / 2)
-    charge(ledger, "0.5", block=block, cost=ledger.question(SPACE, "0.5"))
-    assert ledger.left(SPACE, analyst="ada", block=block).rho == left.rho - rho_of_epsilon("0.5", DELTA / 2)
+    charge(ledger, "0.5", block=block, cost=ledger.balance.question(SPACE, "0.5"))
+    assert ledger.balance.left(SPACE, analyst="ada", block=block).rho == left.rho - rho_of_epsilon("0.5", DELTA / 2)
 
 
 def divergence(epsilon, alpha):
@@ -147,34 +149,34 @@ def test_a_gaussian_plan_costs_the_sum_exactly():
 
 def test_a_plan_enters_at_its_own_rho_and_its_questions_draw_on_their_sum(ledger):
     events = [PureDP(1), PureDP(1)]
-    block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(2), plan="two", events=events)
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(2), plan="two", events=events)
     whole = plan_cost(events)
-    assert ledger.total(SPACE) == Total.of(whole)
+    assert ledger.balance.total(SPACE) == Total.of(whole)
     assert whole.rho < 1
     for number in range(2):
         charge(ledger, 1, block=block, question_key=str(number))
     with pytest.raises(BudgetError, match="the reserved block"):
         charge(ledger, "0.01", block=block)
-    ledger.close_block(block)
-    assert ledger.total(SPACE) == Total.of(whole)
-    assert ledger.verify().problems == ()
+    ledger.charges.close_block(block)
+    assert ledger.balance.total(SPACE) == Total.of(whole)
+    assert ledger.record.verify().problems == ()
 
 
 def test_what_a_plan_did_not_run_comes_back(ledger):
-    block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2), plan="five",
+    block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2), plan="five",
                            events=[PureDP("0.1")] * 5)  # fmt: skip
     charge(ledger, "0.1", block=block)
-    ledger.close_block(block)
-    assert ledger.total(SPACE) == Total.of(pure_cost(Fraction(1, 10)))
-    assert ledger.verify().sound
+    ledger.charges.close_block(block)
+    assert ledger.balance.total(SPACE) == Total.of(pure_cost(Fraction(1, 10)))
+    assert ledger.record.verify().sound
 
 
 def test_the_command_line_tells_what_is_left_under_delta(tmp_path):
     with Ledger.open(tmp_path / "b.db", budgets={SPACE: BUDGET}) as ledger:
-        cost = ledger.question(SPACE, 1)
+        cost = ledger.balance.question(SPACE, 1)
         charge(ledger, 1, cost=cost)
-        left = ledger.left(SPACE)
-        count = left.how_many(ledger.question(SPACE, "0.3"))
+        left = ledger.balance.left(SPACE)
+        count = left.how_many(ledger.balance.question(SPACE, "0.3"))
     found = CliRunner().invoke(command, ["--ledger", str(tmp_path / "b.db"), "--format", "csv"])
     assert found.exit_code == 0, found.output
     assert f"for {count} questions at epsilon 0.3 with Gaussian noise" in found.output

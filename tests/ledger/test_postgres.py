@@ -35,7 +35,7 @@ def test_a_database_without_a_ledger_is_left_alone_unless_one_is_wanted(database
         Ledger.open(address, budgets=BUDGETS, create=False)
     Ledger.open(address, budgets=BUDGETS).close()
     with Ledger.inspect(address) as ledger:
-        assert ledger.remaining(SPACE) == 1
+        assert ledger.balance.remaining(SPACE) == 1
         with pytest.raises(PolicyError, match="opened for reading only"):
             charge(ledger, 1)
 
@@ -50,7 +50,7 @@ def test_a_lock_held_for_too_long_is_said_and_not_stuck(database):
             charge(ledger, "1/4")
         other.rollback()
         charge(ledger, "1/4")
-        assert ledger.verify().sound
+        assert ledger.record.verify().sound
 
 
 def test_a_connection_that_breaks_is_said_and_opened_anew(database):
@@ -65,7 +65,7 @@ def test_a_connection_that_breaks_is_said_and_opened_anew(database):
         with pytest.raises(PolicyError, match="no answer is given"):
             charge(ledger, "1/4")
         charge(ledger, "1/4")
-        assert (ledger.remaining(SPACE), len(ledger.history())) == (Budget("1/2").epsilon, 2)
+        assert (ledger.balance.remaining(SPACE), len(ledger.record.history())) == (Budget("1/2").epsilon, 2)
 
 
 class Proxy:
@@ -111,17 +111,20 @@ def test_a_charge_whose_commit_was_not_answered_is_looked_up(database, how):
     """Before, a silent network was waited for without end, and a recorded step was said not to be."""
     proxy = Proxy(database())
     with Ledger.open(proxy.address, budgets=BUDGETS, patience=2.0) as ledger:
-        ledger._looked = time.monotonic() + 1000
+        ledger.charges._looked = time.monotonic() + 1000
         proxy.how = how
         charge_id = charge(ledger, "1/4")  # it was recorded, so it goes on
-        assert [entry.id for entry in ledger.history()] == [charge_id]
-        for step in (lambda: ledger.advance(charge_id, "drawing"), lambda: ledger.store(charge_id, "answer")):
+        assert [entry.id for entry in ledger.record.history()] == [charge_id]
+        for step in (
+            lambda: ledger.charges.advance(charge_id, "drawing"),
+            lambda: ledger.charges.store(charge_id, "answer"),
+        ):
             proxy.how, begun = how, time.monotonic()
             with pytest.raises(PolicyError, match=r"may have been recorded.*not charged twice"):
                 step()
             assert time.monotonic() < begun + 30
-        assert ledger.release(charge_id).payload == "answer"
-        assert ledger.remaining(SPACE) == Budget("3/4").epsilon
+        assert ledger.record.release(charge_id).payload == "answer"
+        assert ledger.balance.remaining(SPACE) == Budget("3/4").epsilon
 
 
 def test_a_server_that_does_not_flush_is_refused(database, monkeypatch):
@@ -138,20 +141,20 @@ def test_a_transaction_that_postgres_rolls_back_without_a_word_gives_no_answer(d
     with Ledger.open(database(), budgets=BUDGETS) as ledger:
 
         def step() -> None:
-            with ledger._database.writing() as connection, suppress(psycopg.Error):
+            with ledger._handle.store.writing() as connection, suppress(psycopg.Error):
                 connection.execute("SELECT 1 / 0")
 
         with pytest.raises(PolicyError, match="did not record this step"):
             step()
         charge(ledger, "0.1")
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 def test_every_transaction_is_flushed_whatever_a_pooler_made_of_the_connection(database):
     with Ledger.open(database(), budgets=BUDGETS) as ledger:
-        with ledger._reading() as connection:
+        with ledger._handle.reading() as connection:
             assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
-        ledger._database._connection.execute("SET synchronous_commit = off")
+        ledger._handle.store._connection.execute("SET synchronous_commit = off")
         for _ in range(8):
-            with ledger._writing() as writer:
+            with ledger._handle.writing() as writer:
                 assert writer.connection.execute("SHOW synchronous_commit").fetchone() == ("on",)

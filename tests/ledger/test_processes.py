@@ -46,9 +46,9 @@ def spent_together(place: str, processes: int, charges: int) -> None:
         assert len(pipe.read()) == charges
     assert wait(*children) == [0] * processes
     with opened(place) as ledger:
-        assert (ledger.remaining(SPACE), len(ledger.history())) == (0, charges)
-        assert len(ledger.refusals()) == processes
-        assert ledger.verify().problems == ()
+        assert (ledger.balance.remaining(SPACE), len(ledger.record.history())) == (0, charges)
+        assert len(ledger.record.refusals()) == processes
+        assert ledger.record.verify().problems == ()
 
 
 def test_sixteen_processes_spend_the_last_of_it_exactly(place):
@@ -68,7 +68,7 @@ def test_eight_processes_create_one_ledger(place, attempt):
         os.read(read, 1)  # all eight stand here until the pipe closes
         with opened(place) as ledger:
             charge(ledger, "0.125")
-            ledger.data_version(SPACE, "visits")
+            ledger.versions.data_version(SPACE, "visits")
 
     def child() -> None:
         os.close(write)
@@ -79,9 +79,9 @@ def test_eight_processes_create_one_ledger(place, attempt):
     assert wait(*children) == [0] * 8
     os.close(read)
     with opened(place) as ledger:
-        assert ledger.remaining(SPACE) == 0
-        assert len(ledger.history()) == 8
-        assert ledger.verify().sound
+        assert ledger.balance.remaining(SPACE) == 0
+        assert len(ledger.record.history()) == 8
+        assert ledger.record.verify().sound
 
 
 def test_eight_processes_with_two_budgets_agree_on_one(tmp_path):
@@ -127,7 +127,7 @@ def test_a_fork_carries_no_open_file_and_both_sides_go_on(tmp_path):
 
     assert wait(fork(child)) == [0]
     charge(ledger, "0.25")
-    assert ledger.remaining(SPACE) == Fraction(1, 4)
+    assert ledger.balance.remaining(SPACE) == Fraction(1, 4)
     ledger.close()
 
 
@@ -149,8 +149,8 @@ def test_forking_while_threads_charge_loses_nothing(tmp_path):
     stop.set()
     for thread in threads:
         thread.join()
-    assert len(ledger.history()) == len(charged) + 8
-    assert ledger.spent(SPACE) == (len(charged) + 8) * Fraction(1, 1000)
+    assert len(ledger.record.history()) == len(charged) + 8
+    assert ledger.balance.spent(SPACE) == (len(charged) + 8) * Fraction(1, 1000)
     ledger.close()
 
 
@@ -161,7 +161,7 @@ def test_a_budget_in_memory_is_not_forked(tmp_path):
         with pytest.raises(PolicyError, match=r"spent twice.*ledger file"):
             charge(ledger, "0.5")
         with pytest.raises(PolicyError):
-            ledger.remaining(SPACE)
+            ledger.balance.remaining(SPACE)
 
     assert wait(fork(child)) == [0]
     charge(ledger, "1")
@@ -170,25 +170,25 @@ def test_a_budget_in_memory_is_not_forked(tmp_path):
 def life(ledger: Ledger, shown: int) -> None:
     """One question from charge to show; its id goes to `shown` where the answer would leave."""
     charge_id = charge(ledger, "0.01")
-    ledger.advance(charge_id, "drawing")
-    ledger.store(charge_id, "answer")
+    ledger.charges.advance(charge_id, "drawing")
+    ledger.charges.store(charge_id, "answer")
     os.write(shown, charge_id.encode() + b"\n")
-    ledger.advance(charge_id, "shown")
+    ledger.charges.advance(charge_id, "shown")
 
 
 def check_after_kill(path: Path | str, shown: list[str], ceiling: int) -> None:
     """Nothing overspent, no answer without its charge, the sum right, and no lock stuck."""
     with Ledger.open(path, budgets={SPACE: Budget(ceiling)}, patience=1.0) as ledger:
-        entries = {entry.id: entry for entry in ledger.history()}
-        assert ledger.spent(SPACE) == sum(entry.epsilon for entry in entries.values()) <= ceiling
+        entries = {entry.id: entry for entry in ledger.record.history()}
+        assert ledger.balance.spent(SPACE) == sum(entry.epsilon for entry in entries.values()) <= ceiling
         for charge_id in shown:
             assert entries[charge_id].state in ("stored", "shown")
-            assert ledger.release(charge_id).payload == "answer"
-        assert ledger.verify().problems == ()
-        ledger.unlock(SPACE, "ada", author="steward")  # what died undrawn counts as a failure
-        left = ledger.remaining(SPACE)
+            assert ledger.record.release(charge_id).payload == "answer"
+        assert ledger.record.verify().problems == ()
+        ledger.steward.unlock(SPACE, "ada", author="steward")  # what died undrawn counts as a failure
+        left = ledger.balance.remaining(SPACE)
         life(ledger, os.open(os.devnull, os.O_WRONLY))
-        assert ledger.remaining(SPACE) == left - Fraction(1, 100)
+        assert ledger.balance.remaining(SPACE) == left - Fraction(1, 100)
 
 
 STATEMENTS_OF_A_LIFE = 45
@@ -197,7 +197,7 @@ STATEMENTS_OF_A_LIFE = 45
 def test_a_life_has_as_many_statements_as_are_tried(tmp_path):
     count: list[str] = []
     with opened(tmp_path / "b.db") as ledger:
-        with ledger._database.reading() as connection:
+        with ledger._handle.store.reading() as connection:
             pass
         connection.set_trace_callback(count.append)
         life(ledger, os.open(os.devnull, os.O_WRONLY))
@@ -222,7 +222,7 @@ def test_killed_before_any_statement_the_ledger_is_right(tmp_path, fatal):
                 if count == fatal:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            with ledger._database.reading() as connection:
+            with ledger._handle.store.reading() as connection:
                 pass
             connection.set_trace_callback(before)
             life(ledger, write)
@@ -250,7 +250,7 @@ def test_killed_while_creating_there_is_nothing_or_a_whole_ledger(tmp_path, monk
     assert path.exists() == after
     with opened(path) as ledger:
         charge(ledger, 1)
-        assert ledger.remaining(SPACE) == 0
+        assert ledger.balance.remaining(SPACE) == 0
 
 
 def killed_at_random(places: Callable[[], str], count: int) -> int:

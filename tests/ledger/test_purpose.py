@@ -13,7 +13,7 @@ from hubbub.ledger.budget import Budget
 from hubbub.ledger.hash_chain import compact, linked_row
 from hubbub.ledger.policy import load_policy
 from hubbub.ledger.schema import COLUMNS
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Charge, Ledger
 from ledger.helpers import SPACE, charge
 
 BUDGETS = {SPACE: Budget(1)}
@@ -24,14 +24,14 @@ def test_a_purpose_stands_in_history_receipt_and_export(place):
     with Ledger.open(place, budgets=BUDGETS) as ledger:
         said = charge(ledger, "0.1", purpose=WHY)
         silent = charge(ledger, "0.1", question_key="other")
-        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2), purpose="a course")
-        assert [entry.purpose for entry in ledger.history()] == [WHY, None, "a course"]
-        assert ledger.receipt(said)["purpose"] == WHY
-        assert "purpose" not in ledger.receipt(silent)
-        assert ledger.entry(block).purpose == "a course"
-        rows = [json.loads(line)["row"] for line in ledger.export()]
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2), purpose="a course")
+        assert [entry.purpose for entry in ledger.record.history()] == [WHY, None, "a course"]
+        assert ledger.record.receipt(said)["purpose"] == WHY
+        assert "purpose" not in ledger.record.receipt(silent)
+        assert ledger.record.entry(block).purpose == "a course"
+        rows = [json.loads(line)["row"] for line in ledger.record.export()]
         assert [row["purpose"] for row in rows if "purpose" in row] == [WHY, None, "a course"]
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 @pytest.mark.parametrize("found", ["", "  \n", 7, b"x", "x" * 201, "\ud800"])
@@ -40,9 +40,9 @@ def test_a_purpose_is_a_text_of_two_hundred_characters(place, found):
         with pytest.raises(QueryError):
             charge(ledger, "0.1", purpose=found)
         with pytest.raises(QueryError):
-            ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2), purpose=found)
+            ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 2), purpose=found)
         charge(ledger, "0.1", purpose="\u00e9" * 200)
-        assert ledger.spent(SPACE) == Fraction(1, 10)
+        assert ledger.balance.spent(SPACE) == Fraction(1, 10)
 
 
 def test_where_the_policy_wants_a_purpose_no_question_is_charged_without_one(place):
@@ -50,22 +50,22 @@ def test_where_the_policy_wants_a_purpose_no_question_is_charged_without_one(pla
         columns = {"space": SPACE, "dataset": "visits", "analyst": "ada", "question_key": "k", "sql": "s",
                    "epsilon": Fraction(1, 10), "event": "{}", "details": "{}"}  # fmt: skip
         for step in (
-            lambda: ledger.charge(**columns),
-            lambda: ledger.charge_once(**columns),
-            lambda: ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 10)),
+            lambda: ledger.charges.charge(Charge(**columns)),
+            lambda: ledger.charges.charge_once(Charge(**columns)),
+            lambda: ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 10)),
         ):
             with pytest.raises(QueryError, match=r"wants to know what a question is asked for.*Nothing was charged"):
                 step()
-        assert not ledger.history()
-        made, new = ledger.charge_once(**columns, purpose="why")
+        assert not ledger.record.history()
+        made, new = ledger.charges.charge_once(Charge(**columns, purpose="why"))
         assert new
-        ledger.advance(made, "drawing")
-        ledger.store(made, "answer")
-        ledger.share(ledger.release(made), "bob")  # to read what is there is no question
-        block = ledger.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 10), purpose="why")
-        ledger.close_block(block)
+        ledger.charges.advance(made, "drawing")
+        ledger.charges.store(made, "answer")
+        ledger.charges.share(ledger.record.release(made), "bob")  # to read what is there is no question
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1, 10), purpose="why")
+        ledger.charges.close_block(block)
         with pytest.raises(BudgetError):
-            ledger.charge(**columns | {"epsilon": Fraction(2)}, purpose="too much")
+            ledger.charges.charge(Charge(**columns | {"epsilon": Fraction(2)}, purpose="too much"))
 
 
 def test_a_purpose_that_was_changed_added_or_taken_away_is_found(tmp_path):
@@ -79,10 +79,10 @@ def test_a_purpose_that_was_changed_added_or_taken_away_is_found(tmp_path):
         (serial,) = connection.execute("SELECT serial FROM charge WHERE purpose IS ?", (before,)).fetchone()
         connection.execute("UPDATE charge SET purpose = ? WHERE serial = ?", (after, serial))
         with Ledger.inspect(path) as ledger:
-            assert any("charge or its link was changed" in problem for problem in ledger.verify().problems)
+            assert any("charge or its link was changed" in problem for problem in ledger.record.verify().problems)
         connection.execute("UPDATE charge SET purpose = ? WHERE serial = ?", (before, serial))
     with Ledger.inspect(path) as ledger:
-        assert ledger.verify().problems == ()
+        assert ledger.record.verify().problems == ()
 
 
 def test_no_two_charges_have_one_text_in_the_chain():

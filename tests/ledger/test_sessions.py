@@ -55,7 +55,7 @@ def test_a_session_that_died_before_the_draw_is_retried_for_nothing(tmp_path):
         assert s.sql(COUNT, epsilon="0.5").charged
         assert [entry.state for entry in s.history()] == ["shown"]
         assert s.remaining == Fraction(1, 2)
-        assert s.ledger.verify().sound
+        assert s.ledger.record.verify().sound
 
 
 def test_an_interrupted_question_is_retried_for_nothing_once():
@@ -90,7 +90,7 @@ def test_engine_failures_keep_their_charges_and_lock_after_three():
         with pytest.raises(hb.PolicyError, match="hubbub ledger unlock"):
             s.sql(COUNT, epsilon="0.125")
         assert s.remaining == Fraction(5, 8)
-        s.ledger.unlock("id", s.analyst, author="steward")
+        s._ledger.steward.unlock("id", s.analyst, author="steward")
         assert s.sql(COUNT, epsilon="0.125").charged
 
 
@@ -108,7 +108,7 @@ def test_questions_asked_together_tell_no_more_failures_than_may_be(error):
                 failures.append(1)
                 raise error
             for _ in range(600):
-                if s.ledger.failures("id").get(s.analyst, (0, 3))[0] >= 3:
+                if s.ledger.balance.failures("id").get(s.analyst, (0, 3))[0] >= 3:
                     break
                 time.sleep(0.1)
             return run(*given)
@@ -134,7 +134,7 @@ def test_questions_asked_together_tell_no_more_failures_than_may_be(error):
         assert len(held_back) == 5
         assert len({str(each) for each in held_back}) == 1
         assert [each.__context__ for each in told if each is not None] == [None] * 8
-        assert s.ledger.failures("id")[s.analyst] == (3, 3)
+        assert s.ledger.balance.failures("id")[s.analyst] == (3, 3)
 
 
 def test_a_request_sent_twice_is_charged_and_drawn_once():
@@ -174,7 +174,7 @@ def test_a_block_is_kept_for_its_questions():
             with pytest.raises(hb.QueryError, match="reserved already"), s.reserve(epsilon=1):
                 pass
         assert s.remaining == Fraction(1, 2)
-        assert s.ledger.verify().sound
+        assert s.ledger.record.verify().sound
 
 
 def test_a_plan_is_charged_as_one_or_not_at_all():
@@ -189,7 +189,7 @@ def test_a_plan_is_charged_as_one_or_not_at_all():
         assert (s.remaining, len(s.history())) == (Fraction(1, 4), 4)
         with pytest.raises(hb.QueryError):
             s.plan([(f"{COUNT} WHERE n > 1", "0.2"), ("SELECT nothing", "0.1")])
-        assert s.ledger.verify().sound
+        assert s.ledger.record.verify().sound
 
 
 def test_a_refresh_asks_anew_and_gives_nothing_back():
@@ -224,12 +224,12 @@ def test_another_analyst_reads_for_nothing_within_their_own_limit(tmp_path):
     tables = {"visits": visits()}
     with Session(tables, budget=hb.Budget(1), ledger=path, analyst="ada") as ada:
         answer = ada.sql(COUNT, epsilon="0.5")
-        ada.ledger.grant("id", analyst_account("bob"), "0.6", author="steward")
+        ada._ledger.steward.grant("id", analyst_account("bob"), "0.6", author="steward")
     with Session(tables, budget=hb.Budget(1), ledger=path, analyst="bob") as bob:
         read = bob.sql(COUNT, epsilon="0.5")
         assert (read.rows(), read.charged, bob.remaining) == (answer.rows(), False, Fraction(1, 2))
         bob.sql(COUNT, epsilon="0.5")
-        assert bob.ledger.total("id", analyst_account("bob")).epsilon == Fraction(1, 2)
+        assert bob.ledger.balance.total("id", analyst_account("bob")).epsilon == Fraction(1, 2)
         check = bob.check(WARDS, epsilon="0.2")
         assert (check.left, check.affordable) == (Fraction(1, 10), False)
         with pytest.raises(hb.BudgetError, match=r"0\.1 of 0\.6 is left for the analyst 'bob'"):
@@ -267,7 +267,7 @@ def test_the_limits_of_a_policy_hold_and_changes_are_recorded_first(policy):
             s.sql(question, epsilon="1.1")
         s.sql(question, epsilon=1)
         digest = s.history()[0].policy
-        assert s.ledger.policy_text(digest) == POLICY
+        assert s.ledger.record.policy_text(digest) == POLICY
     with Session.from_policy(policy, analyst="ada") as s:
         with pytest.raises(hb.BudgetError, match=r"0\.5 of 1\.5 is left for the table 'v'"):
             s.sql(question, epsilon=1, fresh=True)
@@ -276,7 +276,7 @@ def test_the_limits_of_a_policy_hold_and_changes_are_recorded_first(policy):
         Session.from_policy(policy)
     Session.from_policy(policy, create_ledger=True).close()
     with Session.from_policy(policy, analyst="ada") as s:
-        assert s.ledger.remaining("id", analyst="ada") == 1
+        assert s.ledger.balance.remaining("id", analyst="ada") == 1
 
 
 def test_a_keyed_ledger_needs_the_key_that_the_policy_names(policy):
@@ -289,7 +289,7 @@ def test_a_keyed_ledger_needs_the_key_that_the_policy_names(policy):
     (policy.parent / "key").write_bytes(b"0123456789abcdef0123456789abcdef\n")
     with Session.from_policy(policy, create_ledger=True) as s:
         s.sql("SELECT COUNT(*) FROM v", epsilon=1)
-        assert s.ledger.verify().sound
+        assert s.ledger.record.verify().sound
     policy.write_text(POLICY)
     with pytest.raises(hb.PolicyError, match="is keyed"):
         Session.from_policy(policy)
@@ -303,4 +303,4 @@ def test_a_ledger_in_postgres_serves_a_session(database):
     with session(epsilon=1, ledger=address) as s:
         assert s.sql(WARDS, epsilon="0.5").rows() == first.rows()
         assert s.remaining == Fraction(1, 2)
-        assert s.ledger.verify().sound
+        assert s.ledger.record.verify().sound

@@ -51,7 +51,7 @@ def test_another_spelling_is_no_second_budget(tmp_path, second):
         with pytest.raises((hb.BudgetError, PolicyError), match=r"budget is spent|cannot be seen"):
             spend(tmp_path / "b.db", {name: table(unit_space=space) for name, space in tables.items()}, 1)
     with Ledger.inspect(tmp_path / "b.db") as ledger:
-        assert (ledger.spaces(), ledger.spent("pid")) == (["pid"], 1)
+        assert (ledger.balance.spaces(), ledger.balance.spent("pid")) == (["pid"], 1)
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12))
@@ -83,7 +83,7 @@ def test_a_space_that_is_new_to_a_ledger_needs_a_word(tmp_path):
         with pytest.raises(PolicyError, match=r"is new to the ledger .*budgets for 'pid'.*new_unit_spaces=\['"):
             session(tmp_path / "b.db", tables)
     with session(tmp_path / "b.db", {"u": table(unit="other")}, new_unit_spaces=["Other"]) as s:
-        assert s.ledger.spaces() == ["other", "pid"]
+        assert s.ledger.balance.spaces() == ["other", "pid"]
     with session(tmp_path / "b.db", {"u": table(unit="other")}):
         pass  # known by now
 
@@ -101,7 +101,7 @@ def test_the_same_source_and_unit_in_two_spaces_is_refused(tmp_path):
         with pytest.raises(PolicyError, match=r"stands in the unit space 'pid' of this ledger.*second budget"):
             session(tmp_path / "b.db", {"c": again}, new_unit_spaces=["others"])
     with session(tmp_path / "b.db", {"c": table(file, unit="other")}, new_unit_spaces=["other"]) as s:
-        assert s.ledger.verify().problems == ()
+        assert s.ledger.record.verify().problems == ()
 
 
 @pytest.mark.parametrize("first", [hb.EACH_ROW, "pid"])
@@ -119,7 +119,7 @@ def test_a_source_whose_people_have_a_budget_gets_none_row_by_row(tmp_path, firs
         session(path, {"a": other}, new_unit_spaces=[other.space])
     shared = replace(other, unit_space=one.space)
     with session(path, {"a": one, "b": shared}) as s:
-        assert s.ledger.verify().problems == ()
+        assert s.ledger.record.verify().problems == ()
 
 
 def test_a_source_is_the_same_by_every_name_of_it(tmp_path):
@@ -172,7 +172,7 @@ def test_an_old_ledgers_own_spelling_stays_its_budget(tmp_path):
             assert s.check("SELECT COUNT(*) AS n FROM t", epsilon=1).fits is False
     with session(tmp_path / "b.db", {"t": table(unit_space="patients")}) as s:
         s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.75")
-        assert (s.ledger.spaces(), s.remaining, s.ledger.verify().problems) == (["Patients"], 0, ())
+        assert (s.ledger.balance.spaces(), s.remaining, s.ledger.record.verify().problems) == (["Patients"], 0, ())
 
 
 def test_of_an_old_ledgers_two_spellings_a_steward_ends_one(tmp_path):
@@ -181,7 +181,7 @@ def test_of_an_old_ledgers_two_spellings_a_steward_ends_one(tmp_path):
     with pytest.raises(PolicyError, match=r"several budgets for one unit space, by its spellings 'PID', 'pid'"):
         session(tmp_path / "b.db", tables)
     with Ledger.manage(tmp_path / "b.db") as ledger:
-        ledger.revoke("pid", "everyone", author="steward")
+        ledger.steward.revoke("pid", "everyone", author="steward")
     with session(tmp_path / "b.db", tables) as s:
         # Before, what the ended one had spent was forgotten: they are the same people.
         assert s.remaining == Fraction(1, 2)
@@ -189,8 +189,8 @@ def test_of_an_old_ledgers_two_spellings_a_steward_ends_one(tmp_path):
             s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.51")
         s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.5")
         assert s.remaining == 0
-        assert (s.ledger.spent("PID"), s.ledger.spent("pid")) == (Fraction(3, 4), Fraction(1, 4))
-        assert s.ledger.verify().problems == ()
+        assert (s.ledger.balance.spent("PID"), s.ledger.balance.spent("pid")) == (Fraction(3, 4), Fraction(1, 4))
+        assert s.ledger.record.verify().problems == ()
 
 
 def test_verifying_finds_what_was_overspent_under_two_spellings_together(tmp_path):
@@ -200,7 +200,7 @@ def test_verifying_finds_what_was_overspent_under_two_spellings_together(tmp_pat
             patch.setattr(AccountState, "spellings", lambda _, space: [space])
             old_ledger(tmp_path / f"{number}.db", *spaces)
         with Ledger.manage(tmp_path / f"{number}.db") as ledger:
-            problems = ledger.verify().problems
+            problems = ledger.record.verify().problems
         assert len(problems) == (0 if number == 0 else len(spaces))
         assert all("overspent with what was spent under its other spellings" in said for said in problems)
 
@@ -217,13 +217,13 @@ def test_two_spellings_in_postgres_count_together_from_version_3_on(database):
     with pytest.raises(PolicyError, match="several budgets for one unit space"):
         session(address, {"t": table()})
     with Ledger.manage(address) as ledger:
-        ledger.revoke("PID", "everyone", author="steward")
+        ledger.steward.revoke("PID", "everyone", author="steward")
     with session(address, {"t": table()}) as s:
         assert s.remaining == Fraction(1, 2)
         with pytest.raises(BudgetError, match=r"0\.5 of 1 is left"):
             s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.51")
         s.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.5")
-        assert s.ledger.verify().problems == ()
+        assert s.ledger.record.verify().problems == ()
 
 
 def test_a_space_whose_name_is_no_text_is_damage(tmp_path):
@@ -251,7 +251,7 @@ def test_a_ledger_of_its_own_makes_no_space_by_a_second_spelling(tmp_path):
         charge(ledger, 1)
     with Ledger.open(tmp_path / "b.db", budgets={"Patient_ID": Budget(1)}, new_spaces=["Patient_ID"]) as ledger:
         assert ledger.spelling == {"Patient_ID": SPACE}
-        assert ledger.spaces() == [SPACE]
+        assert ledger.balance.spaces() == [SPACE]
     with pytest.raises(PolicyError, match="is written 'household'"):
         Ledger.open(tmp_path / "b.db", budgets={"Household": Budget(1)}, new_spaces=["Household"])
     assert sqlite3.connect(tmp_path / "b.db").execute("SELECT count(*) FROM unit_space").fetchone() == (1,)
@@ -259,11 +259,11 @@ def test_a_ledger_of_its_own_makes_no_space_by_a_second_spelling(tmp_path):
 
 def refused_and_nothing_added(path: Path, tables: dict[str, hb.PrivateTable], match: str) -> None:
     with Ledger.inspect(path) as ledger:
-        before = ledger.spaces()
+        before = ledger.balance.spaces()
     with pytest.raises(PolicyError, match=match):
         session(path, tables, new_unit_spaces=["more"])
     with Ledger.inspect(path) as ledger:
-        assert ledger.spaces() == before
+        assert ledger.balance.spaces() == before
 
 
 def test_a_session_refused_for_its_source_leaves_no_budget_behind(tmp_path):

@@ -689,7 +689,7 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/ledger/test_claims.py::test_the_first_charge_settles_the_neighbour_relation[sqlite]",
         ),
         (
-            "if read_amount(epsilon) < request.epsilon or state",
+            "if read_amount(epsilon) < request.charge.epsilon or state",
             "if state",
             "an answer of less epsilon taken for one of more",
             "tests/ledger/test_claims.py::test_two_that_ask_the_same_at_once_pay_once[sqlite]",

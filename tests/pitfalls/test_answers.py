@@ -99,14 +99,14 @@ def test_p17_the_text_that_the_engine_runs_holds_nothing_of_the_rows(monkeypatch
 def test_p18_a_question_at_epsilon_costs_epsilon_whatever_it_asks(budget: hb.Budget) -> None:
     with opened(frame(BASE), budget=budget) as session:
         release = session.sql(BY_GROUP, epsilon=1)
-        spent = session.ledger.total(session.history()[0].space).cost
+        spent = session.ledger.balance.total(session.history()[0].space).cost
         assert release.cost == 1
         if budget.pure:
             assert (session.remaining, spent.epsilon) == (2, 1)
         else:
             alone = opened(frame(BASE), budget=budget)
             alone.sql(COUNT, epsilon=1)
-            assert spent == alone.ledger.total(alone.history()[0].space).cost
+            assert spent == alone.ledger.balance.total(alone.history()[0].space).cost
 
 
 PLAIN = [
@@ -208,7 +208,7 @@ def test_p23_analysts_within_their_own_limits_stay_within_the_joint_one(tmp_path
     for analyst in ("ada", "bob", "eve"):
         tables = {"t": declared(frame(BASE))}
         with hb.Session(tables, budget=hb.Budget(1), ledger=tmp_path / "b.db", analyst=analyst) as session:
-            session.ledger.record_limits("id", {"analyst:*": hb.Budget("0.5").epsilon})
+            session._ledger.steward.record_limits("id", {"analyst:*": hb.Budget("0.5").epsilon})
             try:
                 session.sql(COUNT, epsilon="0.5", fresh=True)
                 won += 1

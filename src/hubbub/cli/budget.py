@@ -37,9 +37,9 @@ def command(policy: Path | None, ledger: str | None, form: str | None, accounts:
             show(_ACCOUNTS, _accounts(book, exact), form, right=(False, False, True, False, True, True))
             return
         rows = [
-            (space, decimal_text(book.ceiling(space)), _spent(book, space), left_text(book, space, exact=exact),
-             str(len(book.history(space))))
-            for space in book.spaces()
+            (space, decimal_text(book.balance.ceiling(space)), _spent(book, space), left_text(book, space, exact=exact),
+             str(len(book.record.history(space))))
+            for space in book.balance.spaces()
         ]  # fmt: skip
         for line in (*_under_delta(book), *_failed(book)):
             note(line)
@@ -59,17 +59,17 @@ def _spent(book: Ledger, space: str, account: str = "everyone") -> str:
     """What was spent, as an epsilon: exact under a pure budget, rounded up under one with delta."""
     from hubbub.ledger.history import loss
 
-    budget, total = book.budget(space), book.total(space, account)
+    budget, total = book.balance.budget(space), book.balance.total(space, account)
     return decimal_text(total.epsilon) if budget.pure else f"{loss(budget, total):.6g}"
 
 
 def _under_delta(book: Ledger) -> Iterator[str]:
     """What is left of budgets with delta in their own amounts, and as a number of questions."""
-    for space in book.spaces():
-        budget = book.budget(space)
+    for space in book.balance.spaces():
+        budget = book.balance.budget(space)
         if not budget.pure:
-            left, tenth = book.left(space), budget.epsilon / 10
-            count = left.how_many(book.question(space, tenth))
+            left, tenth = book.balance.left(space), budget.epsilon / 10
+            count = left.how_many(book.balance.question(space, tenth))
             yield (
                 f"{space}: rho {float(left.rho):.4g} and delta {float(left.delta):.4g} are left, for {count} questions "
                 f"at epsilon {decimal_text(tenth)} with Gaussian noise."
@@ -78,8 +78,8 @@ def _under_delta(book: Ledger) -> Iterator[str]:
 
 def _failed(book: Ledger) -> Iterator[str]:
     """What failed and counts, and who is locked by it."""
-    for space in book.spaces():
-        counted = book.failures(space)
+    for space in book.balance.spaces():
+        counted = book.balance.failures(space)
         joint, allowed = counted.pop(None)
         said = [
             f"{analyst} {count} of {most}{f' (locked: hubbub ledger unlock {analyst})' if count >= most else ''}"
@@ -93,9 +93,9 @@ def _failed(book: Ledger) -> Iterator[str]:
 
 def _accounts(book: Ledger, exact: bool) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for space in book.spaces():
-        said = {allowance.account: allowance for allowance in book.allowances(space)}
-        charged = {account for account in book.accounts(space) if not account.startswith("block:")}
+    for space in book.balance.spaces():
+        said = {allowance.account: allowance for allowance in book.balance.allowances(space)}
+        charged = {account for account in book.balance.accounts(space) if not account.startswith("block:")}
         for account in sorted(charged | said.keys()):
             kind, _, name = account.partition(":")
             limit = said.get(account)
@@ -109,5 +109,5 @@ def _accounts(book: Ledger, exact: bool) -> list[tuple[str, ...]]:
                 left = left_text(book, space, exact=exact)
             spent = "" if account in ("ceiling", "analyst:*") else _spent(book, space, account)
             rows.append((space, account, amount, ends, spent, left))
-    held = [(b.space, f"block:{b.id}", decimal_text(b.epsilon), "", "", "") for b in book.open_blocks()]
+    held = [(b.space, f"block:{b.id}", decimal_text(b.epsilon), "", "", "") for b in book.record.open_blocks()]
     return [*rows, *held]

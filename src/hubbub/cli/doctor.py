@@ -131,13 +131,13 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
         yield _reached(table)
     try:
         with open_ledger(found.path, None) as book:
-            damage, verification = book.integrity(), book.verify()
+            damage, verification = book.record.integrity(), book.record.verify()
             yield damage == "ok", f"the ledger {book.where} is {'whole' if damage == 'ok' else damage}"
             problems = "; ".join(verification.problems)
             yield verification.sound, problems or f"its chain of {verification.rows} rows is sound"
             for line in verification.notes:
                 yield None, line
-            for block in book.open_blocks():
+            for block in book.record.open_blocks():
                 yield (
                     None,
                     (

@@ -25,7 +25,7 @@ _RIGHT = (False, False, False, True, False, False)
 def command(policy: Path | None, ledger: str | None, form: str | None) -> None:
     """Every charge: who asked what, what for where that was said, and what it cost."""
     with open_ledger(policy, ledger) as book:
-        entries = book.history()
+        entries = book.record.history()
     match chosen_format(form):
         case "json":
             write(as_json([_whole(entry) for entry in entries]), None)

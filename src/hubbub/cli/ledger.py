@@ -45,8 +45,8 @@ def create(policy: Path | None) -> None:
 
     with Session.from_policy(policy, create_ledger=True) as session:
         for space in session.ledger.added:
-            note(f"A new budget: {session.ledger.budget(space)!r} for the unit space {space!r}.")
-        before = sorted(set(session.ledger.spaces()) - set(session.ledger.added))
+            note(f"A new budget: {session.ledger.balance.budget(space)!r} for the unit space {space!r}.")
+        before = sorted(set(session.ledger.balance.spaces()) - set(session.ledger.added))
         if session.ledger.added and before:
             note(
                 f"The ledger holds budgets for {', '.join(map(repr, before))} too. Be sure that they "
@@ -107,12 +107,12 @@ def verify(
     if isinstance(kept, dict) and "receipt" in kept:  # what `hubbub query --format json` wrote
         kept = kept["receipt"]
     with open_ledger(policy, ledger, key_file, anchored=False) as book:
-        damage = book.integrity()
-        found = book.verify(kept, head=head, checkpoint=None if start is None else _text(start))
+        damage = book.record.integrity()
+        found = book.record.verify(kept, head=head, checkpoint=None if start is None else _text(start))
         if checkpoint is not None and found.sound and damage == "ok":
             # It will be trusted: for its owner alone.
             with open(checkpoint, "w", encoding="utf-8", opener=lambda name, how: os.open(name, how, 0o600)) as file:
-                file.write(book.checkpoint(found))
+                file.write(book.record.checkpoint(found))
     problems = [*([] if damage == "ok" else [f"the file: {damage}"]), *found.problems]
     if problems:
         raise PolicyError("the ledger is not what it was:\n" + "\n".join(problems))
@@ -163,7 +163,7 @@ def anchor(accept_older: bool, yes: bool, remove: bool, policy: Path | None) -> 
         if accept_older:
             raise click.UsageError("give --remove or --accept-older, not both.")
         with Ledger.manage(found.ledger, key=found.key(), anchor=found.anchor, unanchored=True) as book:
-            book.remove_anchor(author=me())
+            book.steward.remove_anchor(author=me())
         note(f"The ledger has no anchor any more. Take `anchor` out of the policy, and remove {found.anchor}.")
         return
     if accept_older and not yes:
@@ -171,8 +171,8 @@ def anchor(accept_older: bool, yes: bool, remove: bool, policy: Path | None) -> 
             "What was spent since this copy is forgotten, and may be spent again. Accept it?", abort=True, err=True
         )
     with Ledger.manage(found.ledger, key=found.key(), unanchored=True) as book:
-        book.anchor_at(found.anchor)
-        line = book.make_anchor(accept_older=accept_older, author=me())
+        book.name_anchor(found.anchor)
+        line = book.steward.make_anchor(accept_older=accept_older, author=me())
     note(f"The anchor {found.anchor} names line {line} of the ledger.")
 
 
@@ -184,13 +184,13 @@ def export(output: Path | None, policy: Path | None, ledger: str | None) -> None
     """Every row with its link, as lines of JSON. It holds what was released, and no private row."""
     with open_ledger(policy, ledger) as book:
         if output is None:
-            for line in book.export():
+            for line in book.record.export():
                 click.echo(line)
             return
         try:
             # As the ledger: for its owner alone.
             with open(output, "x", encoding="utf-8", opener=lambda name, how: os.open(name, how, 0o600)) as file:
-                file.writelines(f"{line}\n" for line in book.export())
+                file.writelines(f"{line}\n" for line in book.record.export())
         except FileExistsError:
             raise PolicyError(f"{output} exists and is left as it is. Name another file.") from None
 
@@ -205,7 +205,7 @@ def backup(target: Path, policy: Path | None, ledger: str | None) -> None:
     Never put it back in the ledger's place: what was spent since would be forgotten.
     """
     with open_ledger(policy, ledger) as book:
-        book.backup(target)
+        book.record.backup(target)
     note(f"Wrote {target}.")
 
 
@@ -216,7 +216,7 @@ def backup(target: Path, policy: Path | None, ledger: str | None) -> None:
 def migrate(policy: Path | None, ledger: str | None, key_file: Path | None) -> None:
     """Bring a ledger of an older hubbub up to date, in one transaction. Asking a question does so too."""
     with manage_ledger(policy, ledger, key_file) as book:
-        found = book.verify()
+        found = book.record.verify()
     if not found.sound:
         raise PolicyError("the ledger is not what it was:\n" + "\n".join(found.problems))
     note(f"The ledger is up to date: {found.rows} rows.")
@@ -247,9 +247,9 @@ def unlock(
     with manage_ledger(policy, ledger, key_file) as book:
         space = one_space(book, unit_space)
         if analyst is None:
-            book.unlock_all(space, author=me())
+            book.steward.unlock_all(space, author=me())
         else:
-            book.unlock(space, analyst, author=me())
+            book.steward.unlock(space, analyst, author=me())
     note(f"{analyst} may ask again." if analyst else f"Whoever is not locked himself may ask about {space} again.")
 
 
@@ -260,7 +260,7 @@ def unlock(
 def incident(incident: str, policy: Path | None, ledger: str | None) -> None:
     """What the engine itself said about INCIDENT, for the steward: it may hold private values."""
     with open_ledger(policy, ledger) as book:
-        click.echo(book.incident_words(incident))
+        click.echo(book.record.incident_words(incident))
 
 
 @command.command("close")
@@ -271,7 +271,7 @@ def incident(incident: str, policy: Path | None, ledger: str | None) -> None:
 def close(block: str, policy: Path | None, ledger: str | None, key_file: Path | None) -> None:
     """Close the reserved BLOCK of a program that died: what it did not use comes back."""
     with manage_ledger(policy, ledger, key_file) as book:
-        book.close_block(block.removeprefix("block:"))
+        book.charges.close_block(block.removeprefix("block:"))
     note("The block is closed; what it did not use came back.")
 
 
@@ -297,9 +297,9 @@ def raise_(
         space = one_space(book, unit_space)
         if not yes:
             click.confirm(
-                f"The people of {space} were promised {book.budget(space)!r}. Weaken it?", abort=True, err=True
+                f"The people of {space} were promised {book.balance.budget(space)!r}. Weaken it?", abort=True, err=True
             )
-        found = book.raise_ceiling(space, epsilon, author=me(), reason=reason)
+        found = book.steward.raise_ceiling(space, epsilon, author=me(), reason=reason)
     note(f"The ceiling of {space} is {found!r} from now on. Write it into the policy too, and tell the people.")
 
 
@@ -320,5 +320,5 @@ def refresh(
 ) -> None:
     """Declare that TABLE has new rows: stored answers are not given for them. No budget comes back."""
     with manage_ledger(policy, ledger, key_file) as book:
-        version = book.refresh(one_space(book, unit_space), table, reason=reason)
+        version = book.steward.refresh(one_space(book, unit_space), table, reason=reason)
     note(f"{table} has the data version {version}.")

@@ -241,7 +241,7 @@ def open_ledger(
         max_failures=said.max_failures,
         max_failures_all=said.max_failures_all,
     )
-    found.anchor_at(said.anchor)
+    found.name_anchor(said.anchor)
     return found
 
 
@@ -266,7 +266,7 @@ def _place(
 
 def one_space(book: Ledger, named: str | None) -> str:
     """The unit space that was named, or the only one there is."""
-    spaces = book.spaces()
+    spaces = book.balance.spaces()
     if named is None and len(spaces) == 1:
         return spaces[0]
     if named not in spaces:

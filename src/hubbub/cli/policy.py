@@ -87,7 +87,7 @@ def _version(named: str, policy: Path | None, ledger: str | None) -> Policy:
     if Path(named).is_file():
         return load_policy(named)
     with open_ledger(policy, ledger) as book:
-        text = book.policy_text(named)
+        text = book.record.policy_text(named)
     return read_policy(text, (policy or find_policy()).absolute())
 
 

@@ -52,11 +52,11 @@ def _rows(book: Ledger, since: str | None) -> list[tuple[str, ...]]:
     asked = [
         (e.time, e.space, e.analyst, e.dataset, decimal_text(e.epsilon),
          e.state if e.kind == "question" else f"{e.kind}, {e.state}", e.sql, e.purpose or "")
-        for e in book.history(since=start)
+        for e in book.record.history(since=start)
     ]  # fmt: skip
     refused = [
         (r.time, r.space, r.analyst, r.dataset, r.asked, f"refused: {r.account} had {r.left} left", r.sql, "")
-        for r in book.refusals(since=start)
+        for r in book.record.refusals(since=start)
     ]
     return sorted([*asked, *refused])
 
@@ -71,9 +71,9 @@ def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
         show_table(_COLUMNS[:said], [row[:said] for row in brief], right=right[:said])
     else:
         note("Nothing was asked in this time.")
-    for space in book.spaces():
+    for space in book.balance.spaces():
         left = left_text(book, space)
-        click.echo(printable(f"\n{space}: {book.budget(space)!r}, {left} left; spent over time:"))
+        click.echo(printable(f"\n{space}: {book.balance.budget(space)!r}, {left} left; spent over time:"))
         click.echo(printable(text(courses(book, space))))
 
 
@@ -82,7 +82,7 @@ def _draw(book: Ledger, path: Path) -> None:
     from hubbub.plots import axes, save
 
     ax = axes()
-    for space in book.spaces():
+    for space in book.balance.spaces():
         draw(courses(book, space), ax)
     ax.set_title("Budget spent")
     save(ax, str(path))

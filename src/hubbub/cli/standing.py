@@ -12,27 +12,27 @@ if TYPE_CHECKING:
     from hubbub.answer.release import Release
     from hubbub.ledger.budget import Budget
     from hubbub.ledger.remainder import Remaining
-    from hubbub.ledger.store import Ledger
+    from hubbub.ledger.store import Ledger, LedgerView
     from hubbub.session import Session
 
 __all__ = ["left_after", "left_of", "left_text"]
 
 
-def left_of(book: Ledger, space: str, **account: str) -> Fraction:
+def left_of(book: Ledger | LedgerView, space: str, **account: str) -> Fraction:
     """The largest epsilon of one more question to a unit space.
 
     account: `dataset` or `analyst`, to look at their limits too.
     """
-    budget, left = book.budget(space), book.left(space, **account)
+    budget, left = book.balance.budget(space), book.balance.left(space, **account)
     return left.epsilon if budget.pure else max(_gaussian(budget, left), left.epsilon)
 
 
-def left_text(book: Ledger, space: str, *, exact: bool = False, **account: str) -> str:
+def left_text(book: Ledger | LedgerView, space: str, *, exact: bool = False, **account: str) -> str:
     """`left_of` for people: six digits, rounded down, where it is long. exact: for programs, where the budget is pure;
     under one with delta a square root rounds anyway.
     """
     left = left_of(book, space, **account)
-    return decimal_text(left) if exact and book.budget(space).pure else short_text(left)
+    return decimal_text(left) if exact and book.balance.budget(space).pure else short_text(left)
 
 
 def left_after(session: Session, release: Release) -> str | None:
@@ -44,8 +44,8 @@ def left_after(session: Session, release: Release) -> str | None:
         return None
     space, book = receipt["unit_space"], session.ledger
     budget, left = (
-        book.budget(space),
-        book.left(space, dataset=TOGETHER.join(receipt["tables"]), analyst=session.analyst),
+        book.balance.budget(space),
+        book.balance.left(space, dataset=TOGETHER.join(receipt["tables"]), analyst=session.analyst),
     )
     return short_text(left.epsilon if budget.pure or receipt["rho"] is None else _gaussian(budget, left))
 

@@ -80,7 +80,7 @@ def command(
             note(str(plan))
             _agree(epsilon, yes=yes)
         made = session.synthesize(found.name, epsilon=epsilon, fresh=fresh, **asked)
-        space = session.ledger.receipt(made.charge_id)["unit_space"]
+        space = session.ledger.record.receipt(made.charge_id)["unit_space"]
         left = left_text(session.ledger, space, dataset=found.name, analyst=session.analyst)
     try:
         _write(made, output)

@@ -21,8 +21,7 @@ from hubbub.collect.store import Store
 from hubbub.collect.task import Keys, Task, read_budget
 from hubbub.collect.wire import SHARE, box_info, number, seal, seal_box
 from hubbub.errors import PolicyError
-from hubbub.ledger.accounts import Total
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Charge, Ledger
 
 __all__ = ["Batch", "check_range", "fixed_batch", "released_share"]
 
@@ -122,7 +121,7 @@ def _box(store: Store, keys: Keys, batch: Batch) -> bytes:
     return box
 
 
-def _columns(task: Task, batch: Batch) -> dict[str, object]:
+def _charge(task: Task, batch: Batch) -> Charge:
     """What the ledger records of a batch."""
     event = task.plan.loss_of(task.reports_per_client)
     price = cost(event)
@@ -134,28 +133,27 @@ def _columns(task: Task, batch: Batch) -> dict[str, object]:
         "assumes": "TurboSHAKE128 expands seeds like a random oracle; HPKE with X25519 hides the shares on their way",
         "reports": batch.count,
     }
-    return {
-        "space": SPACE,
-        "dataset": "reports",
-        "analyst": "collector",
-        "question_key": f"collect {task.id.hex()} {batch.low} {batch.high}",
-        "sql": f"{task.plan.circuit.name} of the reports from {batch.low} to {batch.high}",
-        "epsilon": epsilon if epsilon is not None else price.rho,
-        "event": to_json(event),
-        "details": json.dumps(details, sort_keys=True),
-        "cost": price,
-    }
+    return Charge(
+        space=SPACE,
+        dataset="reports",
+        analyst="collector",
+        question_key=f"collect {task.id.hex()} {batch.low} {batch.high}",
+        sql=f"{task.plan.circuit.name} of the reports from {batch.low} to {batch.high}",
+        epsilon=epsilon if epsilon is not None else price.rho,
+        event=to_json(event),
+        details=json.dumps(details, sort_keys=True),
+        cost=price,
+    )
 
 
 def _charged(ledger: Ledger, task: Task, batch: Batch) -> str | None:
     """The charge of a batch, this process's to answer; None if it was answered before."""
-    columns = _columns(task, batch)
-    named = {name: columns[name] for name in ("space", "question_key", "analyst", "epsilon")}
-    known = ledger.find_release(space=SPACE, question_key=str(named["question_key"]), at_least=columns["epsilon"])  # type: ignore[arg-type]
+    asked = _charge(task, batch)
+    known = ledger.record.find_release(space=SPACE, question_key=asked.question_key, at_least=asked.epsilon)
     if known is not None:
         return None
-    again = ledger.resume(**named, spend=Total.of(columns["cost"]))  # type: ignore[arg-type]
-    return again if again is not None else ledger.charge(**columns)  # type: ignore[arg-type]
+    again = ledger.charges.resume(asked)
+    return again if again is not None else ledger.charges.charge(asked)
 
 
 def released_share(store: Store, keys: Keys, batch: Batch) -> bytes:
@@ -179,7 +177,7 @@ def released_share(store: Store, keys: Keys, batch: Batch) -> bytes:
             )
         box = _box(store, keys, batch)
         if charge is not None:
-            ledger.advance(charge, "drawing")
-            ledger.store(charge, json.dumps({"reports": batch.count, "from": batch.low, "to": batch.high}))
+            ledger.charges.advance(charge, "drawing")
+            ledger.charges.store(charge, json.dumps({"reports": batch.count, "from": batch.low, "to": batch.high}))
     body = (b"\0" if keys.role == "leader" else b"\1") + batch.head + box
     return seal(SHARE, task, keys.query_key, body)

@@ -4,10 +4,12 @@ For the data steward. Each part is light enough for the command line to load at 
 
 - `budget`: `Budget`, the ceiling a data set's people are promised, and `parse_epsilon`, the one place where a
   number somebody wrote becomes an exact rational. `accounts`: who pays for a charge, and the filters that decide.
-- `store`: `Ledger`, one joint budget per unit space, limits below it, every charge ever made, and every release. Its
-  parts: `standing`, what is left; `life`, what becomes of a charge; `steward` and `versions`, grants, receipts,
-  refreshes; `handle`, what they share. `charging` and `books`: how one charge is checked and recorded. `remainder`:
-  what is left in the terms of the next question. `incidents`: the engine's own words, outside the ledger.
+- `store`: `Ledger`, one joint budget per unit space, limits below it, every charge ever made, and every release. It
+  holds five parts, over one open ledger (`handle`): `life`, how charges are made and what becomes of them; `standing`,
+  what is left; `record`, what stands there; `steward`, grants and limits; `versions`, which rows and which policy. An
+  analyst sees `standing` and `record` alone (`LedgerView`). `charge`: what is asked for, every column once. `charging`
+  and `books`: how one charge is checked and recorded; `blocks`: what comes back. `remainder`: what is left in the terms
+  of the next question. `incidents`: the engine's own words, outside the ledger.
 - It lives in a SQLite file (`database`, `files`) or in Postgres (`postgres`); any number of processes and threads may
   share it. `fair_queue`: whoever came first writes first. `hash_chain` and `verify`: the chain under every row, and
   whether it still holds. `schema` and `migrate`: its tables, and how older ones become them. `process`: whether one is
@@ -17,7 +19,7 @@ For the data steward. Each part is light enough for the command line to load at 
 
 The rules of the room:
 
-1. **Charge, then look.** A charge is durable before `Ledger.charge` returns, so before the engine runs.
+1. **Charge, then look.** A charge is durable before `ChargeLifecycle.charge` returns, so before the engine runs.
 2. **Append only.** Rows are inserted, never changed; the store itself refuses otherwise, and the chain shows it. Only
    the table of places, where each account's last sum is found, moves, and forward only.
 3. **Exact.** Amounts are rationals, written as "numerator/denominator"; a float never decides.

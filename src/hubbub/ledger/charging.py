@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger.accounts import (
@@ -22,13 +21,12 @@ from hubbub.ledger.accounts import (
 )
 from hubbub.ledger.books import NOTHING, AccountState, Standing, stated_relation
 from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.ledger.charge import Charge
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer
 from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.remainder import Remaining
+from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
-
-if TYPE_CHECKING:
-    from hubbub.accounting import Cost
 
 __all__ = [
     "MAX_FAILURES",
@@ -43,97 +41,45 @@ __all__ = [
 ]
 
 
-MAX_FAILURES: Final = 3
-"""After so many engine failures an analyst waits for a steward."""
-
-MAX_FAILURES_ALL: Final = 10
-"""After so many in one unit space everybody does."""
-
-
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A charge that is to be recorded.
+    """A charge that is to be recorded, under a random id.
 
-    row: its columns. spend: what it adds to every account that pays. max_failures: how many failures its analyst may
-    have; max_failures_all: how many all of them together. neighbours: the relation its loss is stated for. once: not if
-    this question is under way or answered.
+    owner: the process that works on it. spend: what it adds to every account that pays. rules: how many questions may
+    have failed. neighbours: the relation its loss is stated for. once: not if this question is under way or answered.
     """
 
-    row: tuple[Value, ...]
+    charge: Charge
+    id: str
+    owner: str | None
     spend: Total
-    max_failures: int
-    max_failures_all: int
+    rules: Rules
     neighbours: str | None = None
     once: bool = False
 
     @classmethod
-    def of(
-        cls,
-        kind: str,
-        *,
-        space: str,
-        analyst: str,
-        epsilon: Fraction,
-        cost: Cost | Total,
-        sql: str,
-        max_failures: int,
-        max_failures_all: int,
-        dataset: str = "",
-        question_key: str = "",
-        event: str = "{}",
-        details: str = "{}",
-        policy: str | None = None,
-        data_version: str | None = None,
-        request: str | None = None,
-        block: str | None = None,
-        purpose: str | None = None,
-        once: bool = False,
-    ) -> Request:
+    def of(cls, charge: Charge, rules: Rules, *, once: bool = False) -> Request:
         """A request with a new random id, owned by this process."""
-        spend = cost if isinstance(cost, Total) else Total.of(cost)
-        question = kind == "question"
-        row = (
-            uuid.uuid4().hex, kind, space, dataset, analyst, question_key, sql, write_amount(epsilon), *spend.written,
-            event, details, policy, data_version, request, block, this_process() if question else None,
-            purpose,
+        question = charge.kind == "question"
+        neighbours = stated_relation(charge.details) if question else None
+        return cls(
+            charge, uuid.uuid4().hex, this_process() if question else None, charge.spend, rules, neighbours, once
+        )
+
+    @property
+    def row(self) -> tuple[Value, ...]:
+        """Its columns, as `schema.COLUMNS` has them."""
+        made = self.charge
+        return (
+            self.id, made.kind, made.space, made.dataset, made.analyst, made.question_key, made.sql,
+            write_amount(made.epsilon), *self.spend.written, made.event, made.details, made.policy, made.data_version,
+            made.request, made.block, self.owner, made.purpose,
         )  # fmt: skip
-        neighbours = stated_relation(details) if question else None
-        return cls(row, spend, max_failures, max_failures_all, neighbours, once)
-
-    @property
-    def id(self) -> str:
-        """The id of the charge."""
-        return str(self.row[0])
-
-    @property
-    def kind(self) -> str:
-        """What kind of charge."""
-        return str(self.row[1])
 
     @property
     def space(self) -> str:
         """The unit space."""
-        return str(self.row[2])
-
-    @property
-    def analyst(self) -> str:
-        """Who asks."""
-        return str(self.row[4])
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What is asked for."""
-        return read_amount(str(self.row[7]))
-
-    @property
-    def block(self) -> str | None:
-        """The block that pays."""
-        return None if self.row[_BLOCK] is None else str(self.row[_BLOCK])
-
-
-_REQUEST: Final = 16
-_BLOCK: Final = 17
-_OWNER: Final = 18
+        return self.charge.space
 
 
 def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tuple[str, ...]:
@@ -173,27 +119,27 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
     Raises:
         PolicyError, QueryError: it may not be charged at all. Nothing was written.
     """
-    space, kind = request.space, request.kind
+    made, rules = request.charge, request.rules
+    space, kind = made.space, made.kind
     budget = books.budget(space)
     if budget is None:
         raise PolicyError(no_budget(space))
     if kind != "reading":
-        check_failures(books, space, request.analyst, request.max_failures, request.max_failures_all)
-    if request.row[_REQUEST] is not None:
+        check_failures(books, space, made.analyst, rules)
+    if made.request is not None:
         _check_request(writer.connection, request)
     if request.once and (known := _asked_already(writer, request)) is not None:
         return known
     if kind == "question":
-        owner = str(request.row[_OWNER])
-        allowed = request.max_failures, request.max_failures_all
-        busy = check_under_way(books, under_way, space, request.analyst, owner, *allowed)
+        owner = str(request.owner)
+        busy = check_under_way(books, under_way, space, made.analyst, owner, rules)
         if busy is not None:
             return busy
     sums: list[Posting] = []
     paid: Total | None = None
     after: list[tuple[str, Total]] = []
-    accounts = accounts_of(kind, str(request.row[3]), request.analyst, request.block)
-    payer = None if request.block is None else (request.block, request.analyst)
+    accounts = accounts_of(kind, made.dataset, made.analyst, made.block)
+    payer = None if made.block is None else (made.block, made.analyst)
     for standing in books.standings(space, budget, accounts, payer, writer.time):
         if standing.paid is not paid:  # often two accounts have paid the same
             paid = standing.paid
@@ -208,7 +154,7 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
         _relate(writer, books, space, request.neighbours)
     serial = writer.append_charge(request.row, sums)
     if kind == "question":
-        under_way.add(OpenQuestion(serial, space, request.analyst, owner, writer.time))
+        under_way.add(OpenQuestion(serial, space, made.analyst, owner, writer.time))
     for account, total in after:
         books.post(space, account, total)
     return None
@@ -222,8 +168,9 @@ def no_budget(space: str) -> str:
     )
 
 
-def check_failures(books: AccountState, space: str, analyst: str, allowed: int, allowed_all: int) -> None:
+def check_failures(books: AccountState, space: str, analyst: str, rules: Rules) -> None:
     """Raise PolicyError for an analyst of whom too many questions failed, and where too many of everybody did."""
+    allowed, allowed_all = rules.max_failures, rules.max_failures_all
     failures = books.failures(space, analyst)
     if failures >= allowed:
         raise PolicyError(
@@ -242,9 +189,10 @@ def check_failures(books: AccountState, space: str, analyst: str, allowed: int, 
 
 
 def check_under_way(
-    books: AccountState, under_way: UnderWay, space: str, analyst: str, owner: str, allowed: int, allowed_all: int
+    books: AccountState, under_way: UnderWay, space: str, analyst: str, owner: str, rules: Rules
 ) -> Busy | None:
     """Whether a question has to wait: as many are open as failures may still be seen, its analyst's or everybody's."""
+    allowed, allowed_all = rules.max_failures, rules.max_failures_all
     open_now = under_way.blocks(space, analyst, owner, free := allowed - books.failures(space, analyst))
     if open_now:
         return Busy(
@@ -284,11 +232,11 @@ def _relate(writer: Writer, books: AccountState, space: str, neighbours: str) ->
 def _check_request(connection: Connection, request: Request) -> None:
     used = connection.execute(
         "SELECT id FROM charge WHERE unit_space = ? AND analyst = ? AND request = ?",
-        (request.space, request.analyst, request.row[_REQUEST]),
+        (request.space, request.charge.analyst, request.charge.request),
     ).fetchone()
     if used is not None:
         raise QueryError(
-            f"the idempotency key {request.row[_REQUEST]!r} was used for charge {used[0]}. Ask for that request's "
+            f"the idempotency key {request.charge.request!r} was used for charge {used[0]}. Ask for that request's "
             "answer with it, or use a new key."
         )
 
@@ -300,10 +248,10 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
         "JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
         "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial) "
         "WHERE charge.unit_space = ? AND charge.question_key = ? AND charge.kind = 'question' ORDER BY charge.serial",
-        (request.space, request.row[5]),
+        (request.space, request.charge.question_key),
     ).fetchall()
     for known, epsilon, time, first, second, state in rows:
-        if read_amount(epsilon) < request.epsilon or state in ("failed", "lost", "withdrawn"):
+        if read_amount(epsilon) < request.charge.epsilon or state in ("failed", "lost", "withdrawn"):
             continue
         owner = second or first
         if state in ("stored", "shown") or (owner is not None and not is_gone(owner, time, writer.time)):
@@ -314,7 +262,7 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
 def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> BudgetError:
     """The refusal: what was asked, what is left, of what, and what to do."""
     left = Remaining.of(budget, [standing])
-    asked, largest = decimal_text(request.epsilon), decimal_text(max(left.question, left.epsilon))
+    asked, largest = decimal_text(request.charge.epsilon), decimal_text(max(left.question, left.epsilon))
     kind, _, name = standing.account.partition(":")
     whom = {
         "table": f"the table {name!r}",
@@ -345,8 +293,8 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
             f"Gaussian noise, or at {float(left.epsilon):.6g} with Laplace noise: ask with less"
         )
     return BudgetError(
-        f"{what[request.kind]} asks for epsilon {asked}, and {rest}; what was released before can be read again for "
-        "free.",
+        f"{what[request.charge.kind]} asks for epsilon {asked}, and {rest}; what was released before can be read "
+        "again for free.",
         asked=asked,
         left=largest,
     )

@@ -1,4 +1,4 @@
-"""An open ledger: where it is, its transactions, and the look-ups that both its halves share."""
+"""An open ledger: where it is, its transactions, and the look-ups that all its parts share."""
 
 from __future__ import annotations
 
@@ -9,33 +9,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 from hubbub.addresses import is_address, looks_like_connection, read_address
-from hubbub.errors import PolicyError, QueryError
+from hubbub.errors import PolicyError
 from hubbub.ledger import anchor
-from hubbub.ledger.books import AccountState, known_budget
+from hubbub.ledger.books import known_budget
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.database import Database
 from hubbub.ledger.files import create_file
 from hubbub.ledger.hash_chain import Connection, Head, Writer, head_of
-from hubbub.ledger.under_way import UnderWay
+from hubbub.ledger.rules import Rules
 
 __all__ = [
     "Handle",
     "Store",
     "anchored_beyond",
-    "checked_analyst",
-    "checked_purpose",
-    "checked_text",
     "first_row",
     "open_store",
 ]
-
-
-_LONGEST: Final = 200  # characters of an analyst's name, and of a purpose
 
 
 class Store(Protocol):
@@ -110,7 +102,7 @@ def anchored_beyond(where: str, place: Path, line: int, head: Head) -> str:
 
 
 class Handle:
-    """A ledger that is open: its store and its key."""
+    """A ledger that is open: its store and its key, and its transactions. What its parts hold together."""
 
     path: Path | None
 
@@ -120,53 +112,27 @@ class Handle:
         path: Path | None,
         *,
         key: bytes | None = None,
-        max_failures: int = MAX_FAILURES,
-        max_failures_all: int = MAX_FAILURES_ALL,
         keyless: bool = False,
         anchor_at: Path | None = None,
         patience: float = 30.0,
-        require_purpose: bool = False,
+        rules: Rules = Rules(),  # noqa: B008  (a frozen value)
     ) -> None:
-        self._require_purpose = require_purpose
-        self._database = store
-        self._key = key
-        self._max_failures = max_failures
-        self._max_failures_all = max_failures_all
-        self._books = AccountState()
-        self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
-        self._doubtful: set[str] = set()  # given up, and perhaps recorded: by another, or before an error came
-        self._under_way = UnderWay()
-        self._looked = 0.0  # when dead processes were last looked for
-        self.spelling: dict[str, str] = {}  # of the unit spaces that it was opened with: how they are recorded
-        self.added: tuple[str, ...] = ()  # those of them that it got a budget for when it was opened
+        self.store = store
+        self.key = key
+        self.rules = rules
         self.path = path
         self.where = store.where
-        self._patience = patience
-        self._anchor = anchor_at
+        self.patience = patience
+        self.anchor = anchor_at
         self._known: Head | None = None  # the last head that was seen: the chain goes on from there
         self._written: Head | None = None  # that of the transaction under way
         self.id: Final = self._checked_id(keyless)
         store.committed = self._after_commit
 
-    def close(self) -> None:
-        """Close the store; whatever was charged stays."""
-        self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return "Ledger.in_memory()" if self.where == "in memory" else f"Ledger({self.where!r})"
-
     @contextmanager
-    def _writing(self, *, anchored: bool = True) -> Iterator[Writer]:
+    def writing(self, *, anchored: bool = True) -> Iterator[Writer]:
         """A write transaction. anchored: only in a ledger that holds what its anchor names."""
-        with self._database.writing() as connection:
+        with self.store.writing() as connection:
             writer = self._writer(connection, anchored=anchored)
             yield writer
             writer.finish()
@@ -183,7 +149,7 @@ class Handle:
             PolicyError: the chain does not hold what was seen of it: an older copy was put in its place; or there is
                 no anchor, or it was not named.
         """
-        writer = Writer(connection, self._key)
+        writer = Writer(connection, self.key)
         known, self._written = self._known, None
         if known is not None and known != writer.head and not anchor.stands(connection, (known.serial, known.hash)):
             raise PolicyError(
@@ -191,14 +157,14 @@ class Handle:
                 "put in its place while it was in use, and what was spent since would be forgotten. Put the newest "
                 "copy back. No answer is given."
             )
-        if anchored and self._anchor is None and known != writer.head and anchor.is_anchored(connection):
+        if anchored and self.anchor is None and known != writer.head and anchor.is_anchored(connection):
             raise anchor.unnamed(self.where)  # it got one while it was open here
-        if anchored and self._anchor is not None:
-            at = anchor.read(self._anchor, self.id, self._key)
+        if anchored and self.anchor is not None:
+            at = anchor.read(self.anchor, self.id, self.key)
             if at is None:
-                raise PolicyError(anchor.missing(self._anchor))
+                raise PolicyError(anchor.missing(self.anchor))
             if at != (writer.head.serial, writer.head.hash) and not anchor.stands(connection, at):
-                raise PolicyError(anchored_beyond(self.where, self._anchor, at[0], writer.head))
+                raise PolicyError(anchored_beyond(self.where, self.anchor, at[0], writer.head))
         self._known = writer.head
         return writer
 
@@ -206,24 +172,28 @@ class Handle:
         """Move the anchor, before anybody is told of what was committed."""
         if self._written is not None:
             self._known = self._written
-            if self._anchor is not None:
-                anchor.write(self._anchor, self.id, self._key, self._written, patience=self._patience, new=False)
+            self.move_anchor(self._written, new=False)
 
-    def _has_anchor(self) -> bool:
-        with self._reading() as connection:
+    def anchored(self) -> tuple[int, str] | None:
+        """The line and hash that the anchor names; None without one."""
+        return None if self.anchor is None else anchor.read(self.anchor, self.id, self.key)
+
+    def move_anchor(self, head: Head, *, back: bool = False, new: bool = True) -> None:
+        """Move the anchor to `head`, where there is one. back: also back. new: make one that is missing."""
+        if self.anchor is not None:
+            anchor.write(self.anchor, self.id, self.key, head, patience=self.patience, back=back, new=new)
+
+    def has_anchor(self) -> bool:
+        with self.reading() as connection:
             return anchor.is_anchored(connection)
 
-    def _note_anchor(self, author: str) -> None:
+    def note_anchor(self, author: str) -> None:
         """Record that the ledger has an anchor, unless that is known."""
-        if self._has_anchor():
+        if self.has_anchor():
             return
-        with self._writing() as writer:
+        with self.writing() as writer:
             if not anchor.is_anchored(writer.connection):
                 writer.append("anchoring", 1, author)
-
-    def anchor_at(self, place: Path | None) -> None:
-        """Name the anchor of a ledger that is open, for `make_anchor` and `verify`."""
-        self._anchor = place
 
     def check_anchor(self, *, make: bool = False) -> None:
         """See that the ledger holds the line that its anchor names. make: one that is missing is made.
@@ -231,47 +201,47 @@ class Handle:
         Raises:
             PolicyError: it does not: an older copy of the ledger was put back; or there is no anchor.
         """
-        if self._anchor is None:
+        if self.anchor is None:
             return
-        with self._reading() as connection:
+        with self.reading() as connection:
             # It may have been moved since this transaction began; then the next one sees the line.
-            found = anchor.read(self._anchor, self.id, self._key)
+            found = anchor.read(self.anchor, self.id, self.key)
             head, fits = head_of(connection), found is not None and anchor.stands(connection, found)
         if found is None:
             if not make:
-                raise PolicyError(anchor.missing(self._anchor))
-            anchor.write(self._anchor, self.id, self._key, head, patience=self._patience)
+                raise PolicyError(anchor.missing(self.anchor))
+            self.move_anchor(head)
         elif not fits:
-            with self._reading() as connection:
+            with self.reading() as connection:
                 head, fits = head_of(connection), anchor.stands(connection, found)
             if not fits:
-                raise PolicyError(anchored_beyond(self.where, self._anchor, found[0], head))
+                raise PolicyError(anchored_beyond(self.where, self.anchor, found[0], head))
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._database.reading() as connection:
+    def reading(self) -> Iterator[Connection]:
+        with self.store.reading() as connection:
             yield connection
 
     def _checked_id(self, keyless: bool) -> str:
         """The random id that the ledger got when it was created. From here on its head is known; its key is right."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             row = connection.execute("SELECT id, key_check FROM ledger").fetchone()
             head = None if keyless else head_of(connection)  # to look at a damaged one, it need not be read
         if row is None:
             raise PolicyError(f"the ledger {self.where} has no first row: it is damaged. Restore a backup.")
         name, check = row
-        if check is None and self._key is not None:
+        if check is None and self.key is not None:
             raise PolicyError(f"the ledger {self.where} was created without a key, and a chain cannot get one later.")
-        if check is not None and self._key is None and not keyless:
+        if check is not None and self.key is None and not keyless:
             raise PolicyError(
                 f"the ledger {self.where} is keyed: name its key file (`key_file` in the policy's [ledger])."
             )
-        if check is not None and self._key is not None and not hmac.compare_digest(_key_check(self._key, name), check):
+        if check is not None and self.key is not None and not hmac.compare_digest(_key_check(self.key, name), check):
             raise PolicyError(f"the key is not the one that the ledger {self.where} was created with.")
         self._known = head
         return str(name)
 
-    def _budget(self, connection: Connection, space: str) -> Budget:
+    def budget(self, connection: Connection, space: str) -> Budget:
         """The budget of a space as it is now, or a PolicyError."""
         found = known_budget(connection, space)
         if found is None:
@@ -280,46 +250,3 @@ class Handle:
                 "Open it with one: `hubbub ledger create` adds those of the policy file."
             )
         return found
-
-
-def checked_analyst(name: str) -> str:
-    """The name of an analyst who asks, or a QueryError where it is none.
-
-    It is written with every charge and refusal, so it is short.
-    """
-    checked_text(name, "analyst")
-    if name == "*":
-        raise QueryError(
-            "'*' is not an analyst: it stands for each who has no limit of their own. Nothing was charged."
-        )
-    if len(name) > _LONGEST:
-        raise QueryError(
-            f"the analyst's name has {len(name)} characters; {_LONGEST} are allowed: {name[:20]!r}... Name a shorter "
-            "one. Nothing was charged."
-        )
-    return name
-
-
-def checked_purpose(purpose: str | None) -> str | None:
-    """What a question is asked for, or a QueryError where it is no text of at most 200 characters."""
-    if purpose is None:
-        return None
-    if not isinstance(purpose, str) or not purpose.strip():
-        raise QueryError(f"purpose={purpose!r:.60}: expected a text that says what for. Nothing was charged.")
-    if len(checked_text(purpose, "purpose")) > _LONGEST:
-        raise QueryError(
-            f"the purpose has {len(purpose)} characters; {_LONGEST} are allowed: {purpose[:20]!r}... Say it in fewer. "
-            "Nothing was charged."
-        )
-    return purpose
-
-
-def checked_text(text: str, what: str) -> str:
-    """`text`, or a QueryError where it is not valid Unicode."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise QueryError(
-            f"the {what} is not valid Unicode: character {error.start + 1} is half of a surrogate pair."
-        ) from None
-    return text

@@ -49,8 +49,8 @@ def courses(ledger: Ledger, space: str, *, points: int = 200) -> list[Course]:
 
     Raises PolicyError for a space that the ledger does not know.
     """
-    budget = ledger.budget(space)
-    with ledger._reading() as connection:
+    budget = ledger.balance.budget(space)
+    with ledger._handle.reading() as connection:
         rows = connection.execute(
             "SELECT journal.time, charge.sums FROM charge JOIN journal ON journal.serial = charge.serial "
             "WHERE charge.unit_space = ? ORDER BY charge.serial",
@@ -61,7 +61,7 @@ def courses(ledger: Ledger, space: str, *, points: int = 200) -> list[Course]:
         for _, account, *amounts in json.loads(sums):
             if account == EVERYONE or account.startswith("analyst:"):
                 found.setdefault(account, []).append((time, Total.read(*amounts)))
-    limits = {a.account: float(a.epsilon or 0) for a in ledger.allowances(space)}
+    limits = {a.account: float(a.epsilon or 0) for a in ledger.balance.allowances(space)}
     ceiling = float(budget.epsilon)
     return [
         Course(

@@ -24,23 +24,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hubbub.errors import HubbubError, InternalError, PolicyError
+from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError, QueryError
 from hubbub.ledger import incidents
-from hubbub.ledger.accounts import Total, analyst_account, read_amount, write_amount
+from hubbub.ledger.accounts import Total, write_amount
+from hubbub.ledger.blocks import end_block, note_refusal, planned, return_unused
 from hubbub.ledger.books import AccountState, moment
-from hubbub.ledger.charging import Busy, check_failures, check_under_way
-from hubbub.ledger.handle import checked_text
+from hubbub.ledger.budget import parse_epsilon
+from hubbub.ledger.charge import Charge, checked_analyst, checked_text
+from hubbub.ledger.charging import Busy, Refused, Request, check_failures, check_under_way, record
+from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
-from hubbub.ledger.records import Entry, State, StoredRelease, entries
-from hubbub.ledger.steward import Steward
-from hubbub.ledger.under_way import OpenQuestion
+from hubbub.ledger.record import Record
+from hubbub.ledger.records import OPEN, UNDRAWN, Entry, State, StoredRelease, entries, standing_of
+from hubbub.ledger.standing import Balance
+from hubbub.ledger.under_way import UnderWay, dead
+
+if TYPE_CHECKING:
+    from hubbub.accounting import Cost, Event
 
 __all__ = ["ChargeLifecycle"]
 
@@ -50,53 +57,137 @@ _NEXT: Final[dict[str, tuple[str, ...]]] = {
     "drawing": ("failed",),  # and 'stored', which `store` alone may reach: it brings the answer
     "stored": ("shown",),
 }
-_UNDRAWN: Final = ("charged", "retried")
-_OPEN: Final = (*_UNDRAWN, "drawing")
+_LOOK: Final = 10.0  # seconds between two looks for processes that died
 
 # Charges this process has under way: nobody but a thread of ours may still draw them. Each change of it is one step of
 # Python's, so it needs no lock, which an interrupt could leave held.
 _UNDER_WAY: set[str] = set()
 
 
-class ChargeLifecycle(Steward):
-    """What happens to charges once they are made. Part of `Ledger`."""
+class ChargeLifecycle:
+    """How charges are made, and what happens to them."""
 
-    def resume(
-        self,
-        *,
-        space: str,
-        question_key: str,
-        analyst: str,
-        epsilon: Fraction,
-        block: str | None = None,
-        charge: str | None = None,
-        spend: Total | None = None,
-    ) -> str | None:
-        """Take over a charge of this very question that nothing was drawn for: its one free retry.
+    def __init__(self, handle: Handle, record: Record, balance: Balance) -> None:
+        self._handle, self._record, self._balance = handle, record, balance
+        self._books = AccountState()
+        self._taken: set[str] = set()  # the charges that were made here and are not drawn yet
+        self._doubtful: set[str] = set()  # given up, and perhaps recorded before an error came
+        self._under_way = UnderWay()
+        self._looked = 0.0  # when dead processes were last looked for
 
-        charge: this one and no other. spend: only one that cost exactly this; the epsilon of a rho is rounded, so two
-        costs may share it.
+    def charge(self, charge: Charge) -> str:
+        """Charge a question; on the disk before this returns the charge's id.
+
+        Raises:
+            BudgetError: it does not fit. Nothing was charged; the refusal is recorded.
+            QueryError: the idempotency key was used before; or the ledger wants a purpose, and none was given.
+            PolicyError: the ledger cannot record it, or the analyst is locked. No answer may follow.
+        """
+        made = self._request(charge)
+        self._charge(made)
+        return made.id
+
+    def charge_once(self, charge: Charge) -> tuple[str, bool]:
+        """As `charge`, unless this very question, by its key, at no less epsilon, is answered or under way.
+
+        Two that ask the same at once thus pay once. Returns the charge, and whether it is new: if not, it is another's,
+        whose answer `Record.await_release` brings.
+
+        Raises: as `charge`.
+        """
+        made = self._request(charge, once=True)
+        known = self._charge(made)
+        return (made.id, True) if known is None else (known, False)
+
+    def _request(self, charge: Charge, *, once: bool = False) -> Request:
+        if self._handle.rules.require_purpose and charge.purpose is None:
+            raise QueryError(
+                "the policy wants to know what a question is asked for (`require_purpose`): say it in a few words, "
+                "purpose= in Python, --purpose on the command line. Nothing was charged."
+            )
+        return Request.of(charge, self._handle.rules, once=once)
+
+    def _charge(self, made: Request) -> str | None:
+        """Record a request, durably; the charge of another that makes it needless."""
+        self._settle()
+        if made.charge.kind == "question":
+            self._take_up(made.id)
+            self._look_for_the_dead()
+        deadline, pause = time.monotonic() + self._handle.patience, 0.005
+        try:
+            while isinstance(found := self._recorded(made), Busy):
+                pause = self._wait_for_others(found, deadline, pause)
+        except BaseException:
+            self.let_go(made.id, unsure=made.id in self._doubtful)
+            raise
+        if found is not None:
+            self._put_down(made.id)
+        if isinstance(found, Refused):
+            raise found.error
+        return found
+
+    def _recorded(self, made: Request) -> Refused | Busy | str | None:
+        """One transaction that records a request, or finds what stands against it."""
+        try:
+            with self._handle.writing() as writer:
+                books = self._books.begin(writer.connection, writer.head)
+                self._under_way.look(writer.connection)
+                found = self._own(writer, books, made)
+                books.end(writer.head)
+            return found
+        except PolicyError:
+            if not self._handle.store.unsure:
+                raise
+            self._doubtful.add(made.id)
+            if not self._holds(made.id):
+                raise
+            self._doubtful.discard(made.id)
+            return None
+
+    def _holds(self, charge_id: str) -> bool:
+        """Whether a charge is found after the answer to its COMMIT was lost, on a new connection."""
+        with suppress(HubbubError), self._handle.reading() as connection:
+            return connection.execute("SELECT 1 FROM charge WHERE id = ?", (charge_id,)).fetchone() is not None
+        return False
+
+    def _look_for_the_dead(self) -> None:
+        now = time.monotonic()
+        if now > self._looked + _LOOK:
+            self._looked = now
+            self.mark_lost()
+
+    def _own(self, writer: Writer, books: AccountState, made: Request) -> Refused | Busy | str | None:
+        found = record(writer, books, made, self._under_way)
+        if isinstance(found, Refused):
+            note_refusal(writer, made.charge, found)
+        return found
+
+    def resume(self, asked: Charge, *, charge: str | None = None) -> str | None:
+        """Take over a charge of this very question, at exactly this cost, that nothing was drawn for: its free retry.
+
+        The epsilon of a rho is rounded, so that two costs may share it. charge: this one and no other.
 
         Returns the charge, which this process now owns, or None where there is none to take over.
 
         Raises:
             PolicyError: too many of the analyst's questions failed, or as many as may fail are under way for too long.
         """
+        space, analyst, spend = asked.space, asked.analyst, asked.spend
 
         def wanted(connection: Connection) -> Entry | None:
-            found = _abandoned(connection, space, question_key, analyst, epsilon)
-            fits = (e for e in found if e.block == block and charge in (None, e.id) and spend in (None, e.spend))
+            found = _abandoned(connection, space, asked.question_key, analyst, asked.epsilon)
+            fits = (e for e in found if e.block == asked.block and charge in (None, e.id) and e.spend == spend)
             return next(fits, None)
 
-        deadline, pause = time.monotonic() + self._patience, _SHORT
+        deadline, pause = time.monotonic() + self._handle.patience, _SHORT
         while True:
-            with self._reading() as connection:
+            with self._handle.reading() as connection:
                 if wanted(connection) is None:
                     return None
-            self.bury()
+            self.mark_lost()
             taken: str | None = None
             try:
-                with self._writing() as writer:
+                with self._handle.writing() as writer:
                     entry = wanted(writer.connection)
                     if entry is None:
                         return None
@@ -104,9 +195,8 @@ class ChargeLifecycle(Steward):
                         AccountState().begin(writer.connection, writer.head),
                         self._under_way.look(writer.connection),
                     )
-                    check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
-                    allowed = self._max_failures, self._max_failures_all
-                    busy = check_under_way(books, under_way, space, analyst, this_process(), *allowed)
+                    check_failures(books, space, analyst, self._handle.rules)
+                    busy = check_under_way(books, under_way, space, analyst, this_process(), self._handle.rules)
                     if busy is None:
                         taken = entry.id
                         self._take_up(taken)
@@ -124,20 +214,20 @@ class ChargeLifecycle(Steward):
 
         Raises PolicyError after the deadline. One whose process died meanwhile has come to its end too, and counts.
         """
-        self.bury()
+        self.mark_lost()
         if time.monotonic() > deadline:
             raise busy.error
         time.sleep(pause)
         return min(pause * 1.5, _LONG)
 
-    def bury(self) -> int:
+    def mark_lost(self) -> int:
         """Record as lost what dead processes left open; how many there were. Counts toward the failure locks."""
-        with self._reading() as connection:
-            found = _dead(self._under_way.look(connection).all, moment(connection))
+        with self._handle.reading() as connection:
+            found = dead(self._under_way.look(connection).all, moment(connection))
         if not found:
             return 0
-        with self._writing() as writer:
-            found = _dead(self._under_way.look(writer.connection).all, moment(writer.connection))
+        with self._handle.writing() as writer:
+            found = dead(self._under_way.look(writer.connection).all, moment(writer.connection))
             for serial in found:
                 writer.append("step", serial, "lost", None, None)
         return len(found)
@@ -157,7 +247,7 @@ class ChargeLifecycle(Steward):
                 self._doubtful.discard(charge_id)
 
     def close(self) -> None:
-        """Close the store. Whatever was charged stays; what was not drawn yet is given up, and may be taken over."""
+        """Give up what is charged and not drawn yet, so that it may be taken over. Whatever was charged stays."""
         mine = sorted(self._taken)
         if mine:
             with suppress(HubbubError):
@@ -165,7 +255,6 @@ class ChargeLifecycle(Steward):
             for charge_id in mine:
                 self._put_down(charge_id)
         self._settle()
-        super().close()
 
     def _settle(self) -> None:
         """Give up what was given up before, and may have been recorded since. Where that fails, it is tried again."""
@@ -175,22 +264,27 @@ class ChargeLifecycle(Steward):
                 self._doubtful.discard(charge_id)
 
     def _give_up(self, charge_id: str) -> None:
-        """Withdraw a charge that a server may be recording: once it has done so, or never will."""
-        with self._writing():
+        """Withdraw a charge that a server may be recording, once it has done so or never will; close such a block.
+
+        Nobody was told of it, so it gives its budget back.
+        """
+        with self._handle.writing():
             pass  # whose lock a transaction before this one holds until its end
         self._withdraw([charge_id])
+        if any(block.id == charge_id for block in self._record.open_blocks()):
+            self.close_block(charge_id)
 
     def _withdraw(self, charges: Sequence[str]) -> bool:
         """Record that this process gives up charges that it has not finished; whether any of them is recorded."""
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             ask = "SELECT 1 FROM charge WHERE id = ?"
             known = [charge_id for charge_id in charges if connection.execute(ask, (charge_id,)).fetchone()]
         if not known:
             return False  # it was interrupted while it waited to charge: no need to wait for anybody again
-        with self._writing() as writer:
+        with self._handle.writing() as writer:
             for charge_id in known:
-                serial, standing, owner, *_ = _standing(writer.connection, charge_id)
-                if standing in _OPEN and owner == this_process():
+                serial, standing, owner, *_ = standing_of(writer.connection, charge_id)
+                if standing in OPEN and owner == this_process():
                     writer.append("step", serial, "withdrawn", None, None)
         return True
 
@@ -202,12 +296,6 @@ class ChargeLifecycle(Steward):
     def _put_down(self, charge_id: str) -> None:
         self._taken.discard(charge_id)
         _UNDER_WAY.discard(charge_id)
-
-    def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
-        """The charge that an idempotency key stands for, if it was used."""
-        with self._reading() as connection:
-            found = entries(connection, "WHERE unit_space = ? AND analyst = ? AND request = ?", space, analyst, request)
-        return found[0] if found else None
 
     def advance(self, charge_id: str, state: State, *, incident: str | None = None) -> None:
         """Record the next step of a charge's life, durably. Being shown once more is not a step.
@@ -223,15 +311,15 @@ class ChargeLifecycle(Steward):
                 locked meanwhile, whichever step it was to be but 'shown'.
         """
         if state == "shown":
-            with self._reading() as connection:
-                if _standing(connection, charge_id)[1] == "shown":
+            with self._handle.reading() as connection:
+                if standing_of(connection, charge_id)[1] == "shown":
                     return
-        with self._writing() as writer:
+        with self._handle.writing() as writer:
             books = self._books.begin(writer.connection, writer.head)
-            serial, standing, owner, *whose = _standing(writer.connection, charge_id)
+            serial, standing, owner, *whose = standing_of(writer.connection, charge_id)
             if standing == state == "shown":
                 return
-            if standing in _UNDRAWN and owner not in (None, this_process()):
+            if standing in UNDRAWN and owner not in (None, this_process()):
                 raise PolicyError(
                     "another process has taken this question over, because this one looked dead. Nothing was drawn "
                     "here; ask again: its answer is free."
@@ -257,9 +345,9 @@ class ChargeLifecycle(Steward):
             InternalError: there is no such charge, or it is not 'drawing'.
             PolicyError: the ledger cannot record it, or the analyst was locked meanwhile; the answer must not be shown.
         """
-        with self._writing() as writer:
+        with self._handle.writing() as writer:
             books = self._books.begin(writer.connection, writer.head)
-            serial, standing, _, *whose = _standing(writer.connection, charge_id)
+            serial, standing, _, *whose = standing_of(writer.connection, charge_id)
             if standing == "lost":
                 raise PolicyError(_GIVEN_UP)
             if standing != "drawing":
@@ -282,89 +370,11 @@ class ChargeLifecycle(Steward):
         one that failed and the one that did not are recorded alike, and raise alike.
         """
         try:
-            check_failures(books, space, analyst, self._max_failures, self._max_failures_all)
+            check_failures(books, space, analyst, self._handle.rules)
         except PolicyError as locked:
             writer.append("step", serial, "withdrawn", None, None)
             return PolicyError(f"{locked} {_HELD_BACK}")
         return None
-
-    def find_release(
-        self, *, space: str, question_key: str, at_least: Fraction, reader: str | None = None
-    ) -> StoredRelease | None:
-        """The stored answer to this question that cost most, if any cost `at_least` or more.
-
-        reader: whose limit would be charged for another's. What is his own, or was read by him, comes first; then the
-        dearest that his limit admits: a dearer one that somebody buys takes nothing away from him.
-        """
-        with self._reading() as connection:
-            found = connection.execute(
-                "SELECT id, epsilon, analyst FROM charge JOIN release ON release.charge = charge.serial "
-                "WHERE unit_space = ? AND question_key = ?",
-                (space, question_key),
-            ).fetchall()
-            enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in found]
-            ranked = sorted((each for each in enough if each[0] >= at_least), reverse=True)
-            if reader is not None and any(whose != reader for _, _, whose in ranked):
-                ranked.sort(key=lambda each: self._distance(connection, space, question_key, each[1], reader))
-        return self.release(ranked[0][1]) if ranked else None
-
-    def _distance(self, connection: Connection, space: str, question_key: str, charge_id: str, reader: str) -> int:
-        """0 for a release that costs the reader nothing, 1 for one that his limit admits, 2 for others."""
-        (entry,) = entries(connection, "WHERE charge.id = ?", charge_id)
-        read = entries(
-            connection,
-            "WHERE unit_space = ? AND question_key = ? AND charge.kind = 'reading' AND analyst = ? AND details = ?",
-            space,
-            question_key,
-            reader,
-            json.dumps({"release": charge_id}),
-        )
-        if entry.analyst == reader or read:
-            return 0
-        back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id)
-        cost = (back[0] if back else entry).spend.cost
-        books, account = AccountState().begin(connection, None), analyst_account(reader)
-        found = books.standings(space, self._budget(connection, space), (account,), None, moment(connection))
-        return 1 if all(standing.admits(cost) for standing in found) else 2
-
-    def release(self, charge_id: str) -> StoredRelease | None:
-        """The answer that `charge_id` paid for; None if it never got that far.
-
-        Raises:
-            PolicyError: there is no such charge.
-        """
-        entry = self.entry(charge_id)
-        with self._reading() as connection:
-            row = connection.execute("SELECT payload FROM release WHERE charge = ?", (entry.serial,)).fetchone()
-        return StoredRelease(entry, row[0]) if row else None
-
-    def await_release(self, charge_id: str, *, patience: float | None = None) -> StoredRelease | None:
-        """The answer of a charge that another process or thread works on; None if it comes to nothing.
-
-        patience: seconds to wait for it; by default the ledger's own.
-
-        Raises:
-            PolicyError: there is no such charge; or it is still under way after that, and may be answered yet.
-        """
-        deadline, pause = time.monotonic() + (self._patience if patience is None else patience), 0.005
-        while True:
-            entry = self.entry(charge_id)
-            if entry.state in ("stored", "shown"):
-                return self.release(charge_id)
-            if entry.state not in _OPEN or self._is_dead(entry):
-                return None
-            if time.monotonic() > deadline:
-                raise PolicyError(
-                    f"the very same question is under way ({charge_id}) and has no answer yet. This one waited for it "
-                    "as long as it may. Nothing was charged for it: ask again later, and the answer is there."
-                )
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.1)
-
-    def _is_dead(self, entry: Entry) -> bool:
-        with self._reading() as connection:
-            owner = _standing(connection, entry.id)[2]
-            return owner is None or is_gone(owner, entry.time, moment(connection))
 
     def keep_incident(self, incident: str, words: str) -> Path:
         """Keep the engine's own words about a failure, for the steward alone: they may hold private values.
@@ -374,23 +384,110 @@ class ChargeLifecycle(Steward):
         Raises:
             PolicyError: the folder cannot be written.
         """
-        return incidents.keep(self.path, incident, words)
+        return incidents.keep(self._handle.path, incident, words)
 
-    def incident_words(self, incident: str) -> str:
-        """What `keep_incident` kept.
+    def reserve(
+        self,
+        *,
+        space: str,
+        analyst: str,
+        epsilon: Fraction,
+        cost: Cost | None = None,
+        plan: str | None = None,
+        events: Sequence[Event] = (),
+        purpose: str | None = None,
+    ) -> str:
+        """Set a part of the budget aside; the id of the block, which pays for the questions charged to it.
+
+        What it does not use comes back with `close_block`. Under an approximate budget a block at `epsilon` holds
+        the rho of one such release.
+
+        cost: what a plan costs, exactly. plan: its text. events: what the plan will run, each question's, instead of
+        `cost`: the plan is then charged at the smaller of the sum of their rhos and the plan's own
+        (`hubbub.accounting.plans`), and its questions draw on the sum. purpose: as of a question.
+
+        Raises: as `charge`.
+        """
+        from hubbub.accounting.plans import plan_cost
+
+        made = self._request(
+            Charge(
+                kind="block" if plan is None else "plan",
+                space=space,
+                analyst=analyst,
+                epsilon=parse_epsilon(epsilon),
+                cost=cost or (plan_cost(events) if events else self._balance.question(space, epsilon)),
+                sql="(reserved)" if plan is None else plan,
+                details=planned(events),
+                purpose=purpose,
+            )
+        )
+        try:
+            self._charge(made)
+        except BudgetError:
+            raise
+        except BaseException as error:  # Ctrl-C may come at the end of the transaction, which stands then
+            self._doubtful.add(made.id)
+            if not isinstance(error, HubbubError):
+                self._settle()
+            raise
+        return made.id
+
+    def close_block(self, block: str) -> None:
+        """Give back what a block did not use. Closing it again changes nothing.
 
         Raises:
-            PolicyError: there is no such incident here, or it is not for this user to read.
+            PolicyError: there is no such block.
         """
-        return incidents.read(self.path, incident)
+        entry = self._record.entry(block)
+        if entry.kind not in ("block", "plan"):
+            raise PolicyError(f"charge {block!r} is not a reserved block.")
+        try:
+            with self._handle.writing() as writer:
+                end_block(writer, entry, self._handle.rules)
+        except BaseException:  # Ctrl-C, say: it is closed with the next charge, or with the ledger
+            self._doubtful.add(block)
+            raise
 
-    def history(self, space: str | None = None, *, since: str | None = None, analyst: str | None = None) -> list[Entry]:
-        """Every charge, oldest first; of one unit space or analyst, or from a time on, if named."""
-        wanted = {"unit_space = ?": space, "journal.time >= ?": since, "analyst = ?": analyst}
-        given = {text: value for text, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(given)}" if given else ""
-        with self._reading() as connection:
-            return entries(connection, where, *given.values())
+    def give_back(self, charge_id: str, *, used: Cost) -> None:
+        """Give back what a question that is being drawn will not use: of what it was charged, `used` stays.
+
+        Whoever calls this vouches that nothing else is drawn for the charge, whatever comes.
+
+        Raises:
+            InternalError: the charge is not a question that is being drawn, or gave something back before, or `used` is
+                more than was charged.
+        """
+        budget = self._balance.budget(self._record.entry(charge_id).space)
+        with self._handle.writing() as writer:
+            return_unused(writer, charge_id, Total.of(used), budget, self._handle.rules)
+
+    def share(self, release: StoredRelease, analyst: str) -> None:
+        """Charge the analyst's own limit, once, for reading what another analyst released. The joint budget is free.
+
+        Raises:
+            BudgetError: the analyst's limit does not hold it.
+        """
+        entry = release.entry
+        if entry.analyst == analyst:
+            return
+        checked_analyst(analyst)
+        details = json.dumps({"release": entry.id})
+        with self._handle.reading() as connection:
+            known = connection.execute(
+                "SELECT 1 FROM charge WHERE unit_space = ? AND question_key = ? AND kind = 'reading' AND analyst = ? "
+                "AND details = ?",
+                (entry.space, entry.question_key, analyst, details),
+            ).fetchone()
+            back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", entry.id)
+        paid = back[0] if back else entry  # of a question that stopped early, what it used
+        if known is None:
+            reading = Charge(
+                kind="reading", space=entry.space, dataset=entry.dataset, analyst=analyst, sql=entry.sql,
+                question_key=entry.question_key, epsilon=paid.epsilon, cost=paid.spend, event=entry.event,
+                details=details, policy=entry.policy, data_version=entry.data_version,
+            )  # fmt: skip
+            self._charge(Request.of(reading, self._handle.rules))
 
 
 _HELD_BACK: Final = (
@@ -404,21 +501,6 @@ _GIVEN_UP: Final = (
 
 
 _SHORT, _LONG = 0.005, 0.1  # seconds between two looks whether another question has come to its end
-
-
-def _dead(questions: Iterable[OpenQuestion], at: str) -> list[int]:
-    """Of the questions that are open, the lines of those whose process died."""
-    here = this_process().rsplit("/", 2)[0] + "/"
-    gone: dict[str, bool] = {}
-    found: list[int] = []
-    for question in questions:
-        owner, since = question.owner, question.since
-        key = owner if owner.startswith(here) else f"{owner} {since}"  # here, how long ago it was matters nothing
-        if key not in gone:
-            gone[key] = owner != this_process() and is_gone(owner, since, at)
-        if gone[key]:
-            found.append(question.serial)
-    return found
 
 
 def _abandoned(
@@ -444,17 +526,3 @@ def _is_abandoned(connection: Connection, entry: Entry, at: str) -> bool:
         return False
     owner = connection.execute("SELECT owner FROM charge WHERE serial = ?", (entry.serial,)).fetchone()[0]
     return owner is not None and (owner == this_process() or is_gone(owner, entry.time, at))
-
-
-def _standing(connection: Connection, charge_id: str) -> tuple[int, str, str | None, str, str]:
-    """A charge's number, its state, the process that owns it (who made it, or took it over), its space and analyst."""
-    row = connection.execute(
-        "SELECT serial, (SELECT state FROM step WHERE step.charge = charge.serial ORDER BY step.serial DESC LIMIT 1), "
-        "(SELECT step.owner FROM step WHERE step.charge = charge.serial AND step.owner IS NOT NULL "
-        "ORDER BY step.serial DESC LIMIT 1), owner, unit_space, analyst FROM charge WHERE id = ?",
-        (charge_id,),
-    ).fetchone()
-    if row is None:
-        raise InternalError(f"there is no charge {charge_id!r} in the ledger")
-    serial, state, taken, made, space, analyst = row
-    return int(serial), state or "charged", taken or made, space, analyst

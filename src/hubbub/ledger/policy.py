@@ -24,8 +24,8 @@ from typing import Any, Final
 from hubbub.addresses import Address, is_address, looks_like_connection, masked, names_a_table, raise_alone
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
-from hubbub.ledger.charging import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.redact import without_passwords
+from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.toml_lines import Lines
 from hubbub.spelling import one_spelling, space_name, table_name
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
+from hubbub.errors import InternalError
 from hubbub.ledger.accounts import Total, read_amount
 from hubbub.ledger.hash_chain import Connection, Value
 
-__all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries"]
+__all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries", "standing_of"]
 
 State: TypeAlias = Literal["charged", "withdrawn", "lost", "retried", "drawing", "stored", "shown", "failed", "closed"]
 Kind: TypeAlias = Literal["question", "reading", "block", "plan", "return"]
@@ -104,6 +105,10 @@ class Refusal:
     left: str
 
 
+UNDRAWN: Final = ("charged", "retried")
+OPEN: Final = (*UNDRAWN, "drawing")
+"""The states of a charge that somebody works on."""
+
 _CHARGE = (
     "SELECT charge.serial, journal.time, journal.hash, charge.id, kind_, unit_space, dataset, analyst, question_key, "
     "sql, epsilon, pure, rho, delta, impure, event, details, policy, data_version, request, block, purpose, "
@@ -145,3 +150,17 @@ def _entry(row: Any) -> Entry:
         serial=serial,
         hash=digest,
     )
+
+
+def standing_of(connection: Connection, charge_id: str) -> tuple[int, str, str | None, str, str]:
+    """A charge's number, its state, the process that owns it (who made it, or took it over), its space and analyst."""
+    row = connection.execute(
+        "SELECT serial, (SELECT state FROM step WHERE step.charge = charge.serial ORDER BY step.serial DESC LIMIT 1), "
+        "(SELECT step.owner FROM step WHERE step.charge = charge.serial AND step.owner IS NOT NULL "
+        "ORDER BY step.serial DESC LIMIT 1), owner, unit_space, analyst FROM charge WHERE id = ?",
+        (charge_id,),
+    ).fetchone()
+    if row is None:
+        raise InternalError(f"there is no charge {charge_id!r} in the ledger")
+    serial, state, taken, made, space, analyst = row
+    return int(serial), state or "charged", taken or made, space, analyst

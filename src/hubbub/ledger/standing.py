@@ -1,7 +1,8 @@
-"""How a ledger's budgets stand: what they are, what was spent, what is left, and whether a question fits."""
+"""How budgets stand: what they are, what was spent, what is left, and whether a question fits. Reads only."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,13 @@ from hubbub.ledger.accounts import (
     pure_cost,
     table_accounts,
 )
+from hubbub.ledger.allowances import NAMED, all_allowances, default_limit, policy_records
 from hubbub.ledger.books import AccountState, moment, total_of
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection
+from hubbub.ledger.records import Allowance
 from hubbub.ledger.remainder import Remaining, question_cost
 
 if TYPE_CHECKING:
@@ -27,12 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["Balance"]
 
 
-class Balance(Handle):
-    """What may be asked of a ledger without changing it. Part of `Ledger`."""
+class Balance:
+    """What may be asked of the budgets of a ledger without changing it."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
 
     def spaces(self) -> list[str]:
         """The unit spaces that have a budget here, sorted."""
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             return [name for (name,) in connection.execute("SELECT name FROM unit_space ORDER BY name").fetchall()]
 
     def budget(self, space: str) -> Budget:
@@ -41,8 +47,8 @@ class Balance(Handle):
         Raises:
             PolicyError: the ledger holds no budget for it.
         """
-        with self._reading() as connection:
-            return self._budget(connection, space)
+        with self._handle.reading() as connection:
+            return self._handle.budget(connection, space)
 
     def ceiling(self, space: str) -> Fraction:
         """The epsilon of the budget of `space`."""
@@ -54,8 +60,8 @@ class Balance(Handle):
 
     def total(self, space: str, account: str = EVERYONE) -> Total:
         """What an account of `space` has paid: epsilon, rho, delta."""
-        with self._reading() as connection:
-            self._budget(connection, space)
+        with self._handle.reading() as connection:
+            self._handle.budget(connection, space)
             return total_of(connection, space, account)
 
     def relation(self, space: str) -> str | None:
@@ -64,7 +70,7 @@ class Balance(Handle):
         It is recorded with the first charge whose details name one, in the same transaction; a later charge under
         another relation is refused.
         """
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             return self._books_for(connection).relation(space)
 
     def remaining(self, space: str, *, dataset: str | None = None, analyst: str | None = None) -> Fraction:
@@ -85,8 +91,8 @@ class Balance(Handle):
         Raises:
             PolicyError: there is no such space, or no such block of that analyst.
         """
-        with self._reading() as connection:
-            budget = self._budget(connection, space)
+        with self._handle.reading() as connection:
+            budget = self._handle.budget(connection, space)
             at = moment(connection)
             if block is None:
                 named = [EVERYONE]
@@ -113,8 +119,8 @@ class Balance(Handle):
 
     def admits(self, cost: Cost, *, space: str, dataset: str, analyst: str, block: str | None = None) -> bool:
         """Whether a question of this cost would be charged now, as far as budgets go."""
-        with self._reading() as connection:
-            budget = self._budget(connection, space)
+        with self._handle.reading() as connection:
+            budget = self._handle.budget(connection, space)
             accounts = accounts_of("question", dataset, analyst, block)
             payer = None if block is None else (block, analyst)
             found = self._books_for(connection).standings(space, budget, accounts, payer, moment(connection))
@@ -122,3 +128,57 @@ class Balance(Handle):
 
     def _books_for(self, connection: Connection) -> AccountState:
         return AccountState().begin(connection, None)
+
+    def accounts(self, space: str) -> list[str]:
+        """The accounts of `space` that anything was charged to, sorted."""
+        with self._handle.reading() as connection:
+            found = connection.execute(
+                "SELECT name FROM account WHERE unit_space = ? ORDER BY name", (space,)
+            ).fetchall()
+        return [account for (account,) in found]
+
+    def failures(self, space: str) -> dict[str | None, tuple[int, int]]:
+        """How many questions failed that count, and how many may: of each analyst, and of all together under None.
+
+        Raises:
+            PolicyError: the space has no budget.
+        """
+        with self._handle.reading() as connection:
+            self._handle.budget(connection, space)
+            books = AccountState().begin(connection, None)
+            names = books.spellings(space)
+            found = connection.execute(
+                "SELECT DISTINCT charge.analyst FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
+                f"charge.serial = step.charge AND charge.unit_space IN ({', '.join('?' * len(names))}) "
+                "ORDER BY charge.analyst",
+                names,
+            ).fetchall()
+            joint = books.joint_failures(space, self._handle.rules.max_failures)
+            counted: dict[str | None, tuple[int, int]] = {None: (joint, self._handle.rules.max_failures_all)}
+            for (analyst,) in found:
+                counted[analyst] = books.failures(space, analyst), self._handle.rules.max_failures
+        return counted
+
+    def allowances(self, space: str) -> list[Allowance]:
+        """What was last said about each account of `space`, raised ceilings included, by account."""
+        with self._handle.reading() as connection:
+            return all_allowances(connection, space)
+
+    def policy_limits(self, space: str) -> dict[str, Fraction]:
+        """The limits that the policy file gave, by account, as last recorded."""
+        with self._handle.reading() as connection:
+            self._handle.budget(connection, space)
+            found = policy_records(connection, space)
+        return {account: amount for account, (amount, reason) in found.items() if reason == NAMED}
+
+    def policy_differs(self, space: str, limits: Mapping[str, Fraction]) -> list[str]:
+        """The accounts that the policy's limits let spend another amount than those that were last recorded."""
+        with self._handle.reading() as connection:
+            budget = self._handle.budget(connection, space)
+            known = {account: amount for account, (amount, _) in policy_records(connection, space).items()}
+        return sorted(
+            account
+            for account in known.keys() | limits.keys()
+            if known.get(account, default_limit(account, known, budget))
+            != limits.get(account, default_limit(account, limits, budget))
+        )

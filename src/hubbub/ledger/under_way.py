@@ -23,15 +23,17 @@ open is read from the chain once, then line by line as it grows.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hubbub.ledger.process import is_gone, this_process
 from hubbub.spelling import one_spelling
 
 if TYPE_CHECKING:
     from hubbub.ledger.hash_chain import Connection
 
-__all__ = ["OpenQuestion", "UnderWay"]
+__all__ = ["OpenQuestion", "UnderWay", "dead"]
 
 _OPEN: Final = ("charged", "retried", "drawing")
 
@@ -121,6 +123,21 @@ class UnderWay:
         people = one_spelling(space)
         found = {*self._processes.get(people, ()), *(one.owner for one in self._fresh if one.people == people)}
         return len(found) if owner not in found and len(found) >= free else 0
+
+
+def dead(questions: Iterable[OpenQuestion], at: str) -> list[int]:
+    """Of the questions that are open, the lines of those whose process died."""
+    here = this_process().rsplit("/", 2)[0] + "/"
+    gone: dict[str, bool] = {}
+    found: list[int] = []
+    for question in questions:
+        owner, since = question.owner, question.since
+        key = owner if owner.startswith(here) else f"{owner} {since}"  # here, how long ago it was matters nothing
+        if key not in gone:
+            gone[key] = owner != this_process() and is_gone(owner, since, at)
+        if gone[key]:
+            found.append(question.serial)
+    return found
 
 
 _COLUMNS: Final = "charge.unit_space, charge.analyst, journal.time"

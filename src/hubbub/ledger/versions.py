@@ -15,22 +15,26 @@ from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import table_account
-from hubbub.ledger.handle import Handle, checked_text
+from hubbub.ledger.charge import checked_text
+from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.places import one_form, same_file
 from hubbub.spelling import one_spelling
 
-__all__ = ["ROWS", "Versions", "same_people"]
+__all__ = ["CHANGED", "FIRST", "ROWS", "Versions", "issue", "same_people", "version_of"]
 
 ROWS: Final = "each row"
 """The unit of a source whose every row is somebody else's."""
-_FIRST: Final = "first asked for"
-_CHANGED: Final = "the source changed"
+FIRST: Final = "first asked for"
+CHANGED: Final = "the source changed"
 """Why a version was issued, where nobody declared it."""
 
 
-class Versions(Handle):
-    """Which rows, and which policy, a question was asked about. Part of `Ledger`."""
+class Versions:
+    """Which rows, and which policy, a question was asked about."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
 
     def data_version(self, space: str, dataset: str, *, fingerprint: str | None = None) -> str:
         """The random id of the data set's current rows; issued when first asked for.
@@ -38,30 +42,18 @@ class Versions(Handle):
         fingerprint: any text that changes when the rows do. One that was not seen since the last declared refresh is a
             refresh; two copies that are asked about in turn keep a version each.
         """
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             mark = None if fingerprint is None else _mark(connection, fingerprint)
             known = _marked(connection, space, dataset, mark)
         if known is not None:
             return known
-        with self._writing() as writer:
-            self._budget(writer.connection, space)
+        with self._handle.writing() as writer:
+            self._handle.budget(writer.connection, space)
             known = _marked(writer.connection, space, dataset, mark)
             if known is not None:
                 return known
-            reason = _FIRST if _version(writer.connection, space, dataset) is None else _CHANGED
-            return _issue(writer, space, dataset, reason, mark)
-
-    def refresh(self, space: str, dataset: str, *, reason: str = "declared") -> str:
-        """Declare that the data set has new rows: its new version. No budget comes back.
-
-        Raises:
-            PolicyError: the space has no budget.
-        """
-        with self._writing() as writer:
-            self._budget(writer.connection, space)
-            known = _version(writer.connection, space, dataset)
-            reason = f"declared: {reason}" if reason in (_FIRST, _CHANGED) else reason
-            return _issue(writer, space, dataset, reason, None if known is None else known[1])
+            reason = FIRST if version_of(writer.connection, space, dataset) is None else CHANGED
+            return issue(writer, space, dataset, reason, mark)
 
     def remember_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
         """Remember in which unit space each source stands, so that it does not stand in another one later.
@@ -71,12 +63,12 @@ class Versions(Handle):
         Raises:
             PolicyError: one was remembered in another unit space: a second budget for the same people.
         """
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             new = _new_sources(connection, sources)
         if not new:
             return
-        with self._writing() as writer:
-            self._note_sources(writer, sources)
+        with self._handle.writing() as writer:
+            self.note_sources(writer, sources)
 
     def check_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
         """See that no source was remembered in another unit space; notes nothing.
@@ -86,7 +78,7 @@ class Versions(Handle):
         Raises:
             PolicyError: as `remember_sources`.
         """
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             _new_sources(connection, sources)
 
     def check_tables(self, names: Mapping[str, str]) -> None:
@@ -97,7 +89,7 @@ class Versions(Handle):
         Raises:
             PolicyError: one is.
         """
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             said = connection.execute("SELECT DISTINCT unit_space, account FROM allowance ORDER BY account").fetchall()
         for name, space in names.items():
             mine = table_account(name)
@@ -110,40 +102,24 @@ class Versions(Handle):
                     f"spelling a limit of its own: `hubbub grant {mine} EPSILON`. Nothing was charged."
                 )
 
-    def _note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
+    def note_sources(self, writer: Writer, sources: Mapping[tuple[str, str], str]) -> None:
         """What `remember_sources` writes, in a transaction that is under way."""
         for place, unit in _new_sources(writer.connection, sources):
             space = sources[place, unit]
-            self._budget(writer.connection, space)
+            self._handle.budget(writer.connection, space)
             writer.append("source", checked_text(place, "source"), checked_text(unit, "unit"), space)
 
     def remember_policy(self, content: str) -> str:
         """Keep the text of a policy once; its hash (SHA-256), which charges refer to."""
         digest = hashlib.sha256(checked_text(content, "policy").encode()).hexdigest()
         ask = "SELECT 1 FROM policy WHERE hash = ?"
-        with self._reading() as connection:
+        with self._handle.reading() as connection:
             if connection.execute(ask, (digest,)).fetchone():
                 return digest
-        with self._writing() as writer:
+        with self._handle.writing() as writer:
             if not writer.connection.execute(ask, (digest,)).fetchone():
                 writer.append("policy", digest, content)
         return digest
-
-    def policy_text(self, digest: str) -> str:
-        """The policy with this hash; the beginning of one suffices.
-
-        Raises:
-            PolicyError: none or several are known.
-        """
-        with self._reading() as connection:
-            found = connection.execute("SELECT hash, content FROM policy").fetchall()
-        texts = [text for known, text in found if digest and known.startswith(digest)]
-        if len(texts) != 1:
-            what = "no policy" if not texts else f"{len(texts)} policies"
-            raise PolicyError(
-                f"{what} with the hash {digest!r} in the ledger. `hubbub receipt ID` shows that of a charge."
-            )
-        return str(texts[0])
 
 
 def _new_sources(connection: Connection, sources: Mapping[tuple[str, str], str]) -> list[tuple[str, str]]:
@@ -184,7 +160,7 @@ def same_people(unit: str, other: str) -> bool:
     return unit.rpartition(".")[2] == other.rpartition(".")[2] or ROWS in (unit, other)
 
 
-def _version(connection: Connection, space: str, dataset: str) -> tuple[str, str | None] | None:
+def version_of(connection: Connection, space: str, dataset: str) -> tuple[str, str | None] | None:
     row = connection.execute(
         "SELECT id, fingerprint FROM data_version WHERE unit_space = ? AND dataset = ? ORDER BY serial DESC LIMIT 1",
         (space, dataset),
@@ -201,7 +177,7 @@ def _marked(connection: Connection, space: str, dataset: str, mark: str | None) 
     for version, reason, its_mark in rows:
         if mark is None or its_mark == mark:
             return str(version)
-        if reason not in (_FIRST, _CHANGED):
+        if reason not in (FIRST, CHANGED):
             return None  # what was known before it is no longer true of any copy
     return None
 
@@ -211,7 +187,7 @@ def _mark(connection: Connection, fingerprint: str) -> str:
     return hmac.new(secret.encode(), fingerprint.encode(), "sha256").hexdigest()
 
 
-def _issue(writer: Writer, space: str, dataset: str, reason: str, mark: str | None) -> str:
+def issue(writer: Writer, space: str, dataset: str, reason: str, mark: str | None) -> str:
     version = uuid.uuid4().hex
     writer.append(
         "data_version", space, checked_text(dataset, "data set"), version, checked_text(reason, "reason"), mark

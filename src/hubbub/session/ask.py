@@ -134,7 +134,7 @@ def foreseen(
     request = request_of(asked, door.data, options)
     if request.key(door.version(request)) != stored.entry.question_key:
         raise QueryError(CHANGED)
-    budget = door.ledger.budget(asked.space)
+    budget = door.ledger.balance.budget(asked.space)
     flat = [plan for plans in asked.plans for plan in plans]
     noise = None if budget.pure else asked.amount.noise
     same = replace(options.at(epsilon), rho=None, noise=noise, delta=None, weights=None)
@@ -142,7 +142,7 @@ def foreseen(
     more = replace(asked, amount=amount, price=make_price(flat, amount.spend), weights="")
     cost = cost_of(more.price.event)
     paying: dict[str, Any] = {"dataset": asked.dataset, "analyst": door.analyst, "block": door.block}
-    left = door.ledger.left(asked.space, **paying)
+    left = door.ledger.balance.left(asked.space, **paying)
     bought = price_of(flat, json.loads(stored.payload))
     ranks = [
         {c.name: c.ranks for c in predicted(price, asked.statement.outputs, asked.places, 1000) if c.ranks is not None}
@@ -154,7 +154,7 @@ def foreseen(
         ranks=[ranks[0], {name: min(now, ranks[1][name]) for name, now in ranks[0].items()}],
     )
     shown = left.epsilon if more.amount.spend.pure else largest_epsilon(budget, left)
-    fits = door.ledger.admits(cost, space=asked.space, **paying)
+    fits = door.ledger.balance.admits(cost, space=asked.space, **paying)
     return replace(told, epsilon=amount.epsilon, left=shown, fits=fits), more, same
 
 

@@ -47,13 +47,13 @@ def suggested_bounds(
         raise QueryError(f"suggest_bounds: {table!r} is not a private table of this session.")
     amount = an_amount(epsilon) / max(1, len(columns))
     options: dict[str, Any] = {"epsilon": amount, "max_groups": 1, "max_rows": 1}
-    if not door.ledger.budget(found.space).pure:
+    if not door.ledger.balance.budget(found.space).pure:
         options["noise"] = "laplace"  # pure noise, whatever the budget: only the threshold's tail matters here
     twice = 2 if found.neighbours == "replace" else 1
 
     def priced(sql: str) -> tuple[PricedStatement, Options]:
         given = Options.of(options)
-        asked = door.data.ask(sql, given, door.ledger.budget)
+        asked = door.data.ask(sql, given, door.ledger.balance.budget)
         assert isinstance(asked, PricedStatement)  # the table is private
         return asked, given
 
@@ -80,9 +80,9 @@ def _check_together(door: Door, asked: list[tuple[PricedStatement, Options]]) ->
         return
     costs, first = [cost_of(one.price.event) for one in due], due[0]
     paying: dict[str, Any] = {"dataset": first.dataset, "analyst": door.analyst, "block": door.block}
-    if not door.ledger.admits(sum(costs[1:], costs[0]), space=first.space, **paying):
+    if not door.ledger.balance.admits(sum(costs[1:], costs[0]), space=first.space, **paying):
         amount = decimal_text(sum((one.epsilon for one in due), Fraction(0)))
-        left = decimal_text(door.ledger.left(first.space, **paying).epsilon)
+        left = decimal_text(door.ledger.balance.left(first.space, **paying).epsilon)
         raise BudgetError(
             f"the columns together ask for epsilon {amount}, and {left} is left. Nothing was charged.",
             asked=amount,

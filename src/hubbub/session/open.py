@@ -104,7 +104,7 @@ def neighbours_of(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str,
 def check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
     """Raises PolicyError where the ledger holds charges made under another neighbour relation."""
     for space, relation in relations.items():
-        charged = ledger.relation(space)
+        charged = ledger.balance.relation(space)
         if charged not in (None, relation):
             raise PolicyError(
                 f"the ledger's charges of the unit space {space!r} were made for neighbours={charged!r}; the tables "
@@ -133,8 +133,8 @@ def open_ledger(
     """
 
     def check(opened: Ledger) -> None:
-        opened.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
-        opened.check_sources({at: opened.spelling.get(s, s) for at, s in older.items()})
+        opened.versions.check_tables({name: opened.spelling.get(s, s) for name, s in names.items()})
+        opened.versions.check_sources({at: opened.spelling.get(s, s) for at, s in older.items()})
         check_neighbours(opened, {opened.spelling.get(s, s): relation for s, relation in relations.items()})
 
     if ledger is not None:
@@ -359,8 +359,8 @@ def agree_on_limits(
             if own is not None and isinstance(declared, PrivateTable) and declared.space == space:
                 limits[table_account(name)] = own
         if record:
-            ledger.record_limits(space, limits)
-        elif changed := ledger.policy_differs(space, limits):
+            ledger.steward.record_limits(space, limits)
+        elif changed := ledger.balance.policy_differs(space, limits):
             raise PolicyError(
                 f"{policy.path} gives other limits than its ledger holds, for {', '.join(changed)}. A steward "
                 "records them with `hubbub ledger create`; nothing that was spent comes back."

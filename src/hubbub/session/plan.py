@@ -29,7 +29,7 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
         raise QueryError("a block is reserved already; end its `with` before you ask a plan.")
     ledger = door.ledger
     asked = [
-        (door.data.ask(sql, given, ledger.budget), given)
+        (door.data.ask(sql, given, ledger.balance.budget), given)
         for sql, given in ((sql, Options.of({"epsilon": epsilon})) for sql, epsilon in _pairs(questions))
     ]
     first: dict[str, tuple[PricedStatement, Options]] = {}
@@ -48,7 +48,7 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
     if len(spaces) > 1:
         raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
     _check_tables(door, due)
-    door.block = ledger.reserve(
+    door.block = ledger.charges.reserve(
         space=spaces.pop(),
         analyst=door.analyst,
         epsilon=sum((one.epsilon for one in due), Fraction(0)),
@@ -60,7 +60,7 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
         return [drawn[id(one)] if id(one) in drawn else _given(door, one, options) for one, options in asked]
     finally:
         block, door.block = door.block, None
-        ledger.close_block(block)
+        ledger.charges.close_block(block)
 
 
 def _given(door: Door, asked: PricedStatement | PublicQuestion, options: Options) -> Release:
@@ -75,9 +75,9 @@ def _check_tables(door: Door, due: Sequence[PricedStatement]) -> None:
             by_table.setdefault(name, []).append(one)
     for name, asked in by_table.items():
         costs, space = [cost_of(one.price.event) for one in asked], asked[0].space
-        if not door.ledger.admits(sum(costs[1:], costs[0]), space=space, dataset=name, analyst=door.analyst):
+        if not door.ledger.balance.admits(sum(costs[1:], costs[0]), space=space, dataset=name, analyst=door.analyst):
             amount = decimal_text(sum((one.epsilon for one in asked), Fraction(0)))
-            left = decimal_text(door.ledger.remaining(space, dataset=name, analyst=door.analyst))
+            left = decimal_text(door.ledger.balance.remaining(space, dataset=name, analyst=door.analyst))
             raise BudgetError(
                 f"the plan asks for epsilon {amount} about {name!r}, and {left} is left for that. Nothing was charged.",
                 asked=amount,

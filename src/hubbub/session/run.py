@@ -37,6 +37,7 @@ from hubbub.arguments import a_choice, a_name
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.ledger.accounts import TOGETHER, Total
 from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.ledger.charge import Charge
 from hubbub.progress import at_work
 
 if TYPE_CHECKING:
@@ -251,11 +252,13 @@ class Door:
 
     def _version(self, space: str, marks: Mapping[str, str | None]) -> str:
         """A source is known to have changed by a mark of the engine's, which the ledger keys."""
-        return " ".join(self.ledger.data_version(space, name, fingerprint=mark) for name, mark in marks.items())
+        return " ".join(
+            self.ledger.versions.data_version(space, name, fingerprint=mark) for name, mark in marks.items()
+        )
 
     def stored(self, request: Request) -> StoredRelease | None:
         """The stored answer that is as good, if there is one."""
-        return self.ledger.find_release(
+        return self.ledger.record.find_release(
             space=request.space,
             question_key=request.key(self.version(request)),
             at_least=request.epsilon,
@@ -276,11 +279,15 @@ class Door:
             return order, False
         try:
             outcome = execute(
-                order, request, self.data, drawing=lambda: self.ledger.advance(order.charge, "drawing"), bits=self.bits
+                order,
+                request,
+                self.data,
+                drawing=lambda: self.ledger.charges.advance(order.charge, "drawing"),
+                bits=self.bits,
             )
             self.record(outcome)
         finally:
-            self.ledger.let_go(order.charge)
+            self.ledger.charges.let_go(order.charge)
         return self.close(outcome), True
 
     def open(
@@ -300,43 +307,41 @@ class Door:
         if charge is None and known is None and not fresh:
             known = self.stored(request)
         if known is not None:
-            self.ledger.share(known, self.analyst)
-            self.ledger.advance(known.charge_id, "shown")
+            self.ledger.charges.share(known, self.analyst)
+            self.ledger.charges.advance(known.charge_id, "shown")
             return known
         marks = {table: self.data.mark(table) for table in request.tables}
-        columns = self._columns(request, name, self._version(request.space, marks))
+        asked = self._charge(request, name, self._version(request.space, marks))
         if charge is None:
-            if version is not None and columns["data_version"] != version:
+            if version is not None and asked.data_version != version:
                 raise QueryError(CHANGED)
-            charge, known = self._claimed(columns, once=not fresh and name is None)
-        return known if known is not None else self._order(request, columns, charge, marks)
+            charge, known = self._claimed(asked, once=not fresh and name is None)
+        return known if known is not None else self._order(request, asked, charge, marks)
 
-    def _order(
-        self, request: Request, columns: Mapping[str, Any], charge: str, marks: Mapping[str, str | None]
-    ) -> Order:
+    def _order(self, request: Request, asked: Charge, charge: str, marks: Mapping[str, str | None]) -> Order:
         return Order(
             charge=charge,
             kind=request.kind,
             ask=request.ask(),
             space=request.space,
-            budget=self.ledger.budget(request.space),
-            key=columns["question_key"],
-            version=columns["data_version"],
-            event=columns["event"],
+            budget=self.ledger.balance.budget(request.space),
+            key=asked.question_key,
+            version=asked.data_version or "",
+            event=asked.event,
             marks=marks,
         )
 
     def record(self, outcome: Outcome) -> None:
         """Store the answer, or record the failure, durably."""
         if outcome.payload is None:
-            self.ledger.advance(outcome.charge, "failed", incident=outcome.incident)
+            self.ledger.charges.advance(outcome.charge, "failed", incident=outcome.incident)
             if outcome.words is not None and outcome.incident is not None and self.ledger.path is not None:
                 with suppress(PolicyError):
-                    self.ledger.keep_incident(outcome.incident, outcome.words)
+                    self.ledger.charges.keep_incident(outcome.incident, outcome.words)
             return
         if outcome.used is not None:
-            self.ledger.give_back(outcome.charge, used=outcome.used)
-        self.ledger.store(outcome.charge, outcome.payload)
+            self.ledger.charges.give_back(outcome.charge, used=outcome.used)
+        self.ledger.charges.store(outcome.charge, outcome.payload)
 
     def close(self, outcome: Outcome) -> StoredRelease:
         """The answer of an outcome that was recorded.
@@ -349,44 +354,44 @@ class Door:
             )
         if outcome.incident is not None:
             raise EngineError(outcome.incident)
-        self.ledger.advance(outcome.charge, "shown")
-        found = self.ledger.release(outcome.charge)
+        self.ledger.charges.advance(outcome.charge, "shown")
+        found = self.ledger.record.release(outcome.charge)
         if found is None:
             raise InternalError(f"charge {outcome.charge} was stored and is not there")
         return found
 
-    def _columns(self, request: Request, name: str | None, version: str) -> dict[str, Any]:
+    def _charge(self, request: Request, name: str | None, version: str) -> Charge:
         """The charge of a request, as the ledger records it."""
-        return {
-            "cost": cost_of(request.event),
-            "policy": self.ledger.remember_policy(self._policy),
-            "data_version": version,
-            "request": name,
-            "block": self.block,
-            "space": request.space,
-            "dataset": request.dataset,
-            "analyst": self.analyst,
-            "question_key": request.key(version),
-            "sql": request.text,
-            "epsilon": request.epsilon,
-            "event": to_json(request.event),
-            "details": json.dumps(request.details),
-        }
+        return Charge(
+            cost=cost_of(request.event),
+            policy=self.ledger.versions.remember_policy(self._policy),
+            data_version=version,
+            request=name,
+            block=self.block,
+            space=request.space,
+            dataset=request.dataset,
+            analyst=self.analyst,
+            question_key=request.key(version),
+            sql=request.text,
+            epsilon=request.epsilon,
+            event=to_json(request.event),
+            details=json.dumps(request.details),
+        )
 
     def _requested(self, request: Request, name: str | None) -> tuple[str | None, StoredRelease | None]:
         """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
         if name is None:
             return None, None
-        entry = self.ledger.requested(space=request.space, analyst=self.analyst, request=name)
+        entry = self.ledger.record.requested(space=request.space, analyst=self.analyst, request=name)
         if entry is None:
             return None, None
         version = self.version(request)
         if entry.epsilon != request.epsilon or entry.question_key != request.key(version):
             raise QueryError(f"the idempotency key {name!r} stands for another question. Use a new key.")
-        stored = self.ledger.release(entry.id)
+        stored = self.ledger.record.release(entry.id)
         if stored is not None:
             return None, stored
-        charge = self._retried(self._columns(request, name, version), entry.id)
+        charge = self._retried(self._charge(request, name, version), entry.id)
         if charge is None:
             raise QueryError(
                 f"the request {name!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "
@@ -394,26 +399,25 @@ class Door:
             )
         return charge, None
 
-    def _claimed(self, columns: Mapping[str, Any], *, once: bool) -> tuple[str, StoredRelease | None]:
+    def _claimed(self, asked: Charge, *, once: bool) -> tuple[str, StoredRelease | None]:
         """A charge that is now this process's to draw; or, `once`, another's and its answer, which came meanwhile."""
-        charge = self._retried(columns)
+        charge = self._retried(asked)
         if charge is not None:
             return charge, None
         if once:
-            charge, new = self.ledger.charge_once(**columns)
+            charge, new = self.ledger.charges.charge_once(asked)
             if new:
                 return charge, None
             # Somebody asks the very same at this moment: theirs is the answer, and it was paid once.
-            stored = self.ledger.await_release(charge)
+            stored = self.ledger.record.await_release(charge)
             if stored is not None:
-                self.ledger.share(stored, self.analyst)
+                self.ledger.charges.share(stored, self.analyst)
                 return charge, stored
-        return self.ledger.charge(**columns), None
+        return self.ledger.charges.charge(asked), None
 
-    def _retried(self, columns: Mapping[str, Any], charge: str | None = None) -> str | None:
+    def _retried(self, asked: Charge, charge: str | None = None) -> str | None:
         """A charge of this question whose process died before anything was drawn: its one free retry."""
-        named = {name: columns[name] for name in ("space", "question_key", "analyst", "epsilon", "block")}
-        return self.ledger.resume(**named, charge=charge, spend=Total.of(columns["cost"]))
+        return self.ledger.charges.resume(asked, charge=charge)
 
     def receipt(self, stored: StoredRelease) -> dict[str, Any]:
         """What is told of an answer beside its numbers."""
@@ -426,5 +430,9 @@ class Door:
             "epsilon": decimal_text(entry.epsilon),
             "unit_space": entry.space,
             **json.loads(entry.details),
-            **{k: v for k, v in self.ledger.receipt(entry.id).items() if k in ("policy", "data_version", "chain")},
+            **{
+                k: v
+                for k, v in self.ledger.record.receipt(entry.id).items()
+                if k in ("policy", "data_version", "chain")
+            },
         }

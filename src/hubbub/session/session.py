@@ -28,7 +28,7 @@ from hubbub.answer.release import Release
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
-from hubbub.ledger.handle import checked_analyst
+from hubbub.ledger.charge import checked_analyst
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.store import Entry
 from hubbub.session import publish as publishing
@@ -110,7 +110,7 @@ class Session:
             places = source_places(declared, located)
             new = {space_name(name) for name in names(new_unit_spaces, "new_unit_spaces", '["patient_id"]')}
             policy_text = _policy.text if _policy else json.dumps(described(declared), sort_keys=True)
-            self.ledger = open_ledger(
+            self._ledger = open_ledger(
                 ledger,
                 spaces,
                 create=_create_ledger,
@@ -122,14 +122,15 @@ class Session:
                 relations=neighbours_of(declared),
                 anchor=anchor,
             )
-            self._data.respell(self.ledger.spelling)
-            self.ledger.remember_sources({at: self.ledger.spelling.get(s, s) for at, s in places.items()})
+            self._data.respell(self._ledger.spelling)
+            self._ledger.versions.remember_sources({at: self._ledger.spelling.get(s, s) for at, s in places.items()})
             if _policy is not None:
-                agree_on_limits(self.ledger, declared, _policy, record=_create_ledger)
+                agree_on_limits(self._ledger, declared, _policy, record=_create_ledger)
         except BaseException:
             self._data.close()
             raise
-        self._door = Door(self._data, self.ledger, analyst=self.analyst, policy=policy_text, bits=_bits)
+        self.ledger = self._ledger.view
+        self._door = Door(self._data, self._ledger, analyst=self.analyst, policy=policy_text, bits=_bits)
 
     @classmethod
     def from_policy(
@@ -177,7 +178,7 @@ class Session:
         Raises QueryError, PolicyError or ParameterError exactly where `sql` would.
         """
         given = Options.of(options)
-        asked = self._data.ask(sql, given, self.ledger.budget)
+        asked = self._data.ask(sql, given, self._ledger.balance.budget)
         if isinstance(asked, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
         return checked(self._door, asked, given)
@@ -203,7 +204,7 @@ class Session:
         anything is charged; EngineError after the charge.
         """
         given = Options.of(options)
-        asked = self._data.ask(sql, given, self.ledger.budget)
+        asked = self._data.ask(sql, given, self._ledger.balance.budget)
         if isinstance(asked, PublicQuestion):
             return public_answer(self._data, asked)
         return answered(self._door, asked, given, fresh=fresh, name=idempotency_key)
@@ -219,14 +220,14 @@ class Session:
         """
         if self._door.block is not None:
             raise QueryError("a block is reserved already; end its `with` before you reserve another.")
-        self._door.block = self.ledger.reserve(
+        self._door.block = self._ledger.charges.reserve(
             space=self._data.space(unit_space), analyst=self.analyst, epsilon=an_amount(epsilon)
         )
         try:
             yield self._door.block
         finally:
             block, self._door.block = self._door.block, None
-            self.ledger.close_block(block)
+            self._ledger.charges.close_block(block)
 
     def plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
         """Ask several questions that were fixed in advance: all are charged as one, or none is.
@@ -295,7 +296,7 @@ class Session:
         """
         asked = ask_synthesis(
             self._data,
-            self.ledger.budget,
+            self._ledger.balance.budget,
             table,
             epsilon=epsilon,
             columns=columns,
@@ -313,7 +314,7 @@ class Session:
     ) -> SynthesisPlan:
         """What `synthesize` would do, and how good it would be; reads no rows, charges nothing."""
         assume_rows = a_whole_number(assume_rows, "assume_rows")
-        asked = ask_synthesis(self._data, self.ledger.budget, table, epsilon=epsilon, **options)
+        asked = ask_synthesis(self._data, self._ledger.balance.budget, table, epsilon=epsilon, **options)
         stored = self._door.stored(asked.request(self._data)) is not None
         return replace(asked.question.plan(assume_rows=assume_rows), stored=stored)
 
@@ -339,7 +340,7 @@ class Session:
         """
         asked = ask_marginals(
             self._data,
-            self.ledger.budget,
+            self._ledger.balance.budget,
             table,
             marginals,
             epsilon=epsilon,
@@ -360,7 +361,7 @@ class Session:
         found = self._data.tables.get(a_name(table, "refresh"))
         if not isinstance(found, PrivateTable):
             raise PolicyError(f"refresh: {table!r} is not a private table of this session.")
-        return self.ledger.refresh(found.space, table)
+        return self._ledger.steward.refresh(found.space, table)
 
     @property
     def remaining(self) -> Fraction:
@@ -370,23 +371,24 @@ class Session:
         """
         spaces = set(self._data.spaces().values())
         return min(
-            (largest_epsilon(self.ledger.budget(s), self.ledger.left(s)) for s in spaces), default=self.budget.epsilon
+            (largest_epsilon(self._ledger.balance.budget(s), self._ledger.balance.left(s)) for s in spaces),
+            default=self.budget.epsilon,
         )
 
     def history(self) -> list[Entry]:
         """Every charge in the ledger, oldest first."""
-        return self.ledger.history()
+        return self._ledger.record.history()
 
     def receipt(self, charge_id: str) -> dict[str, Any]:
         """What a charge asked, ran and cost, under which policy, on which data, and where the ledger's chain stood."""
-        return self.ledger.receipt(a_name(charge_id, "receipt"))
+        return self._ledger.record.receipt(a_name(charge_id, "receipt"))
 
     def close(self) -> None:
         """Close engine and ledger; what was charged stays charged. One that `as_analyst` made closes nothing."""
         if self._lent:
             return
         self._data.close()
-        self.ledger.close()
+        self._ledger.close()
 
     def __enter__(self) -> Session:
         return self
@@ -397,7 +399,7 @@ class Session:
         self.close()
 
     def __repr__(self) -> str:
-        kept = self.ledger.where
+        kept = self._ledger.where
         where = "memory only, forgotten when this program ends" if kept == "in memory" else kept
         return (
             f"Session(tables={sorted(self._data.tables)}, left={decimal_text(self.remaining)}, ledger={str(where)!r})"

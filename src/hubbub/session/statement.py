@@ -129,9 +129,9 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
     request = request_of(asked, door.data, options)
     cost, price, ledger = cost_of(request.event), asked.price, door.ledger
     paying: dict[str, Any] = {"dataset": request.dataset, "analyst": door.analyst, "block": door.block}
-    left = ledger.left(asked.space, **paying)
-    fits = ledger.admits(cost, space=asked.space, **paying)
-    budget, total = ledger.budget(asked.space), ledger.total(asked.space)
+    left = ledger.balance.left(asked.space, **paying)
+    fits = ledger.balance.admits(cost, space=asked.space, **paying)
+    budget, total = ledger.balance.budget(asked.space), ledger.balance.total(asked.space)
     outputs, places = asked.statement.outputs, asked.places
     rows = options.assume_rows
     both = (
