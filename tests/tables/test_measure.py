@@ -9,6 +9,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.noise import Grid
+from hubbub.tables import measure
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.aggregates import FUNCTIONS
 from hubbub.tables.aggregates.base import measurements, measurements_of
@@ -210,3 +211,14 @@ def test_a_range_that_is_open_at_one_end_is_no_range(half: str) -> None:
         pytest.raises(hb.PolicyError, match="no declared bounds"),
     ):
         planned(f"SELECT SUM({half}(n, 5)) FROM visits")
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_grid_ends_at_steps_of_two_to_960(sign: int) -> None:
+    """Beyond that a step, or the number of steps in one, is not a double: the engines could not place values."""
+    ends = sorted((Fraction(0), sign * Fraction(2) ** 976))
+    assert measure._exponent(*ends, 16, whole_numbers=False) == 960
+    with pytest.raises(hb.PolicyError, match="1e290"):
+        measure._exponent(*(2 * end for end in ends), 16, whole_numbers=False)
+    tiny = sorted((Fraction(0), sign * Fraction(2) ** -2000))
+    assert measure._exponent(*tiny, 16, whole_numbers=False) == -960

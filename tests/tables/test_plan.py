@@ -43,9 +43,10 @@ def plans(
     neighbours: str = "add_remove",
     asked: Limits | None = None,
     private_keys: bool = False,
+    unit_type: str | None = None,
 ) -> tuple[Plan, ...]:
     kinds = {"id": Kind.INTEGER, "age": Kind.NUMBER, "ward": Kind.TEXT, "year": Kind.INTEGER, "city": Kind.TEXT}
-    scan = Scan("t0", "t", kinds, COLUMNS, declared, "id", neighbours, unit)  # type: ignore[arg-type]
+    scan = Scan("t0", "t", kinds, COLUMNS, declared, "id", neighbours, unit, unit_type=unit_type)  # type: ignore[arg-type]
     chosen = sets if sets is not None else (tuple(range(len(keys))),)
     question = AggregateQuery(scan, tuple(Key(k) for k in keys), aggregates, chosen)
     return make_plans(question, nothing_computed, limits=asked, private_keys=private_keys)
@@ -119,6 +120,7 @@ def test_whatever_changes_an_answer_makes_another_question() -> None:
         plan(COUNT, keys=(WARD,), asked=Limits(bounding="norm")),
         plan(COUNT, keys=(WARD,), neighbours="replace"),
         plan(COUNT, keys=(WARD,), unit="year"),
+        plan(COUNT, keys=(WARD,), unit_type="text"),
         plan(Aggregate(FUNCTIONS["SUM"], (AGE,)), keys=(WARD,)),
         plan(Aggregate(FUNCTIONS["AVG"], (AGE,)), keys=(WARD,)),
         plan(Aggregate(FUNCTIONS["SUM"], (YEAR,)), keys=(WARD,)),
