@@ -634,3 +634,22 @@ def test_an_argument_that_a_window_does_not_read_is_refused(call: str) -> None:
         with pytest.raises(hb.QueryError):
             session.sql(f"SELECT COUNT(*) FROM (SELECT id, {call} OVER (PARTITION BY id) AS m FROM t)", epsilon=1)
         assert session.remaining == left
+
+
+def test_a_path_that_is_compared_in_another_kind_is_another_question(tmp_path: Path) -> None:
+    """'01' and 1 are one order where both are numbers: the rows are others, and so are their owners."""
+    (tmp_path / "orders.csv").write_text("oid,cust\n01,1\n1,2\n2,2\n")
+    (tmp_path / "items.csv").write_text("oid,x\n1,3\n01,4\n 2,9\n")
+
+    def asked(kind: str) -> Any:
+        orders = hb.table(tmp_path / "orders.csv", unit="cust", types={"oid": kind}, max_total=5)
+        items = hb.table(
+            tmp_path / "items.csv", unit="orders.cust", through="oid", types={"oid": kind, "x": "integer"}, max_total=5
+        )
+        tables = {"orders": orders, "items": items}
+        with hb.Session(tables, budget=hb.Budget(5), ledger=tmp_path / "l.db", analyst="a") as opened:
+            return opened.sql("SELECT COUNT(*) FROM items", epsilon=1)
+
+    assert asked("text").charged
+    assert asked("integer").charged
+    assert not asked("text").charged

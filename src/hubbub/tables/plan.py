@@ -170,7 +170,8 @@ class Plan:
                 "neighbours": self.neighbours,
                 "declared": [[name, repr(self.declared[name])] for name in sorted(self.read & self.declared.keys())],
                 "units": [
-                    [scan.table, scan.unit, scan.unit_type, *_trimmed(scan)] for scan in scans(self.question.relation)
+                    [scan.table, scan.unit, scan.unit_type, *_trimmed(scan), *_followed(scan)]
+                    for scan in scans(self.question.relation)
                 ],
                 "measurements": [m.canonical() for m in self.measurements],
                 # Two aggregates of the same measurements are drawn from other parts: quantiles of other shares, say.
@@ -187,6 +188,12 @@ def _trimmed(scan: Scan) -> list[list[str]]:
     """The columns that are read without the blanks around them, if there are any."""
     found = sorted(name for name, what in scan.declared.items() if trimmed(what))
     return [found] if found else []
+
+
+def _followed(scan: Scan) -> list[list[str]]:
+    """The kinds in which a path to the unit is compared, which no expression says: '01' is 1 where both are numbers."""
+    path = scan.path
+    return [] if path is None else [[scan.columns[path.column].value, path.scan.columns[path.key].value]]
 
 
 def make_plans(
