@@ -80,7 +80,8 @@ from hubbub.session.run import Order
 from hubbub.session.runner import Runner
 with Runner(tables(Path({folder!r}))) as runner:
     for line in sys.stdin:
-        print(runner.execute(Order.from_wire(line)).to_wire(), flush=True)
+        done = runner.execute(Order.from_wire(line), drawing=lambda: None)  # recorded before the order was sent
+        print(done.to_wire(), flush=True)
 """
 
 
@@ -98,6 +99,8 @@ def test_a_process_without_the_ledger_executes_what_another_charged(tmp_path: Pa
         ]
         orders = [s._door.open(request) for request in requests]
         assert all(isinstance(order, Order) for order in orders)
+        for order in orders:
+            s._ledger.charges.advance(order.charge, "drawing")  # type: ignore[union-attr]
         books.rename(tmp_path / "away")  # no ledger where the runner could look
         program = RUN.format(tests=str(Path(__file__).parent), folder=str(rows))
         done = subprocess.run(
@@ -108,10 +111,8 @@ def test_a_process_without_the_ledger_executes_what_another_charged(tmp_path: Pa
         )
         assert done.returncode == 0, done.stderr
         (tmp_path / "away").rename(books)
-        outcomes = [Outcome.from_wire(line) for line in done.stdout.splitlines()]
-        for order, outcome in zip(orders, outcomes, strict=True):
-            assert outcome.charge == order.charge  # type: ignore[union-attr]
-            s._ledger.charges.advance(outcome.charge, "drawing")
+        for order, line in zip(orders, done.stdout.splitlines(), strict=True):
+            outcome = Outcome.from_wire(line, order)  # type: ignore[arg-type]
             s._door.record(outcome)
             assert s._door.close(outcome).payload == outcome.payload
         # And they are this session's stored answers, of the very same questions.
@@ -151,6 +152,48 @@ def test_a_runner_runs_nothing_but_what_was_charged(tmp_path: Path, change: dict
         assert not began
         assert runner.execute(order, drawing=lambda: began.append(True)).payload
         assert began == [True]
+
+
+def test_an_order_that_is_sent_twice_is_drawn_once(tmp_path: Path) -> None:
+    with opened(tmp_path) as s, Runner(tables(tmp_path)) as runner:
+        order = s._door.open(statement(s, epsilon=1))
+        assert isinstance(order, Order)
+        with pytest.raises(TypeError):
+            runner.execute(order)  # type: ignore[call-arg]
+
+        def drawing() -> None:
+            s._ledger.charges.advance(order.charge, "drawing")
+
+        first = runner.execute(order, drawing=drawing)
+        with pytest.raises(InternalError, match="one draw"):
+            runner.execute(order, drawing=lambda: None)
+        with Runner(tables(tmp_path)) as another, pytest.raises(InternalError, match="'drawing'"):
+            another.execute(order, drawing=drawing)
+        s._door.record(first)
+        assert s._door.close(first).payload == first.payload
+
+
+def test_what_a_runner_says_is_about_its_own_order(tmp_path: Path) -> None:
+    """Else one runner answers what another draws, or gives back a charge that is being drawn."""
+    with opened(tmp_path) as s:
+        order = s._door.open(statement(s, epsilon="1/2"))
+        other = s._door.open(statement(s, "SELECT COUNT(*) FROM visits", epsilon="1/2"))
+        capped = s._door.open(ask_synthesis(s._data, s.ledger.budget, "visits", epsilon="0.5").request(s._data))
+        assert isinstance(order, Order) and isinstance(other, Order) and isinstance(capped, Order)
+        less = cost(ZCDP("1/1000"))
+        fine = Outcome(order.charge, payload="{}")
+        assert Outcome.from_wire(fine.to_wire(), order) == fine
+        assert Outcome.from_wire(Outcome(capped.charge, "{}", used=less).to_wire(), capped).used == less
+        assert Order.from_wire(capped.to_wire()).capped
+        for said in (
+            Outcome(other.charge, payload="{}"),
+            Outcome(other.charge, incident="17ab"),
+            Outcome(order.charge, payload="{}", used=less),
+            Outcome(order.charge, payload="{}", incident="17ab"),
+            Outcome(order.charge),
+        ):
+            with pytest.raises(hb.ParameterError, match=order.charge):
+                Outcome.from_wire(said.to_wire(), order)
 
 
 def test_a_runner_draws_nothing_of_rows_that_changed(tmp_path: Path) -> None:
@@ -298,8 +341,9 @@ def test_options_of_another_hubbub_are_refused() -> None:
 def test_what_is_not_an_order_is_refused(text: str) -> None:
     with pytest.raises(hb.ParameterError, match="order"):
         Order.from_wire(text)
+    order = Order("17ab", "sql", {}, "id", hb.Budget(1), "key", "version", "{}")
     with pytest.raises(hb.ParameterError, match="outcome"):
-        Outcome.from_wire(text)
+        Outcome.from_wire(text, order)
 
 
 def test_a_statement_made_again_is_the_same_question(tmp_path: Path) -> None:

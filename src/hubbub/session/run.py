@@ -6,7 +6,7 @@
 
 `Door.release` does the three in one process. They may as well run in two: an `Order` and an `Outcome` have a wire form,
 and `hubbub.session.runner` executes without a ledger. A process that only executes can neither charge nor answer
-another order than the one it was given.
+another order than the one it was given: what it says is read as the outcome of that order, and of no other.
 
 **What a request is.** `steps` is a generator that reads and draws. Before each draw it yields the event that it is
 about to run, and goes on only if that was admitted:
@@ -89,7 +89,7 @@ class Order:
     """A request that is charged, and is to be executed: once, by whoever holds the rows.
 
     charge: the charge that pays. key, version: the question, and the version of the rows that it is asked of. event:
-    what may run, as JSON. marks: what tells whether a source has changed, by table.
+    what may run, as JSON. marks: what tells whether a source has changed, by table. capped: whether less may run.
     """
 
     charge: str
@@ -101,6 +101,7 @@ class Order:
     version: str
     event: str
     marks: Mapping[str, str | None] = field(default_factory=dict, repr=False)
+    capped: bool = False
 
     def to_wire(self) -> str:
         """The order as text, for another process."""
@@ -148,17 +149,26 @@ class Outcome:
         return json.dumps(wire | {"used": None if self.used is None else Total.of(self.used).written})
 
     @classmethod
-    def from_wire(cls, text: str) -> Outcome:
-        """What `to_wire` wrote.
+    def from_wire(cls, text: str, order: Order) -> Outcome:
+        """What `to_wire` wrote of this order.
+
+        Whoever wrote it may not be told to speak of another order, nor to give back what a fixed one was charged.
 
         Raises ParameterError for anything else.
         """
         try:
             wire = json.loads(text)
             used = wire.pop("used")
-            return cls(used=None if used is None else Total.read(*used).cost, **wire)
-        except (ValueError, TypeError, KeyError, AttributeError):
+            found = cls(used=None if used is None else Total.read(*used).cost, **wire)
+        except (ValueError, TypeError, KeyError, AttributeError, PolicyError):
             raise ParameterError("this is not the outcome of an order of this version of hubbub.") from None
+        if found.charge != order.charge:
+            raise ParameterError(f"this is the outcome of another order than {order.charge}.")
+        if found.used is not None and not order.capped:
+            raise ParameterError(f"the order {order.charge} runs what was charged, and gives nothing back.")
+        if (found.payload is None) == (found.incident is None):
+            raise ParameterError(f"the outcome of the order {order.charge} is either an answer or an incident.")
+        return found
 
 
 class _Filter:
@@ -329,6 +339,7 @@ class Door:
             version=asked.data_version or "",
             event=asked.event,
             marks=marks,
+            capped=request.capped,
         )
 
     def record(self, outcome: Outcome) -> None:

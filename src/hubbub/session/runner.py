@@ -1,7 +1,7 @@
 """A process that holds the rows and no ledger: it executes orders that another process has opened and will close.
 
     order = door.open(request)                      here: ledger and key
-    outcome = Runner(tables).execute(order)         there: rows and noise
+    outcome = Runner(tables).execute(order, ...)    there: rows and noise; it waits for the step to 'drawing'
     door.record(outcome); door.close(outcome)       here again
 
 The runner makes the request anew from the order's own words, and runs it only if it is, by its key, the question that
@@ -11,6 +11,7 @@ answer another order; he can of course read the rows that the runner holds.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -40,19 +41,30 @@ class Runner:
     def __init__(self, tables: Mapping[str, PrivateTable | PublicTable], *, _bits: Bits | None = None) -> None:
         self._data = OpenTables(tables)
         self._bits = _bits
+        self._begun, self._lock = set[str](), threading.Lock()  # the charges that were drawn, or began to be
 
-    def execute(self, order: Order, *, drawing: Callable[[], None] = lambda: None) -> Outcome:
-        """Read and draw what an order says. drawing: called before the first draw, and waited for: the process that
-        holds the ledger records there that nothing may be drawn again for this charge.
+    def execute(self, order: Order, *, drawing: Callable[[], None]) -> Outcome:
+        """Read and draw what an order says, once. drawing: called before the first draw, and waited for: the process
+        that holds the ledger records there that nothing may be drawn again for this charge, and raises where something
+        was. Without it an order that is sent twice would be drawn twice, for one charge.
 
-        Raises PolicyError where the rows are others than those that were charged: nothing was drawn then.
+        Raises PolicyError where the rows are others than those that were charged: nothing was drawn then. InternalError
+        for an order that this runner began to draw before.
         """
         for name, mark in order.marks.items():
             if self._data.mark(name) != mark:
                 raise PolicyError(
                     f"table {name!r}: the rows have changed since the charge. Nothing was drawn; ask again."
                 )
-        return execute(order, request_again(order, self._data), self._data, drawing=drawing, bits=self._bits)
+
+        def once() -> None:
+            with self._lock:
+                if order.charge in self._begun:
+                    raise InternalError(f"the charge {order.charge} pays for one draw, and it was drawn")
+                self._begun.add(order.charge)
+            drawing()
+
+        return execute(order, request_again(order, self._data), self._data, drawing=once, bits=self._bits)
 
     def close(self) -> None:
         """Close the engine."""
