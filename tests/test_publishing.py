@@ -116,13 +116,13 @@ def test_bounds_are_suggested_from_noisy_counts_alone(opened: Session) -> None:
 
 
 def test_two_that_ask_for_the_same_marginals_at_once_pay_once(opened: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, answers = opened._engine.rows, []
+    read, answers = opened._data.engine.rows, []
 
     def slowly(*asked: Any) -> Any:
         time.sleep(0.5)
         return read(*asked)
 
-    monkeypatch.setattr(opened._engine, "rows", slowly)
+    monkeypatch.setattr(opened._data.engine, "rows", slowly)
     both = [threading.Thread(target=lambda: answers.append(opened.marginals("t", [("sex",)], epsilon=1))) for _ in "ab"]
     for one in both:
         one.start()
@@ -140,7 +140,7 @@ def test_marginals_that_were_interrupted_before_the_draw_have_their_free_retry(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(opened._engine, "rows", interrupted)
+        patch.setattr(opened._data.engine, "rows", interrupted)
         with pytest.raises(KeyboardInterrupt):
             opened.marginals("t", [("sex",)], epsilon=1)
     assert [e.state for e in opened.history()] == ["withdrawn"]
@@ -154,7 +154,7 @@ def test_whatever_the_reader_of_rows_raises_is_a_failure_and_counts(
     def failing(*_: Any) -> Any:
         raise MemoryError("Ada, 36, lives here")
 
-    monkeypatch.setattr(opened._engine, "rows", failing)
+    monkeypatch.setattr(opened._data.engine, "rows", failing)
     with pytest.raises(hb.EngineError) as told:
         opened.marginals("t", [("sex",)], epsilon=1)
     assert "Ada" not in f"{told.value}{told.value.__cause__}{told.value.__context__}"

@@ -201,7 +201,7 @@ ENDLESS = "(SELECT unnest(range(1000000)) AS x) a, (SELECT unnest(range(1000000)
 
 
 def short_of_time(opened: Any, seconds: float) -> None:
-    opened._outer._seconds = seconds
+    opened._data.outer._seconds = seconds
 
 
 def test_an_endless_outer_part_is_stopped_and_its_private_part_kept() -> None:
