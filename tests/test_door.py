@@ -134,8 +134,8 @@ def tampered(order: Order, **change: Any) -> Order:
         {"key": "0" * 64},
         {"version": "of other rows"},
         {"event": '{"format": 1, "event": {"type": "PureDP", "epsilon": "3"}}'},
-        {"ask": {"sql": "SELECT COUNT(*) FROM visits", "options": {"epsilon": "1"}}},
-        {"ask": {"sql": SQL, "options": {"epsilon": "2"}}},
+        {"ask": {"sql": "SELECT COUNT(*) FROM visits", "now": "2026-01-01", "options": {"epsilon": "1"}}},
+        {"ask": {"sql": SQL, "now": "2026-01-01", "options": {"epsilon": "2"}}},
         {"kind": "marginals", "ask": {"table": "visits", "marginals": [["ward"]], "epsilon": "1"}},
         {"kind": "census"},
         {"space": "another"},
@@ -353,10 +353,14 @@ def test_a_statement_made_again_is_the_same_question(tmp_path: Path) -> None:
         {"rho": "1/50", "max_rows": 1, "bounding": "norm"},
         {"within": {"n": 60}, "at_most": 2},
         {"epsilon": "0.5", "noise": "laplace", "params": {"most": 70}},
+        {"epsilon": "0.25", "keys": {"late": [2027, 2028]}},
     ]
     with opened(tmp_path, epsilon=20) as s:
         for options in asked:
             sql = SQL.replace("GROUP", "WHERE age < $most GROUP") if "params" in options else SQL
+            if "late" in options.get("keys", {}):  # the moment goes with the order: what now() is told is the same
+                sql = "SELECT EXTRACT(year FROM now()) + age // 60 AS late, COUNT(*) AS n FROM visits "
+                sql += "WHERE now() > TIMESTAMP '2020-01-01' GROUP BY 1"
             order = s._door.open(statement(s, sql, **options))
             assert isinstance(order, Order)
             request = request_again(Order.from_wire(order.to_wire()), s._data)

@@ -6,6 +6,7 @@ process has charged (`hubbub.session.runner`).
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -124,12 +125,16 @@ class OpenTables:
         self.engine.recheck(name)
         return self.engine.mark(name)
 
-    def ask(self, sql: str, options: Options, budget: Callable[[str], Budget]) -> PricedStatement | PublicQuestion:
+    def ask(
+        self, sql: str, options: Options, budget: Callable[[str], Budget], now: dt.datetime | None = None
+    ) -> PricedStatement | PublicQuestion:
         """Read, plan and price a statement, and have the engine look at its texts; reads no private row.
+
+        now: what now() is in it, in UTC; this moment unless said.
 
         Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
         """
-        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget)
+        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now)
         if isinstance(asked, PricedStatement):
             for plan in (plan for plans in asked.plans for plan in plans):
                 self.engine.prepare(plan)

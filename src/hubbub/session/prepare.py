@@ -5,6 +5,7 @@ parse -> plans -> price          everything that can refuse does so here; `check
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -51,9 +52,13 @@ class Amount:
 
 @dataclass(frozen=True)
 class PricedStatement:
-    """A statement with its plans, question by question, and its price. text: as people read it, with its values."""
+    """A statement with its plans, question by question, and its price. text: as people read it, with its values.
+
+    now: what now() is in it, in UTC: whoever reads the same text later asks another question.
+    """
 
     sql: str
+    now: dt.datetime
     text: str
     statement: Statement
     plans: tuple[tuple[Plan, ...], ...]
@@ -125,12 +130,14 @@ def ask(
     outer: OuterSide,
     options: Options,
     budget: Callable[[str], Budget],
+    now: dt.datetime | None = None,
 ) -> PricedStatement | PublicQuestion:
-    """Read, plan and price a statement.
+    """Read, plan and price a statement. now: what now() is in it; this moment unless said.
 
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
     """
-    statement = parse(sql, catalog, public=outer, params=options.params, keys=options.keys)
+    now = now or dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    statement = parse(sql, catalog, public=outer, params=options.params, keys=options.keys, now=now)
     if isinstance(statement, PublicQuestion):
         return statement
     spaces = sorted({scans(q.relation)[0].space for q in statement.questions})
@@ -154,7 +161,7 @@ def ask(
     shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
     weights = _weights(statement, options.weights)
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return PricedStatement(sql, shown, statement, plans, found, price, outer, public, chosen, told)
+    return PricedStatement(sql, now, shown, statement, plans, found, price, outer, public, chosen, told)
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:

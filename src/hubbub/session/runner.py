@@ -11,6 +11,7 @@ answer another order; he can of course read the rows that the runner holds.
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -94,7 +95,7 @@ def request_again(order: Order, data: OpenTables) -> Request:
     match order.kind:
         case "sql":
             options = Options.from_wire(ask["options"])
-            asked = data.ask(ask["sql"], options, budget)
+            asked = data.ask(ask["sql"], options, budget, dt.datetime.fromisoformat(ask["now"]))
             if not isinstance(asked, PricedStatement):
                 raise InternalError(f"the order {order.charge} is about public tables alone")
             return request_of(asked, data, options)

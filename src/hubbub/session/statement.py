@@ -45,7 +45,7 @@ def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Re
     return Request(
         kind="sql",
         text=asked.text,
-        ask=lambda: {"sql": asked.sql, "options": options.to_wire()},
+        ask=lambda: {"sql": asked.sql, "now": asked.now.isoformat(), "options": options.to_wire()},
         space=asked.space,
         tables=asked.tables,
         epsilon=asked.epsilon,

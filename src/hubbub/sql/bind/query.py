@@ -52,11 +52,12 @@ def parse(
     public: PublicSide | None = None,
     params: Mapping[str, object] | Sequence[object] = (),
     keys: Mapping[str, Sequence[object]] | None = None,
+    now: dt.datetime | None = None,
 ) -> Statement | PublicQuestion:
     """Read one statement.
 
     public: answers what the reader asks about public data. params: values for `$name` or `?`. keys: the groups of
-    columns that GROUP BY names.
+    columns that GROUP BY names. now: what now() is, in UTC; this moment unless said.
 
     Raises QueryError for anything that is not on the allow-list, with a caret at its place.
     """
@@ -76,7 +77,7 @@ def parse(
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
             return PublicQuestion(printed(statement), tuple(tables))
-        _freeze(statement)
+        _freeze(statement, now or dt.datetime.now(dt.UTC).replace(tzinfo=None))
         _name_aggregates(statement)
         return _statement(
             statement, Reader(text, catalog, public, _keys(keys), select=select, set_operation=set_operation)
@@ -193,9 +194,8 @@ def _name_aggregates(statement: exp.Query) -> None:
             node.replace(known)
 
 
-def _freeze(statement: exp.Query) -> None:
+def _freeze(statement: exp.Query, now: dt.datetime) -> None:
     """now() and current_date are constants of the moment in which the question is asked, in UTC."""
-    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     for node in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.Anonymous)):
         if isinstance(node, exp.Anonymous) and (str(node.this).upper() != "NOW" or node.expressions):
             continue
