@@ -178,8 +178,10 @@ def test_what_a_runner_says_is_about_its_own_order(tmp_path: Path) -> None:
     with opened(tmp_path) as s:
         order = s._door.open(statement(s, epsilon="1/2"))
         other = s._door.open(statement(s, "SELECT COUNT(*) FROM visits", epsilon="1/2"))
-        capped = s._door.open(ask_synthesis(s._data, s.ledger.budget, "visits", epsilon="0.5").request(s._data))
-        assert isinstance(order, Order) and isinstance(other, Order) and isinstance(capped, Order)
+        capped = s._door.open(ask_synthesis(s._data, s.ledger.balance.budget, "visits", epsilon="0.5").request(s._data))
+        assert isinstance(order, Order)
+        assert isinstance(other, Order)
+        assert isinstance(capped, Order)
         less = cost(ZCDP("1/1000"))
         fine = Outcome(order.charge, payload="{}")
         assert Outcome.from_wire(fine.to_wire(), order) == fine
