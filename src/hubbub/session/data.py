@@ -22,6 +22,7 @@ from hubbub.session.open import named_tables, resolved_paths
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
 from hubbub.sql.bind.context import Reader
+from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
@@ -124,6 +125,14 @@ class OpenTables:
         """
         self.engine.recheck(name)
         return self.engine.mark(name)
+
+    def declared(self, sql: str) -> PublicQuestion | None:
+        """A statement about declarations (DESCRIBE, SHOW TABLES, SUMMARIZE), which has no amount; None for others.
+
+        Raises QueryError for a table that is not known.
+        """
+        found = about_declarations(sql, self.catalog)
+        return None if found is None else PublicQuestion(found, ())
 
     def ask(
         self, sql: str, options: Options, budget: Callable[[str], Budget], now: dt.datetime | None = None

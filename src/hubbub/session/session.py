@@ -177,6 +177,8 @@ class Session:
 
         Raises QueryError, PolicyError or ParameterError exactly where `sql` would.
         """
+        if self._data.declared(sql) is not None:
+            return Check(Fraction(0), self.remaining, (), "declarations only: exact and free.", ())
         given = Options.of(options)
         asked = self._data.ask(sql, given, self._ledger.balance.budget)
         if isinstance(asked, PublicQuestion):
@@ -203,6 +205,9 @@ class Session:
         Raises QueryError (rewrite it), PolicyError (declare it), ParameterError or BudgetError (asked, left) before
         anything is charged; EngineError after the charge.
         """
+        declared = self._data.declared(sql)
+        if declared is not None:
+            return public_answer(self._data, declared)
         given = Options.of(options)
         asked = self._data.ask(sql, given, self._ledger.balance.budget)
         if isinstance(asked, PublicQuestion):

@@ -21,6 +21,7 @@ from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
 from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
+from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
 from hubbub.sql.bind.select import select, set_operation
@@ -69,6 +70,9 @@ def parse(
         raise QueryError("the statement holds half a character (a lone surrogate); write it in Unicode.") from None
     if len(text) > MAX_TEXT:
         raise QueryError(f"the statement has {len(text):,} characters; at most {MAX_TEXT:,} are read.")
+    declared = about_declarations(text, catalog)
+    if declared is not None:
+        return PublicQuestion(declared, ())
     try:
         text = _numbered(text)
         statement = _one_statement(text)
@@ -300,7 +304,10 @@ def _one_statement(text: str) -> exp.Query:
             raise QueryError("the statement is empty. Ask something like: SELECT COUNT(*) FROM table")
         first = tokens[0]
         if first.text.upper() not in ("SELECT", "WITH", "FROM", "("):
-            message = f"{first.text.upper()} is not a question. Only SELECT is allowed."
+            message = (
+                f"{first.text.upper()} is not a question. Only SELECT is allowed; DESCRIBE, SHOW TABLES and SUMMARIZE "
+                "say what is declared."
+            )
             raise QueryError(f"{message}\n{caret(text, first.start, first.end)}")
         end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
         if end is not None:
