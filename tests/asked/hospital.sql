@@ -112,9 +112,9 @@ SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC, ward LIMIT
 SELECT AVG(DATE_DIFF('day', admitted_at, discharged_at)) AS mean FROM visits;
 -- length of stay by subtraction of dates
 SELECT AVG(LEAST(CAST(discharged_at AS DATE) - CAST(admitted_at AS DATE), 30)) AS mean FROM visits;
--- length of stay, time minus time [time minus time] (not yet)
+-- length of stay, time minus time [time minus time]
 SELECT AVG(EXTRACT(epoch FROM (discharged_at - admitted_at)) / 3600) AS hours FROM visits;
--- length of stay by EPOCH [EPOCH] (not yet)
+-- length of stay by EPOCH [EPOCH]
 SELECT AVG((EPOCH(discharged_at) - EPOCH(admitted_at)) / 3600) AS hours FROM visits;
 -- length of stay by DATEDIFF [DATEDIFF]
 SELECT AVG(DATEDIFF(day, admitted_at, discharged_at)) AS days FROM visits
@@ -122,11 +122,11 @@ SELECT AVG(DATEDIFF(day, admitted_at, discharged_at)) AS days FROM visits
 SELECT AVG(DATE_DIFF('day', admitted_at, discharged_at)) AS days FROM visits;
 -- age at admission [AGE] (not yet; never: DATE_DIFF)
 SELECT AVG(AGE(admitted_at, discharged_at)) FROM visits;
--- the last 365 days [CURRENT_DATE - 365] (not yet)
+-- the last 365 days [CURRENT_DATE - 365]
 SELECT COUNT(*) AS n FROM visits WHERE admitted_at < CURRENT_DATE - 365
 -- means
 SELECT COUNT(*) AS n FROM visits WHERE admitted_at < CURRENT_DATE - 365;
--- back within 30 days by INTERVAL [column + INTERVAL] (not yet)
+-- back within 30 days by INTERVAL [column + INTERVAL]
 SELECT COUNT(*) AS n FROM visits WHERE discharged_at <= admitted_at + INTERVAL '3' DAY;
 -- readmission within 90 days by LEAD
 SELECT COUNT(*) AS n FROM (
@@ -160,13 +160,13 @@ SELECT EXTRACT(year FROM admitted_at) AS year, k = 1 AS fresh, COUNT(*) AS n FRO
 GROUP BY 1, 2;
 -- prefix of a code
 SELECT LEFT(code, 3) AS chapter, COUNT(*) AS n FROM visits GROUP BY 1;
--- part of a code [SPLIT_PART] (not yet)
+-- part of a code [SPLIT_PART]
 SELECT SPLIT_PART(code, '.', 1) AS chapter, COUNT(*) AS n FROM visits GROUP BY 1;
--- code and ward in one [CONCAT] (not yet)
+-- code and ward in one [CONCAT]
 SELECT CONCAT(ward, ': ', code) AS which, COUNT(*) AS n FROM visits GROUP BY 1;
--- one of a list of codes [LIST_CONTAINS] (not yet)
+-- one of a list of codes [LIST_CONTAINS]
 SELECT COUNT(*) AS n FROM visits WHERE LIST_CONTAINS(['I21.0', 'I21.4'], code);
--- codes by a pattern [REGEXP] (not yet)
+-- codes by a pattern [REGEXP]
 SELECT COUNT(*) AS n FROM visits WHERE REGEXP_MATCHES(code, '^I21')
 -- means
 SELECT COUNT(*) AS n FROM visits WHERE code LIKE 'I21%';
@@ -223,13 +223,13 @@ SELECT ward, urgent, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward, urgent);
 SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING COUNT(*) > 10;
 -- wards as columns [PIVOT] (never: PIVOT)
 PIVOT visits ON ward USING COUNT(*);
--- columns of a table [DESCRIBE] (not yet)
+-- columns of a table [DESCRIBE]
 DESCRIBE visits
 -- means nothing;
--- tables [SHOW] (not yet)
+-- tables [SHOW]
 SHOW TABLES
 -- means nothing;
--- a summary [SUMMARIZE] (not yet)
+-- a summary [SUMMARIZE]
 SUMMARIZE visits
 -- means nothing;
 -- the ward most often seen [MODE]

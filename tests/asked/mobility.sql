@@ -52,7 +52,7 @@ SELECT AVG(LEAST(DATE_DIFF('minute', started_at, ended_at), 240)) AS mean FROM t
 -- duration in bands of half an hour (not yet)
 SELECT LEAST(DATE_DIFF('minute', started_at, ended_at) // 30, 6) AS halves, COUNT(*) AS n FROM trips
 WHERE DATE_DIFF('minute', started_at, ended_at) BETWEEN 0 AND 1000 GROUP BY 1;
--- duration, time minus time (not yet)
+-- duration, time minus time
 SELECT COUNT(*) AS n FROM trips WHERE ended_at - started_at > INTERVAL '1' HOUR;
 -- trips by hour of the day
 SELECT EXTRACT(hour FROM started_at) AS hour, COUNT(*) AS n FROM trips GROUP BY 1;
@@ -122,7 +122,7 @@ SELECT AVG(gap) AS mean FROM (
   SELECT km - LAG(km) OVER (PARTITION BY rider_id ORDER BY started_at) AS gap FROM trips) AS t WHERE gap > -100;
 -- distance from a point
 SELECT AVG(SQRT((lat - 48.5) * (lat - 48.5) + (lon - 2.5) * (lon - 2.5))) AS far FROM trips;
--- distance from a point with POWER (not yet)
+-- distance from a point with POWER
 SELECT AVG(SQRT(POWER(lat - 48.5, 2) + POWER(lon - 2.5, 2))) AS far FROM trips;
 -- km and fare
 SELECT CORR(km, fare) AS r FROM trips;

@@ -104,15 +104,15 @@ SELECT CASE WHEN age BETWEEN 18 AND 29 THEN '18-29' WHEN age BETWEEN 30 AND 49 T
 SELECT sku, SUM(quantity) AS sold FROM items GROUP BY sku;
 -- items by category
 SELECT p.category, SUM(i.quantity * i.price) AS takings FROM items i JOIN products p ON p.sku = i.sku GROUP BY 1;
--- kind of article by its prefix [SPLIT_PART] (not yet)
+-- kind of article by its prefix [SPLIT_PART]
 SELECT SPLIT_PART(sku, '-', 1) AS kind, SUM(quantity) AS sold FROM items GROUP BY 1;
 -- kind of article by SUBSTR
 SELECT SUBSTR(sku, 1, 3) AS kind, COUNT(*) AS n FROM items GROUP BY 1;
 -- baskets of three months (not yet)
 SELECT TIME_BUCKET(INTERVAL '3 months', placed_at) AS quarter, COUNT(*) AS n FROM orders GROUP BY 1;
--- squares of totals [POWER] (not yet)
+-- squares of totals [POWER]
 SELECT AVG(POWER(total, 2)) AS mean FROM orders;
--- squares of totals, short [POW] (not yet)
+-- squares of totals, short [POW]
 SELECT AVG(POW(total / 100, 2)) AS mean FROM orders;
 -- the slope of spending on age [REGR_SLOPE]
 SELECT REGR_SLOPE(o.total, c.age) AS slope FROM orders o JOIN customers c ON c.customer_id = o.customer_id;
@@ -130,7 +130,7 @@ WHERE a.status = 'paid' AND b.status = 'sent' AND b.placed_at > a.placed_at;
 -- second order within 90 days
 SELECT COUNT(*) AS n FROM (SELECT placed_at, LAG(placed_at) OVER (PARTITION BY customer_id ORDER BY placed_at) AS before
   FROM orders) AS o WHERE DATE_DIFF('day', before, placed_at) <= 90;
--- domain of the address (not yet; never: declare)
+-- domain of the address (never: declare)
 SELECT SPLIT_PART(email, '@', 2) AS domain, COUNT(*) AS n FROM customers GROUP BY 1;
 -- customers with one domain
 SELECT COUNT(*) AS n FROM customers WHERE email LIKE '%@example.org';
