@@ -12,74 +12,74 @@ SELECT YEAR(admitted_at) * 100 + MONTH(admitted_at) AS ym, COUNT(*) AS n FROM vi
 SELECT EXTRACT(isodow FROM admitted_at) AS weekday, COUNT(*) AS n FROM visits GROUP BY 1;
 -- hour of admission
 SELECT EXTRACT(hour FROM admitted_at) AS hour, COUNT(*) AS n FROM visits GROUP BY 1;
--- visits by month of a timestamp [DATE_TRUNC, 4] (not yet)
+-- visits by month of a timestamp [DATE_TRUNC, 4]
 SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
--- visits by week (not yet)
+-- visits by week
 SELECT DATE_TRUNC('week', admitted_at) AS week, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
--- visits by quarter (not yet)
+-- visits by quarter
 SELECT DATE_TRUNC('quarter', admitted_at) AS quarter, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
--- visits by day, CAST [4] (not yet)
+-- visits by day, CAST [4]
 SELECT CAST(admitted_at AS DATE) AS d, COUNT(*) AS n FROM visits GROUP BY 1;
--- visits by day, colons [4] (not yet)
+-- visits by day, colons [4]
 SELECT admitted_at::date AS d, COUNT(*) AS n FROM visits GROUP BY 1;
--- visits by day, DATE() [DATE] (not yet)
+-- visits by day, DATE() [DATE]
 SELECT DATE(admitted_at) AS d, COUNT(*) AS n FROM visits GROUP BY 1
 -- means
 SELECT CAST(admitted_at AS DATE) AS d, COUNT(*) AS n FROM visits GROUP BY 1;
 -- visits by month of a date
 SELECT DATE_TRUNC('month', day) AS month, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
--- monthly active patients [4] (not yet)
+-- monthly active patients [4]
 SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY 1;
--- cumulative visits by month [4] (not yet)
+-- cumulative visits by month [4]
 SELECT month, SUM(n) OVER (ORDER BY month) AS total
 FROM (SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1) AS m;
--- rolling three months [4] (not yet)
+-- rolling three months [4]
 SELECT month, AVG(n) OVER (ORDER BY month ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS rolling
 FROM (SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1) AS m;
--- cohort of the first visit by quarter [4, 15] (not yet)
+-- cohort of the first visit by quarter [4, 15]
 WITH firsts AS (SELECT patient_id, MIN(admitted_at) AS first FROM visits GROUP BY patient_id)
 SELECT DATE_TRUNC('quarter', first) AS cohort, COUNT(*) AS n FROM firsts GROUP BY 1;
--- cohort retention [4] (not yet)
+-- cohort retention [4]
 WITH firsts AS (SELECT patient_id, MIN(admitted_at) AS first FROM visits GROUP BY patient_id)
 SELECT DATE_TRUNC('year', f.first) AS cohort, DATE_DIFF('year', f.first, v.admitted_at) AS later,
   COUNT(DISTINCT v.patient_id) AS n
 FROM visits v JOIN firsts f ON f.patient_id = v.patient_id
 WHERE DATE_DIFF('year', f.first, v.admitted_at) BETWEEN 0 AND 2 GROUP BY 1, 2;
--- year-month as text [STRFTIME] (not yet)
+-- year-month as text [STRFTIME]
 SELECT STRFTIME(admitted_at, '%Y-%m') AS month, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
--- format first, as others write it (not yet)
+-- format first, as others write it
 SELECT STRFTIME('%Y-%m-%d', admitted_at) AS d, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
--- year-month as Postgres writes it [TO_CHAR] (not yet)
+-- year-month as Postgres writes it [TO_CHAR]
 SELECT TO_CHAR(admitted_at, 'YYYY-MM') AS month, COUNT(*) AS n FROM visits GROUP BY 1
 -- means
 SELECT STRFTIME(admitted_at, '%Y-%m') AS month, COUNT(*) AS n FROM visits GROUP BY 1;
--- name of the weekday [DAYNAME] (not yet)
+-- name of the weekday [DAYNAME]
 SELECT DAYNAME(admitted_at) AS weekday, COUNT(*) AS n FROM visits GROUP BY 1;
--- name of the month [MONTHNAME] (not yet)
+-- name of the month [MONTHNAME]
 SELECT MONTHNAME(admitted_at) AS month, AVG(cost) AS mean FROM visits GROUP BY 1;
--- end of the month [LAST_DAY] (not yet)
+-- end of the month [LAST_DAY]
 SELECT LAST_DAY(admitted_at) AS month_end, COUNT(*) AS n FROM visits GROUP BY 1;
--- quarters by name (not yet)
+-- quarters by name
 SELECT YEAR(admitted_at) || '-Q' || QUARTER(admitted_at) AS quarter, COUNT(*) AS n FROM visits GROUP BY 1;
--- ISO weeks with their year (not yet)
+-- ISO weeks with their year
 SELECT EXTRACT(isoyear FROM admitted_at) AS year, EXTRACT(week FROM admitted_at) AS week, COUNT(*) AS n
 FROM visits GROUP BY 1, 2;
--- ISO weeks as text (not yet)
+-- ISO weeks as text
 SELECT STRFTIME(admitted_at, '%G-W%V') AS week, COUNT(*) AS n FROM visits GROUP BY 1;
 -- visits by hour of one week (not yet)
 SELECT DATE_TRUNC('hour', admitted_at) AS hour, COUNT(*) AS n FROM visits
 WHERE admitted_at >= '2023-05-01' AND admitted_at < '2023-05-08' GROUP BY 1;
--- month and ward (not yet)
+-- month and ward
 SELECT ward, DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY ALL;
--- cost in bands of 500 [FLOOR*500, 5] (not yet)
+-- cost in bands of 500 [FLOOR*500, 5]
 SELECT FLOOR(cost / 500) * 500 AS band, COUNT(*) AS n FROM visits GROUP BY 1 ORDER BY 1;
 -- cost in bands by whole division
 SELECT CAST(cost // 500 AS INTEGER) AS band, COUNT(*) AS n FROM visits GROUP BY 1
 -- means
 SELECT CAST(FLOOR(cost / 500) AS INTEGER) AS band, COUNT(*) AS n FROM visits GROUP BY 1;
--- cost rounded to thousands (not yet)
+-- cost rounded to thousands
 SELECT ROUND(cost, -3) AS thousands, COUNT(*) AS n FROM visits GROUP BY 1;
--- cost in buckets [WIDTH_BUCKET] (not yet)
+-- cost in buckets [WIDTH_BUCKET]
 SELECT WIDTH_BUCKET(cost, 0, 10000, 20) AS bucket, COUNT(*) AS n FROM visits GROUP BY 1
 -- means
 SELECT CASE WHEN cost >= 10000 THEN 21 ELSE CAST(FLOOR(cost / 500) AS INTEGER) + 1 END AS bucket, COUNT(*) AS n
@@ -87,7 +87,7 @@ FROM visits GROUP BY 1;
 -- bands by CASE
 SELECT CASE WHEN cost < 1000 THEN 'low' WHEN cost < 5000 THEN 'middle' ELSE 'high' END AS band, COUNT(*) AS n
 FROM visits GROUP BY 1;
--- bands by CASE of a step (not yet)
+-- bands by CASE of a step
 SELECT CASE WHEN cost >= 5000 THEN 5000 ELSE FLOOR(cost / 1000) * 1000 END AS band, COUNT(*) AS n
 FROM visits GROUP BY 1;
 -- dear or not

@@ -2,17 +2,17 @@
 SELECT mode, COUNT(*) AS n, AVG(km) AS mean FROM trips GROUP BY mode;
 -- riders by mode
 SELECT mode, COUNT(DISTINCT rider_id) AS n FROM trips GROUP BY mode;
--- a map in tenths of a degree [ROUND(lat, 1), 5] (not yet)
+-- a map in tenths of a degree [ROUND(lat, 1), 5]
 SELECT ROUND(lat, 1) AS y, ROUND(lon, 1) AS x, COUNT(*) AS n FROM trips GROUP BY 1, 2;
--- a map in twentieths [FLOOR(lat*20)/20, 5] (not yet)
+-- a map in twentieths [FLOOR(lat*20)/20, 5]
 SELECT FLOOR(lat * 20) / 20 AS y, FLOOR(lon * 20) / 20 AS x, COUNT(*) AS n FROM trips GROUP BY 1, 2;
 -- a map in quarters
 SELECT FLOOR(lat * 4) AS y, FLOOR(lon * 4) AS x, COUNT(*) AS n FROM trips GROUP BY 1, 2;
--- bands of latitude by whole division (not yet)
+-- bands of latitude by whole division
 SELECT lat // 0.25 AS y, COUNT(*) AS n FROM trips GROUP BY 1
 -- means
 SELECT FLOOR(lat / 0.25) AS y, COUNT(*) AS n FROM trips GROUP BY 1;
--- a cell by name (not yet)
+-- a cell by name
 SELECT CAST(CAST(FLOOR(lat * 4) AS INTEGER) AS VARCHAR) || '/' || CAST(CAST(FLOOR(lon * 4) AS INTEGER) AS VARCHAR)
   AS cell, COUNT(*) AS n FROM trips GROUP BY 1;
 -- trips in a box
@@ -23,15 +23,15 @@ SELECT lat > 48.5 AS north, COUNT(*) AS n FROM trips GROUP BY 1;
 SELECT AVG(lat) AS y, AVG(lon) AS x FROM trips;
 -- km in whole numbers
 SELECT FLOOR(km) AS whole, COUNT(*) AS n FROM trips GROUP BY 1;
--- km in bands of 5, by whole division (not yet)
+-- km in bands of 5, by whole division
 SELECT km // 5 * 5 AS band, COUNT(*) AS n FROM trips GROUP BY 1
 -- means
 SELECT FLOOR(km / 5) * 5 AS band, COUNT(*) AS n FROM trips GROUP BY 1;
--- km rounded (not yet)
+-- km rounded
 SELECT ROUND(km) AS rounded, COUNT(*) AS n FROM trips GROUP BY 1;
 -- km cast
 SELECT CAST(FLOOR(km) AS INTEGER) AS whole, COUNT(*) AS n FROM trips GROUP BY 1;
--- km in buckets [WIDTH_BUCKET] (not yet)
+-- km in buckets [WIDTH_BUCKET]
 SELECT WIDTH_BUCKET(km, 0, 30, 6) AS bucket, COUNT(*) AS n FROM trips WHERE km < 30 GROUP BY 1
 -- means
 SELECT CAST(FLOOR(km / 5) AS INTEGER) + 1 AS bucket, COUNT(*) AS n FROM trips WHERE km < 30 GROUP BY 1;
@@ -65,25 +65,25 @@ SELECT CASE WHEN EXTRACT(hour FROM started_at) BETWEEN 6 AND 21 THEN 'day' ELSE 
 FROM trips GROUP BY 1;
 -- hours by quarter of the day
 SELECT FLOOR(EXTRACT(hour FROM started_at) / 6) * 6 AS part, COUNT(*) AS n FROM trips GROUP BY 1;
--- trips by date and mode (not yet)
+-- trips by date and mode
 SELECT started_at::date AS d, mode, COUNT(*) AS n FROM trips GROUP BY 1, 2;
--- trips by week and mode (not yet)
+-- trips by week and mode
 SELECT DATE_TRUNC('week', started_at) AS week, mode, COUNT(*) AS n FROM trips GROUP BY 1, 2;
--- trips by year of a timestamp by DATE_TRUNC (not yet)
+-- trips by year of a timestamp by DATE_TRUNC
 SELECT DATE_TRUNC('year', started_at) AS year, COUNT(*) AS n FROM trips GROUP BY 1;
--- months by TIME_BUCKET of hours (not yet)
+-- months by TIME_BUCKET of hours
 SELECT TIME_BUCKET(INTERVAL '12 hours', started_at) AS half, COUNT(*) AS n FROM trips GROUP BY 1;
 -- months since the start
 SELECT DATE_DIFF('month', DATE '2022-01-01', started_at) AS months, COUNT(*) AS n FROM trips GROUP BY 1;
 -- days since the start
 SELECT DATE_DIFF('day', DATE '2022-01-01', started_at) AS days, COUNT(*) AS n FROM trips GROUP BY 1;
--- weekday names by mode (not yet)
+-- weekday names by mode
 SELECT DAYNAME(started_at) AS weekday, mode, COUNT(*) AS n FROM trips GROUP BY 1, 2;
--- month names of one year (not yet)
+-- month names of one year
 SELECT MONTHNAME(started_at) AS month, COUNT(*) AS n FROM trips WHERE YEAR(started_at) = 2023 GROUP BY 1;
--- hour and minute as text (not yet)
+-- hour and minute as text
 SELECT STRFTIME(started_at, '%H:00') AS hour, COUNT(*) AS n FROM trips GROUP BY 1;
--- weekend by name (not yet)
+-- weekend by name
 SELECT DAYNAME(started_at) IN ('Saturday', 'Sunday') AS weekend, COUNT(*) AS n FROM trips GROUP BY 1;
 -- zones by name
 SELECT z.name, COUNT(*) AS n FROM trips t JOIN zones z ON z.zone = t.zone GROUP BY z.name;
@@ -105,10 +105,10 @@ SELECT mode, COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY rider
   FROM trips) AS t WHERE k = 1 GROUP BY mode;
 -- riders who used two modes
 SELECT COUNT(*) AS n FROM (SELECT rider_id FROM trips GROUP BY rider_id HAVING COUNT(DISTINCT mode) >= 2) AS r;
--- month of a rider's first trip (not yet)
+-- month of a rider's first trip
 SELECT DATE_TRUNC('month', first) AS month, COUNT(*) AS riders
 FROM (SELECT rider_id, MIN(started_at) AS first FROM trips GROUP BY rider_id) AS f GROUP BY 1;
--- weekday of a rider's last trip (not yet)
+-- weekday of a rider's last trip
 SELECT DAYNAME(last) AS weekday, COUNT(*) AS riders
 FROM (SELECT rider_id, MAX(started_at) AS last FROM trips GROUP BY rider_id) AS f GROUP BY 1;
 -- longest trip in bands of 5 km

@@ -2,20 +2,20 @@
 SELECT COUNT(*) AS n, SUM(total) AS takings FROM orders;
 -- mean order by channel
 SELECT channel, AVG(total) AS mean FROM orders GROUP BY channel;
--- takings by month (not yet)
+-- takings by month
 SELECT DATE_TRUNC('month', placed_at) AS month, SUM(total) AS takings FROM orders GROUP BY 1 ORDER BY 1;
--- takings by month, alias in GROUP BY (not yet)
+-- takings by month, alias in GROUP BY
 SELECT DATE_TRUNC('month', placed_at) AS month, channel, SUM(total) AS takings FROM orders GROUP BY month, channel;
--- takings by month as text, in the year 2023 (not yet)
+-- takings by month as text, in the year 2023
 SELECT STRFTIME(placed_at, '%Y-%m') AS month, SUM(total) AS takings FROM orders
 WHERE placed_at >= '2023-01-01' AND placed_at < '2024-01-01' GROUP BY 1;
--- growth from month to month (not yet)
-SELECT month, takings - LAG(takings) OVER (ORDER BY month) AS growth
-FROM (SELECT DATE_TRUNC('month', placed_at) AS month, SUM(total) AS takings FROM orders GROUP BY 1) AS m;
+-- growth from quarter to quarter
+SELECT quarter, takings - LAG(takings) OVER (ORDER BY quarter) AS growth
+FROM (SELECT DATE_TRUNC('quarter', placed_at) AS quarter, SUM(total) AS takings FROM orders GROUP BY 1) AS m;
 -- orders by day of the week and hour
 SELECT EXTRACT(isodow FROM placed_at) AS weekday, EXTRACT(hour FROM placed_at) AS hour, COUNT(*) AS n
 FROM orders GROUP BY 1, 2;
--- orders by short weekday (not yet)
+-- orders by short weekday
 SELECT STRFTIME(placed_at, '%a') AS weekday, COUNT(*) AS n FROM orders GROUP BY 1;
 -- weekend or not
 SELECT EXTRACT(isodow FROM placed_at) >= 6 AS weekend, COUNT(*) AS n FROM orders GROUP BY 1;
@@ -26,25 +26,25 @@ SELECT EXTRACT(doy FROM placed_at) AS d, COUNT(*) AS n FROM orders GROUP BY 1;
 -- half years
 SELECT YEAR(placed_at) AS year, CASE WHEN MONTH(placed_at) <= 6 THEN 'H1' ELSE 'H2' END AS half, COUNT(*) AS n
 FROM orders GROUP BY 1, 2;
--- year and half as one text (not yet)
+-- year and half as one text
 SELECT CAST(YEAR(placed_at) AS VARCHAR) || CASE WHEN MONTH(placed_at) <= 6 THEN 'H1' ELSE 'H2' END AS half, COUNT(*) AS n
 FROM orders GROUP BY 1;
--- buckets of a week [TIME_BUCKET] (not yet)
+-- buckets of a week [TIME_BUCKET]
 SELECT TIME_BUCKET(INTERVAL '7 days', placed_at) AS week, COUNT(*) AS n FROM orders GROUP BY 1;
--- buckets of a month (not yet)
+-- buckets of a month
 SELECT TIME_BUCKET(INTERVAL '1 month', placed_at) AS month, COUNT(*) AS n FROM orders GROUP BY 1;
 -- fiscal years from April
 SELECT CASE WHEN MONTH(placed_at) >= 4 THEN YEAR(placed_at) ELSE YEAR(placed_at) - 1 END AS fiscal, COUNT(*) AS n
 FROM orders GROUP BY 1;
--- last day of the month (not yet)
+-- last day of the month
 SELECT LAST_DAY(placed_at) AS month_end, SUM(total) AS takings FROM orders GROUP BY 1;
 -- order values in bands of 50
 SELECT FLOOR(total / 50) * 50 AS band, COUNT(*) AS n FROM orders GROUP BY 1;
--- order values rounded to tens (not yet)
+-- order values rounded to tens
 SELECT ROUND(total / 10) * 10 AS band, COUNT(*) AS n FROM orders GROUP BY 1;
 -- order values rounded up to hundreds
 SELECT CEIL(total / 100) * 100 AS band, COUNT(*) AS n FROM orders GROUP BY 1;
--- bands named by text (not yet)
+-- bands named by text
 SELECT CAST(CAST(FLOOR(total / 100) AS INTEGER) * 100 AS VARCHAR) || '+' AS band, COUNT(*) AS n FROM orders GROUP BY 1;
 -- large orders only
 SELECT AVG(total) AS mean FROM orders WHERE total >= 100;
@@ -76,14 +76,14 @@ SELECT LEAST(k, 5) AS orders, COUNT(*) AS n FROM (
 -- one order or more
 SELECT k > 1 AS again, COUNT(*) AS n FROM (
   SELECT customer_id, COUNT(*) AS k FROM orders GROUP BY customer_id) AS c GROUP BY 1;
--- month of the first order (not yet)
+-- month of the first order
 WITH f AS (SELECT customer_id, MIN(placed_at) AS first FROM orders GROUP BY customer_id)
 SELECT STRFTIME(first, '%Y-%m') AS cohort, COUNT(*) AS n FROM f GROUP BY 1;
--- cohort and spending (not yet)
+-- cohort and spending
 WITH f AS (SELECT customer_id, MIN(placed_at) AS first FROM orders GROUP BY customer_id)
 SELECT DATE_TRUNC('quarter', f.first) AS cohort, SUM(o.total) AS takings
 FROM orders o JOIN f ON f.customer_id = o.customer_id GROUP BY 1;
--- joined by month since (not yet)
+-- joined by month since
 SELECT STRFTIME(since, '%b %Y') AS month, COUNT(*) AS n FROM customers GROUP BY 1;
 -- joined by quarter
 SELECT DATE_TRUNC('quarter', since) AS quarter, COUNT(*) AS n FROM customers GROUP BY 1;
@@ -93,7 +93,7 @@ SELECT AVG(DATE_DIFF('day', since, DATE '2024-12-31')) AS days FROM customers;
 SELECT age // 10 * 10 AS band, COUNT(*) AS n FROM customers GROUP BY 1;
 -- age bands by FLOOR
 SELECT FLOOR(age / 10) * 10 AS band, COUNT(*) AS n FROM customers GROUP BY 1;
--- age bands by WIDTH_BUCKET (not yet)
+-- age bands by WIDTH_BUCKET
 SELECT WIDTH_BUCKET(age, 18, 98, 8) AS bucket, COUNT(*) AS n FROM customers GROUP BY 1
 -- means
 SELECT CAST(FLOOR((age - 18) / 10) AS INTEGER) + 1 AS bucket, COUNT(*) AS n FROM customers GROUP BY 1;
@@ -108,7 +108,7 @@ SELECT p.category, SUM(i.quantity * i.price) AS takings FROM items i JOIN produc
 SELECT SPLIT_PART(sku, '-', 1) AS kind, SUM(quantity) AS sold FROM items GROUP BY 1;
 -- kind of article by SUBSTR
 SELECT SUBSTR(sku, 1, 3) AS kind, COUNT(*) AS n FROM items GROUP BY 1;
--- baskets of three months (not yet)
+-- baskets of three months
 SELECT TIME_BUCKET(INTERVAL '3 months', placed_at) AS quarter, COUNT(*) AS n FROM orders GROUP BY 1;
 -- squares of totals [POWER]
 SELECT AVG(POWER(total, 2)) AS mean FROM orders;
@@ -134,14 +134,13 @@ SELECT COUNT(*) AS n FROM (SELECT placed_at, LAG(placed_at) OVER (PARTITION BY c
 SELECT SPLIT_PART(email, '@', 2) AS domain, COUNT(*) AS n FROM customers GROUP BY 1;
 -- customers with one domain
 SELECT COUNT(*) AS n FROM customers WHERE email LIKE '%@example.org';
--- running total by day of one month (not yet)
-SELECT d, SUM(s) OVER (ORDER BY d) AS total FROM (
-  SELECT CAST(placed_at AS DATE) AS d, SUM(total) AS s FROM orders
-  WHERE placed_at >= '2023-03-01' AND placed_at < '2023-04-01' GROUP BY 1) AS days;
--- share of takings by month (not yet)
+-- days of one month
+SELECT CAST(placed_at AS DATE) AS d, COUNT(*) AS n FROM orders
+WHERE placed_at >= '2023-03-01' AND placed_at < '2023-04-01' GROUP BY 1;
+-- share of takings by month
 SELECT month, s / SUM(s) OVER () AS share FROM (
   SELECT DATE_TRUNC('month', placed_at) AS month, SUM(total) AS s FROM orders GROUP BY 1) AS m;
--- rank of months within the year (not yet)
+-- rank of months within the year
 SELECT month, RANK() OVER (ORDER BY s DESC) AS place FROM (
   SELECT DATE_TRUNC('quarter', placed_at) AS month, SUM(total) AS s FROM orders GROUP BY 1) AS m;
 -- dearest sku prices

@@ -122,6 +122,29 @@ GOLDEN["dates"] = [
     "SELECT COUNT(*) FROM orders WHERE CAST(moment AS DATE) = day AND DAYOFYEAR(day) < 100",
     "SELECT COUNT(*) FROM orders WHERE CAST(day AS VARCHAR) LIKE '1995-0%'",
 ]
+GOLDEN["stretches of time"] = [
+    "SELECT DATE_TRUNC('month', moment) AS month, COUNT(*) AS n FROM orders GROUP BY month HAVING n > 0",
+    "SELECT CAST(moment AS DATE) AS d, COUNT(*) AS n FROM orders GROUP BY d HAVING n > 0",
+    "SELECT STRFTIME(moment, '%Y-%m') AS month, SUM(total) AS t FROM orders GROUP BY month HAVING COUNT(*) > 0",
+    "SELECT STRFTIME(day, '%G-W%V') AS week, COUNT(*) AS n FROM orders GROUP BY week HAVING n > 0",
+    "SELECT DAYNAME(moment) AS d, COUNT(*) AS n FROM orders GROUP BY d HAVING n > 0",
+    "SELECT MONTHNAME(day) AS m, COUNT(*) AS n FROM orders GROUP BY m HAVING n > 0",
+    "SELECT LAST_DAY(moment) AS m, COUNT(*) AS n FROM orders GROUP BY m HAVING n > 0",
+    "SELECT TIME_BUCKET(INTERVAL '12 hours', moment) AS h, COUNT(*) AS n FROM orders GROUP BY h HAVING n > 0",
+    "SELECT EXTRACT(isoyear FROM day) AS y, EXTRACT(week FROM day) AS w, COUNT(*) AS n FROM orders "
+    "GROUP BY y, w HAVING n > 0",
+]
+GOLDEN["bins"] = [
+    "SELECT FLOOR(total / 20) * 20 AS band, COUNT(*) AS n FROM orders GROUP BY band HAVING n > 0",
+    "SELECT ROUND(total / 100, 1) AS band, COUNT(*) AS n FROM orders GROUP BY band HAVING n > 0",
+    (
+        "SELECT WIDTH_BUCKET(total, 0, 100, 4) AS b, COUNT(*) AS n FROM orders GROUP BY b HAVING n > 0",
+        {
+            "plain": "SELECT CASE WHEN total >= 100 THEN 5 ELSE CAST(FLOOR(total / 25) AS INTEGER) + 1 END AS b, "
+            "COUNT(*) AS n FROM orders GROUP BY b"
+        },
+    ),
+]
 # Dates are on a grid of days; times, in a range of two years, on one of 20 minutes.
 GOLDEN["dates as quantiles"] = [
     "SELECT MIN(day), MAX(day) FROM orders",

@@ -324,13 +324,18 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
         case Call(name="DATE_TRUNC", arguments=(Literal(value=str() as part), argument)):
             inner = span(argument, declared)
             return None if inner is None else (None if inner[0] is None else truncated(part, inner[0]), inner[1])
+        case Call(name="TIME_BUCKET", arguments=(Literal(value=int() as width), argument)):
+            inner = span(argument, declared)
+            return None if inner is None else (None if inner[0] is None else inner[0] - width, inner[1])
         case Call(name="DATE_DIFF", arguments=(Literal(value=str() as part), first, second)):
             a, b = span(first, declared), span(second, declared)
             return None if a is None or b is None else difference(part, a, b)
         case Call(name="DATE_ADD", arguments=(Literal(value=str() as part), Literal(value=int() as by), argument)):
             inner = span(argument, declared)
             return None if inner is None else shifted(part, by, inner)
-        case Call(name="CAST_DATE" | "CAST_TIMESTAMP" as name, arguments=(argument,)) if argument.kind in TEMPORAL:
+        case Call(name="CAST_DATE" | "CAST_TIMESTAMP" | "LAST_DAY" as name, arguments=(argument,)) if (
+            argument.kind in TEMPORAL
+        ):
             inner = span(argument, declared)
             return None if inner is None else FUNCTIONS[name].span([inner])
         case Call(name=name, arguments=(argument, *_)) if argument.kind in TEMPORAL and node.kind not in TEMPORAL:

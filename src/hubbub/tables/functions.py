@@ -16,7 +16,19 @@ from typing import Final
 
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 
-__all__ = ["DAY", "EPOCH", "FUNCTIONS", "PARTS", "Function", "Range", "difference", "shifted", "truncated", "union"]
+__all__ = [
+    "DAY",
+    "EPOCH",
+    "FUNCTIONS",
+    "PARTS",
+    "UNITS_OF_TIME",
+    "Function",
+    "Range",
+    "difference",
+    "shifted",
+    "truncated",
+    "union",
+]
 
 Range = tuple[Fraction | None, Fraction | None]
 """The least and the largest value; None where there is no end."""
@@ -27,7 +39,7 @@ EPOCH: Final = dt.datetime(1970, 1, 1)
 DAY: Final = 24 * 3600 * 10**6
 """A day in microseconds, in which the range of a date or time is counted from 1970-01-01 on."""
 _SECOND: Final = 10**6
-_UNITS: Final = {
+UNITS_OF_TIME: Final = {
     "WEEK": 7 * DAY,
     "DAY": DAY,
     "HOUR": 3600 * _SECOND,
@@ -135,7 +147,7 @@ def truncated(unit: str, moment: Fraction) -> Fraction:
         return Fraction((first - EPOCH.date()).days * DAY)
     if unit == "WEEK":
         return Fraction((day - (day + 3) % 7) * DAY)  # 1970-01-01 was a Thursday; weeks begin on Monday
-    return Fraction(moment // _UNITS[unit] * _UNITS[unit])
+    return Fraction(moment // UNITS_OF_TIME[unit] * UNITS_OF_TIME[unit])
 
 
 def difference(unit: str, first: Range, second: Range) -> Range:
@@ -145,7 +157,7 @@ def difference(unit: str, first: Range, second: Range) -> Range:
         if unit in _MONTHS:
             date = EPOCH + dt.timedelta(days=math.floor(moment / DAY))
             return (12 * date.year + date.month - 1) // _MONTHS[unit]
-        return math.floor(moment / _UNITS[unit])
+        return math.floor(moment / UNITS_OF_TIME[unit])
 
     def between(a: Fraction | None, b: Fraction | None, wider: int) -> Fraction | None:
         return None if a is None or b is None else Fraction(number(b) - number(a) + wider)
@@ -162,7 +174,7 @@ def shifted(unit: str, by: int, moments: Range) -> Range:
 
     def moved(moment: Fraction, end: int) -> Fraction:
         if unit != "MONTH":
-            found = moment + by * _UNITS[unit]
+            found = moment + by * UNITS_OF_TIME[unit]
         else:
             day = EPOCH + dt.timedelta(days=math.floor(moment / DAY))
             year, month = divmod(12 * day.year + day.month - 1 + by, 12)
@@ -210,6 +222,12 @@ def _days(spans: list[Range]) -> Range:
     """The range of a time as a date."""
     low, high = spans[0]
     return None if low is None else truncated("DAY", low), None if high is None else truncated("DAY", high)
+
+
+def _month_ends(spans: list[Range]) -> Range:
+    """The range of the last days of months."""
+    low, high = _days(spans)
+    return low, None if high is None else high + 30 * DAY
 
 
 def _fixed(low: int, high: int) -> RangeRule:
@@ -281,6 +299,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ENDS_WITH": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "CONTAINS": Function((TEXT, TEXT), Kind.BOOLEAN, 2),
     "DATE_TRUNC": Function((TEXT, MOMENT), None, 2, constants=frozenset({0})),
+    "TIME_BUCKET": Function((NUMBER, MOMENT), Kind.TIMESTAMP, 2, constants=frozenset({0})),
+    "LAST_DAY": Function(_time, Kind.DATE, 1, span=_month_ends),
     "EXTRACT": Function((TEXT, MOMENT), Kind.INTEGER, 2, constants=frozenset({0}), whole=True),
     "DATE_DIFF": Function((TEXT, MOMENT, MOMENT), Kind.INTEGER, 3, constants=frozenset({0}), whole=True),
     "DATE_ADD": Function((TEXT, NUMBER, MOMENT), Kind.TIMESTAMP, 3, constants=frozenset({0, 1})),

@@ -3,8 +3,8 @@
 A column's values are those it is declared to have: `one_of`, every whole number or day of a `between` that has at most
 10,000 of them, false and true for a boolean. The groups of an expression are the image of its columns' values, found
 by evaluating it over all their combinations. Where its columns have no such values, a condition still has the groups
-false and true, and an expression of whole numbers within declared bounds every number between them. Rows that fall
-in no group are dropped.
+false and true, a time what the expression sees of it, and a number its steps (`hubbub.tables.images`). NULL is a group
+where it is declared, or where the expression makes it of declared values. Rows that fall in no group are dropped.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from hubbub.tables.expressions import (
     span,
     whole,
 )
+from hubbub.tables.images import MOST_IN_A_RANGE, moments, parts_of
 from hubbub.tables.kinds import NUMERIC, Kind
 
 __all__ = ["Evaluate", "Key", "domain", "fitted", "grouped", "without_image"]
@@ -38,7 +39,6 @@ __all__ = ["Evaluate", "Key", "domain", "fitted", "grouped", "without_image"]
 Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scalar]]
 """An engine's value of an expression for every combination of its columns' values, the last column fastest."""
 
-MOST_IN_A_RANGE = 10_000
 MOST_COMBINATIONS = 1_000_000
 
 
@@ -68,18 +68,19 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, na
     bare = isinstance(expression, Column)
     values = {column: _values(column, declared.get(column.name), bare=bare) for column in columns_in(expression)}
     known = {column: found for column, found in values.items() if found is not None}
-    if len(known) == len(values) and known:
-        if isinstance(expression, Column):
+    if isinstance(expression, Column):
+        if expression in known:
             return known[expression]
-        combinations = math.prod(map(len, known.values()))
-        if combinations > MOST_COMBINATIONS:
-            raise QueryError(
-                f"GROUP BY would need {combinations:,} combinations of declared values; at most 1,000,000."
-            )
-        return _usable(tuple(dict.fromkeys(evaluate(expression, known))), key.kind)
-    found = by_form(key, declared)
-    if found is not None:
-        return found
+    else:
+        found = _image(key, known, declared, evaluate)
+        if found is not None:
+            return found
+    if expression.kind is Kind.BOOLEAN:
+        return False, True
+    if whole(expression):
+        low, high = span(expression, declared) or (None, None)
+        if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
+            return _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
     raise _undeclared(expression, [c for c in values if c not in known], declared, name)
 
 
@@ -105,6 +106,47 @@ def by_form(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar, ...]
         if low is not None and high is not None and high - low < MOST_IN_A_RANGE:
             return _usable(tuple(range(math.ceil(low), math.floor(high) + 1)), Kind.INTEGER)
     return None
+
+
+def _image(
+    key: Key,
+    known: Mapping[Column, tuple[Scalar, ...]],
+    declared: Mapping[str, Declaration],
+    evaluate: Evaluate,
+) -> tuple[Scalar, ...] | None:
+    """The groups of an expression: its values for all values of its columns, or of its steps; None without these.
+
+    Raises QueryError for too many combinations, and too many groups.
+    """
+    expression = key.expression
+    columns = columns_in(expression)
+    timed = {c: found for c in columns if c not in known and (found := moments(c, expression, declared)) is not None}
+    listed = {**known, **timed}
+    if isinstance(expression, Case) and len(listed) < len(columns):
+        constants = [v for v in (*expression.values, expression.default) if isinstance(v, Literal)]
+        if len(constants) == len(expression.values) + 1:
+            return _usable(_of_constants(constants, key.kind), key.kind)
+    if expression.kind is Kind.BOOLEAN and len(listed) < len(columns):
+        return None
+    parts = parts_of(expression, listed, declared)
+    if parts is None or not columns:
+        return None
+    if parts.combinations > MOST_COMBINATIONS:
+        if whole(expression):
+            return None
+        raise QueryError(
+            f"GROUP BY would need {parts.combinations:,} combinations of declared values; at most 1,000,000. Group by "
+            "longer stretches of time or wider steps, or narrow the question with WHERE."
+        )
+    values = evaluate(Key(parts.expression).expression, parts.values)
+    told = zip(values, parts.null_by_chance(declared), strict=True)
+    groups = tuple(dict.fromkeys(value for value, by_chance in told if not (value is None and by_chance)))
+    if len(groups) > MOST_IN_A_RANGE:
+        raise QueryError(
+            f"GROUP BY: the declared range has {len(groups):,} such groups; at most {MOST_IN_A_RANGE:,} are answered. "
+            "Group by longer stretches of time or wider steps, or narrow the question with WHERE."
+        )
+    return _usable(groups, key.kind)
 
 
 def grouped(expression: Expression, declared: Mapping[str, Declaration]) -> Key:

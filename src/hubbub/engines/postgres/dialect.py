@@ -442,6 +442,16 @@ def _date_trunc(a: list[str]) -> str:
     return f"date_trunc('{constant_of(a[0]).lower()}', CAST({a[1]} AS timestamp))"
 
 
+def _time_bucket(a: list[str]) -> str:
+    """Buckets are counted from Monday 2000-01-03, as by DuckDB, and so are those before it."""
+    return f"date_bin(interval '{whole_width(a[0])} microseconds', CAST({a[1]} AS timestamp), timestamp '2000-01-03')"
+
+
+def whole_width(text: str) -> int:
+    """A constant number of microseconds."""
+    return int(text.strip("()"))
+
+
 def _extract(a: list[str]) -> str:
     return f"CAST(floor(extract({constant_of(a[0]).lower()} FROM CAST({a[1]} AS timestamp))) AS bigint)"
 
@@ -498,6 +508,8 @@ _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "ENDS_WITH": lambda a: f"(right({a[0]}, length({a[1]})) = {a[1]})",
     "CONTAINS": lambda a: f"(strpos({a[0]}, {a[1]}) > 0)",
     "DATE_TRUNC": _date_trunc,
+    "TIME_BUCKET": _time_bucket,
+    "LAST_DAY": lambda a: f"CAST(date_trunc('month', CAST({a[0]} AS timestamp)) + interval '1 month - 1 day' AS date)",
     "EXTRACT": _extract,
     "DATE_DIFF": _date_diff,
     "DATE_ADD": lambda a: f"(CAST({a[2]} AS timestamp) + {a[1]} * CAST('1 {constant_of(a[0]).lower()}' AS interval))",

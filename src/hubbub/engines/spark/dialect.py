@@ -437,6 +437,14 @@ def _trunc(unit: str, x: str) -> str:
     return f"timestampadd(SECOND, {seconds}, {start})"
 
 
+def _time_bucket(a: list[str]) -> str:
+    """Buckets are counted from Monday 2000-01-03, as by DuckDB, and so are those before it."""
+    width, origin = int(a[0].strip("()")), "TIMESTAMP_NTZ '2000-01-03 00:00:00'"
+    since = f"timestampdiff(MICROSECOND, {origin}, try_cast({a[1]} AS TIMESTAMP_NTZ))"
+    over = f"pmod({since}, {width}L)"
+    return f"timestampadd(MICROSECOND, -{over}, try_cast({a[1]} AS TIMESTAMP_NTZ))"
+
+
 def _extract(a: list[str]) -> str:
     part, x = constant_of(a[0]), f"try_cast({a[1]} AS TIMESTAMP_NTZ)"
     rule = {
@@ -508,6 +516,8 @@ _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
     "STARTS_WITH": lambda a: f"startswith({a[0]}, {a[1]})",
     "ENDS_WITH": lambda a: f"endswith({a[0]}, {a[1]})",
     "DATE_TRUNC": lambda a: _trunc(constant_of(a[0]), a[1]),
+    "TIME_BUCKET": _time_bucket,
+    "LAST_DAY": lambda a: f"last_day(try_cast({a[0]} AS DATE))",
     "EXTRACT": _extract,
     "DATE_DIFF": _date_diff,
     "DATE_ADD": _date_add,

@@ -16,6 +16,7 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.sql.bind.calendars import calendar_call, iso_year
 from hubbub.sql.bind.rewritten import check_pattern, compared, constant_date, extracted, rewritten, with_interval
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import UNITS, cast_name, named
@@ -43,7 +44,7 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.functions import FUNCTIONS, PARTS
 from hubbub.tables.growth import LARGEST, LONGEST, characters
-from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 
 __all__ = ["ExpressionReader", "function_name"]
 
@@ -193,6 +194,9 @@ class ExpressionReader:
             if found is None:
                 raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
             return found
+        dated = calendar_call(self, node)
+        if dated is not None:
+            return dated
         if type(node) in _CALLED or (isinstance(node, exp.Func) and unread(node) and named(node) is None):
             raise self._unsupported(node)
         self.only_known_arguments(node)
@@ -313,6 +317,8 @@ class ExpressionReader:
             )
         if target == _SAME.get(operand.kind):
             return operand
+        if target == "CAST_TEXT" and operand.kind is Kind.NUMBER and _of_integers(operand):
+            operand = Call("CAST_INTEGER", (operand,))  # computed in doubles here, a whole number in SQL: 6, not 6.0
         return Call(target, (operand,))
 
     def _if(self, node: exp.Expr) -> Expression:
@@ -342,6 +348,10 @@ class ExpressionReader:
             return found
         function = FUNCTIONS[name]
         arguments = tuple(self.read(argument) for argument in nodes)
+        if name == "EXTRACT" and arguments[0] == Literal("ISOYEAR") and arguments[1].kind in TEMPORAL:
+            return iso_year(arguments[1])
+        if name == "CONCAT":
+            arguments = tuple(Call("CAST_TEXT", (a,)) if a.kind is Kind.INTEGER else a for a in arguments)
         if len(arguments) < function.least or (len(arguments) > len(function.takes) and not function.more):
             raise self.refuse(f"{name} does not take {len(arguments)} arguments.", node)
         for i, argument in enumerate(arguments):
@@ -502,6 +512,16 @@ class ExpressionReader:
         default = node.args.get("default")
         case = Case(tuple(conditions), tuple(values), self.read(default) if default else Literal(None))
         return self._one_kind(case, (*case.values, case.default), "CASE", node)
+
+
+def _of_integers(node: Expression) -> bool:
+    """Whether SQL takes an expression for a whole number: + - * // % of whole numbers."""
+    match node:
+        case Arithmetic(op=op, left=left, right=right):
+            return op != "/" and _of_integers(left) and _of_integers(right)
+        case Negate(operand=operand):
+            return _of_integers(operand)
+    return node.kind is Kind.INTEGER
 
 
 def _pattern_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:

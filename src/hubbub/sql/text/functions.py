@@ -167,6 +167,8 @@ WRITE: Final[dict[str, Callable[[Sequence[str]], str]]] = {
     "SPLIT_PART": _call("split_part"),
     "REGEXP_MATCHES": lambda a: f"regexp_matches(left({a[0]}, {LOOKED_AT}), {a[1]})",
     "DATE_ADD": lambda a: f"({a[2]} + INTERVAL {a[1]} {a[0].strip(_QUOTE)})",
+    "TIME_BUCKET": lambda a: f"time_bucket(to_microseconds({a[0]}), CAST({a[1]} AS TIMESTAMP))",
+    "LAST_DAY": lambda a: f"last_day({a[0]})",
     "EXTRACT": lambda a: f"TRY_CAST(date_part({a[0]}, {a[1]}) AS BIGINT)",
     "CAST_INTEGER": _try_cast("BIGINT"),
     "CAST_NUMBER": _try_cast("DOUBLE"),
