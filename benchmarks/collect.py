@@ -28,7 +28,8 @@ from benchmarks.timing import machine, table
 from hubbub import local
 from hubbub.collect import Circuit, Count, Histogram, Prio3, PrivateSum, Sum, SumVec
 from hubbub.collect.collector import collect
-from hubbub.collect.task import create, random_token, read_task
+from hubbub.collect.create import create
+from hubbub.collect.task import random_token, read_task
 from hubbub.ledger.budget import Budget
 from hubbub.noise import Polya, laplace
 from hubbub.plots import curves, save

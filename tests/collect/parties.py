@@ -17,11 +17,13 @@ from hubbub.collect import Count, PrivateSum
 from hubbub.collect.aggregators import Helper, Leader
 from hubbub.collect.client import make_reports
 from hubbub.collect.collector import ask, collect
+from hubbub.collect.create import create
 from hubbub.collect.private import PrivateTotal
 from hubbub.collect.store import Store
-from hubbub.collect.task import Task, create, read_task
+from hubbub.collect.task import Task, read_task
 from hubbub.collect.wire import REPORTS
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.life import ChargeLifecycle
 from hubbub.ledger.store import Ledger
 
 WINDOW, NOW = 100, 1050
@@ -109,7 +111,7 @@ class Parties:
         """What an aggregator's charges cost."""
         ledger = Ledger.inspect(self.folder(role) / "ledger.db")
         try:
-            return [entry.spend.cost for entry in ledger.history()]
+            return [entry.spend.cost for entry in ledger.record.history()]
         finally:
             ledger.close()
 
@@ -167,7 +169,7 @@ def dying_at(step: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Store, "transaction", transaction)
     patch.setattr(os, "replace", replaced)
     for name in ("charge", "advance", "store"):
-        original = getattr(Ledger, name)
+        original = getattr(ChargeLifecycle, name)
 
         def recorded(self: Any, *values: Any, original: Any = original, **named: Any) -> Any:
             passing()
@@ -175,4 +177,4 @@ def dying_at(step: int, patch: pytest.MonkeyPatch) -> None:
             passing()
             return found
 
-        patch.setattr(Ledger, name, recorded)
+        patch.setattr(ChargeLifecycle, name, recorded)

@@ -15,7 +15,8 @@ from collect.parties import HIGH, LOW, NOW, Parties
 from hubbub.collect import Count, Histogram, PrivateSum
 from hubbub.collect.client import make_reports
 from hubbub.collect.collector import ask, collect
-from hubbub.collect.task import Task, create, read_task
+from hubbub.collect.create import create
+from hubbub.collect.task import Task, read_task
 from hubbub.collect.wire import (
     ANSWER,
     BATCH,
@@ -227,7 +228,7 @@ def test_a_leader_that_names_another_batch_gets_no_share(parties: Parties) -> No
         (parties.mail / "lie.batch").write_bytes(seal(BATCH, parties.task, verify_key(parties), head))
         assert "No share leaves" in parties.helper()["lie.batch"]
     assert not list(parties.mail.glob("*.share"))
-    assert not (parties.folder("helper") / "ledger.db").exists()
+    assert parties.charges("helper") == []
     assert parties.everything().reports == 4
 
 
@@ -311,6 +312,21 @@ def test_a_state_put_back_does_not_draw_again(parties: Parties) -> None:
         (parties.folder("leader") / name).unlink(missing_ok=True)
     state.write_bytes(old)
     assert "older than the ledger" in parties.leader()["1000-1100.query"]
+
+
+def test_a_ledger_or_a_state_that_is_gone_is_missed_and_not_begun_anew(parties: Parties) -> None:
+    parties.counted()
+    ask(parties.folder("collector"), LOW, HIGH, parties.mail)
+    ledger, state = (parties.folder("leader") / name for name in ("ledger.db", "state.db"))
+    ledger.rename(parties.at / "away")
+    assert "ledger" in parties.leader()["1000-1100.query"]
+    assert not ledger.exists()
+    assert not list(parties.mail.glob("*.share"))
+    (parties.at / "away").rename(ledger)
+    parties.leader()
+    state.unlink()
+    with pytest.raises(PolicyError, match="is gone"):
+        parties.leader()
 
 
 # Anything at all.

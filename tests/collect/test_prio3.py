@@ -213,3 +213,17 @@ def test_bits_weigh_up_to_the_largest_measurement_and_no_further() -> None:
         assert weights.sum() == largest
         values = np.arange(largest + 1)
         assert np.array_equal(weights @ range_bits(values, largest), values)
+
+
+@pytest.mark.soak
+def test_ten_thousand_histograms_take_two_thousand_a_second_on_two_cores() -> None:
+    """Both aggregators' steps of Histogram(100): at most 10 seconds of processor time, 5 for each core."""
+    import time
+
+    prio3 = Prio3(Histogram(100, 10))
+    nonces, public, inputs = sharded(prio3, [i % 100 for i in range(10_000)], SeededBits("speed"))
+    start = time.process_time()
+    good, shares = verified(prio3, nonces, public, inputs)
+    assert time.process_time() - start < 10
+    assert good[0].all()
+    assert prio3.unshard(shares) == [100] * 100

@@ -87,7 +87,7 @@ def create_command(
 ) -> None:
     """Make a task, and the folders of its three parties. Without --length and --largest: Count."""
     from hubbub.collect import PrivateSum
-    from hubbub.collect.task import create
+    from hubbub.collect.create import create
     from hubbub.ledger.budget import Budget
 
     plan = PrivateSum(_circuit(largest, length, most), epsilon=epsilon, rho=rho)

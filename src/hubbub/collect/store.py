@@ -42,8 +42,12 @@ CREATE TABLE IF NOT EXISTS input (digest BLOB PRIMARY KEY, place INTEGER NOT NUL
 class Store:
     """One aggregator's state, held by one process at a time."""
 
-    def __init__(self, folder: Path, task: Task) -> None:
+    def __init__(self, folder: Path, task: Task, *, new: bool = False) -> None:
         self.folder, self.task = folder, task
+        if not new and not (folder / "state.db").exists():
+            raise PolicyError(
+                f"{folder / 'state.db'} is gone: what was counted and released is not known. Put it back."
+            )
         try:
             self._lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,9 +3,6 @@
 A *task* is public. Its id is the SHA-256 of all of it, with the digest of the aggregators' verification key; it is part
 of every hash and every encryption of the task's reports. So a report is bound to the circuit's parameters, and the
 aggregators to a key that they had before the first report (draft-irtf-cfrg-vdaf-20, section 9.1).
-
-`create` makes three folders: `leader`, `helper` and `collector`, each with the task and that party's keys. Give each to
-its party over a channel that others cannot read, and delete it here; `task.json` is for the clients.
 """
 
 from __future__ import annotations
@@ -15,10 +12,9 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -27,13 +23,12 @@ from hubbub.collect.circuits import circuit, whole
 from hubbub.collect.prio3 import Prio3
 from hubbub.collect.private import PrivateSum
 from hubbub.errors import HubbubError, ParameterError, PolicyError
-from hubbub.ledger.budget import Budget
 from hubbub.noise import system_bits
 
-__all__ = ["Keys", "Role", "Task", "create", "random_token", "read_task", "write_whole"]
+__all__ = ["ROLES", "Keys", "Role", "Task", "random_token", "read_task", "write_whole"]
 
 Role = Literal["leader", "helper", "collector"]
-_ROLES: Final[tuple[Role, ...]] = ("leader", "helper", "collector")
+ROLES: Final[tuple[Role, ...]] = ("leader", "helper", "collector")
 _FORMAT: Final = 1
 _MOST: Final = 1 << 20
 _BAD_TASK: Final = (
@@ -86,7 +81,7 @@ class Task:
         whole(self.window, "window", 1, 1 << 32)
         if self.plan.aggregators != 2:
             raise ParameterError("a task of files has two aggregators, a leader and a helper.")
-        if set(self.keys) != set(_ROLES) or {len(k) for k in (*self.keys.values(), self.key_digest)} != {32}:
+        if set(self.keys) != set(ROLES) or {len(k) for k in (*self.keys.values(), self.key_digest)} != {32}:
             raise ParameterError("a task has a public key of 32 bytes for each of leader, helper and collector.")
 
     @cached_property
@@ -102,7 +97,7 @@ class Task:
                 "reports_per_client": self.reports_per_client,
                 "min_batch": self.min_batch,
                 "window": self.window,
-                "keys": {role: self.keys[role].hex() for role in _ROLES},
+                "keys": {role: self.keys[role].hex() for role in ROLES},
                 "key_digest": self.key_digest.hex(),
             },
             sort_keys=True,
@@ -205,55 +200,3 @@ class Keys:
         if public != task.keys[role] or (role != "collector" and digest != task.key_digest):
             raise PolicyError(f"the keys in {folder} are those of another task; take the folder that was made with it.")
         return keys
-
-
-def create(
-    folder: Path,
-    plan: PrivateSum,
-    *,
-    budget: Budget,
-    reports_per_client: int = 1,
-    min_batch: int = 100,
-    window: int = 3600,
-) -> Task:
-    """Make a task, its public file and the folders of its three parties.
-
-    Raises:
-        PolicyError: the folder is there already, or cannot be made.
-    """
-    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
-    private = {role: X25519PrivateKey.generate() for role in _ROLES}
-    public: dict[str, bytes] = {role: key.public_key().public_bytes_raw() for role, key in private.items()}
-    verify_key, query_key = random_token(32), random_token(32)
-    task = Task(plan, reports_per_client, min_batch, window, public, hashlib.sha256(verify_key).digest())
-    try:
-        folder.mkdir(parents=True)
-        for role in _ROLES:
-            own = folder / role
-            own.mkdir(mode=0o700)
-            keys = {
-                "role": role,
-                "private": private[role].private_bytes_raw().hex(),
-                "verify_key": verify_key.hex() if role != "collector" else "",
-                "query_key": query_key.hex(),
-            }
-            write_whole(own / "keys.json", json.dumps(keys).encode(), private=True)
-            write_whole(own / "task.json", task.text.encode())
-            if role != "collector":
-                delta = None if budget.delta is None else str(budget.delta)
-                said = {"epsilon": str(budget.epsilon), "delta": delta}
-                write_whole(own / "budget.json", json.dumps(said).encode())
-        write_whole(folder / "task.json", task.text.encode())
-    except OSError as error:
-        raise PolicyError(f"{folder} cannot be made ({error.strerror}); name a folder that is not there yet.") from None
-    return task
-
-
-def read_budget(folder: Path) -> Budget:
-    """What an aggregator may spend on its clients."""
-    try:
-        found: dict[str, Any] = json.loads(read_small(folder / "budget.json", "a budget"))
-        return Budget(Fraction(found["epsilon"]), None if found["delta"] is None else Fraction(found["delta"]))
-    except (KeyError, TypeError, ValueError):
-        raise PolicyError(f"{folder / 'budget.json'} holds no budget.") from None
