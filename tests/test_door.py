@@ -198,6 +198,26 @@ def test_what_a_runner_says_is_about_its_own_order(tmp_path: Path) -> None:
                 Outcome.from_wire(said.to_wire(), order)
 
 
+def test_an_order_is_of_one_look_at_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looked at twice, a charge that is taken over for one version of the rows would be executed on another."""
+    with opened(tmp_path) as s:
+        looked: list[str] = []
+        mark = s._data.mark
+        monkeypatch.setattr(s._data, "mark", lambda name: [looked.append(name), mark(name)][1])
+        first = s._door.open(statement(s, epsilon=1), name="k")
+        assert isinstance(first, Order)
+        assert looked == ["visits"]
+        s._ledger.charges.let_go(first.charge)
+        again = s._door.open(statement(s, epsilon=1), name="k")
+        assert isinstance(again, Order)
+        assert (again.charge, again.key, looked) == (first.charge, first.key, ["visits"] * 2)
+        s._ledger.charges.let_go(again.charge)
+        s.sql(SQL, epsilon="1/2")
+        looked.clear()
+        assert not s.sql(SQL, epsilon="1/2").charged
+        assert looked == ["visits"]
+
+
 def test_a_runner_draws_nothing_of_rows_that_changed(tmp_path: Path) -> None:
     with opened(tmp_path) as s, Runner(tables(tmp_path)) as runner:
         order = s._door.open(statement(s, epsilon=1))

@@ -268,9 +268,12 @@ class Door:
 
     def stored(self, request: Request) -> StoredRelease | None:
         """The stored answer that is as good, if there is one."""
+        return self._stored(request, self.version(request))
+
+    def _stored(self, request: Request, version: str) -> StoredRelease | None:
         return self.ledger.record.find_release(
             space=request.space,
-            question_key=request.key(self.version(request)),
+            question_key=request.key(version),
             at_least=request.epsilon,
             reader=self.analyst,
         )
@@ -313,15 +316,17 @@ class Door:
         if name is not None:
             a_name(name, "idempotency_key")
         a_choice(fresh, "fresh")
-        charge, known = self._requested(request, name)
+        # Looked at once: what is stored, taken over, charged and executed is of one and the same version.
+        marks = {table: self.data.mark(table) for table in request.tables}
+        rows = self._version(request.space, marks)
+        charge, known = self._requested(request, name, rows)
         if charge is None and known is None and not fresh:
-            known = self.stored(request)
+            known = self._stored(request, rows)
         if known is not None:
             self.ledger.charges.share(known, self.analyst)
             self.ledger.charges.advance(known.charge_id, "shown")
             return known
-        marks = {table: self.data.mark(table) for table in request.tables}
-        asked = self._charge(request, name, self._version(request.space, marks))
+        asked = self._charge(request, name, rows)
         if charge is None:
             if version is not None and asked.data_version != version:
                 raise QueryError(CHANGED)
@@ -389,14 +394,13 @@ class Door:
             details=json.dumps(request.details),
         )
 
-    def _requested(self, request: Request, name: str | None) -> tuple[str | None, StoredRelease | None]:
+    def _requested(self, request: Request, name: str | None, version: str) -> tuple[str | None, StoredRelease | None]:
         """What became of a request that was sent before: its charge, if it may still be drawn, or its answer."""
         if name is None:
             return None, None
         entry = self.ledger.record.requested(space=request.space, analyst=self.analyst, request=name)
         if entry is None:
             return None, None
-        version = self.version(request)
         if entry.epsilon != request.epsilon or entry.question_key != request.key(version):
             raise QueryError(f"the idempotency key {name!r} stands for another question. Use a new key.")
         stored = self.ledger.record.release(entry.id)
