@@ -138,10 +138,10 @@ SELECT AVG(gap) AS mean FROM (
   FROM visits) AS v WHERE gap > 0 AND gap < 365;
 -- visits per patient, capped
 SELECT AVG(LEAST(n, 10)) AS mean FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p;
--- visits per patient [AVG(n), 21] (not yet)
+-- visits per patient [AVG(n), 21]
 SELECT AVG(n) AS mean FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p;
--- how many patients have how many visits (not yet)
-SELECT n, COUNT(*) AS patients FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS p GROUP BY n;
+-- how many patients have how many visits
+SELECT k, COUNT(*) AS n FROM (SELECT patient_id, COUNT(*) AS k FROM visits GROUP BY patient_id) AS p GROUP BY k;
 -- patients with more than two visits
 SELECT COUNT(*) AS n FROM (SELECT patient_id, COUNT(*) AS k FROM visits GROUP BY patient_id HAVING COUNT(*) > 2) AS p;
 -- mean of each patient's mean cost

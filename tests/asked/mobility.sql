@@ -95,10 +95,10 @@ SELECT stops, COUNT(*) AS n FROM trips GROUP BY stops;
 SELECT stops // 2 AS pairs, COUNT(*) AS n FROM trips GROUP BY 1;
 -- at least five stops
 SELECT COUNT(*) AS n FROM trips WHERE stops >= 5;
--- trips per rider [AVG(n)] (not yet)
+-- trips per rider [AVG(n)]
 SELECT mode, AVG(n) AS mean FROM (SELECT rider_id, mode, COUNT(*) AS n FROM trips GROUP BY rider_id, mode) AS r
 GROUP BY mode;
--- trips per rider, middle one (not yet; within 1)
+-- trips per rider, middle one (within 1)
 SELECT MEDIAN(n) AS middle FROM (SELECT rider_id, COUNT(*) AS n FROM trips GROUP BY rider_id) AS r;
 -- the first trip of each rider by mode
 SELECT mode, COUNT(*) AS n FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY rider_id ORDER BY started_at) AS k

@@ -61,13 +61,13 @@ SELECT c.segment, COUNT(*) AS n, SUM(o.total) AS takings
 FROM orders o JOIN customers c ON c.customer_id = o.customer_id GROUP BY c.segment;
 -- orders per customer
 SELECT COUNT(*) * 1.0 / COUNT(DISTINCT customer_id) AS each FROM orders;
--- mean number of orders per customer [AVG(n)] (not yet)
+-- mean number of orders per customer [AVG(n)]
 SELECT AVG(n) AS mean, MAX(1) AS one FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) AS c
 -- means
 SELECT AVG(n) AS mean, 1 AS one FROM (SELECT customer_id, COUNT(*) AS n FROM orders GROUP BY customer_id) AS c;
 -- spending per customer, capped
 SELECT AVG(LEAST(s, 2000)) AS mean FROM (SELECT customer_id, SUM(total) AS s FROM orders GROUP BY customer_id) AS c;
--- customers by number of orders (not yet)
+-- customers by number of orders
 SELECT orders, COUNT(*) AS n FROM (
   SELECT customer_id, COUNT(*) AS orders FROM orders GROUP BY customer_id) AS c GROUP BY orders ORDER BY orders;
 -- customers by capped number of orders

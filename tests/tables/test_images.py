@@ -189,3 +189,39 @@ def test_groups_of_one_persons_first_row_are_those_of_the_column(empty: Desk) ->
     firsts = "(SELECT id, MIN(seen) AS first, MAX(x) AS most FROM t GROUP BY id) AS f"
     assert groups(empty, "DATE_TRUNC('month', first)", firsts) == groups(empty, "DATE_TRUNC('month', seen)")
     assert groups(empty, "FLOOR(most / 500) * 500", firsts) == groups(empty, "FLOOR(x / 500) * 500")
+
+
+@pytest.fixture(scope="module")
+def many() -> Iterator[Desk]:
+    """Unit 1 has one row, unit 2 has nine, though the limits (2 groups of 2 rows) say at most four."""
+    ids = [1, *[2] * 9]
+    found = Desk({"t": hb.table(pa.table({"id": ids}), unit="id", max_groups=2, max_rows=2)})
+    yield found
+    found.engine.close()
+
+
+PER_UNIT = "(SELECT id, COUNT(*) AS k FROM t GROUP BY id) AS u"
+
+
+def test_a_number_of_rows_beyond_the_limit_falls_into_the_last_group(many: Desk) -> None:
+    assert groups(many, "k", PER_UNIT) == (0, 1, 2, 3, 4)
+    assert groups(many, "k // 2", PER_UNIT) == (0, 1, 2)
+    assert groups(many, "k > 7", PER_UNIT) == (False, True)
+    found = many.ask(f"SELECT k, COUNT(*) AS n FROM {PER_UNIT} GROUP BY k", 10**9).rows()
+    assert [n for _, n in found] == [0, 1, 0, 0, 1]
+
+
+def test_a_number_of_rows_is_clamped_to_the_limit_below_a_sum(many: Desk) -> None:
+    ((total,),) = many.ask(f"SELECT SUM(k) AS s FROM {PER_UNIT}", 10**9).rows()
+    assert round(total) == 1 + 4
+
+
+def test_without_a_limit_a_number_of_rows_has_no_range() -> None:
+    found = Desk({"t": hb.table(pa.table({"id": [1]}), unit="id", max_groups=2)})
+    try:
+        with pytest.raises(hb.PolicyError):
+            groups(found, "k", PER_UNIT)
+        with pytest.raises((hb.PolicyError, hb.QueryError), match="LEAST"):
+            found.plans(f"SELECT SUM(k) AS s FROM {PER_UNIT}")
+    finally:
+        found.engine.close()

@@ -16,6 +16,7 @@ from hubbub.errors import PolicyError
 __all__ = [
     "BLANKS",
     "Between",
+    "Counted",
     "Declaration",
     "Edges",
     "OneOf",
@@ -119,6 +120,11 @@ class Ranged:
 
     low: Fraction | None
     high: Fraction | None
+
+
+@dataclass(frozen=True)
+class Counted(Ranged):
+    """What follows for a number of one unit's rows: the limit that is declared of it, which is a choice and no fact."""
 
 
 Declaration = Between | OneOf | Edges | Ranged | Text

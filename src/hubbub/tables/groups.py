@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
+from hubbub.tables.columns import Between, Counted, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
 from hubbub.tables.expressions import (
     Case,
     Column,
@@ -28,6 +28,7 @@ from hubbub.tables.expressions import (
     IsNull,
     Literal,
     columns_in,
+    rebuild,
     span,
     whole,
 )
@@ -67,7 +68,8 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, na
     expression = key.expression
     bare = isinstance(expression, Column)
     values = {column: _values(column, declared.get(column.name), bare=bare) for column in columns_in(expression)}
-    known = {column: found for column, found in values.items() if found is not None}
+    counted = {column for column in values if isinstance(declared.get(column.name), Counted)}
+    known = {column: found for column, found in values.items() if found is not None and column not in counted}
     if isinstance(expression, Column):
         if expression in known:
             return known[expression]
@@ -164,7 +166,19 @@ def grouped(expression: Expression, declared: Mapping[str, Declaration]) -> Key:
         if None in what.values:
             conditions, values_ = (IsNull(expression), *conditions), (Literal(None), *values_)
         return Key(Case(conditions, values_, Literal(what.other)), (*what.values, what.other))
-    return Key(expression)
+    return Key(_at_most(expression, declared))
+
+
+def _at_most(node: Expression, declared: Mapping[str, Declaration]) -> Expression:
+    """An expression in which a number of rows beyond its limit is that limit: the last group is that many or more."""
+    if isinstance(node, Column):
+        what = declared.get(node.name)
+        if not isinstance(what, Counted) or what.high is None:
+            return node
+        return Case((Compare(">", node, _number(what.high)),), (_number(what.high),), node)
+    if node.kind is Kind.BOOLEAN:
+        return node  # a condition on the number itself is true or false, whatever the limit
+    return rebuild(node, lambda child: _at_most(child, declared))
 
 
 def _number(end: Fraction) -> Literal:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from hubbub.tables.columns import Between, Declaration, OneOf, Scalar
+from hubbub.tables.columns import Between, Counted, Declaration, OneOf, Scalar
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
@@ -131,6 +131,8 @@ def _values(node: Expression, declared: Mapping[str, Declaration]) -> tuple[Scal
 def _truths(node: Expression, declared: Mapping[str, Declaration]) -> tuple[bool, ...]:
     """Which of false and true a condition can be within the ranges of its two sides."""
     if not isinstance(node, Compare) or node.op not in ("<", "<=", ">", ">="):
+        return False, True
+    if any(isinstance(declared.get(column.name), Counted) for column in _columns(node)):
         return False, True
     less = node.op in ("<", "<=")
     a, b = (span(side, declared) or (None, None) for side in (node.left, node.right))

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Literal as OneWord, TypeAlias
 
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged
+from hubbub.tables.columns import Between, Counted, Declaration, Edges, OneOf, Ranged
 from hubbub.tables.declare import Bounding, Limits, Neighbours
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span
 from hubbub.tables.kinds import Kind
@@ -336,7 +336,8 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> dict[s
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             below_it = declared_in(source, read | _read_by(node))
             found = {name: _of(e, below_it) for name, e in keys}
-            found |= {name: _of_inner(inner, below_it) for name, inner in aggregates}
+            most = _most_rows(limits_of(source))
+            found |= {name: _of_inner(inner, below_it, most) for name, inner in aggregates}
         case Distinct(source=source, columns=columns_):
             below_it = declared_in(source, read | _read_by(node))
             found = {name: _of(e, below_it) for name, e in columns_}
@@ -378,11 +379,18 @@ def _of(node: Expression, declared: Mapping[str, Declaration]) -> Declaration:
     return UNKNOWN if ends is None else Ranged(*ends)
 
 
-def _of_inner(inner: Inner, declared: Mapping[str, Declaration]) -> Declaration:
+def _most_rows(limits: Limits) -> Fraction | None:
+    """With how many rows one unit counts; None where it is not declared."""
+    if limits.total is not None or limits.groups is None or limits.rows is None:
+        return None if limits.total is None else Fraction(limits.total)
+    return Fraction(limits.groups * limits.rows)
+
+
+def _of_inner(inner: Inner, declared: Mapping[str, Declaration], most: Fraction | None) -> Declaration:
     ends = span(inner.argument, declared) if inner.argument is not None else None
     match inner.function:
         case "COUNT" | "COUNT_ROWS" | "COUNT_DISTINCT":
-            return Ranged(Fraction(0), None)
+            return Ranged(Fraction(0), None) if most is None else Counted(Fraction(0), most)
         case "SUM" if ends is not None:
             low = Fraction(0) if ends[0] is not None and ends[0] >= 0 else None
             high = Fraction(0) if ends[1] is not None and ends[1] <= 0 else None
