@@ -120,7 +120,7 @@ SELECT AVG((EPOCH(discharged_at) - EPOCH(admitted_at)) / 3600) AS hours FROM vis
 SELECT AVG(DATEDIFF(day, admitted_at, discharged_at)) AS days FROM visits
 -- means
 SELECT AVG(DATE_DIFF('day', admitted_at, discharged_at)) AS days FROM visits;
--- age at admission [AGE] (not yet; never: DATE_DIFF)
+-- age at admission [AGE] (never: DATE_DIFF)
 SELECT AVG(AGE(admitted_at, discharged_at)) FROM visits;
 -- the last 365 days [CURRENT_DATE - 365]
 SELECT COUNT(*) AS n FROM visits WHERE admitted_at < CURRENT_DATE - 365
@@ -208,7 +208,7 @@ SELECT AVG(cost) FROM visits USING SAMPLE 10;
 SELECT STRING_AGG(ward, ', ') FROM visits;
 -- any value [ANY_VALUE] (never: not supported)
 SELECT ANY_VALUE(ward) FROM visits;
--- mean of logarithms [AVG(LN)] (not yet; never: LN)
+-- mean of logarithms [AVG(LN)] (never: LN)
 SELECT AVG(LN(cost)) FROM visits;
 -- mean of logarithms from 1 on
 SELECT AVG(LN(GREATEST(cost, 1))) AS mean FROM visits;

@@ -87,7 +87,7 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("SELECT AVG(total) FROM (SELECT total FROM orders ORDER BY day OFFSET 3)", "OFFSET below an aggregate", "OFFSET"),
     ("SELECT COUNT(*) FROM (SELECT DISTINCT ON (status) * FROM orders)", "DISTINCT ON", None),
     ("SELECT STRING_AGG(status, ',') FROM orders", "the aggregate STRING_AGG is not supported", None),
-    ("SELECT LIST(total) FROM orders", "is not supported. Allowed", None),
+    ("SELECT LIST(total) FROM orders", "is not supported. Rows are not listed", None),
     ("SELECT FIRST(total) FROM orders", "the aggregate", None),
     ("SELECT ARG_MAX(status, total) FROM orders", "the aggregate", None),
     ("SELECT SUM(DISTINCT clerk) FROM orders", "DISTINCT inside SUM", None),

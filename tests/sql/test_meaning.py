@@ -71,7 +71,8 @@ PLAIN = {
 }
 """Quotients are rounded down, and remainders have the sign of the divisor."""
 TEXTS = [
-    "s", "s || u", "s || '-' || u", "UPPER(s)", "LOWER(s)", "TRIM(s)", "LTRIM(s)", "RTRIM(s)", "REVERSE(s)",
+    "s", "s || u", "s || n", "d || s", "ok || s",
+    "s || '-' || u", "UPPER(s)", "LOWER(s)", "TRIM(s)", "LTRIM(s)", "RTRIM(s)", "REVERSE(s)",
     "LEFT(s, 2)", "RIGHT(s, 2)", "LEFT(s, -1)", "SUBSTR(s, 2, 2)", "SUBSTR(s, 2)", "REPLACE(s, 'b', 'xx')",
     "CAST(n AS VARCHAR)", "CAST(ok AS VARCHAR)", "CAST(d AS VARCHAR)", "CAST(x AS VARCHAR)", "COALESCE(s, u, 'none')",
     "CONCAT(s, u)", "CONCAT(s, '-', n, ok)", "CONCAT_WS('-', s, NULL, u)", "CONCAT_WS('', n, s)",

@@ -44,6 +44,7 @@ from hubbub.tables.expressions import (
     Literal,
     Not,
     canonical,
+    children,
     columns_in,
     span,
     whole,
@@ -350,12 +351,40 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
         )
     if endless:
         called = endless[0].called
+        least, _ = span(endless[0], declared) or (None, None)
+        cap = f"LEAST({called}, 20)" if least is not None else f"LEAST(GREATEST({called}, low), high)"
         raise QueryError(
             f"how small or large {called} can be does not follow from declared bounds, so one person could move the "
-            f"answer by any amount. Give it a range in the question: LEAST(GREATEST({called}, low), high)."
+            f"answer by any amount. Give it a range in the question: {cap}."
         )
+    why = _endless(argument, declared)
+    if why is not None:
+        raise QueryError(f"the range of the expression does not follow from declared bounds: {why}")
     of = f" of {columns[0].called}" if columns else ""
     raise QueryError(
         f"the range of the expression{of} does not follow from declared bounds (a division by something that may be 0, "
         "say). Give it one: LEAST(GREATEST(..., low), high)."
     )
+
+
+def _endless(node: Expression, declared: Mapping[str, Declaration]) -> str | None:
+    """Which operand leaves an expression without a range, and what to write for it; None where that is not known."""
+    for child in children(node):
+        if child.kind in NUMERIC and (found := _endless(child, declared)) is not None:
+            return found
+    match node:
+        case Call(name="LN" | "LOG10" as name, arguments=(x,)) if _reaches_zero(x, declared):
+            return f"{name} falls without end where {_called(x)} comes to 0. Write {name}(GREATEST({_called(x)}, 1))."
+        case Arithmetic(op="/" | "//", right=x) if _reaches_zero(x, declared):
+            return f"{_called(x)} may be 0, and stands below. Write GREATEST({_called(x)}, 1) for it."
+    return None
+
+
+def _reaches_zero(node: Expression, declared: Mapping[str, Declaration]) -> bool:
+    low, high = span(node, declared) or (None, None)
+    return low is not None and high is not None and low <= 0 <= high
+
+
+def _called(node: Expression) -> str:
+    names = [column.called for column in columns_in(node)]
+    return names[0] if isinstance(node, Column) else f"the expression of {names[0]}" if names else "it"

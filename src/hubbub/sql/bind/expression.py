@@ -266,6 +266,12 @@ class ExpressionReader:
             return date
         if op == "-" and left.kind is Kind.DATE and right.kind is Kind.DATE:
             return Call("DATE_DIFF", (Literal("DAY"), right, left))
+        if op == "-" and {left.kind, right.kind} <= TEMPORAL:
+            raise self.refuse(
+                "a time less a time is a duration, which is not a number; write DATE_DIFF('hour', start, end), or "
+                "EXTRACT(epoch FROM end - start) for seconds.",
+                node,
+            )
         for side, place in ((left, node.this), (right, node.expression)):
             if side.kind not in NUMERIC and side.kind is not Kind.NULL:
                 raise self.refuse(f"'{op}' needs a number; this is {_WORDS[side.kind]}.", place)

@@ -41,6 +41,7 @@ _LONGEST: Final = {"MONTH": 12 * _MOST_YEARS, "DAY": 366 * _MOST_YEARS, "SECOND"
 _MICROSECONDS: Final = {"DAY": 86_400 * 10**6, "SECOND": 10**6}
 _LARGEST_BASE: Final = 10**6
 
+_WRITTEN_ALIKE: Final = frozenset({Kind.INTEGER, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP})
 _ANONYMOUS: Final = frozenset({"IFF", "DATEADD"})
 
 
@@ -53,6 +54,8 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             return _concat_with(reader, node)
         case exp.Concat():
             return _concat(reader, node.expressions)
+        case exp.DPipe():
+            return _beside_text(reader, node)
         case exp.ArrayContains():
             return _in_list(reader, node)
         case exp.TimeToUnix():
@@ -118,6 +121,15 @@ def _text_of(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             node,
         )
     return read if read.kind is Kind.TEXT else Call("CAST_TEXT", (read,))
+
+
+def _beside_text(reader: ExpressionReader, node: exp.DPipe) -> Expression | None:
+    """`||` of a text and of what every engine writes alike; None where both are texts, or neither is."""
+    sides = [reader.read(node.this), reader.read(node.expression)]
+    kinds = {side.kind for side in sides}
+    if Kind.TEXT not in kinds or not kinds & _WRITTEN_ALIKE:
+        return None
+    return _joined(reader, [s if s.kind is Kind.TEXT else Call("CAST_TEXT", (s,)) for s in sides], node)
 
 
 def _joined(reader: ExpressionReader, parts: list[Expression], node: exp.Expr) -> Expression:

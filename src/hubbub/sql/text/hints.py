@@ -13,13 +13,21 @@ __all__ = ["instead", "instead_of_rows"]
 
 _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
 _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
-_PATTERNS: Final = "Write LIKE, CONTAINS(x, 'text') or STARTS_WITH(x, 'text')."
+_MATCHES: Final = "Write REGEXP_MATCHES(x, '^[A-C]'), LIKE or CONTAINS(x, 'text')."
+_BETWEEN: Final = "Write DATE_DIFF('day', a, b), or EXTRACT(epoch FROM b - a) for seconds."
+_TRUNCATED: Final = "Write SIGN(x) * FLOOR(ABS(x)), or CAST(x AS BIGINT), which rounds."
 _INSTEAD: Final = {
     **dict.fromkeys(("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
-    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_LIKE", "RLIKE", "REGEXP_FULL_MATCH"), _PATTERNS),
+    **dict.fromkeys(("REGEXP_EXTRACT", "REGEXP_REPLACE", "SIMILAR_TO", "GLOB"), _MATCHES),
     **dict.fromkeys(("MEAN", "AVERAGE"), "Did you mean AVG?"),
-    **dict.fromkeys(("ISNULL", "IFNULL", "NVL"), "Write COALESCE(x, 0), or x IS NULL."),
+    **dict.fromkeys(("AGE", "TIMESTAMPDIFF", "TIMESTAMP_DIFF", "DATE_SUB", "DATESUB", "MONTHS_BETWEEN"), _BETWEEN),
+    **dict.fromkeys(("TRUNC", "TRUNCATE"), _TRUNCATED),
+    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION"), "Write CONTAINS(x, 'text')."),
+    **dict.fromkeys(("ANY_VALUE", "ARBITRARY"), "One row's value tells of a person; write MEDIAN(x), or group by x."),
+    **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), "Rows are not listed; group by x and count."),
+    **dict.fromkeys(("CBRT", "LOG2"), "Write POWER(x, 0.5) for roots, LN(x) / LN(2) for logarithms."),
+    **dict.fromkeys(("ISNULL", "NVL2"), "Write COALESCE(x, 0), or x IS NULL."),
 }
 
 
