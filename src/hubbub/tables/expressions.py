@@ -319,20 +319,8 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
             return None if a is None or b is None else _combine(op, a, b)
         case Case(values=values, default=default):
             return _union([span(v, declared) for v in (*values, default)])
-        case Call(name="EXTRACT", arguments=(Literal(value=str() as part), argument)):
-            return PARTS[part]([span(argument, declared) or (None, None)])
-        case Call(name="DATE_TRUNC", arguments=(Literal(value=str() as part), argument)):
-            inner = span(argument, declared)
-            return None if inner is None else (None if inner[0] is None else truncated(part, inner[0]), inner[1])
-        case Call(name="TIME_BUCKET", arguments=(Literal(value=int() as width), argument)):
-            inner = span(argument, declared)
-            return None if inner is None else (None if inner[0] is None else inner[0] - width, inner[1])
-        case Call(name="DATE_DIFF", arguments=(Literal(value=str() as part), first, second)):
-            a, b = span(first, declared), span(second, declared)
-            return None if a is None or b is None else difference(part, a, b)
-        case Call(name="DATE_ADD", arguments=(Literal(value=str() as part), Literal(value=int() as by), argument)):
-            inner = span(argument, declared)
-            return None if inner is None else shifted(part, by, inner)
+        case Call(name="EXTRACT" | "DATE_TRUNC" | "TIME_BUCKET" | "DATE_DIFF" | "DATE_ADD"):
+            return _of_units_of_time(node, declared)
         case Call(name="CAST_DATE" | "CAST_TIMESTAMP" | "LAST_DAY" as name, arguments=(argument,)) if (
             argument.kind in TEMPORAL
         ):
@@ -354,6 +342,26 @@ def span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None:
             return FUNCTIONS[name].span([(None, None) if p is None else p for p in parts])
         case _:
             return None, None
+
+
+def _of_units_of_time(node: Call, declared: Mapping[str, Declaration]) -> Range | None:
+    """The range of a function whose first argument is a unit of time, or a width."""
+    match node:
+        case Call(name="EXTRACT", arguments=(Literal(value=str() as part), argument)):
+            return PARTS[part]([span(argument, declared) or (None, None)])
+        case Call(name="DATE_TRUNC", arguments=(Literal(value=str() as part), argument)):
+            inner = span(argument, declared)
+            return None if inner is None else (None if inner[0] is None else truncated(part, inner[0]), inner[1])
+        case Call(name="TIME_BUCKET", arguments=(Literal(value=int() as width), argument)):
+            inner = span(argument, declared)
+            return None if inner is None else (None if inner[0] is None else inner[0] - width, inner[1])
+        case Call(name="DATE_DIFF", arguments=(Literal(value=str() as part), first, second)):
+            a, b = span(first, declared), span(second, declared)
+            return None if a is None or b is None else difference(part, a, b)
+        case Call(name="DATE_ADD", arguments=(Literal(value=str() as part), Literal(value=int() as by), argument)):
+            inner = span(argument, declared)
+            return None if inner is None else shifted(part, by, inner)
+    return None, None
 
 
 def _minus(end: Fraction | None) -> Fraction | None:
