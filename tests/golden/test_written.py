@@ -159,6 +159,9 @@ EDGES += [
 ]
 EDGES += [
     "EXTRACT(YEAR FROM NULL)",
+    "LAST_DAY(d)",
+    "LAST_DAY(t)",
+    "TIME_BUCKET(INTERVAL '12 hours', t)",
     "DATE_TRUNC('month', NULL)",
     "DATE_DIFF('day', NULL, t)",
     "SUBSTR(NULL, 1)",
