@@ -97,7 +97,7 @@ def test_a_process_without_the_ledger_executes_what_another_charged(tmp_path: Pa
             ask_synthesis(s._data, budget, "visits", epsilon="0.5").request(s._data),
             ask_marginals(s._data, budget, "visits", [("ward",), ("age",)], epsilon="0.5").request(s._data),
         ]
-        orders = [s._door.open(request) for request in requests]
+        orders = [s._door.open(request, sent=True) for request in requests]
         assert all(isinstance(order, Order) for order in orders)
         for order in orders:
             s._ledger.charges.advance(order.charge, "drawing")  # type: ignore[union-attr]
@@ -125,7 +125,8 @@ def test_a_process_without_the_ledger_executes_what_another_charged(tmp_path: Pa
 
 
 def tampered(order: Order, **change: Any) -> Order:
-    return replace(order, **change)
+    asked = change.get("ask")
+    return replace(order, **change | ({} if asked is None else {"ask": lambda: asked}))
 
 
 @pytest.mark.parametrize(
@@ -396,3 +397,17 @@ def test_refining_goes_through_the_door(tmp_path: Path) -> None:
         again = first.refine("0.4")
         assert again.epsilon == Fraction(3, 5)
         assert [e.kind for e in s.history()] == ["question", "question"]
+
+
+def test_what_cannot_be_sent_is_refused_before_the_charge_and_needs_no_sending_here(tmp_path: Path) -> None:
+    """Found by reading: the wire form was made after the charge, also where nothing was sent."""
+    from uuid import uuid4
+
+    odd = {"most": uuid4()}
+    with opened(tmp_path) as s:
+        request = statement(s, epsilon=1)
+        request = replace(request, ask=lambda: Options.of({"epsilon": 1, "params": odd}).to_wire())
+        with pytest.raises(hb.ParameterError, match="cannot be sent"):
+            s._door.open(request, sent=True)
+        assert s.history() == []
+        assert s._door.release(request)[1]

@@ -134,7 +134,7 @@ def test_no_function_and_no_file_is_too_long_to_be_read() -> None:
             for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _statements(node) > 50
         ]
-    assert set(long_files) <= {"ledger/store.py"}  # which is being taken apart
+    assert long_files == []
     assert long_functions == []
 
 

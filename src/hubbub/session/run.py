@@ -88,13 +88,14 @@ class Request:
 class Order:
     """A request that is charged, and is to be executed: once, by whoever holds the rows.
 
-    charge: the charge that pays. key, version: the question, and the version of the rows that it is asked of. event:
-    what may run, as JSON. marks: what tells whether a source has changed, by table. capped: whether less may run.
+    charge: the charge that pays. ask: what was asked, as another process reads it; made where it is sent. key, version:
+    the question, and the version of the rows that it is asked of. event: what may run, as JSON. marks: what tells
+    whether a source has changed, by table. capped: whether less may run.
     """
 
     charge: str
     kind: str
-    ask: Mapping[str, Any]
+    ask: Callable[[], Mapping[str, Any]]
     space: str
     budget: Budget
     key: str
@@ -104,11 +105,15 @@ class Order:
     capped: bool = False
 
     def to_wire(self) -> str:
-        """The order as text, for another process."""
+        """The order as text, for another process.
+
+        Raises ParameterError where a value of `keys` or `params` has no form there; `Door.open` says so before the
+        charge where it is told that the order will be sent.
+        """
         budget = self.budget
         amounts = [budget.epsilon, budget.delta, None if budget.delta is None else budget.delta_threshold]
         wire = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        wire |= {"ask": dict(self.ask), "marks": dict(self.marks), "format": _FORMAT}
+        wire |= {"ask": dict(self.ask()), "marks": dict(self.marks), "format": _FORMAT}
         return json.dumps(wire | {"budget": [None if a is None else str(a) for a in amounts]})
 
     @classmethod
@@ -122,7 +127,8 @@ class Order:
             if wire.pop("format") != _FORMAT:
                 raise ValueError("the order of another hubbub")
             epsilon, delta, threshold = wire.pop("budget")
-            return cls(budget=Budget(epsilon, delta, delta_threshold=threshold), **wire)
+            ask = dict(wire.pop("ask"))
+            return cls(budget=Budget(epsilon, delta, delta_threshold=threshold), ask=lambda: ask, **wire)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ParameterError("this is not an order of this version of hubbub.") from None
 
@@ -304,18 +310,26 @@ class Door:
         return self.close(outcome), True
 
     def open(
-        self, request: Request, *, fresh: bool = False, name: str | None = None, version: str | None = None
+        self,
+        request: Request,
+        *,
+        fresh: bool = False,
+        name: str | None = None,
+        version: str | None = None,
+        sent: bool = False,
     ) -> Order | StoredRelease:
         """The stored answer, or a charge that is this process's to have executed.
 
         fresh: draw anew, and pay again. name: the idempotency key: the same name again is charged and drawn once.
-        version: the rows must still be of it.
+        version: the rows must still be of it. sent: the order goes to another process.
 
         Raises BudgetError, PolicyError, QueryError; nothing was charged then.
         """
         if name is not None:
             a_name(name, "idempotency_key")
         a_choice(fresh, "fresh")
+        if sent:
+            request.ask()
         # Looked at once: what is stored, taken over, charged and executed is of one and the same version.
         marks = {table: self.data.mark(table) for table in request.tables}
         rows = self._version(request.space, marks)
@@ -337,7 +351,7 @@ class Door:
         return Order(
             charge=charge,
             kind=request.kind,
-            ask=request.ask(),
+            ask=request.ask,
             space=request.space,
             budget=self.ledger.balance.budget(request.space),
             key=asked.question_key,

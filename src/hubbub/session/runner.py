@@ -1,6 +1,6 @@
 """A process that holds the rows and no ledger: it executes orders that another process has opened and will close.
 
-    order = door.open(request)                      here: ledger and key
+    order = door.open(request, sent=True)           here: ledger and key
     outcome = Runner(tables).execute(order, ...)    there: rows and noise; it waits for the step to 'drawing'
     door.record(outcome); door.close(outcome)       here again
 
@@ -91,7 +91,7 @@ def request_again(order: Order, data: OpenTables) -> Request:
             raise InternalError(f"the order {order.charge} is about the unit space {order.space!r}, not {space!r}")
         return order.budget
 
-    ask = dict(order.ask)
+    ask = dict(order.ask())
     match order.kind:
         case "sql":
             options = Options.from_wire(ask["options"])
