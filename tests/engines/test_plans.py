@@ -61,7 +61,8 @@ def plans(con: duckdb.DuckDBPyConnection, sql: str, *, optimized: bool) -> list[
 
 
 def _type(node: Any) -> str:
-    of = node.get("return_type") or node.get("value", {}).get("type") or {}
+    value = node.get("value")  # of a constant; of an interval's, a text
+    of = node.get("return_type") or (value.get("type") if isinstance(value, dict) else None) or {}
     return str(of.get("id", ""))
 
 
