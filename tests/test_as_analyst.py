@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
@@ -88,3 +89,28 @@ def test_a_check_is_the_same_after_the_wire(tmp_path: Path, sql: str, delta: str
 def test_what_is_not_a_check_is_refused(wire: dict[str, str]) -> None:
     with pytest.raises(hb.ParameterError, match="not a check"):
         Check.from_wire(wire)
+
+
+def test_what_a_question_is_asked_for_stands_with_its_charge(tmp_path: Path) -> None:
+    (tmp_path / "hubbub.toml").write_text(
+        '[ledger]\nfile = "l.db"\nrequire_purpose = true\n[budget]\nepsilon = 2\n[tables.v]\nsource = "v.parquet"\n'
+        'unit = "id"\nmax_groups = 1\nmax_rows = 1\n'
+    )
+    pq.write_table(pa.table({"id": list(range(50))}), tmp_path / "v.parquet")
+    policy = tmp_path / "hubbub.toml"
+    with hb.Session.from_policy(policy, create_ledger=True, analyst="ada") as s:
+        with pytest.raises(hb.QueryError, match="asked for"):
+            s.sql(COUNT, epsilon="0.5")
+        assert s.history() == []
+        bob = s.as_analyst("bob", purpose="the yearly report")
+        bob.sql(COUNT, epsilon="0.5")
+        with bob.reserve(epsilon="0.5"):
+            bob.sql(COUNT, epsilon="0.25", fresh=True)
+        bob.plan([("SELECT COUNT(*) + 1 AS m FROM v", "0.75")])
+        assert {e.purpose for e in s.history() if e.kind != "return"} == {"the yearly report"}
+    with hb.Session.from_policy(policy, analyst="ada", purpose="a second look") as s:
+        s.sql(COUNT, epsilon="0.1", fresh=True)
+        assert s.history()[-1].purpose == "a second look"
+    for wrong in ("", "x" * 201, 3):
+        with pytest.raises(hb.QueryError, match="purpose"):
+            hb.Session.from_policy(policy, purpose=wrong)  # type: ignore[arg-type]

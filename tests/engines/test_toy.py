@@ -70,7 +70,7 @@ def test_people_ask_it_as_any_other(tmp_path: Path) -> None:
         assert abs(s.sql(COUNT, epsilon=50).rows()[0][0] - 500) < 5
         assert not s.sql(COUNT, epsilon=50).charged
         ROWS["visits"] = ROWS["visits"].slice(1)
-        assert "toy:visits" in str(s.ledger.policy_text(s.receipt(s.history()[0].id)["policy"]))
+        assert "toy:visits" in str(s.ledger.record.policy_text(s.receipt(s.history()[0].id)["policy"]))
 
 
 def test_a_policy_file_names_its_tables(tmp_path: Path) -> None:

@@ -47,6 +47,9 @@ policy_option = click.option(
     metavar="FILE",
     help="The policy file; default: the nearest hubbub.toml, upward from here.",
 )
+purpose_option = click.option(
+    "--purpose", metavar="TEXT", help="What is asked for; it stands with the charge, for whoever reads the ledger."
+)
 ledger_option = click.option(
     "--ledger",
     metavar="FILE",
@@ -215,11 +218,11 @@ def chosen_format(form: str | None, output: Path | None = None) -> str:
     return form or ("table" if output is None and on_terminal("stdout") else "csv")
 
 
-def open_session(policy: Path | None) -> Session:
+def open_session(policy: Path | None, purpose: str | None = None) -> Session:
     """The session of a policy file; its ledger must exist."""
     from hubbub.session import Session
 
-    return Session.from_policy(policy)
+    return Session.from_policy(policy, purpose=purpose)
 
 
 def open_ledger(

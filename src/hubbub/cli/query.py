@@ -23,6 +23,7 @@ from hubbub.cli.options import (
     output_option,
     params_option,
     policy_option,
+    purpose_option,
     question_options,
     question_text,
     terms_given,
@@ -47,6 +48,7 @@ BINARY = ("arrow", "parquet")
 @params_option
 @terms_options
 @policy_option
+@purpose_option
 @click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
 @click.option("--fresh", is_flag=True, help="Draw and charge again, even if a stored answer would be free.")
 @format_option(*BINARY)
@@ -59,6 +61,7 @@ def command(
     file: Path | None,
     params: dict[str, object],
     policy: Path | None,
+    purpose: str | None,
     yes: bool,
     fresh: bool,
     form: str | None,
@@ -70,7 +73,7 @@ def command(
     asked, given = question_text(sql, file), terms_given(terms, params)
     chosen = chosen_format(form, output)
     _check_output(chosen, level, output)
-    with open_session(policy) as session:
+    with open_session(policy, purpose) as session:
         agree(session, asked, yes=yes, fresh=fresh, **given)
         release = session.sql(asked, fresh=fresh, **given)
         left = left_after(session, release)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hubbub.cli.console import note, on_terminal, printable, show_error
-from hubbub.cli.options import chosen_format, epsilon_option, format_option, open_session, policy_option
+from hubbub.cli.options import chosen_format, epsilon_option, format_option, open_session, policy_option, purpose_option
 from hubbub.cli.query import agree, say_cost, show_release
 from hubbub.cli.standing import left_after, left_text
 from hubbub.errors import HubbubError, QueryError
@@ -37,9 +37,10 @@ FORMATS: Final = ("table", "csv", "json", "md")
 @click.command("shell")
 @epsilon_option
 @policy_option
+@purpose_option
 @click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
 @format_option()
-def command(epsilon: str, policy: Path | None, yes: bool, form: str | None) -> None:
+def command(epsilon: str, policy: Path | None, purpose: str | None, yes: bool, form: str | None) -> None:
     """Ask question after question, each at the cost of --epsilon.
 
     Questions end with a semicolon at the end of a line; .help lists the other commands.
@@ -48,7 +49,7 @@ def command(epsilon: str, policy: Path | None, yes: bool, form: str | None) -> N
 
     parse_epsilon(epsilon)
     declared = load_policy(policy or find_policy())
-    with open_session(policy) as session:
+    with open_session(policy, purpose) as session:
         shell = _Shell(session, declared, epsilon, chosen_format(form), yes)
         person = on_terminal("stdin")
         if person:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hubbub.cli.console import INTERRUPTED, note, on_terminal, printable
-from hubbub.cli.options import epsilon_option, open_session, policy_option
+from hubbub.cli.options import epsilon_option, open_session, policy_option, purpose_option
 from hubbub.cli.standing import left_text
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
@@ -39,6 +39,7 @@ _SUFFIXES = (".parquet", ".csv")
     help="Where to write the synthetic table: .parquet or .csv. Without it only the plan is shown.",
 )
 @policy_option
+@purpose_option
 @click.option("--columns", metavar="A,B,...", help="These columns only; default: all that are declared.")
 @click.option("--edges", multiple=True, metavar="COLUMN=E0,E1,...", help="Bins of a column, instead of equal ones.")
 @click.option("--constraint", "constraints", multiple=True, metavar="TEXT", help="'age < 18 implies married = no'.")
@@ -56,6 +57,7 @@ def command(
     epsilon: str,
     output: Path | None,
     policy: Path | None,
+    purpose: str | None,
     plot: Path | None,
     assume_rows: int,
     yes: bool,
@@ -70,7 +72,7 @@ def command(
     _check_output(output, read, force=force)
     found = _table(read, table)
     asked = _arguments(options)
-    with open_session(read.path) as session:
+    with open_session(read.path, purpose) as session:
         plan = session.plan_synthesis(found.name, epsilon=epsilon, assume_rows=assume_rows, **asked)
         if output is None:
             note(str(plan))

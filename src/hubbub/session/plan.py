@@ -51,6 +51,7 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
     door.block = ledger.charges.reserve(
         space=spaces.pop(),
         analyst=door.analyst,
+        purpose=door.purpose,
         epsilon=sum((one.epsilon for one in due), Fraction(0)),
         events=[one.price.event for one in due],
         plan="; ".join(one.sql if isinstance(one, PublicQuestion) else one.text for one, _ in asked),

@@ -241,17 +241,28 @@ def _next(
 
 
 class Door:
-    """Opens and closes orders for one analyst. bits: of a test. policy: what the session declares, as text."""
+    """Opens and closes orders for one analyst. policy: what the session declares, as text. purpose: what is asked for.
+    bits: of a test.
+    """
 
-    def __init__(self, data: OpenTables, ledger: Ledger, *, analyst: str, policy: str, bits: Bits | None) -> None:
-        self.data, self.ledger, self.analyst, self.bits = data, ledger, analyst, bits
+    def __init__(
+        self,
+        data: OpenTables,
+        ledger: Ledger,
+        *,
+        analyst: str,
+        policy: str,
+        purpose: str | None = None,
+        bits: Bits | None = None,
+    ) -> None:
+        self.data, self.ledger, self.analyst, self.purpose, self.bits = data, ledger, analyst, purpose, bits
         self._policy = policy
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
 
-    def of(self, analyst: str) -> Door:
+    def of(self, analyst: str, purpose: str | None = None) -> Door:
         """The same for another analyst, who has no block."""
-        return Door(self.data, self.ledger, analyst=analyst, policy=self._policy, bits=self.bits)
+        return Door(self.data, self.ledger, analyst=analyst, policy=self._policy, purpose=purpose, bits=self.bits)
 
     @property
     def block(self) -> str | None:
@@ -406,6 +417,7 @@ class Door:
             epsilon=request.epsilon,
             event=to_json(request.event),
             details=json.dumps(request.details),
+            purpose=self.purpose,
         )
 
     def _requested(self, request: Request, name: str | None, version: str) -> tuple[str | None, StoredRelease | None]:

@@ -28,7 +28,7 @@ from hubbub.answer.release import Release
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
-from hubbub.ledger.charge import checked_analyst
+from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.store import Entry
 from hubbub.session import publish as publishing
@@ -75,7 +75,7 @@ class Session:
     default the operating system's user. new_unit_spaces: the unit spaces for which a ledger that holds others gets a
     new budget: other people than theirs. Without it such a space is refused, because it may be the same people's by
     another name. anchor: a file on another disk, say, that the head of the ledger's chain is kept in, so that an older
-    copy of the ledger is refused.
+    copy of the ledger is refused. purpose: what is asked for, at most 200 characters; it stands with each charge.
 
     Raises PolicyError for a source that is missing or declared wrongly, and for a ledger that cannot be used.
     """
@@ -89,6 +89,7 @@ class Session:
         analyst: str | None = None,
         new_unit_spaces: Collection[str] = (),
         anchor: str | Path | None = None,
+        purpose: str | None = None,
         _create_ledger: bool = True,
         _policy: Policy | None = None,
         _bits: Bits | None = None,
@@ -100,7 +101,8 @@ class Session:
         if not isinstance(anchor, str | Path | None):
             raise PolicyError(f"anchor={anchor!r:.60}: expected a file's name, or None.")
         self.budget = budget
-        self.analyst = user() if analyst is None else a_name(analyst, "analyst")
+        asks = user() if analyst is None else a_name(analyst, "analyst")
+        checked_purpose(purpose)
         self._lent = False
         self._data = OpenTables(tables)
         declared = self._data.tables
@@ -130,11 +132,16 @@ class Session:
             self._data.close()
             raise
         self.ledger = self._ledger.view
-        self._door = Door(self._data, self._ledger, analyst=self.analyst, policy=policy_text, bits=_bits)
+        self._door = Door(self._data, self._ledger, analyst=asks, policy=policy_text, purpose=purpose, bits=_bits)
 
     @classmethod
     def from_policy(
-        cls, path: str | Path | None = None, *, analyst: str | None = None, create_ledger: bool = False
+        cls,
+        path: str | Path | None = None,
+        *,
+        analyst: str | None = None,
+        create_ledger: bool = False,
+        purpose: str | None = None,
     ) -> Session:
         """The session that a `hubbub.toml` describes; by default the one found upward from the working directory.
 
@@ -150,22 +157,23 @@ class Session:
             budget=policy.budget,
             ledger=policy.ledger,
             analyst=analyst,
+            purpose=purpose,
             _create_ledger=create_ledger,
             _policy=policy,
         )
 
-    def as_analyst(self, name: str) -> Session:
+    def as_analyst(self, name: str, *, purpose: str | None = None) -> Session:
         """The same tables, budget and ledger, asked by another analyst: with his limits, and charged to him.
 
-        Nothing is opened anew, so it costs nothing. Closing it changes nothing: it ends with this session.
+        purpose: what for, as in `Session`. Nothing is opened anew. Closing it changes nothing: it ends with this one.
 
-        Raises QueryError for what is not a name.
+        Raises QueryError for what is not a name, or not a purpose.
         """
         checked_analyst(a_name(name, "analyst"))
         other = object.__new__(type(self))
         vars(other).update(vars(self))
-        other.analyst, other._lent = name, True
-        other._door = self._door.of(name)
+        other._lent = True
+        other._door = self._door.of(name, checked_purpose(purpose))
         return other
 
     @takes_options
@@ -226,7 +234,10 @@ class Session:
         if self._door.block is not None:
             raise QueryError("a block is reserved already; end its `with` before you reserve another.")
         self._door.block = self._ledger.charges.reserve(
-            space=self._data.space(unit_space), analyst=self.analyst, epsilon=an_amount(epsilon)
+            space=self._data.space(unit_space),
+            analyst=self.analyst,
+            epsilon=an_amount(epsilon),
+            purpose=self._door.purpose,
         )
         try:
             yield self._door.block
@@ -367,6 +378,15 @@ class Session:
         if not isinstance(found, PrivateTable):
             raise PolicyError(f"refresh: {table!r} is not a private table of this session.")
         return self._ledger.steward.refresh(found.space, table)
+
+    @property
+    def analyst(self) -> str:
+        """Who asks."""
+        return self._door.analyst
+
+    @analyst.setter
+    def analyst(self, name: str) -> None:
+        self._door.analyst = checked_analyst(a_name(name, "analyst"))
 
     @property
     def remaining(self) -> Fraction:
