@@ -280,6 +280,8 @@ def _bounded_by_form(node: Expression) -> bool:
             return _bounded_by_form(operand)
         case Call(name=name) if name in _FLOAT_FUNCTIONS:
             return True
+        case Call(name=name) if name in WRITTEN_OUT:
+            return _bounded_by_form(written_out(node))
     return node.kind is not Kind.NUMBER
 
 
@@ -298,6 +300,8 @@ def _reach(node: Expression) -> _Reach:
             return (0, found[1]) if whole(node) else found
         case Call(name=name, arguments=(first, *_)) if name in _FLOAT_FUNCTIONS:
             return _reach_of_function(name, _reach(first))
+        case Call(name=name) if name in WRITTEN_OUT:
+            return _reach(written_out(node))
     return (0, 64) if node.kind is not Kind.NUMBER else (-SAFE, SAFE)
 
 
