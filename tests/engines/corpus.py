@@ -65,7 +65,7 @@ _ONE += ["EPOCH({0})", "SPLIT_PART({0}, '-', 2)", "CONCAT({0}, 1)", "LIST_CONTAI
 _ONE += ["REGEXP_MATCHES({0}, '^[^0-9]+.?$|inf')", "REGEXP_FULL_MATCH({0}, '\\d{{1,3}}[-.]?(0|1)\\W*')"]
 _ONE += [f"({{0}} {sign} INTERVAL '{n}' {unit})" for sign, n, unit in (("+", 4000, "YEAR"), ("-", 1, "MONTH"))]
 _ONE += ["({0} - INTERVAL '4000' YEAR)", "({0} + INTERVAL '1464000' DAY)", "({0} - INTERVAL 90000 SECOND)"]
-_ONE += ["({0} + 3)"]
+_ONE += ["({0} + 3)", "LAST_DAY({0})", "TIME_BUCKET(INTERVAL '12 hours', {0})", "TIME_BUCKET(INTERVAL '1 month', {0})"]
 _TWO = ["EXTRACT(DAY FROM {0} - {1})", "({0} - {1} > INTERVAL '2' DAY)", "CONCAT_WS('-', {0}, {1})"]
 _TWO += [f"({{0}} {op} {{1}})" for op in ("+", "-", "*", "/", "//", "%", "=", "<>", "<", ">=", "AND", "OR", "||")]
 _TWO += ["{0} IS DISTINCT FROM {1}", "{0} IN ({1})", "{0} NOT IN (NULL, {1})", "CASE {0} WHEN {1} THEN 1 END"]
