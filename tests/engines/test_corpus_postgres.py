@@ -148,7 +148,8 @@ def comparable(text: str) -> bool:
     assert node is not None
     apart = any(word in text for word in (*APART, "1.7e308", "'5881580-07-10'"))
     made = any(word in text for word in MADE) and "CAST(" in text
-    return not apart and not made and "AS VARCHAR" not in text and "||" not in text
+    huge = text.count("POWER(") > 1  # a power of a power: beyond the safe range it is NULL on the server
+    return not apart and not made and not huge and "AS VARCHAR" not in text and "||" not in text
 
 
 @pytest.fixture(scope="module")
