@@ -215,7 +215,7 @@ def test_each_declared_group_is_a_place_and_nothing_else_is() -> None:
     known = COLUMNS | {"g": hb.one_of(None, "a", "")}
     assert measured(rows, sql, columns=known) == {"rows": (1, 1, 1)}
     both = measured(rows, "SELECT g, v > 0 AS k, COUNT(*) FROM t GROUP BY g, k")
-    assert both == {"rows": (0, 1, 0, 0, 0, 0, 0, 3, 0)}
+    assert both == {"rows": (0, 1, 0, 0, 0, 3)}
 
 
 def test_groups_found_privately_are_those_that_rows_have_and_of_each_unit_as_many_as_it_may_be_in() -> None:

@@ -195,7 +195,8 @@ def _usable(groups: tuple[Scalar, ...], kind: Kind) -> tuple[Scalar, ...]:
     """Groups that a column of the answer can hold: 64-bit integers, dates of the years 1 to 9999."""
     for group in groups:
         far = isinstance(group, str) and kind in (Kind.DATE, Kind.TIMESTAMP)
-        if far or (isinstance(group, int) and not -(2**63) <= group < 2**63):
+        counted = isinstance(group, int) or (isinstance(group, float) and group.is_integer())
+        if far or (counted and not -(2**63) <= group < 2**63):  # type: ignore[operator]
             raise QueryError(f"GROUP BY: the group {group} of a declared value is out of range for {kind.value}.")
     return groups
 
