@@ -124,9 +124,11 @@ def _text_of(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
 
 
 def _beside_text(reader: ExpressionReader, node: exp.DPipe) -> Expression | None:
-    """`||` of a text and of what every engine writes alike; None where both are texts, or neither is."""
+    """`||` of a text and of what every engine writes alike; None where neither is, or one cannot be."""
     sides = [reader.read(node.this), reader.read(node.expression)]
     kinds = {side.kind for side in sides}
+    if kinds == {Kind.TEXT}:
+        return _joined(reader, sides, node)  # not None: they would be read again, and twice as often at each depth
     if Kind.TEXT not in kinds or not kinds & _WRITTEN_ALIKE:
         return None
     return _joined(reader, [s if s.kind is Kind.TEXT else Call("CAST_TEXT", (s,)) for s in sides], node)
