@@ -82,10 +82,11 @@ def test_whoever_came_first_charges_first(path):
 
 def test_threads_of_one_ledger_charge_in_the_order_in_which_they_came(path):
     with opened(path) as ledger:
-        lock = ledger._handle.store._lock
+        lock, before = ledger._handle.store._lock, drawn(path)
 
         def waiting(count: int) -> bool:
-            return lock._owner is not None and len(lock._waiting) == count - 1
+            # The first has its ticket, behind the holder's: before that it had the lock to read, and gave it back.
+            return drawn(path) == before + 2 and len(lock._waiting) == count - 1
 
         assert in_order(path, [ledger] * 6, waiting) == list("012345")
 

@@ -1,7 +1,7 @@
-r"""Regular expressions of a linear kind, which every engine reads alike.
+r"""Patterns: those of LIKE, and regular expressions of a linear kind, which every engine reads alike.
 
-A pattern is taken apart here and written anew, from what RE2 (DuckDB), Postgres and java.util.regex (Spark) share:
-characters, classes of ASCII spelled out, the two ends of the text, `?` and one `*` or `+` in each alternative.
+A regular expression is taken apart here and written anew, from what RE2 (DuckDB), Postgres and java.util.regex (Spark)
+share: characters, classes of ASCII spelled out, the two ends of the text, `?` and one `*` or `+` in each alternative.
 A part that is repeated is one character or class, so Java's matcher, which calls itself for a repeated group, needs no
 stack that grows with a row's text; and one repetition without end beside three `?` keeps a match within the square of
 the length of the text, of which the first `LOOKED_AT` characters are looked at.
@@ -16,7 +16,7 @@ import string
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["LOOKED_AT", "BadPattern", "parsed", "printed"]
+__all__ = ["LOOKED_AT", "BadPattern", "like_parts", "parsed", "printed"]
 
 LOOKED_AT: Final = 1_000
 """A text's first characters are looked at; the `$` of a pattern is the end of these."""
@@ -237,3 +237,22 @@ class _Reader:
         if comma and not most:
             return (*copies, One(one.characters, one.negated, "*"))
         return (*copies, *(One(one.characters, one.negated, "?"),) * (int(most) - low if most else 0))
+
+
+def like_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:
+    """A pattern of LIKE as wildcards and literal texts: ("%", "=abc", "_"); None if its escape character ends it."""
+    parts: list[str] = []
+    literal = ""
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            following = next(characters, None)
+            if following is None:
+                return None
+            literal += following
+        elif character in "%_":
+            parts += [f"={literal}", character] if literal else [character]
+            literal = ""
+        else:
+            literal += character
+    return (*parts, f"={literal}") if literal else tuple(parts)

@@ -45,6 +45,7 @@ from hubbub.tables.expressions import (
 from hubbub.tables.functions import FUNCTIONS, PARTS
 from hubbub.tables.growth import LARGEST, LONGEST, characters
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.patterns import like_parts
 
 __all__ = ["ExpressionReader", "function_name"]
 
@@ -352,8 +353,13 @@ class ExpressionReader:
         found = extracted(self, nodes[0].name, nodes[1]) if name == "EXTRACT" and len(nodes) == 2 else None
         if found is not None:
             return found
+        return self.applied(node, name, nodes, tuple(self.read(argument) for argument in nodes))
+
+    def applied(
+        self, node: exp.Expr, name: str, nodes: list[exp.Expr], arguments: tuple[Expression, ...]
+    ) -> Expression:
+        """A function of arguments that were read: read again at each depth, they would be read 2^depth times."""
         function = FUNCTIONS[name]
-        arguments = tuple(self.read(argument) for argument in nodes)
         if name == "EXTRACT" and arguments[0] == Literal("ISOYEAR") and arguments[1].kind in TEMPORAL:
             return iso_year(arguments[1])
         if name == "CONCAT":
@@ -497,7 +503,7 @@ class ExpressionReader:
             raise self.refuse(f"LIKE looks at text; this is {_WORDS[operand.kind]}.", node.this)
         if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
             raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node)
-        parts = _pattern_parts(pattern.value, escape)
+        parts = like_parts(pattern.value, escape)
         if parts is None:
             raise self.refuse("the pattern ends with its escape character.", node)
         like = Like(operand, parts, isinstance(node, exp.ILike))
@@ -528,22 +534,3 @@ def _of_integers(node: Expression) -> bool:
         case Negate(operand=operand):
             return _of_integers(operand)
     return node.kind is Kind.INTEGER
-
-
-def _pattern_parts(pattern: str, escape: str | None) -> tuple[str, ...] | None:
-    """A pattern as wildcards and literal texts: ("%", "=abc", "_"); None if its escape character ends it."""
-    parts: list[str] = []
-    literal = ""
-    characters = iter(pattern)
-    for character in characters:
-        if character == escape:
-            following = next(characters, None)
-            if following is None:
-                return None
-            literal += following
-        elif character in "%_":
-            parts += [f"={literal}", character] if literal else [character]
-            literal = ""
-        else:
-            literal += character
-    return (*parts, f"={literal}") if literal else tuple(parts)

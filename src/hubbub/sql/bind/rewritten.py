@@ -123,15 +123,12 @@ def _text_of(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
     return read if read.kind is Kind.TEXT else Call("CAST_TEXT", (read,))
 
 
-def _beside_text(reader: ExpressionReader, node: exp.DPipe) -> Expression | None:
-    """`||` of a text and of what every engine writes alike; None where neither is, or one cannot be."""
+def _beside_text(reader: ExpressionReader, node: exp.DPipe) -> Expression:
+    """`||`: beside a text stands what every engine writes alike."""
     sides = [reader.read(node.this), reader.read(node.expression)]
-    kinds = {side.kind for side in sides}
-    if kinds == {Kind.TEXT}:
-        return _joined(reader, sides, node)  # not None: they would be read again, and twice as often at each depth
-    if Kind.TEXT not in kinds or not kinds & _WRITTEN_ALIKE:
-        return None
-    return _joined(reader, [s if s.kind is Kind.TEXT else Call("CAST_TEXT", (s,)) for s in sides], node)
+    if any(side.kind is Kind.TEXT for side in sides):
+        sides = [Call("CAST_TEXT", (s,)) if s.kind in _WRITTEN_ALIKE else s for s in sides]
+    return reader.applied(node, "CONCAT", [node.this, node.expression], tuple(sides))
 
 
 def _joined(reader: ExpressionReader, parts: list[Expression], node: exp.Expr) -> Expression:
