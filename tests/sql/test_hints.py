@@ -30,7 +30,6 @@ def session() -> hb.Session:
     [
         ("SELECT AVG(LN(cost)) FROM v", "Write LN(GREATEST(cost, 1))"),
         ("SELECT AVG(cost / km) FROM v", "km may be 0, and stands below. Write GREATEST(km, 1)"),
-        ("SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM v GROUP BY id)", "LEAST(n, 20)"),
         ("SELECT AVG(b - a) FROM v", "DATE_DIFF('hour', start, end)"),
         ("SELECT AVG(AGE(a, b)) FROM v", "Write DATE_DIFF('day', a, b)"),
         ("SELECT SUM(POWR(cost, 2)) FROM v", "Did you mean POWER?"),
@@ -42,3 +41,13 @@ def test_a_refusal_says_what_to_write(session: hb.Session, sql: str, words: str)
     with pytest.raises((hb.QueryError, hb.PolicyError)) as error:
         session.check(sql, epsilon=1)
     assert words in str(error.value)
+
+
+def test_a_count_of_each_unit_needs_an_end_where_no_limit_is_declared() -> None:
+    table = hb.table(ROWS, unit="id")
+    with (
+        pytest.warns(UserWarning, match="ledger=None"),
+        hb.Session({"v": table}, budget=hb.Budget(1), ledger=None) as s,
+    ):
+        with pytest.raises(hb.QueryError, match=r"LEAST\(n, 20\)"):
+            s.check("SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM v GROUP BY id)", epsilon=1)

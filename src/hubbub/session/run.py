@@ -1,4 +1,4 @@
-"""The one door to private rows: open, execute, close. Whatever is charged goes through here, and nothing else is.
+"""The one door to private rows: open, execute, close. Every question about them is charged and drawn here.
 
     open(request) -> Order              the stored answer, or a durable charge; ledger and key, no rows
     execute(order, request) -> Outcome  rows and noise; no ledger, no key
@@ -351,20 +351,20 @@ class Door:
             self.ledger.charges.share(known, self.analyst)
             self.ledger.charges.advance(known.charge_id, "shown")
             return known
-        asked = self._charge(request, name, rows)
+        # All that can fail is looked up first: what is charged is at once in the hands of whoever lets go of it.
+        asked, budget = self._charge(request, name, rows), self.ledger.balance.budget(request.space)
         if charge is None:
             if version is not None and asked.data_version != version:
                 raise QueryError(CHANGED)
             charge, known = self._claimed(asked, once=not fresh and name is None)
-        return known if known is not None else self._order(request, asked, charge, marks)
-
-    def _order(self, request: Request, asked: Charge, charge: str, marks: Mapping[str, str | None]) -> Order:
+        if known is not None:
+            return known
         return Order(
             charge=charge,
             kind=request.kind,
             ask=request.ask,
             space=request.space,
-            budget=self.ledger.balance.budget(request.space),
+            budget=budget,
             key=asked.question_key,
             version=asked.data_version or "",
             event=asked.event,

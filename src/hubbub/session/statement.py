@@ -54,7 +54,7 @@ def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Re
         details=details(asked.price),
         steps=lambda bits: _steps(asked, data, bits),
         # A part that reads releases fails on their values, and one that reads public tables on theirs.
-        public_words=True,
+        public_words=any(asked.leaves(q) for q in range(len(asked.plans))),
     )
 
 
