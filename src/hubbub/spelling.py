@@ -9,6 +9,7 @@ script").
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from hubbub.errors import PolicyError
@@ -24,6 +25,7 @@ _UNSEEN: Final = (
 _ALIKE: Final = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC")
 
 
+@lru_cache(maxsize=4096)
 def one_spelling(name: str) -> str:
     """The form under which names are compared; whatever cannot be seen left out.
 

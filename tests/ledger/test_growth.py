@@ -30,12 +30,12 @@ def opened(place: object) -> Ledger:
 
 
 def fill(ledger: Ledger, charges: int) -> None:
-    """So many charges, each given up, a tenth of them answered; in transactions of a thousand."""
+    """So many charges, each given up, a tenth of them answered; in transactions of a hundred."""
     cost = pure_cost(EPSILON)
-    for begin in range(0, charges, 1000):
+    for begin in range(0, charges, 100):
         with ledger._handle.writing() as writer:
             books = ledger.charges._books.begin(writer.connection, writer.head)
-            for number in range(begin, min(charges, begin + 1000)):
+            for number in range(begin, min(charges, begin + 100)):
                 said = asked(EPSILON, analyst=f"a{number % 7}", question_key=f"k{number}", cost=cost)
                 made = Request.of(said, Rules(**MANY))
                 assert record(writer, books, made, ledger.charges._under_way) is None

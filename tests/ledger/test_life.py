@@ -211,7 +211,7 @@ def test_what_nobody_else_changed_is_read_once_and_not_for_every_step_of_a_charg
 def test_who_waits_for_the_same_question_waits_as_long_as_the_ledger_does_and_does_not_pay_again():
     with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
         made = charge(ledger, "0.1")
-        ledger._patience = 0.05
+        ledger._handle.patience = 0.05
         with pytest.raises(PolicyError, match=r"under way .* has no answer yet"):
             ledger.record.await_release(made)
         ledger.charges.let_go(made)
