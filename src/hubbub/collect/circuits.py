@@ -327,13 +327,12 @@ class _Chunked(Circuit):
         return out.reshape(self.field.limbs, 2 * chunk, self.calls, n)
 
     def evaluate(self, measurement: Elements, gadgets: Elements, inverse: Elements) -> Elements:
-        found = [gadgets.sum(axis=1)]
-        if self.checks == 2:
-            found.append(self._second(measurement, inverse))
+        found = [gadgets.sum(axis=1), *self._more_checks(measurement, inverse)]
         return self.field.loose(np.stack(found, axis=1))
 
-    def _second(self, measurement: Elements, inverse: Elements) -> Elements:
-        raise NotImplementedError
+    def _more_checks(self, measurement: Elements, inverse: Elements) -> list[Elements]:
+        """What has to be 0 beside the bits; nothing, where any bits are a measurement."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -417,8 +416,8 @@ class Histogram(_Chunked):
     def truncate(self, measurement: Elements) -> Elements:
         return measurement
 
-    def _second(self, measurement: Elements, inverse: Elements) -> Elements:
-        return np.asarray(measurement.sum(axis=1) - inverse[:, 0])
+    def _more_checks(self, measurement: Elements, inverse: Elements) -> list[Elements]:
+        return [np.asarray(measurement.sum(axis=1) - inverse[:, 0])]
 
 
 @dataclass(frozen=True)
@@ -467,10 +466,10 @@ class MultihotCountVec(_Chunked):
     def truncate(self, measurement: Elements) -> Elements:
         return measurement[:, : self.length]
 
-    def _second(self, measurement: Elements, inverse: Elements) -> Elements:
+    def _more_checks(self, measurement: Elements, inverse: Elements) -> list[Elements]:
         weights = self.field.constants(range_weights(self.largest_weight), scaled=True)
         reported = self.field.dot(weights, measurement[:, self.length :])
-        return np.asarray(measurement[:, : self.length].sum(axis=1) - reported)
+        return [np.asarray(measurement[:, : self.length].sum(axis=1) - reported)]
 
 
 def circuit(parameters: dict[str, Any]) -> Circuit:
