@@ -148,7 +148,8 @@ def test_a_ledger_of_version_2_whose_postings_are_gone_is_left_as_it_is(tmp_path
     assert sqlite3.connect(tmp_path / "old.db").execute("PRAGMA user_version").fetchone() == (2,)
 
 
-def test_a_ledger_of_version_2_in_postgres_keeps_its_chain(database):
+def old_postgres(database, text, version, *more):
+    """The address of a Postgres ledger of an older version, made from what SQLite held then."""
     import psycopg
 
     address = database()
@@ -157,13 +158,26 @@ def test_a_ledger_of_version_2_in_postgres_keeps_its_chain(database):
         connection.execute("SET search_path = hubbub")
         connection.execute("CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
                            "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$")  # fmt: skip
-        for statement in VERSION2.split(";\n"):
+        for statement in text.split(";\n"):
             if statement.lstrip().startswith(("CREATE TABLE", "INSERT INTO", "CREATE INDEX", "CREATE UNIQUE")):
                 connection.execute(statement.replace("WITHOUT ROWID", "").replace("INTEGER", "BIGINT").encode())
-        connection.execute("CREATE TRIGGER charge_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON charge "
-                           "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")  # fmt: skip
-        connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
-        connection.execute("INSERT INTO version VALUES (2)")
+        for statement in (
+            *more,
+            "CREATE TABLE version (number BIGINT NOT NULL)",
+            f"INSERT INTO version VALUES ({version})",
+        ):
+            connection.execute(statement.encode())
+    return address
+
+
+def test_a_ledger_of_version_2_in_postgres_keeps_its_chain(database):
+    address = old_postgres(
+        database,
+        VERSION2,
+        2,
+        "CREATE TRIGGER charge_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON charge "
+        "FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
+    )
     with pytest.raises(PolicyError, match="hubbub ledger migrate"):
         Ledger.inspect(address)
     Ledger.manage(address).close()
@@ -262,17 +276,5 @@ def test_a_ledger_of_version_4_keeps_its_chain_and_takes_purposes(tmp_path):
 
 
 def test_a_ledger_of_version_4_in_postgres_keeps_its_chain_and_takes_purposes(database):
-    import psycopg
-
-    address = database()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("CREATE SCHEMA hubbub")
-        connection.execute("SET search_path = hubbub")
-        connection.execute("CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
-                           "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$")  # fmt: skip
-        for statement in VERSION4.split(";\n"):
-            if statement.lstrip().startswith(("CREATE TABLE", "INSERT INTO", "CREATE INDEX", "CREATE UNIQUE")):
-                connection.execute(statement.replace("WITHOUT ROWID", "").replace("INTEGER", "BIGINT").encode())
-        connection.execute("CREATE TABLE version (number BIGINT NOT NULL)")
-        connection.execute("INSERT INTO version VALUES (4)")
+    address = old_postgres(database, VERSION4, 4)
     what_version_4_held(address)
