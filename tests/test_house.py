@@ -138,6 +138,40 @@ def test_no_function_and_no_file_is_too_long_to_be_read() -> None:
     assert long_functions == []
 
 
+WRITTEN_BY_NAME = (
+    "attacks/hashes.py", "attacks/tracing.py", "audit/report.py", "local/estimate.py", "local/set_valued.py",
+    "mechanisms/quantiles.py", "verbs/functions.py",
+)  # fmt: skip
+"""Where a public argument or field has such a name: `f.mean(of=...)`, `interval(of="population")`, `reversal.found`."""
+
+
+def test_results_have_the_name_of_what_they_are() -> None:
+    """Nothing is called `found`, and no argument, variable or field `of`, but what people write by name."""
+    wrong = [
+        f"{name}:{node.lineno} {word}"
+        for name, node, word in _bound_names()
+        if word in ("found", "of", "gives") and not name.endswith(WRITTEN_BY_NAME)
+    ]
+    assert wrong == []
+
+
+def _bound_names():
+    for file in sorted((ROOT / "src/hubbub").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Name(id=word, ctx=ast.Store()) | ast.arg(arg=word):
+                    yield str(file.relative_to(ROOT)), node, word
+                case ast.MatchAs(name=str(word)) | ast.MatchStar(name=str(word)):
+                    yield str(file.relative_to(ROOT)), node, word
+                case ast.FunctionDef(name=word, args=arguments) if not _is_method(arguments):
+                    yield str(file.relative_to(ROOT)), node, word
+
+
+def _is_method(arguments: ast.arguments) -> bool:
+    first = [*arguments.posonlyargs, *arguments.args][:1]
+    return [a.arg for a in first] in (["self"], ["cls"])
+
+
 def test_what_people_hold_has_no_more_names_than_they_can_look_through() -> None:
     """By `dir`, inherited ones included. The ledger's parts have a test of their own (tests/ledger)."""
     from hubbub.session.session import Session

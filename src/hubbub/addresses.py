@@ -143,12 +143,12 @@ def kept_address(address: str) -> str:
     """
     if not address.startswith(_SCHEMES):
         return address
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
         return UNREADABLE
-    user = "" if found["user"] is None else f"{found['user']}@"
-    places = [kept for part in (found["query"] or "").split("&") if (kept := _kept_parameter(part))]
-    return f"postgresql://{user}{found['host']}{found['base'] or ''}{'?' if places else ''}{'&'.join(places)}"
+    user = "" if match["user"] is None else f"{match['user']}@"
+    places = [kept for part in (match["query"] or "").split("&") if (kept := _kept_parameter(part))]
+    return f"postgresql://{user}{match['host']}{match['base'] or ''}{'?' if places else ''}{'&'.join(places)}"
 
 
 def _kept_parameter(part: str) -> str | None:
@@ -234,17 +234,17 @@ def masked(text: str) -> str:
     'host=db password = ...'
     """
     logins = "\n".join(_without_login(line) for line in text.split("\n"))
-    return _PASSWORD.sub(lambda found: f"{found['name']}{found['end']}...", logins)
+    return _PASSWORD.sub(lambda match: f"{match['name']}{match['end']}...", logins)
 
 
 def _without_login(line: str) -> str:
     head, at, tail = line.rpartition("@")
-    found = _LOGIN.search(head) if at else None
-    if found is None:
+    login = _LOGIN.search(head) if at else None
+    if login is None:
         return line
     # The last @ may stand in a password beside `password=`, which then goes on behind it.
-    ends = [found.end() for found in _PASSWORD.finditer(line) if found.start() < len(head) < found.end()]
-    return f"{head[: found.end()]}...@{f'...{line[ends[0] :]}' if ends else tail}"
+    ends = [login.end() for login in _PASSWORD.finditer(line) if login.start() < len(head) < login.end()]
+    return f"{head[: login.end()]}...@{f'...{line[ends[0] :]}' if ends else tail}"
 
 
 def raise_alone(failure: HubbubError) -> NoReturn:

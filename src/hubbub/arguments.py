@@ -57,12 +57,12 @@ def a_whole_number(value: object, what: str) -> int:
     Raises ParameterError for anything else.
     """
     try:
-        found = None if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
+        number = None if type(value).__name__ in ("bool", "bool_") else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        found = None
-    if found is None or not 1 <= found < 2**31:
+        number = None
+    if number is None or not 1 <= number < 2**31:
         raise ParameterError(f"{what}={value!r}: expected a whole number from 1 to 2147483647. Nothing was charged.")
-    return found
+    return number
 
 
 def an_amount(value: EpsilonLike, what: str = "epsilon") -> Fraction:

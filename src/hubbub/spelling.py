@@ -47,10 +47,10 @@ def space_name(name: str, what: str = "unit_space") -> str:
     'patient id'
     """
     _check(name, what)
-    found = one_spelling(name)
-    if not found:
+    name_there = one_spelling(name)
+    if not name_there:
         raise PolicyError(f"{what}={name!r} names nothing. Write a name such as 'patient_id'.")
-    return found
+    return name_there
 
 
 def table_name(name: str) -> str:

@@ -86,7 +86,7 @@ class Hard:
     def values(self, batch: Sequence[str]) -> list[tuple[Any, ...]]:
         """Each row's values of expressions on the server. Raises psycopg.Error if one of them does."""
         text = self._asked([written(t, self.dialect) for t in batch], self.dialect, self.source.columns,
-                           self.source.found.relation)  # fmt: skip
+                           self.source.relation.relation)  # fmt: skip
         return self.con.execute(text.encode()).fetchall()
 
     def here(self, batch: Sequence[str]) -> list[tuple[Any, ...]]:

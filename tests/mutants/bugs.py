@@ -551,8 +551,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.engines.fields",
         (
-            "return found, self.dialect.column_text(sql)\n        if declared",
-            'return found, f"lower({self.dialect.column_text(sql)})"\n        if declared',
+            "return name, self.dialect.column_text(sql)\n        if declared",
+            'return name, f"lower({self.dialect.column_text(sql)})"\n        if declared',
             "units that differ in case are one",
             "tests/engines/test_duckdb.py::test_text_ids_differ_by_case_and_spaces",
         ),
@@ -563,8 +563,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/engines/test_duckdb.py::test_a_stored_time_outside_the_years_1_to_9999_is_null[DATE]",
         ),
         (
-            "return found, self.dialect.unit(sql, base)",
-            "return found, self.dialect.double(sql)",
+            "return name, self.dialect.unit(sql, base)",
+            "return name, self.dialect.double(sql)",
             "units as rounded numbers",
             "tests/test_hostile.py::test_two_people_stay_two",
         ),
@@ -611,8 +611,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/tables/test_price.py::test_every_part_is_drawn_once_with_its_claimed_sensitivity",
         ),
         (
-            "order = sorted(range(found.size), key=lambda i: _order(exact.groups[i]))",
-            "order = list(range(found.size))",
+            "order = sorted(range(present.size), key=lambda i: _order(exact.groups[i]))",
+            "order = list(range(present.size))",
             "groups shown in the order of the engine",
             "tests/tables/test_price.py::test_private_groups_are_shown_in_the_order_of_their_keys",
         ),
@@ -641,8 +641,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.ledger.charging",
         (
-            "if not all(found.holds(held) for found in standing.filters):",
-            "if not any(found.holds(held) for found in standing.filters):",
+            "if not all(filled.holds(held) for filled in standing.filters):",
+            "if not any(filled.holds(held) for filled in standing.filters):",
             "one filter that admits is enough",
             "tests/ledger/test_limits.py::test_a_pure_plan_under_delta_holds_its_questions_to_its_epsilon_and_to_its_rho",
         ),
@@ -746,8 +746,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.session.prepare",
         (
-            "found = [version, self.amount.noise,",
-            "found = [self.amount.noise,",
+            "parts = [version, self.amount.noise,",
+            "parts = [self.amount.noise,",
             "an answer about older rows given for newer ones",
             "tests/ledger/test_sessions.py::test_a_refresh_asks_anew_and_gives_nothing_back",
         ),

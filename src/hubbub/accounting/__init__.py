@@ -136,7 +136,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'hubbub.accounting' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"hubbub.accounting.{_LATER[name]}"), name)
+    value = getattr(importlib.import_module(f"hubbub.accounting.{_LATER[name]}"), name)
     # Bound once: later look-ups do not come here.
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value

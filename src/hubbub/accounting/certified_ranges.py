@@ -22,18 +22,18 @@ _MOST_FIXED = 400
 
 
 def ranges_epsilon(flat: Flat, delta: float, width: float | None) -> tuple[float, float]:
-    found = [(float(e.epsilon), n) for e, n in flat.ranges]
-    top = sum(e * n for e, n in found)
+    repeated = [(float(e.epsilon), n) for e, n in flat.ranges]
+    top = sum(e * n for e, n in repeated)
 
     def ask(profile: ranges.Profile) -> tuple[float, float]:
         return _cross(profile, delta, down=True), _cross(profile, delta, down=False)
 
-    low, high = _ranges_refined(found, ask, lambda h: width if width is not None else 1e-3 * h)
+    low, high = _ranges_refined(repeated, ask, lambda h: width if width is not None else 1e-3 * h)
     return min(low, top * (1 - 4 * UNIT)), min(high, top * (1 + 4 * UNIT))
 
 
 def ranges_delta(flat: Flat, epsilon: float, relative: float) -> tuple[float, float]:
-    found = [(float(e.epsilon), n) for e, n in flat.ranges]
+    repeated = [(float(e.epsilon), n) for e, n in flat.ranges]
 
     def ask(profile: ranges.Profile) -> tuple[float, float]:
         e = (profile.first + np.arange(profile.above.size)) * profile.h
@@ -43,22 +43,22 @@ def ranges_delta(flat: Flat, epsilon: float, relative: float) -> tuple[float, fl
         top = (1 - x) * profile.above[k - 1] + x * profile.above[k]
         return float(profile.below[k]), float(top) * (1 + 1e-12)
 
-    return _ranges_refined(found, ask, lambda h: relative * h)
+    return _ranges_refined(repeated, ask, lambda h: relative * h)
 
 
 def _ranges_refined(
-    found: list[tuple[float, int]],
+    repeated: list[tuple[float, int]],
     ask: Callable[[ranges.Profile], tuple[float, float]],
     wanted: Callable[[float], float],
 ) -> tuple[float, float]:
     """Finer lattices, as common parts of the smallest range, until narrow enough or too much work."""
-    smallest = Fraction(min(e for e, _ in found)).limit_denominator(10**6)
+    smallest = Fraction(min(e for e, _ in repeated)).limit_denominator(10**6)
     low, high, m = 0.0, math.inf, 8
     while True:
         h = float(smallest) / m
-        if ranges.work(found, h) > 6e8:
+        if ranges.work(repeated, h) > 6e8:
             return low, high
-        pair = ask(ranges.adaptive(found, h))
+        pair = ask(ranges.adaptive(repeated, h))
         low, high = max(low, pair[0]), min(high, pair[1])
         if high - low <= wanted(high):
             return low, high

@@ -82,8 +82,8 @@ def certified_epsilon(event: ev.Event, delta: Fraction, width: float | None) -> 
     if delta < LEAST:
         # Floats end here; epsilon only falls with delta.
         return min(cap, certified_epsilon(event, LEAST, width)[0]), cap
-    found = [_epsilon_of(flat, delta, width, cap) for flat in flatten(event)]
-    low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
+    bounds = [_epsilon_of(flat, delta, width, cap) for flat in flatten(event)]
+    low, high = max(f[0] for f in bounds), min(cap, max(f[1] for f in bounds))
     _remember(event, delta, min(low, high), high)
     return min(low, high), high
 
@@ -154,8 +154,8 @@ def certified_delta(event: ev.Event, epsilon: Fraction, relative: float) -> tupl
     if (largest := pure_bounds(event)[1]) < math.inf and epsilon >= Fraction(largest):
         return 0.0, 0.0
     cap = known_delta(event, epsilon)
-    found = [_delta_of(flat, epsilon, relative) for flat in flatten(event)]
-    low, high = max(f[0] for f in found), min(cap, max(f[1] for f in found))
+    bounds = [_delta_of(flat, epsilon, relative) for flat in flatten(event)]
+    low, high = max(f[0] for f in bounds), min(cap, max(f[1] for f in bounds))
     return min(low, high), high
 
 
@@ -227,7 +227,7 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
     for log_tail in _TAILS:
         # What is cut off counts as infinite loss above: near it deeper tails narrow delta, finer steps do not.
         floor = max(LEAST_DELTA, 64 * (1 + sum(n for _, n in flat.leaves)) * math.exp(log_tail))
-        found = _refined(
+        bracket = _refined(
             flat,
             Goal(None, epsilon, log_tail),
             ask,
@@ -235,7 +235,7 @@ def _delta_of(flat: Flat, epsilon: Fraction, relative: float) -> tuple[float, fl
             1.0,
             strict=False,
         )
-        low, high = max(low, found[0]), min(high, found[1])
+        low, high = max(low, bracket[0]), min(high, bracket[1])
         if relative * high >= floor:
             break
     return low, high
@@ -280,14 +280,14 @@ def _halved(plan: Plan, ask: Ask, wanted: Callable[[float], float], cap: float, 
     low, high, h = 0.0, cap, plan.first_step()
     for attempt in range(_ROUNDS):
         try:
-            found = ask(plan.composed(h))
+            bound = ask(plan.composed(h))
         except ParameterError:
             if high < cap or attempt == _ROUNDS - 1:
                 break
             h = plan.coarser(h)
             continue
         before = high - low
-        low, high = max(low, found[0]), min(high, found[1])
+        low, high = max(low, bound[0]), min(high, bound[1])
         if high - low <= wanted(high) or plan.flat.rho:
             return low, high
         if plan.exact(h):
@@ -309,8 +309,8 @@ def _tilted(
         if high - low <= wanted(high):
             break
         with suppress(ParameterError):
-            found = ask(plan.composed(h, tilt=tilt))
-            low, high = max(low, found[0]), min(high, found[1])
+            bound = ask(plan.composed(h, tilt=tilt))
+            low, high = max(low, bound[0]), min(high, bound[1])
     return low, high
 
 
@@ -341,9 +341,9 @@ class Plan:
             return None
         if any(isinstance(e, ev.SampledWithoutReplacement) for e, _ in self.flat.leaves):
             return None
-        found = [outcomes(d) for d in self.directions]
-        kept = [o for o in found if o is not None]
-        return kept if len(kept) == len(found) else None
+        drawn = [outcomes(d) for d in self.directions]
+        kept = [o for o in drawn if o is not None]
+        return kept if len(kept) == len(drawn) else None
 
     def top(self) -> float:
         """More than the largest finite loss of atoms."""
@@ -357,11 +357,11 @@ class Plan:
         units = [p.atoms.unit for d in self.directions for p, _ in d if p.atoms.loss.size]
         if not units or any(u is None for u in units):
             return None
-        found = [u for u in units if u is not None]
+        spacings = [u for u in units if u is not None]
         numerator = math.gcd(
-            *(u.numerator * (math.lcm(*(v.denominator for v in found)) // u.denominator) for u in found)
+            *(u.numerator * (math.lcm(*(v.denominator for v in spacings)) // u.denominator) for u in spacings)
         )
-        return Fraction(numerator, math.lcm(*(u.denominator for u in found)))
+        return Fraction(numerator, math.lcm(*(u.denominator for u in spacings)))
 
     def exact(self, h: Fraction | float) -> bool:
         """Whether the lattice holds every loss, so that refining it changes nothing."""
@@ -425,8 +425,8 @@ class Plan:
             tops: list[Part] = [(upper(c), n) for c, n in cut] + [(top, 1) for _, top in extra]
             if only_above:
                 epsilon = None if self.goal.epsilon is None else float(self.goal.epsilon)
-                found = convolve(tops, saddle(_coarser(tops), self.goal.log_delta, epsilon))
-                result.append((found, found))
+                composed = convolve(tops, saddle(_coarser(tops), self.goal.log_delta, epsilon))
+                result.append((composed, composed))
                 continue
             downs: list[Part] = [(lower(c), n) for c, n in cut] + [(down, 1) for down, _ in extra]
             epsilon = None if self.goal.epsilon is None else float(self.goal.epsilon)
@@ -441,10 +441,10 @@ class Plan:
         if self.flat.rho:
             extra.append(_zcdp_measures(self.flat.rho, h, self.log_tail))
         if self.flat.ranges:
-            found = [(float(e.epsilon), n) for e, n in self.flat.ranges]
-            if ranges.work(found, h) > 3e8:
-                raise too_wide(ranges.work(found, h), "the recursion of bounded ranges")
-            top, down = ranges.from_profile(ranges.adaptive(found, h))
+            named = [(float(e.epsilon), n) for e, n in self.flat.ranges]
+            if ranges.work(named, h) > 3e8:
+                raise too_wide(ranges.work(named, h), "the recursion of bounded ranges")
+            top, down = ranges.from_profile(ranges.adaptive(named, h))
             extra.append((down, top))
         return extra
 
@@ -497,27 +497,27 @@ def _log_conversion(rho: float, e: Array) -> Array:
         falling = (2 * excess + 1) * rho - e - np.log1p(1 / excess) < 0
         low, high = np.where(falling, middle, low), np.where(falling, high, middle)
     excess = np.exp(low)
-    found = excess * ((1 + excess) * rho - e) - np.log1p(excess) + excess * (np.log(excess) - np.log1p(excess))
-    return np.asarray(found)
+    exponents = excess * ((1 + excess) * rho - e) - np.log1p(excess) + excess * (np.log(excess) - np.log1p(excess))
+    return np.asarray(exponents)
 
 
-def invert(delta_at: Callable[[float], float], found: Convolved, delta: float, *, up: bool) -> float:
+def invert(delta_at: Callable[[float], float], composed: Convolved, delta: float, *, up: bool) -> float:
     """Above: an epsilon with delta_at <= delta. Below: one with delta_at > delta, or 0. By Newton, then
     checked.
     """
-    if found.infinite >= delta * (1 - 1e-12) and up:
+    if composed.infinite >= delta * (1 - 1e-12) and up:
         return math.inf
     if up and delta_at(0.0) <= delta:
         return 0.0
     # Newton on ln delta, kept inside a bracket; started at the heaviest point of the tilted loss.
-    low, high = 0.0, max(0.0, (found.first + found.w.size) * found.h)
-    heaviest = (found.first + int(np.argmax(found.w))) * found.h
+    low, high = 0.0, max(0.0, (composed.first + composed.w.size) * composed.h)
+    heaviest = (composed.first + int(np.argmax(composed.w))) * composed.h
     epsilon = min(max(0.0, heaviest), high)
     for _ in range(80):
-        value, slope = found.middle(epsilon)
+        value, slope = composed.middle(epsilon)
         # Far left of the tilted bulk the middle value is magnified round-off; there the bound from above
         # decides.
-        left = value > delta or (epsilon < heaviest and found.above(epsilon) > delta)
+        left = value > delta or (epsilon < heaviest and composed.above(epsilon) > delta)
         low, high = (epsilon, high) if left else (low, epsilon)
         off = math.log(value) - math.log(delta) if value > 0 else -math.inf
         step = off / -slope if value > 0 and slope < 0 else math.inf

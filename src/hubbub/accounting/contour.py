@@ -53,7 +53,7 @@ class Term:
 
 def terms(flat: Flat) -> list[Term] | None:
     """The event as Gaussian terms, or None if it has other parts."""
-    found = [Term(1 / math.sqrt(flat.mu_squared), 1.0, 1.0)] if flat.mu_squared else []
+    summands = [Term(1 / math.sqrt(flat.mu_squared), 1.0, 1.0)] if flat.mu_squared else []
     if flat.rho:
         return None
     for event, n in flat.leaves:
@@ -66,8 +66,8 @@ def terms(flat: Flat) -> list[Term] | None:
                 sigma = float(1 / inner.mu)
             case _:
                 return None
-        found.append(Term(sigma, float(event.rate), float(n)))
-    return found or None
+        summands.append(Term(sigma, float(event.rate), float(n)))
+    return summands or None
 
 
 class _Inversion:
@@ -284,15 +284,15 @@ def _epsilon(line: _Inversion, delta: float) -> float:
     saddle, widen = _saddle(line, log_delta, None), 1.0
     for _ in range(6):
         inverse = _inverse(line, saddle, log_delta, widen)
-        found = _root(inverse, delta)
-        if found is None or inverse.cancelled(found, log_delta) > _CANCELLED:
+        epsilon_at = _root(inverse, delta)
+        if epsilon_at is None or inverse.cancelled(epsilon_at, log_delta) > _CANCELLED:
             # Far from the tilted mean the sum cancels: tilt again, to where the answer is thought to be.
-            saddle = _saddle(line, None, found if found is not None else _chernoff(saddle, log_delta))
-        elif inverse.alias(found, log_delta) > _ALIASED:
+            saddle = _saddle(line, None, epsilon_at if epsilon_at is not None else _chernoff(saddle, log_delta))
+        elif inverse.alias(epsilon_at, log_delta) > _ALIASED:
             widen *= 2.0
         else:
-            _check(saddle, found, log_delta)
-            return max(0.0, found)
+            _check(saddle, epsilon_at, log_delta)
+            return max(0.0, epsilon_at)
     raise ParameterError("the contour found no epsilon that it is sure of. Ask for `bounds`.")
 
 

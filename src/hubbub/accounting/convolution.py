@@ -263,8 +263,8 @@ def _grown(measure: Measure, w: Array, shifts: Array, theta: float, k0: float) -
     matrix = np.pad(w, (0, rows * _BLOCK - size)).reshape(rows, _BLOCK)
     inside = np.exp(np.outer(np.arange(_BLOCK) * h, shifts))
     at = np.exp(np.outer((measure.first + _BLOCK * np.arange(rows)) * h, shifts))
-    found = np.log(np.sum((matrix @ inside) * at, axis=0))
-    return np.asarray(found + UNIT * (8 * largest + 2 * (_BLOCK + rows) + 64))
+    logs = np.log(np.sum((matrix @ inside) * at, axis=0))
+    return np.asarray(logs + UNIT * (8 * largest + 2 * (_BLOCK + rows) + 64))
 
 
 def _convolve(weights: Sequence[Array], counts: Sequence[int], size: int) -> tuple[Array, float]:

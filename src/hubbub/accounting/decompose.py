@@ -226,8 +226,8 @@ def _mixtures(base: Base, exact: Fraction) -> tuple[Pair, Pair]:
     rate, rest = _rates(exact)
     if base.continuous:
         return Sampled(base, rate, rest, False), Sampled(base, rate, rest, True)
-    found = base.atoms.sampled(rate, rest)
-    return AtomicSkewed(found), AtomicSkewed(found.swapped())
+    mixture = base.atoms.sampled(rate, rest)
+    return AtomicSkewed(mixture), AtomicSkewed(mixture.swapped())
 
 
 def _rates(rate: Fraction) -> tuple[float, float]:

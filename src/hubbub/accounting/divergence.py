@@ -56,8 +56,8 @@ def leaf_divergence(event: ev.Event, alpha: float) -> float:
     best = pure_bounds(event)[1]
     if not whole.delta:
         best = min(best, float_up(Fraction(alpha) * whole.rho))
-    found = _numeric(event, alpha)
-    return best if found is None else min(best, found * (1 + ROOM))
+    numeric = _numeric(event, alpha)
+    return best if numeric is None else min(best, numeric * (1 + ROOM))
 
 
 @dataclass(frozen=True)

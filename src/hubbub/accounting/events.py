@@ -382,16 +382,16 @@ def neighbours(event: Event) -> str:
     Raises ParameterError when parts of the event need different relations.
     """
     own = {PoissonSampled: "add_remove", Parallel: "add_remove", SampledWithoutReplacement: "replace"}
-    found = {neighbours(child) for child in event.children} | {own.get(type(event), "either")}
-    found.discard("either")
-    if len(found) > 1:
+    relations = {neighbours(child) for child in event.children} | {own.get(type(event), "either")}
+    relations.discard("either")
+    if len(relations) > 1:
         raise ParameterError(
             f"{type(event).__name__} mixes neighbour relations: PoissonSampled and Parallel are about "
             "adding or "
             "removing a unit, SampledWithoutReplacement about replacing one. Use one kind of "
             "sampling throughout."
         )
-    return found.pop() if found else "either"
+    return relations.pop() if relations else "either"
 
 
 def _scale(value: Number, name: str, *, zero: bool = False) -> Fraction:

@@ -71,14 +71,14 @@ def rho(event: ev.Event) -> Fraction:
 
     Raises ParameterError if the event is only approximately so; `cost` then gives (rho, delta).
     """
-    found = cost(event)
-    if found.delta:
+    price = cost(event)
+    if price.delta:
         raise ParameterError(
             "the event has no finite rho by itself: it fails with probability up to "
-            f"{float(found.delta):.3g}. Ask "
+            f"{float(price.delta):.3g}. Ask "
             "`cost(event)` for its approximate zCDP (rho, delta)."
         )
-    return found.rho
+    return price.rho
 
 
 def cost(event: ev.Event) -> Cost:

@@ -29,8 +29,8 @@ def epsilon_near(flat: Flat, delta: Fraction) -> float | None:
     plan, d = Plan(flat, Goal(delta=delta)), float(delta)
     if (few := plan.few()) is not None:
         return max(crossing(o.middle, d, plan.top(), up=True) for o in few)
-    found = [_epsilon(tops, d, plan.native) for tops in _lattices(plan)]
-    return max((e for e in found if e is not None), default=None) if None not in found else None
+    by_lattice = [_epsilon(tops, d, plan.native) for tops in _lattices(plan)]
+    return max((e for e in by_lattice if e is not None), default=None) if None not in by_lattice else None
 
 
 def delta_near(flat: Flat, epsilon: Fraction) -> float | None:
@@ -38,10 +38,10 @@ def delta_near(flat: Flat, epsilon: Fraction) -> float | None:
     plan, e = Plan(flat, Goal(epsilon=epsilon)), float(epsilon)
     if (few := plan.few()) is not None:
         return min(1.0, max(o.middle(e) for o in few))
-    found = [_delta(tops, e, plan.native) for tops in _lattices(plan)]
-    if not found or None in found:
+    by_lattice = [_delta(tops, e, plan.native) for tops in _lattices(plan)]
+    if not by_lattice or None in by_lattice:
         return None
-    return min(1.0, max(x for x in found if x is not None))
+    return min(1.0, max(x for x in by_lattice if x is not None))
 
 
 def _lattices(plan: Plan) -> list[list[Convolved]]:
@@ -66,10 +66,10 @@ def _epsilon(tops: list[Convolved], delta: float, native: Fraction | None) -> fl
         return rough
     if len(tops) == 1:
         for _ in range(4):
-            found, tilt = tops[0].middle(rough)
-            if not (found > 0 and tilt < 0):
+            middle, tilt = tops[0].middle(rough)
+            if not (middle > 0 and tilt < 0):
                 return None
-            rough += math.log(found / delta) / -tilt
+            rough += math.log(middle / delta) / -tilt
         return rough if 0.9 * sure <= rough <= sure else None
     line = _line(tops, rough, native)
     if line is None:

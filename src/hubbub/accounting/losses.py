@@ -101,9 +101,9 @@ def loss(event: ev.Event) -> Loss:
         # The untilted far left is round-off magnified; P has no mass there worth keeping.
         mass[c.w < 64 * c.absolute] = 0.0
         kept = mass > 0
-        found = Loss(at[kept], mass[kept] / mass.sum() * (1 - min(c.infinite, 1.0)), min(c.infinite, 1.0))
-        if best is None or found.mean > best.mean:
-            best = found
+        kept_loss = Loss(at[kept], mass[kept] / mass.sum() * (1 - min(c.infinite, 1.0)), min(c.infinite, 1.0))
+        if best is None or kept_loss.mean > best.mean:
+            best = kept_loss
     if best is None:
         raise ParameterError("the event has no loss. Compose at least one event.")
     return best

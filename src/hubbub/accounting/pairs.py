@@ -253,8 +253,8 @@ class Sampled(Pair):
 
     @property
     def atoms(self) -> Atoms:
-        found = self.base.atoms.sampled(self.rate, self.rest)
-        return found.swapped() if self.adding else found
+        mixture = self.base.atoms.sampled(self.rate, self.rest)
+        return mixture.swapped() if self.adding else mixture
 
     @property
     def continuous(self) -> bool:

@@ -68,8 +68,8 @@ def _parts(event: ev.Event) -> Iterator[tuple[tuple[Fraction | None, Fraction], 
             for part, times in _parts(event.event):
                 yield part, times * event.times
         case _:
-            found = cost(event)
-            yield (None if found.delta else found.epsilon, found.rho), 1
+            price = cost(event)
+            yield (None if price.delta else price.epsilon, price.rho), 1
 
 
 def _numeric(parts: Counter[tuple[Fraction | None, Fraction]]) -> Fraction:
@@ -87,12 +87,12 @@ def _numeric(parts: Counter[tuple[Fraction | None, Fraction]]) -> Fraction:
 
 def _worst(pure: list[tuple[float, float, int]]) -> float:
     most = sum(epsilon * times for epsilon, _, times in pure)
-    found, low, high = 0.0, 1.0, _FIRST
-    while most / low > found:
+    largest, low, high = 0.0, 1.0, _FIRST
+    while most / low > largest:
         value = sum(times * min(_response(epsilon, high), rho * high) for epsilon, rho, times in pure) / low
-        found = max(found, value * (1 + _ROOM))
+        largest = max(largest, value * (1 + _ROOM))
         low, high = high, high * _STEP
-    return found
+    return largest
 
 
 def _response(epsilon: float, alpha: float) -> float:

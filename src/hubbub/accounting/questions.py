@@ -166,21 +166,21 @@ def _quick_epsilon_of(flat: Flat, d: Fraction) -> float | None:
 def _dear_epsilon(event: ev.Event, d: Fraction) -> float | None:
     """The estimate that costs several certificates: extrapolated lattices."""
 
-    def of(flat: Flat) -> float | None:
+    def bound_of(flat: Flat) -> float | None:
         quick = _quick_epsilon_of(flat, d)
         return quick if quick is not None else epsilon_near(flat, d)
 
-    return _worst(event, lambda flat: None if d < LEAST else of(flat))
+    return _worst(event, lambda flat: None if d < LEAST else bound_of(flat))
 
 
-def _worst(event: ev.Event, of: Callable[[Flat], float | None]) -> float | None:
+def _worst(event: ev.Event, bound_of: Callable[[Flat], float | None]) -> float | None:
     """The largest over all choices; None where one has no estimate."""
     worst = 0.0
     for flat in flatten(event):
-        found = None if far(flat) else of(flat)
-        if found is None:
+        bound = None if far(flat) else bound_of(flat)
+        if bound is None:
             return None
-        worst = max(worst, found)
+        worst = max(worst, bound)
     return worst
 
 
@@ -253,11 +253,11 @@ def _quick_delta_of(flat: Flat, e: Fraction) -> float | None:
 
 
 def _dear_delta(event: ev.Event, e: Fraction) -> float | None:
-    def of(flat: Flat) -> float | None:
+    def bound_of(flat: Flat) -> float | None:
         quick = _quick_delta_of(flat, e)
         return quick if quick is not None else delta_near(flat, e)
 
-    return _worst(event, of)
+    return _worst(event, bound_of)
 
 
 def profile(event: ev.Event, epsilons: Sequence[float] | None = None) -> Curve:
@@ -288,10 +288,10 @@ def mu(event: ev.Event) -> Fraction:
     """The exact-from-above mu of Gaussian DP. Raises ParameterError unless the event is built of
     Gaussian noise.
     """
-    found = flatten(event)
-    if not all(f.gaussian_only for f in found):
+    parts = flatten(event)
+    if not all(f.gaussian_only for f in parts):
         raise ParameterError("only events built of Gaussian noise have a known mu. Ask for `epsilon` or `tradeoff`.")
-    return max(root_up(f.mu_squared) for f in found)
+    return max(root_up(f.mu_squared) for f in parts)
 
 
 def renyi(event: ev.Event, orders: Sequence[float]) -> Array:
@@ -362,8 +362,8 @@ def calibrate(make: Callable[[float], ev.Event], epsilon: Number, delta: Number)
     def relative(x: float) -> float:
         return upper_epsilon(make(x), d, step) / float_down(e) - 1.0
 
-    found = _secant(relative, good, 1.0 if good > bad else -1.0)
-    return found if found is not None else _settle(relative, bad, good)
+    scale = _secant(relative, good, 1.0 if good > bad else -1.0)
+    return scale if scale is not None else _settle(relative, bad, good)
 
 
 def _closed(event: ev.Event, d: Fraction) -> bool:
@@ -405,10 +405,10 @@ def _off(event: ev.Event, e: Fraction, d: Fraction) -> float:
     if whole.epsilon is not None and whole.epsilon <= e:
         return -math.inf
     try:
-        found = _rough(event, d)
+        rough = _rough(event, d)
     except ParameterError:
         return math.inf
-    return math.log(found / float(e)) if found > 0 else -math.inf
+    return math.log(rough / float(e)) if rough > 0 else -math.inf
 
 
 def _rough(event: ev.Event, d: Fraction) -> float:

@@ -49,11 +49,11 @@ def _largest_loss(event: ev.Event) -> tuple[Fraction, Fraction]:
             low, high = _largest_loss(event.event)
             return _sampled_loss(low, event.rate)[0], _sampled_loss(high, event.rate)[1]
         case ev.Composed():
-            found = [_largest_loss(e) for e in event.events]
-            return sum((f[0] for f in found), Fraction(0)), sum((f[1] for f in found), Fraction(0))
+            losses = [_largest_loss(e) for e in event.events]
+            return sum((f[0] for f in losses), Fraction(0)), sum((f[1] for f in losses), Fraction(0))
         case ev.Parallel():
-            found = [_largest_loss(e) for e in event.events]
-            return max(f[0] for f in found), max(f[1] for f in found)
+            losses = [_largest_loss(e) for e in event.events]
+            return max(f[0] for f in losses), max(f[1] for f in losses)
         case ev.Repeated():
             low, high = _largest_loss(event.event)
             return event.times * low, event.times * high
@@ -70,9 +70,9 @@ def _sampled_loss(loss: Fraction, rate: Fraction) -> tuple[Fraction, Fraction]:
         # ln(rate) below the loss itself at most, and the loss itself.
         low = loss if rate == 1 else max(Fraction(0), loss - Fraction(math.ceil(-_log_down(rate))))
         return low, loss
-    found = Fraction(math.log1p(float(rate) * math.expm1(float(loss))))
+    sampled = Fraction(math.log1p(float(rate) * math.expm1(float(loss))))
     slack = Fraction(64 * UNIT)
-    return min(loss, found * (1 - slack)), min(loss, found * (1 + slack) + Fraction(1, 10**300))
+    return min(loss, sampled * (1 - slack)), min(loss, sampled * (1 + slack) + Fraction(1, 10**300))
 
 
 def _log_down(x: Fraction) -> float:

@@ -80,13 +80,13 @@ class EvaluatedStatement:
 
     @cached_property
     def _answer(self) -> tuple[pa.Table, NDArray[np.int64] | None]:
-        found = self.outer.run(self.statement.sql, self.statement.public, self.releases)
+        answer = self.outer.run(self.statement.sql, self.statement.public, self.releases)
         places = None
         if self.statement.rowwise is not None:
-            places = found.column(found.num_columns - 1).to_numpy().astype(np.int64)
+            places = answer.column(answer.num_columns - 1).to_numpy().astype(np.int64)
         names = [o.name for o in self.statement.outputs]
         columns = [
-            (_exactly if output.exact else _usual)(found.column(i)) for i, output in enumerate(self.statement.outputs)
+            (_exactly if output.exact else _usual)(answer.column(i)) for i, output in enumerate(self.statement.outputs)
         ]
         return pa.table(columns, names=names), places
 
@@ -183,12 +183,12 @@ class EvaluatedStatement:
         np.minimum.at(least, at, low[there])
         np.maximum.at(most, at, high[there])
         answer = floats(self.table.column(i))
-        found = np.flatnonzero(~np.isnan(answer))
-        places = np.searchsorted(values, answer[found])
-        if (places == len(values)).any() or (values[places] != answer[found]).any():
+        answered = np.flatnonzero(~np.isnan(answer))
+        places = np.searchsorted(values, answer[answered])
+        if (places == len(values)).any() or (values[places] != answer[answered]).any():
             return None
         both = np.full((2, len(answer)), np.nan)
-        both[:, found] = least[places], most[places]
+        both[:, answered] = least[places], most[places]
         return both[0], both[1]
 
     def draws(self, n: int | None = None) -> Draws:
@@ -218,9 +218,9 @@ class EvaluatedStatement:
         seen = np.sort(places)
         name = f"released{number}"
         table = self._redrawn(number, n, seen)
-        found = self.outer.run(self.statement.rowwise, self.statement.public, {name: table})
+        answer = self.outer.run(self.statement.rowwise, self.statement.public, {name: table})
         order = np.argsort(np.argsort(places))
-        return Draws({i: floats(found.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
+        return Draws({i: floats(answer.column(i)).reshape(n, len(places))[:, order] for i in self.numbers})
 
     def _repeated(self, n: int) -> Draws:
         rows = self.table.num_rows
@@ -234,15 +234,15 @@ class EvaluatedStatement:
             drawn = n
             for draw in range(n):
                 try:
-                    found = shown(_one_draw(engine, draw, len(tables), self.statement.sql))
+                    repeated = shown(_one_draw(engine, draw, len(tables), self.statement.sql))
                 except QueryError:
                     if engine.over:
                         drawn = draw
                         break
                     continue  # this draw has no answer: its rows stay NULL
-                places = [at.get(key, -1) for key in _keys(found, self.keys)]
+                places = [at.get(key, -1) for key in _keys(repeated, self.keys)]
                 for i in columns:
-                    values = floats(found.column(i))
+                    values = floats(repeated.column(i))
                     for place, value in zip(places, values, strict=True):
                         if place >= 0:
                             columns[i][draw, place] = value
@@ -347,11 +347,11 @@ def _array(values: Any, aggregate: Aggregate) -> pa.Array:
 
 def as_column(values: Any, kind: pa.DataType) -> pa.Array:
     """Floats as a column: NaN as NULL; whole days as dates, microseconds as times and lengths of time."""
-    found = np.asarray(values, np.float64)
-    missing = ~np.isfinite(found)
+    array = np.asarray(values, np.float64)
+    missing = ~np.isfinite(array)
     if not _is_time(kind):
-        return pa.array(found, pa.float64(), mask=missing)
-    whole = np.where(missing, 0.0, np.rint(found)).astype(np.int32 if pa.types.is_date32(kind) else np.int64)
+        return pa.array(array, pa.float64(), mask=missing)
+    whole = np.where(missing, 0.0, np.rint(array)).astype(np.int32 if pa.types.is_date32(kind) else np.int64)
     return pa.array(whole, mask=missing).cast(kind)
 
 
@@ -366,20 +366,20 @@ def _one_draw(engine: Any, draw: int, count: int, sql: str) -> pa.Table:
 
 def _whole_keys(plan: Estimates) -> list[set[Any]]:
     """The values of each key that are whole numbers, dates or times."""
-    found = [{group[j] for group in plan.groups} for j in range(len(plan.plan.keys))]
-    return [v for v in found if any(type(x) is int or isinstance(x, dt.date) for x in v)]
+    keys = [{group[j] for group in plan.groups} for j in range(len(plan.plan.keys))]
+    return [v for v in keys if any(type(x) is int or isinstance(x, dt.date) for x in v)]
 
 
 def _keys(table: pa.Table, positions: Sequence[int]) -> list[tuple[Any, ...]]:
     """What tells each row apart: its exact columns, and which of the rows with the same ones it is."""
     columns = [[v if v.__hash__ else repr(v) for v in _exactly(table.column(i)).to_pylist()] for i in positions]
     seen: dict[tuple[Any, ...], int] = {}
-    found = []
+    key_columns = []
     for row in range(table.num_rows):
         key = tuple(column[row] for column in columns)
         seen[key] = seen.get(key, -1) + 1
-        found.append((*key, seen[key]))
-    return found
+        key_columns.append((*key, seen[key]))
+    return key_columns
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -434,5 +434,5 @@ def floats(column: Any) -> Floats:
         column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     if pa.types.is_interval(column.type):
         return np.full(len(column), np.nan)
-    found = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
-    return np.where(np.isfinite(found), found, np.nan)
+    array = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+    return np.where(np.isfinite(array), array, np.nan)

@@ -170,13 +170,13 @@ class Release:
 
         Raises ParameterError for a level outside (0, 1).
         """
-        table, found = self.to_arrow(), self._every_end(level)
+        table, ends = self.to_arrow(), self._every_end(level)
         arrays, names = [], []
         for i, name in enumerate(self.columns):
             arrays.append(table.column(i))
             names.append(name)
-            if i in found:
-                low, high = found[i]
+            if i in ends:
+                low, high = ends[i]
                 if pa.types.is_date(table.schema.field(i).type):
                     low, high = np.floor(low), np.ceil(high)
                 arrays += [as_column(end, table.schema.field(i).type) for end in (low, high)]
@@ -188,12 +188,12 @@ class Release:
 
         Of dates in days, of times in seconds.
         """
-        found = {}
+        widths = {}
         for i, (low, high) in self._every_end(level).items():
             values, kind = self._floats(i), self.to_arrow().schema.field(i).type
             times = 1e-6 if pa.types.is_temporal(kind) and not pa.types.is_date(kind) else 1.0
-            found[self.columns[i]] = (np.maximum(values - low, high - values) * times).tolist()
-        return found
+            widths[self.columns[i]] = (np.maximum(values - low, high - values) * times).tolist()
+        return widths
 
     def draws(self, n: int = 1000) -> dict[str, Any]:
         """Other answers that the known noise could have given: for each estimate an array of `n` draws by rows.
@@ -331,11 +331,11 @@ class Release:
 
     def _drawn(self, column: str | None, level: float) -> tuple[str, list[float], list[float], list[float]]:
         """The column to draw, with what to draw of it: NaN for what is NULL, which has no place on an axis."""
-        found = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
-        chosen = column if column is not None else next(iter(found), "")
-        if not isinstance(chosen, str) or chosen not in found:
-            raise ParameterError(f"plot: {chosen!r} is not an estimate of this answer. Estimates: {', '.join(found)}.")
-        at, low, high = found[chosen]
+        drawn = {self.columns[i]: (i, *ends) for i, ends in self._every_end(level).items()}
+        chosen = column if column is not None else next(iter(drawn), "")
+        if not isinstance(chosen, str) or chosen not in drawn:
+            raise ParameterError(f"plot: {chosen!r} is not an estimate of this answer. Estimates: {', '.join(drawn)}.")
+        at, low, high = drawn[chosen]
         values = self._floats(at)
         return chosen, values.tolist(), np.minimum(low, values).tolist(), np.maximum(high, values).tolist()
 

@@ -99,8 +99,8 @@ def read_release(text: str) -> dict[str, Any]:
         with pa.ipc.open_stream(base64.b64decode(wire["table"])) as stream:
             table = stream.read_all()
         sent = {
-            float(level): {int(i): (_array(low), _array(high)) for i, (low, high) in found.items()}
-            for level, found in wire["ends"].items()
+            float(level): {int(i): (_array(low), _array(high)) for i, (low, high) in ends.items()}
+            for level, ends in wire["ends"].items()
         }
         answer = SentAnswer(
             table,

@@ -98,9 +98,9 @@ class Curse:
 
 def dimension_curse(table: Mapping[str, Any], columns: Sequence[str]) -> Curse:
     """How k falls, and how many rows are alone, as columns are added in the order given."""
-    found = columns_of(table, columns)
-    cell, k, alone = np.zeros(len(found[0]), np.int64), [], []
-    for column in found:
+    arrays = columns_of(table, columns)
+    cell, k, alone = np.zeros(len(arrays[0]), np.int64), [], []
+    for column in arrays:
         cell = cells([cell, column])
         sizes = np.bincount(cell)
         k.append(int(sizes.min()))
@@ -119,13 +119,13 @@ def mondrian(points: Any, k: int) -> Integers:
         raise ParameterError(f"k = {k!r} was asked of {len(array)} rows; give a whole number from 1 to that.")
     span = np.maximum(np.ptp(array, axis=0), 1e-300)
     classes = np.empty(len(array), np.int64)
-    todo, found = [np.arange(len(array))], 0
+    todo, boxes = [np.arange(len(array))], 0
     while todo:
         rows = todo.pop()
         parts = _cut(array, rows, span, k)
         if parts is None:
-            classes[rows] = found
-            found += 1
+            classes[rows] = boxes
+            boxes += 1
         else:
             todo += parts
     return classes

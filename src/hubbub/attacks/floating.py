@@ -95,15 +95,15 @@ def read_floats(outputs: Any, values: tuple[float, float], scale: Number, *, tru
 
 
 def _reachable(y: Floats, value: float, b: float) -> Flags:
-    found = np.zeros(len(y), bool)
+    reachable = np.zeros(len(y), bool)
     centre = np.rint(np.exp(-np.abs(y - value) / b) * 2.0**53)
     # The output's own rounding blurs ln u by half an ulp of y: as many steps of u have to be tried on either side.
     for shift in range(-_NEARBY, _NEARBY + 1):
         u = np.clip(centre + shift, 1, 2.0**53) * 2.0**-53
         for sign in (-1.0, 1.0):
-            found |= value + sign * (b * np.log(u)) == y
+            reachable |= value + sign * (b * np.log(u)) == y
     # Where the steps of u are finer than those of the output, every output near is possible.
-    return found | (np.spacing(np.abs(y)) > b / np.maximum(centre, 1.0))
+    return reachable | (np.spacing(np.abs(y)) > b / np.maximum(centre, 1.0))
 
 
 def _fine_enough(y: Floats, value: float) -> Flags:

@@ -67,11 +67,13 @@ class Format:
     @property
     def places(self) -> tuple[bytes, ...]:
         """The characters that may stand at each place."""
-        found, letters = [], iter(self.pattern)
+        letter_sets, letters = [], iter(self.pattern)
         for letter in letters:
             literal = next(letters, "\\") if letter == "\\" else ""
-            found += [_CLASSES[letter]] if letter in _CLASSES else [bytes([b]) for b in (literal or letter).encode()]
-        return tuple(found)
+            letter_sets += (
+                [_CLASSES[letter]] if letter in _CLASSES else [bytes([b]) for b in (literal or letter).encode()]
+            )
+        return tuple(letter_sets)
 
     @property
     def size(self) -> int:
@@ -139,8 +141,8 @@ def reverse_hashes(
     for form in formats:
         search = _search_md5 if algorithm == "md5" else _search_all
         by_digest.update(search(form, wanted, algorithm))
-    found = {text: by_digest[digest] for text, digest in given.items() if digest in by_digest}
-    return HashReversal(found, len(given), sum(form.size for form in formats))
+    texts = {text: by_digest[digest] for text, digest in given.items() if digest in by_digest}
+    return HashReversal(texts, len(given), sum(form.size for form in formats))
 
 
 def _digest(text: str, size: int) -> bytes:
@@ -155,12 +157,12 @@ def _digest(text: str, size: int) -> bytes:
 
 def _search_all(form: Format, wanted: set[bytes], algorithm: str) -> dict[bytes, str]:
     before, after, new = form.before.encode(), form.after.encode(), getattr(hashlib, algorithm)
-    found = {}
+    texts = {}
     for text in form.texts():
         digest = new(before + text + after).digest()
         if digest in wanted:
-            found[digest] = text.decode()
-    return found
+            texts[digest] = text.decode()
+    return texts
 
 
 def _search_md5(form: Format, wanted: set[bytes], algorithm: str) -> dict[bytes, str]:
@@ -173,7 +175,7 @@ def _search_md5(form: Format, wanted: set[bytes], algorithm: str) -> dict[bytes,
     tails = _blocks(len(before) + split, places[split:], endings)
     likely = _filter(wanted)
     shift = np.uint32(33 - likely.size.bit_length())
-    found = {}
+    texts = {}
     for start in itertools.product(*places[:split]):
         head = np.frombuffer(_padded(before + bytes(start), len(places) - split, after), "<u4")
         words = [int(h) if t is None else t | h for h, t in zip(head, tails, strict=True)]
@@ -182,8 +184,8 @@ def _search_md5(form: Format, wanted: set[bytes], algorithm: str) -> dict[bytes,
             text = bytes(start) + _ending(places[split:], i)
             digest = hashlib.md5(before + text + after, usedforsecurity=False).digest()
             if digest in wanted:
-                found[digest] = text.decode()
-    return found
+                texts[digest] = text.decode()
+    return texts
 
 
 def _padded(before: bytes, gap: int, after: bytes) -> bytes:

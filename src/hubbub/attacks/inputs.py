@@ -109,10 +109,10 @@ def columns_of(table: Mapping[str, Any], names: Sequence[str]) -> list[Integers]
         raise ParameterError(f"columns {unknown} were asked, which the table has not. {near}")
     if not names:
         raise ParameterError(f"no columns were asked; the table has {sorted(map(str, table))}.")
-    found = {name: codes(table[name]) for name in names}
-    if same_length(**{str(k): v for k, v in found.items()}) == 0:
+    arrays = {name: codes(table[name]) for name in names}
+    if same_length(**{str(k): v for k, v in arrays.items()}) == 0:
         raise ParameterError("the table has no rows; an attack needs somebody to attack.")
-    return list(found.values())
+    return list(arrays.values())
 
 
 def cells(columns: Sequence[Integers]) -> Integers:

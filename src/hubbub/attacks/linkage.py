@@ -170,8 +170,8 @@ def link(release: Mapping[str, Any], named: Mapping[str, Any], on: Sequence[str]
     alone = (np.bincount(here, minlength=size) == 1) & (np.bincount(there, minlength=size) == 1)
     row_of, name_of = np.full(size, -1), np.full(size, -1)
     row_of[here], name_of[there] = np.arange(n), np.arange(m)
-    found = np.flatnonzero(alone)
-    rows, names = row_of[found], name_of[found]
+    linked = np.flatnonzero(alone)
+    rows, names = row_of[linked], name_of[linked]
     if truth is None:
         return Linkage(rows, names, n, None)
     known = np.asarray(truth)

@@ -64,7 +64,7 @@ def anonymity(
 
     Two random samples of two thirds of the rows are each made k-anonymous; targets are in both.
     """
-    found, curse = k_anonymity(table, columns, secret), dimension_curse(table, columns)
+    anonymous, curse = k_anonymity(table, columns, secret), dimension_curse(table, columns)
     points = np.stack(columns_of(table, columns), axis=1)
     truth = codes(table[secret])
     targets, exact, places = _two_releases(points, truth, k, bits)
@@ -74,10 +74,10 @@ def anonymity(
     baseline = _without_own(private, places, truth[targets]).success
     return Report(
         (
-            Finding("k: people in the smallest class", found.k),
-            Finding("l: secrets in the least diverse class", found.l),
+            Finding("k: people in the smallest class", anonymous.k),
+            Finding("l: secrets in the least diverse class", anonymous.l),
             Finding("people alone in these columns", curse.success),
-            Finding("people in a class with one secret", found.exposed),
+            Finding("people in a class with one secret", anonymous.exposed),
             Finding(f"two {k}-anonymous releases: one secret left", both.pinned),
             Finding("two releases: guessed rightly", both.success, noisy.success, hit_ceiling(baseline, epsilon)),
         ),
@@ -189,14 +189,14 @@ def hashes(
     values = sorted({str(v) for v in np.asarray(column(table, name)).tolist() if v is not None})
     hashed = all(len(v) == size and set(v.lower()) <= set("0123456789abcdef") for v in values)
     given = values if hashed else [hashlib.new(algorithm, v.encode()).hexdigest() for v in values]
-    found = reverse_hashes(given, [Format(p) for p in patterns], algorithm=algorithm)
-    reports = KaryResponse(categories=found.tried, epsilon=epsilon).release(np.zeros(len(values), int), bits=bits)
+    reversal = reverse_hashes(given, [Format(p) for p in patterns], algorithm=algorithm)
+    reports = KaryResponse(categories=reversal.tried, epsilon=epsilon).release(np.zeros(len(values), int), bits=bits)
     return Report(
-        (Finding("identifiers found", found.success, float((reports == 0).mean()), found.ceiling(epsilon)),),
+        (Finding("identifiers found", reversal.success, float((reports == 0).mean()), reversal.ceiling(epsilon)),),
         (
             f"{len(values):,} different {'hashes' if hashed else f'values, put under {algorithm} here'}; "
-            f"{found.tried:,} identifiers tried.",
+            f"{reversal.tried:,} identifiers tried.",
             "Private: each identifier goes through k-ary randomised response over all of them.",
         ),
-        found,
+        reversal,
     )

@@ -146,9 +146,9 @@ def membership(
     )
 
 
-def _hits(found: Any, rate: str) -> float:
+def _hits(roc: Any, rate: str) -> float:
     """The true positives at the threshold that says "in" of that share of others (columns need not be independent)."""
-    hits, alarms = found.curve
+    hits, alarms = roc.curve
     return float(hits[np.searchsorted(alarms, float(rate), side="right") - 1])
 
 
@@ -215,18 +215,18 @@ def inversion(
         raise ParameterError(f"members = {trained} was asked of {n} rows; give 2 to half of them.")
     outcomes = _ranks(column(table, outcome))
     inside = np.arange(2 * trained) < trained
-    found: dict[bool, list[ModelInversion]] = {False: [], True: []}
+    inversions: dict[bool, list[ModelInversion]] = {False: [], True: []}
     for _ in range(_MODELS):
         people = chosen(n, 2 * trained, bits)
         x, y = features[people], outcomes[people]
-        for is_private, results in found.items():
+        for is_private, results in inversions.items():
             model = (
                 fit_linear(x[inside], y[inside], epsilon=epsilon, bound=_OUTCOME, bits=bits)
                 if is_private
                 else fit_linear(x[inside], y[inside])
             )
             results.append(invert_model(model, x, y, position=x.shape[1] - 1, values=[-1, 1], members=inside))
-    exact, private = _together(found[False]), _together(found[True])
+    exact, private = _together(inversions[False]), _together(inversions[True])
     return Report(
         (
             Finding("right for people the model was trained on", exact.success, private.success),

@@ -151,10 +151,10 @@ def _lp(matrix: Integers, answers: Floats) -> Floats:
     equal = hstack([csr_matrix(matrix), identity(m), -identity(m)], format="csr")
     cost = np.concatenate([np.zeros(n), np.ones(2 * m)])
     bounds = [(0, 1)] * n + [(0, None)] * (2 * m)
-    found = linprog(cost, A_eq=equal, b_eq=answers, bounds=bounds, method="highs")
-    if found.x is None:
+    solution = linprog(cost, A_eq=equal, b_eq=answers, bounds=bounds, method="highs")
+    if solution.x is None:
         raise ParameterError("the linear program was not solved; give answers of the size of counts.")
-    return np.asarray(found.x[:n])
+    return np.asarray(solution.x[:n])
 
 
 def _brute_force(matrix: Integers, answers: Floats, within: float | None) -> tuple[Integers, int | None]:

@@ -97,10 +97,10 @@ def has_value(table: Mapping[str, Any], name: str, value: str | None) -> Flags:
         if len(sizes) != 2:
             raise ParameterError(f"column {name!r} has {len(sizes)} values, and which is the secret? Give --value.")
         return np.asarray(code == int(np.argmin(sizes)))
-    found = np.array([_same(v, value) for v in array.tolist()], dtype=bool)
-    if found.all() or not found.any():
+    same = np.array([_same(v, value) for v in array.tolist()], dtype=bool)
+    if same.all() or not same.any():
         raise ParameterError(f"column {name!r}: nobody or everybody has that value; give one that some have.")
-    return found
+    return same
 
 
 def _same(value: Any, text: str) -> bool:

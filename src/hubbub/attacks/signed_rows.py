@@ -86,7 +86,7 @@ def _valid(rows: Bytes, key: bytes) -> NDArray[np.bool_]:
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    public, found = Ed25519PublicKey.from_public_bytes(key), np.zeros(len(rows), bool)
+    public, valid = Ed25519PublicKey.from_public_bytes(key), np.zeros(len(rows), bool)
     for i, row in enumerate(rows):
         if row[_KEY].tobytes() != key:
             continue
@@ -94,8 +94,8 @@ def _valid(rows: Bytes, key: bytes) -> NDArray[np.bool_]:
             public.verify(row[_SIGNATURE].tobytes(), row[_MESSAGE].tobytes())
         except InvalidSignature:
             continue
-        found[i] = True
-    return found
+        valid[i] = True
+    return valid
 
 
 def _rows(values: Any) -> Bytes:

@@ -172,8 +172,8 @@ class _Audit:
     ) -> tuple[float, tuple[int, int]]:
         """The bound that an event shows, and its hits: what is missing counts against it."""
         mine, other = (0, 1) if event.forward else (1, 0)
-        found = (hits[mine], hits[other] + missing[other])
-        return self._bound(event, found, (sizes[mine], sizes[other]), share), found
+        counts = (hits[mine], hits[other] + missing[other])
+        return self._bound(event, counts, (sizes[mine], sizes[other]), share), counts
 
     def _bound(self, event: Event, hits: tuple[int, int], sizes: tuple[int, int], share: float) -> float:
         if event.ratio:

@@ -85,17 +85,17 @@ def best_events(
     p, q = (Seen(rows, features.values) for rows in train)
     few = [Seen(rows, features.values) for rows in test]
     stake = Stake(countable, 1 - (1 - confidence) / 3, delta, deadline.clock)
-    found: list[Event] = []
+    events: list[Event] = []
     known = learnt(features, p, q)
     both = [Pooled((few[i], side)) for i, side in enumerate((p, q))]
     apart = [Pooled((rows,)) for rows in few]
     for scorer in scorers(known, deadline):
-        found += _thresholds(scorer, both if scorer.stiff else apart, stake)
+        events += _thresholds(scorer, both if scorer.stiff else apart, stake)
     if len(known.columns) > 1 and not deadline.passed:
-        found += _quadrants(known, apart, stake)
+        events += _quadrants(known, apart, stake)
     for scorer in joint_scorers(known, deadline):
-        found += _thresholds(scorer, both if scorer.stiff else apart, stake)
-    return features, *_finalists(found, few, test, stake)
+        events += _thresholds(scorer, both if scorer.stiff else apart, stake)
+    return features, *_finalists(events, few, test, stake)
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Pooled:
     def __len__(self) -> int:
         return sum(map(len, self.parts))
 
-    def joined(self, of: Callable[[Seen], NDArray[Any]]) -> NDArray[Any]:
+    def joined(self, scores_of: Callable[[Seen], NDArray[Any]]) -> NDArray[Any]:
         """What `of` says of all of them."""
-        return np.concatenate([of(part) for part in self.parts])
+        return np.concatenate([scores_of(part) for part in self.parts])
 
 
 def _thresholds(scorer: Scorer, test: list[Pooled], stake: Stake) -> Iterator[Event]:
@@ -214,13 +214,13 @@ def _judged(corner: Corner, test: list[Pooled], stake: Stake) -> Event:
 
 
 def _finalists(
-    found: list[Event], few: list[Seen], test: tuple[Floats, Floats], stake: Stake
+    events: list[Event], few: list[Seen], test: tuple[Floats, Floats], stake: Stake
 ) -> tuple[list[Event], float]:
     """The best event for each caution, those left out that nearly coincide with one before."""
     chosen: list[Event] = []
     hits: list[NDArray[np.bool_]] = []
     for caution in _CAUTIONS:
-        event = max(found, key=lambda event: event.promise(caution))
+        event = max(events, key=lambda event: event.promise(caution))
         members = event.member(few[0 if event.forward else 1])
         if all(
             event.forward != other.forward or _overlap(members, there) < _OVERLAP

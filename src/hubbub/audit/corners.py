@@ -72,8 +72,8 @@ def corners(p: Seen, q: Seen, columns: tuple[Column, ...], promise: Promise) -> 
 
 
 def _cut(column: Column, p: Seen, q: Seen) -> tuple[Cells, tuple[Codes, Codes]]:
-    cells, of = column.coarse(np.concatenate([column.codes(p), column.codes(q)]), _CUTS)
-    return cells, (of[column.codes(p)], of[column.codes(q)])
+    cells, merged = column.coarse(np.concatenate([column.codes(p), column.codes(q)]), _CUTS)
+    return cells, (merged[column.codes(p)], merged[column.codes(q)])
 
 
 def _table(one: Codes, two: Codes, height: int, width: int) -> Floats:

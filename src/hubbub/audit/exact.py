@@ -58,8 +58,8 @@ def exact(law: Callable[[Any], Any], pairs: Iterable[tuple[Any, Any]], *, epsilo
     >>> exact(coin, [(True, False)], epsilon=1.1).holds, exact(coin, [(True, False)], epsilon=1.0).holds
     (True, False)
     """
-    found = examine(law, pairs, epsilons=[float(epsilon)])
-    return Exact(float(epsilon), float(delta), found.epsilon, found.deltas[float(epsilon)], found.pair)
+    examined = examine(law, pairs, epsilons=[float(epsilon)])
+    return Exact(float(epsilon), float(delta), examined.epsilon, examined.deltas[float(epsilon)], examined.pair)
 
 
 def exact_density(

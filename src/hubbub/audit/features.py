@@ -107,7 +107,7 @@ class Feature:
     """A number about an output. `of` computes it for many; `value`: it is a value of the output itself."""
 
     name: str
-    of: Callable[[Seen], Floats]
+    values: Callable[[Seen], Floats]
     value: bool = False
 
 
@@ -140,11 +140,11 @@ class Column:
         wanted = np.concatenate([[0, 1], np.linspace(0, 1, count), tails, 1 - tails])
         places = np.unique(np.searchsorted(shares, wanted).clip(0, shares.size - 1))
         cells = Cells(self.cells.edges[np.union1d(places, [0, shares.size - 1])])
-        of = np.empty(self.cells.count, dtype=np.int64)
-        of[1:-1:2] = cells(self.cells.edges)
-        of[:-2:2] = 2 * np.searchsorted(cells.edges, self.cells.edges)
-        of[-2:] = cells.count - 2, cells.count - 1
-        return cells, of
+        merged = np.empty(self.cells.count, dtype=np.int64)
+        merged[1:-1:2] = cells(self.cells.edges)
+        merged[:-2:2] = 2 * np.searchsorted(cells.edges, self.cells.edges)
+        merged[-2:] = cells.count - 2, cells.count - 1
+        return cells, merged
 
 
 def column_of(feature: Feature, p: Seen, q: Seen) -> Column:
@@ -189,7 +189,7 @@ class Seen:
 
     def column(self, feature: Feature) -> Floats:
         """One feature."""
-        return self.once(feature, feature.of)
+        return self.once(feature, feature.values)
 
     @property
     def block(self) -> Floats:
@@ -251,11 +251,11 @@ def _plain(j: int) -> Feature:
 
 
 def _difference(i: int, j: int) -> Feature:
-    def of(seen: Seen) -> Floats:
+    def values(seen: Seen) -> Floats:
         with np.errstate(invalid="ignore"):
             return np.asarray(seen.rows[:, i] - seen.rows[:, j])
 
-    return Feature(f"value {i - HEAD} less value {j - HEAD}", of)
+    return Feature(f"value {i - HEAD} less value {j - HEAD}", values)
 
 
 def _run(values: tuple[int, ...], first: int, end: int) -> Feature:
@@ -275,21 +275,21 @@ def features_of(p: Floats, q: Floats, *, bits: bool = False) -> Features:
     values = tuple(sorted(inner)) or (HEAD,)
     size = max(2000, min(_GLANCE, _CELLS_AT_A_GLANCE // (len(values) + 30)))
     few = Seen(p[:size], values), Seen(q[:size], values)
-    found = [(_told(f, few), f) for f in (_plain(j) for j in [*(j for j in varying if j < HEAD), *values])]
+    scored = [(_told(f, few), f) for f in (_plain(j) for j in [*(j for j in varying if j < HEAD), *values])]
     if len(values) > 1:
-        found += [(_told(f, few), f) for f in (Feature(name, _floats(of)) for name, of in _JOINT)]
-        found += sorted(((_told(f, few), f) for f in _differences(values)), key=_by_telling)[:_MOST_DIFFERENCES]
+        scored += [(_told(f, few), f) for f in (Feature(name, _floats(joint)) for name, joint in _JOINT)]
+        scored += sorted(((_told(f, few), f) for f in _differences(values)), key=_by_telling)[:_MOST_DIFFERENCES]
     if len(values) > 2:
-        found += [(_told(f, few), f) for f in _runs(values, few)]
+        scored += [(_told(f, few), f) for f in _runs(values, few)]
     if bits:
         finest = [Feature(f"lowest bit of value {j - HEAD}", _bit(j)) for j in values[:4]]
-        found += [(_told(f, few), f) for f in finest]
-    found.sort(key=_by_telling)
-    return Features(tuple(f for _, f in found), values, tuple(told for told, _ in found), bits)
+        scored += [(_told(f, few), f) for f in finest]
+    scored.sort(key=_by_telling)
+    return Features(tuple(f for _, f in scored), values, tuple(told for told, _ in scored), bits)
 
 
-def _by_telling(found: tuple[float, Feature]) -> float:
-    return -found[0]
+def _by_telling(scored: tuple[float, Feature]) -> float:
+    return -scored[0]
 
 
 def _bit(j: int) -> Callable[[Seen], Floats]:
@@ -297,7 +297,7 @@ def _bit(j: int) -> Callable[[Seen], Floats]:
 
 
 def _told(feature: Feature, few: tuple[Seen, Seen]) -> float:
-    return apart(feature.of(few[0]), feature.of(few[1]))
+    return apart(feature.values(few[0]), feature.values(few[1]))
 
 
 def _differences(values: tuple[int, ...]) -> list[Feature]:

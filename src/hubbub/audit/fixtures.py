@@ -205,15 +205,15 @@ def with_unit(
     import pyarrow.compute as pc
 
     who = 0 if relation == "replace" else new
-    found = {}
+    extended = {}
     for name, table in tables.items():
         kept = table
         if relation == "replace" and UNIT in table.column_names:
             kept = table.filter(pc.fill_null(pc.not_equal(table[UNIT], who), True))
         own = [{**row, UNIT: who} if UNIT in table.column_names else row for row in rows.get(name, [])]
         # First, because order and position must not matter.
-        found[name] = pa.concat_tables([pa.Table.from_pylist(own, schema=table.schema), kept])
-    return found
+        extended[name] = pa.concat_tables([pa.Table.from_pylist(own, schema=table.schema), kept])
+    return extended
 
 
 def _units(base: Mapping[str, pa.Table]) -> Iterator[tuple[str, dict[str, list[dict[str, Any]]]]]:

@@ -100,18 +100,18 @@ def replay(run: Callable[[Any], Any], d: Any, d_prime: Any, *, same: bool = Fals
 
 def compare(first: Observed, second: Observed, *, same: bool = False) -> list[Violation]:
     """The violations that a run and its replay show."""
-    found = list(_flow(first.records, second.records))
-    if not found:
-        found += _moved(first.records, second.records, same)
-    found += _impossible(first.records)
+    violations = list(_flow(first.records, second.records))
+    if not violations:
+        violations += _moved(first.records, second.records, same)
+    violations += _impossible(first.records)
     if first.raised != second.raised:
-        found.append(Violation("error", f"{_raised(first)} on one, {_raised(second)} on its neighbour"))
+        violations.append(Violation("error", f"{_raised(first)} on one, {_raised(second)} on its neighbour"))
     elif not identical(first.answer, second.answer) and not _vanished(first.records, second.records):
         one, other = _differing(first.answer, second.answer)
-        found.append(Violation("answer", f"{_short(one)} on one, {_short(other)} on its neighbour"))
+        violations.append(Violation("answer", f"{_short(one)} on one, {_short(other)} on its neighbour"))
     if first.said != second.said:
-        found.append(Violation("said", f"{list(first.said)} on one, {list(second.said)} on its neighbour"))
-    return found
+        violations.append(Violation("said", f"{list(first.said)} on one, {list(second.said)} on its neighbour"))
+    return violations
 
 
 def _flow(first: Sequence[Recorded], second: Sequence[Recorded]) -> Iterator[Violation]:
@@ -182,12 +182,12 @@ def fresh(run: Callable[[Any], Any], data: Any, *, runs: int = 8) -> list[Violat
     chance = [[_collision(record.distribution)] * len(record.values) for record in tapes[0] if _additive(record)]
     flat = [np.array([z for noise in run for z in noise], dtype=object) for run in noises]
     odds = np.array([c for some in chance for c in some])
-    found = []
+    violations = []
     for i, j in combinations(range(runs), 2):
         if flat[i].size and bool((flat[i] == flat[j]).all()) and odds.prod() * runs**2 < _FALSE_ALARM:
-            found.append(Violation("reused", f"runs {i} and {j} drew the same noise"))
-    found += _twice(flat, odds)
-    return found[:5]
+            violations.append(Violation("reused", f"runs {i} and {j} drew the same noise"))
+    violations += _twice(flat, odds)
+    return violations[:5]
 
 
 def _twice(flat: list[Any], odds: Any) -> Iterator[Violation]:

@@ -156,9 +156,9 @@ def _atoms(name: str, code: Callable[[Seen], NDArray[np.uint64]], p: Seen, q: Se
         return
 
     def codes(seen: Seen) -> Codes:
-        found = code(seen)
-        place = np.minimum(np.searchsorted(known, found), known.size - 1)
-        return np.where(known[place] == found, place, known.size)
+        code_of_seen = code(seen)
+        place = np.minimum(np.searchsorted(known, code_of_seen), known.size - 1)
+        return np.where(known[place] == code_of_seen, place, known.size)
 
     order, _ = _by_ratio(codes(p), codes(q), known.size + 1)
     yield Scorer(name, codes, (order,), stiff=known.size <= _FEW_CELLS)
@@ -228,13 +228,13 @@ def _smoothed(known: Learnt, deadline: Deadline) -> Iterator[Scorer]:
     few, many = known.distinct(_CROSSED), known.values[:_ADDED]
     sets = [("smooth sum", many, 0)] if len(many) > 2 else []
     sets.append(("smooth", few, len(few)))
-    found = []
+    smooth_odds = []
     for name, chosen, crossed in sets:
         if deadline.passed:
             return
-        found.append((name, smooth(p, q, chosen, crossed=crossed)))
-        yield _scored(name, _score(found[-1][1]), p, q, stiff=True)
-    for name, score in found:
+        smooth_odds.append((name, smooth(p, q, chosen, crossed=crossed)))
+        yield _scored(name, _score(smooth_odds[-1][1]), p, q, stiff=True)
+    for name, score in smooth_odds:
         for share in _PARTS:
             for up in (True, False):
                 inner = None if deadline.passed else corrected(score, p, q, share=share, up=up)
@@ -254,7 +254,7 @@ def _trees(known: Learnt, deadline: Deadline) -> Iterator[Scorer]:
     ]
 
     def codes(seen: Seen) -> NDArray[np.uint8]:
-        return np.stack([of[c.codes(seen)] for c, of in cuts], axis=1)
+        return np.stack([merged[c.codes(seen)] for c, merged in cuts], axis=1)
 
     def cut(seen: Seen) -> NDArray[np.uint8]:
         return seen.once(cuts, codes)

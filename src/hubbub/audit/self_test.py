@@ -52,9 +52,9 @@ class Subject:
 
 
 def _pure(mechanism: Any) -> tuple[float, float]:
-    found = pure_epsilon(mechanism.loss)
-    assert found is not None
-    return float(found), 0.0
+    loss = pure_epsilon(mechanism.loss)
+    assert loss is not None
+    return float(loss), 0.0
 
 
 def _subjects() -> Iterator[Subject]:
@@ -93,8 +93,8 @@ def _more_subjects() -> Iterator[Subject]:
     median = m.QuantileMechanism(shares=["1/4", "3/4"], lower=0, upper=3, epsilon=1)
     tables = [t for n in range(4) for t in itertools.combinations_with_replacement((0, 1, 3), n)]
     grown = tuple((t, (*t, row)) for t in tables for row in (0, 1, 3))
-    found = tuple((a, b) for a in range(4) for b in range(a, 4))
-    yield Subject("quantiles", median.log_prob, grown, found, _pure(median))
+    pairs = tuple((a, b) for a in range(4) for b in range(a, 4))
+    yield Subject("quantiles", median.log_prob, grown, pairs, _pure(median))
     response, kary = m.RandomizedResponse(epsilon=1), m.KaryResponse(categories=4, epsilon=1)
     yield Subject("randomised response", response.log_prob, ((True, False),), (True, False), _pure(response))
     yield Subject("k-ary response", kary.log_prob, ((0, 1), (2, 3)), tuple(range(4)), _pure(kary))
@@ -110,11 +110,11 @@ def _exact_lines() -> Iterator[Line]:
     for subject in _subjects():
         start = time.monotonic()
         epsilon, delta = subject.claim
-        found = exact(subject.law, subject.pairs, epsilon=epsilon, delta=delta)
+        examined = exact(subject.law, subject.pairs, epsilon=epsilon, delta=delta)
         # Where delta is claimed, what counts is delta at the claimed epsilon.
-        claimed, shown = (epsilon, found.epsilon) if delta == 0 else (delta, found.delta)
+        claimed, shown = (epsilon, examined.epsilon) if delta == 0 else (delta, examined.delta)
         name = subject.name if delta == 0 else f"{subject.name}: delta at {epsilon:g}"
-        yield Line(name, "exact", claimed, shown, not found.holds, seconds=time.monotonic() - start)
+        yield Line(name, "exact", claimed, shown, not examined.holds, seconds=time.monotonic() - start)
 
 
 def _drawn() -> Iterator[tuple[str, Callable[[Any, int], Any], Any, Any, float]]:
@@ -148,11 +148,11 @@ def _bit_lines(seconds: float) -> Iterator[Line]:
         return grid.from_integers(int(data / grid.step) + laplace(10 / grid.step, n))
 
     start = time.monotonic()
-    found = float_support(on_grid, 0, 1, samples=50_000, seconds=seconds)
-    shown = max(found.bound.epsilon, math.inf if found.identifying > 0 else 0.0)
+    support = float_support(on_grid, 0, 1, samples=50_000, seconds=seconds)
+    shown = max(support.bound.epsilon, math.inf if support.identifying > 0 else 0.0)
     yield Line(
-        "Laplace on a grid: last bits", "floats", 0.1, shown, shown > 0.1, found.bound.ceiling,
-        found.bound.samples + 100_000, time.monotonic() - start, found.bound.confidence,
+        "Laplace on a grid: last bits", "floats", 0.1, shown, shown > 0.1, support.bound.ceiling,
+        support.bound.samples + 100_000, time.monotonic() - start, support.bound.confidence,
     )  # fmt: skip
     for name, draw in (("Laplace", laplace), ("Gaussian", gaussian)):
         start = time.monotonic()
@@ -171,7 +171,7 @@ def _session_line(scene: Scene, relation: Relation, thorough: bool) -> Line:
     start = time.monotonic()
     tried = list(scene.pairs(relation))
     few = tried if thorough else tried[:: len(tried) // 2][:2]
-    found = audit_session(
+    audited = audit_session(
         lambda data: scene.open(data, relation, None),
         # Each relation asks its own half of those that are asked at all.
         questions=scene.questions if thorough else scene.few(relation),
@@ -179,10 +179,10 @@ def _session_line(scene: Scene, relation: Relation, thorough: bool) -> Line:
         neighbours=few,
         runs=8 if thorough else 0,
     )
-    first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
+    first = [f"{sql} on {name}: {violation}" for sql, name, violation in audited.violations[:3]]
     return Line(
-        f"{scene.name}: {found.questions} questions, {found.neighbours} neighbours ({relation})", "grey box", 0,
-        len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
+        f"{scene.name}: {audited.questions} questions, {audited.neighbours} neighbours ({relation})", "grey box", 0,
+        len(audited.violations), bool(audited.violations), seconds=time.monotonic() - start, detail="; ".join(first),
     )  # fmt: skip
 
 
@@ -191,13 +191,13 @@ def _fresh_line() -> Line:
     start = time.monotonic()
     scene = _PEOPLE
     nobody = next(p for p in scene.pairs("add_remove") if p.name.startswith("one unit against"))
-    found = audit_session(
+    audited = audit_session(
         lambda data: scene.open(data, "add_remove", None), questions=_AGAIN, neighbours=[nobody], runs=_RUNS
     )
-    first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
+    first = [f"{sql} on {name}: {violation}" for sql, name, violation in audited.violations[:3]]
     return Line(
-        f"people: noise of {found.questions} questions, {_RUNS} times", "grey box", 0,
-        len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
+        f"people: noise of {audited.questions} questions, {_RUNS} times", "grey box", 0,
+        len(audited.violations), bool(audited.violations), seconds=time.monotonic() - start, detail="; ".join(first),
     )  # fmt: skip
 
 
@@ -205,11 +205,11 @@ def _joined_line() -> Line:
     """A join by the unit, where a unit has a thousand rows: it meets nobody else's."""
     start = time.monotonic()
     many = next(p for p in _HOUSE.pairs("add_remove") if p.name.startswith("a thousand rows"))
-    found = audit_session(lambda data: _HOUSE.open(data, "add_remove", None), questions=_JOINED, neighbours=[many])
-    first = [f"{sql} on {name}: {violation}" for sql, name, violation in found.violations[:3]]
+    audited = audit_session(lambda data: _HOUSE.open(data, "add_remove", None), questions=_JOINED, neighbours=[many])
+    first = [f"{sql} on {name}: {violation}" for sql, name, violation in audited.violations[:3]]
     return Line(
         "house: a join by the unit, a thousand rows", "grey box", 0,
-        len(found.violations), bool(found.violations), seconds=time.monotonic() - start, detail="; ".join(first),
+        len(audited.violations), bool(audited.violations), seconds=time.monotonic() - start, detail="; ".join(first),
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def audit_session(
     opener = open_session or (lambda frame: open_people(frame, relation))
     asked = [Question(q) if isinstance(q, str) else q for q in questions]
     tried = list(neighbours if neighbours is not None else pairs(table or people(), unit, relation=relation))
-    found: list[tuple[str, str, Violation]] = []
+    violations: list[tuple[str, str, Violation]] = []
     base: dict[int, list[Observed]] = {}
     for pair in tried:
         if id(pair.d) not in base:
@@ -72,14 +72,14 @@ def audit_session(
             _refuse_refused(asked, base[id(pair.d)])
         replayed = _ask(opener, pair.d_prime, asked, epsilon, base[id(pair.d)])
         for question, first, second in zip(asked, base[id(pair.d)], replayed, strict=True):
-            found += [(str(question), pair.name, v) for v in compare(first, second, same=pair.same)]
-            found += [(str(question), pair.name, v) for v in _charged(first, second)]
+            violations += [(str(question), pair.name, v) for v in compare(first, second, same=pair.same)]
+            violations += [(str(question), pair.name, v) for v in _charged(first, second)]
     if runs:
         with _opened(opener, tried[0].d) as session:
             for question in asked:
                 reused = fresh(lambda _, q=question: _answer(session, q, epsilon), None, runs=runs)  # type: ignore[misc]
-                found += [(str(question), "the same table again", v) for v in reused]
-    return SessionAudit(len(asked), len(tried), tuple(found))
+                violations += [(str(question), "the same table again", v) for v in reused]
+    return SessionAudit(len(asked), len(tried), tuple(violations))
 
 
 def _opened(opener: Open, frame: Any) -> Session:
@@ -147,9 +147,15 @@ def _whole(session: Session, question: Question, options: dict[str, Any]) -> dic
     """A synthetic table, or marginals."""
     if question.verb == "synthesize":
         plan = session.plan_synthesis(question.text, **options)
-        found = session.synthesize(question.text, **options, fresh=True)
-        rows = None if session._bits is None else found.to_dict()
-        return {"price": str(plan), "report": found.report, "cost": str(found.cost), "size": len(found), "rows": rows}
+        synthesis = session.synthesize(question.text, **options, fresh=True)
+        rows = None if session._bits is None else synthesis.to_dict()
+        return {
+            "price": str(plan),
+            "report": synthesis.report,
+            "cost": str(synthesis.cost),
+            "size": len(synthesis),
+            "rows": rows,
+        }
     wanted = options.pop("marginals")
     tables = session.marginals(question.text, wanted, **options, fresh=True)
     return {"cost": str(tables.cost), "rows": [tables.table(*columns).to_pydict() for columns in wanted]}
@@ -159,13 +165,13 @@ def _charged(run: Observed, replayed: Observed) -> list[Violation]:
     """Whether the charge came first, there is one, and it holds what was drawn."""
     if run.raised is not None or not isinstance(run.answer, dict) or "event" not in run.answer:
         return []
-    found = []
+    charges = []
     if run.answer["drawn before the charge"]:
-        found.append(Violation("cost", "noise was drawn before the charge was in the ledger"))
+        charges.append(Violation("cost", "noise was drawn before the charge was in the ledger"))
     if run.answer["charges"] != 1:
-        found.append(Violation("cost", f"{run.answer['charges']} charges for one question"))
+        charges.append(Violation("cost", f"{run.answer['charges']} charges for one question"))
     drawn, charged = spent(run.records, replayed.records), cost_of(from_json(run.answer["event"]))
     pure = charged.epsilon is not None and drawn.epsilon is not None and drawn.epsilon <= charged.epsilon
     if not ((pure or drawn.rho <= charged.rho) and drawn.delta <= charged.delta):
-        found.append(Violation("cost", f"the noise drawn costs {drawn}; charged: {charged}"))
-    return found
+        charges.append(Violation("cost", f"the noise drawn costs {drawn}; charged: {charged}"))
+    return charges

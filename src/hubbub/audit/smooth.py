@@ -87,14 +87,14 @@ class _Basis:
         parts += [(a[:, None, :] * b[None, :, :]).reshape(_TOGETHER, -1) for a, b in combinations(ends, 2)]
         return np.concatenate(parts)
 
-    def unfold(self, found: Floats, columns: tuple[Column, ...]) -> Smooth:
+    def unfold(self, weights: Floats, columns: tuple[Column, ...]) -> Smooth:
         """The score with these coefficients."""
-        alone = tuple(found[1 + _ALONE * k : 1 + _ALONE * (k + 1)] @ part for k, part in enumerate(self.alone))
+        alone = tuple(weights[1 + _ALONE * k : 1 + _ALONE * (k + 1)] @ part for k, part in enumerate(self.alone))
         at, crossed = 1 + _ALONE * len(columns), []
         for i, j in combinations(range(len(self.ends)), 2):
-            crossed.append((i, j, self.ends[i].T @ found[at : at + _TOGETHER].reshape(3, 3) @ self.ends[j]))
+            crossed.append((i, j, self.ends[i].T @ weights[at : at + _TOGETHER].reshape(3, 3) @ self.ends[j]))
             at += _TOGETHER
-        return Smooth(columns, alone, tuple(crossed), float(found[0]))
+        return Smooth(columns, alone, tuple(crossed), float(weights[0]))
 
 
 def _basis(columns: tuple[Column, ...], codes: list[NDArray[np.int64]], crossed: int) -> _Basis:
@@ -112,25 +112,25 @@ def _fit(design: Floats, mine: Floats, offset: Floats, ridge: float) -> Floats:
     """Coefficients by Newton steps; design (features, n). A part of the outputs leads near, all of them decide."""
     scale = np.sqrt(np.einsum("ij,ij->i", design, design) / design.shape[1]) + 1e-9
     x = design / scale[:, None]
-    found = np.zeros(len(x))
+    weights = np.zeros(len(x))
     penalty = np.full(len(x), ridge)
     penalty[0] = 1e-6
     part = slice(None, None, _SPARSE) if x.shape[1] > _SPARSE * _ENOUGH * len(x) else slice(None)
-    found = _newton(x[:, part], mine[part], offset[part], penalty, found, _STEPS)
+    weights = _newton(x[:, part], mine[part], offset[part], penalty, weights, _STEPS)
     if part.step:
-        found = _newton(x, mine, offset, penalty, found, _LAST)
-    return np.asarray(found / scale)
+        weights = _newton(x, mine, offset, penalty, weights, _LAST)
+    return np.asarray(weights / scale)
 
 
-def _newton(x: Floats, mine: Floats, offset: Floats, penalty: Floats, found: Floats, steps: int) -> Floats:
+def _newton(x: Floats, mine: Floats, offset: Floats, penalty: Floats, weights: Floats, steps: int) -> Floats:
     for _ in range(steps):
-        chance = 1 / (1 + np.exp(-np.clip(found @ x + offset, -30, 30)))
-        gradient = x @ (mine - chance) - penalty * found
+        chance = 1 / (1 + np.exp(-np.clip(weights @ x + offset, -30, 30)))
+        gradient = x @ (mine - chance) - penalty * weights
         step = np.linalg.solve((x * (chance * (1 - chance))) @ x.T + np.diag(penalty), gradient)
-        found = found + np.clip(step, -3, 3)
+        weights = weights + np.clip(step, -3, 3)
         if np.abs(step).max() < 3e-3:
             break
-    return found
+    return weights
 
 
 def _together(
@@ -161,5 +161,5 @@ def corrected(first: Smooth, p: Seen, q: Seen, *, share: float, up: bool) -> Smo
     codes = _together(first.columns, (p, q), (within[0], within[1]))
     basis = _basis(first.columns, codes, 1 + max((j for _, j, _ in first.crossed), default=-1))
     offset = np.concatenate([score[w] for score, w in zip(scores, within, strict=True)])
-    found = _fit(basis.design(codes), np.repeat([1.0, 0.0], sizes), offset, _FIRMLY)
-    return replace(first, corner=(cut, up), inner=basis.unfold(found, first.columns))
+    weights = _fit(basis.design(codes), np.repeat([1.0, 0.0], sizes), offset, _FIRMLY)
+    return replace(first, corner=(cut, up), inner=basis.unfold(weights, first.columns))

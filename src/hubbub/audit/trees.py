@@ -125,8 +125,8 @@ def boosted(
     mine = np.repeat([1.0, 0.0], [len(p), len(q)])
     weight = np.repeat([1.0, len(p) / len(q)], [len(p), len(q)])
     score = np.zeros(len(rows))
-    found: list[tuple[Tree, Floats]] = []
-    while len(found) < rounds and (not found or not deadline.passed):
+    forest: list[tuple[Tree, Floats]] = []
+    while len(forest) < rounds and (not forest or not deadline.passed):
         chance = 1 / (1 + np.exp(-score))
         g, h = weight * (mine - chance), weight * chance * (1 - chance)
         tree = _grow(rows, depth, g, h, entropy=False)
@@ -134,5 +134,5 @@ def boosted(
         up, down = (np.bincount(leaf, w, minlength=tree.leaves) for w in (g, h))
         values = rate * up / (down + 1)
         score += values[leaf]
-        found.append((tree, values))
-    return Boosted(tuple(found))
+        forest.append((tree, values))
+    return Boosted(tuple(forest))

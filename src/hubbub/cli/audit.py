@@ -65,14 +65,14 @@ def command(
     if own == (target is not None):
         raise click.UsageError("name what to audit as MODULE:CALLABLE, or give --self.")
     if own:
-        found = _own(seconds or 2.0, confidence or 0.999, thorough)
+        report = _own(seconds or 2.0, confidence or 0.999, thorough)
     else:
         if epsilon is None:
             raise click.UsageError("--epsilon: say what the callable claims.")
-        found = _theirs(str(target), epsilon, delta, (data, neighbour), bits, seconds or 60.0, confidence or 0.95)
-    text = found.to_json() if form == "json" else found.to_html() if form == "html" else str(found)
+        report = _theirs(str(target), epsilon, delta, (data, neighbour), bits, seconds or 60.0, confidence or 0.95)
+    text = report.to_json() if form == "json" else report.to_html() if form == "html" else str(report)
     write(text, output)
-    return REFUTED if found.violated else 0
+    return REFUTED if report.violated else 0
 
 
 def _own(seconds: float, confidence: float, thorough: bool) -> Report:
@@ -99,8 +99,8 @@ def _theirs(
     d, d_prime = (_json(text) for text in data)
     run = _callable(target)
     note(f"auditing {target} for up to {seconds:g} seconds")
-    found = lower_bound(run, d, d_prime, delta=beside, confidence=confidence, seconds=seconds, bits=bits)
-    return Report((line_of(target, found, claimed),))
+    bound = lower_bound(run, d, d_prime, delta=beside, confidence=confidence, seconds=seconds, bits=bits)
+    return Report((line_of(target, bound, claimed),))
 
 
 def _json(text: str) -> Any:
@@ -115,10 +115,10 @@ def _callable(target: str) -> Any:
     if not colon or not place or not name:
         raise QueryError(f"{target!r} was asked; name a callable as MODULE:CALLABLE, such as mine.py:noisy_count.")
     module = _module(place)
-    found = getattr(module, name, None)
-    if not callable(found):
+    named = getattr(module, name, None)
+    if not callable(named):
         raise QueryError(f"{place} has no callable {name!r}; give one that takes (data, size).")
-    return found
+    return named
 
 
 def _module(place: str) -> Any:

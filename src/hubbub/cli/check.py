@@ -52,8 +52,8 @@ def command(
     """What the question SQL would cost and how exact it would be; reads no rows."""
     asked, given = question_text(sql, file), terms_given(terms, params)
     with open_session(policy) as session:
-        found = session.check(asked, assume_rows=assume_rows, **given)
-    write(as_json(_fields(found)) if form == "json" else printable(str(found)), None)
+        estimate = session.check(asked, assume_rows=assume_rows, **given)
+    write(as_json(_fields(estimate)) if form == "json" else printable(str(estimate)), None)
 
 
 def _fields(check: Check) -> dict[str, object]:

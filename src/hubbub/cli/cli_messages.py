@@ -26,16 +26,16 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-def _between(found: _Match) -> str:
-    return f"{_key(found[1])} = {{ between = [{found[2]}] }} under the columns of its table in the policy file"
+def _between(match: _Match) -> str:
+    return f"{_key(match[1])} = {{ between = [{match[2]}] }} under the columns of its table in the policy file"
 
 
-def _one_of(found: _Match) -> str:
-    return f"{_key(found[1])} = {{ one_of = [...] }} under the columns of its table in the policy file"
+def _one_of(match: _Match) -> str:
+    return f"{_key(match[1])} = {{ one_of = [...] }} under the columns of its table in the policy file"
 
 
-def _ceiling(found: _Match) -> str:
-    lines = " and ".join(f"{part.replace('=', ' = ').replace(chr(39), chr(34))}" for part in found[1].split(", "))
+def _ceiling(match: _Match) -> str:
+    lines = " and ".join(f"{part.replace('=', ' = ').replace(chr(39), chr(34))}" for part in match[1].split(", "))
     return (
         f"write {lines} under [budget] of the policy file again. A steward raises a ceiling: `hubbub ledger raise "
         "--epsilon NUMBER --reason TEXT`, then the policy file says the same number."
@@ -53,7 +53,7 @@ _WORDS: Final[tuple[tuple[str, str | Callable[[_Match], str]], ...]] = (
     (r"\bas in hb\.Budget\(epsilon=3, delta=1e-6\)", "as in delta = 1e-6 under [budget] of the policy file"),
     (r"\bask with Budget\(([^()]*)\)\.", _ceiling),
     (r"^this session declares Budget", "the policy file declares Budget"),
-    (r"\b(epsilon|rho|within|at_most)=\.\.\.", lambda found: "--" + found[1].replace("_", "-")),
+    (r"\b(epsilon|rho|within|at_most)=\.\.\.", lambda match: "--" + match[1].replace("_", "-")),
     (r"\b(max_total|max_groups|max_rows)=\.\.\.", r"\1 = ..."),
     (r"\brows_per_unit=\.\.\.", "--max-rows"),
     (r"^within=", "--within"),

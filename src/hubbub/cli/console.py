@@ -58,8 +58,8 @@ def note(text: str) -> None:
 
 def on_terminal(stream: Literal["stdin", "stdout"]) -> bool:
     """Whether a person is at the other end."""
-    found = getattr(sys, stream)
-    return bool(found is not None and found.isatty())
+    file = getattr(sys, stream)
+    return bool(file is not None and file.isatty())
 
 
 def stdout_console() -> Console:

@@ -77,20 +77,20 @@ def _java(spark: str) -> tuple[bool | None, str]:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True, timeout=20).stderr
     except (OSError, subprocess.SubprocessError):
         return None, f"{java} does not run; {lack}"
-    found = re.search(r'version "(?:1\.)?(\d+)', said)  # 8 calls itself 1.8
-    if found is None or int(found[1]) < least:
-        return None, f"{java} is {f'Java {found[1]}' if found else 'of an unknown version'}; {lack}"
-    return True, f"Java {found[1]}, for pyspark: {java}"
+    version = re.search(r'version "(?:1\.)?(\d+)', said)  # 8 calls itself 1.8
+    if version is None or int(version[1]) < least:
+        return None, f"{java} is {f'Java {version[1]}' if version else 'of an unknown version'}; {lack}"
+    return True, f"Java {version[1]}, for pyspark: {java}"
 
 
 def _engine() -> tuple[bool, str]:
     import duckdb
 
     try:
-        found = duckdb.connect().execute("SELECT 41 + 1").fetchone()
+        row = duckdb.connect().execute("SELECT 41 + 1").fetchone()
     except duckdb.Error as error:
         return False, f"DuckDB does not answer: {type(error).__name__}"
-    return found == (42,), "DuckDB answers"
+    return row == (42,), "DuckDB answers"
 
 
 def _open_files(ledger: Path, anchor: Path | None) -> Iterator[tuple[bool | None, str]]:
@@ -119,18 +119,18 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
     from hubbub.ledger.policy import find_policy, load_policy
 
     try:
-        found = load_policy(policy or find_policy())
+        policy_file = load_policy(policy or find_policy())
     except HubbubError as error:
         yield None if policy is None and "no hubbub.toml" in str(error) else False, str(error)
         return
-    yield True, f"the policy {found.path} is well formed"
-    for name, source in found.files():
+    yield True, f"the policy {policy_file.path} is well formed"
+    for name, source in policy_file.files():
         there = source.exists()
         yield there, f"the source of {name!r}, {source}, is {'there' if there else 'missing'}"
-    for table in found.remote():
+    for table in policy_file.remote():
         yield _reached(table)
     try:
-        with open_ledger(found.path, None) as book:
+        with open_ledger(policy_file.path, None) as book:
             damage, verification = book.record.integrity(), book.record.verify()
             yield damage == "ok", f"the ledger {book.where} is {'whole' if damage == 'ok' else damage}"
             problems = "; ".join(verification.problems)
@@ -146,6 +146,6 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
                     ),
                 )
         if book.path is not None:  # closed: what it opened beside itself is gone
-            yield from _open_files(book.path, found.anchor)
+            yield from _open_files(book.path, policy_file.anchor)
     except HubbubError as error:
         yield False, str(error)

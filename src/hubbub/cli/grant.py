@@ -57,7 +57,7 @@ def command(
     """
     with manage_ledger(policy, ledger, key_file) as book:
         space = one_space(book, unit_space)
-        found = book.steward.grant(space, account_named(account), epsilon, until=until, author=me(), reason=reason)
-    ends = "" if found.expires is None else f", until {found.expires[:10]}"
-    amount = decimal_text(found.epsilon or Fraction(0))
-    note(f"{found.account} may spend epsilon {amount} in all{ends} ({space}).")
+        granted = book.steward.grant(space, account_named(account), epsilon, until=until, author=me(), reason=reason)
+    ends = "" if granted.expires is None else f", until {granted.expires[:10]}"
+    amount = decimal_text(granted.epsilon or Fraction(0))
+    note(f"{granted.account} may spend epsilon {amount} in all{ends} ({space}).")

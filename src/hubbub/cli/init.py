@@ -78,8 +78,8 @@ def _columns(file: Path, table: str | None, *, sniff: bool) -> list[tuple[str, s
         return describe(file, table)
     engine = DuckDBEngine()
     try:
-        found = engine.add(file.stem, public(str(file), table=table)).columns
-        return [(name, kind.value) for name, kind in found.items()]
+        columns = engine.add(file.stem, public(str(file), table=table)).columns
+        return [(name, kind.value) for name, kind in columns.items()]
     finally:
         engine.close()
 

@@ -108,17 +108,17 @@ def verify(
         kept = kept["receipt"]
     with open_ledger(policy, ledger, key_file, anchored=False) as book:
         damage = book.record.integrity()
-        found = book.record.verify(kept, head=head, checkpoint=None if start is None else _text(start))
-        if checkpoint is not None and found.sound and damage == "ok":
+        verified = book.record.verify(kept, head=head, checkpoint=None if start is None else _text(start))
+        if checkpoint is not None and verified.sound and damage == "ok":
             # It will be trusted: for its owner alone.
             with open(checkpoint, "w", encoding="utf-8", opener=lambda name, how: os.open(name, how, 0o600)) as file:
-                file.write(book.record.checkpoint(found))
-    problems = [*([] if damage == "ok" else [f"the file: {damage}"]), *found.problems]
+                file.write(book.record.checkpoint(verified))
+    problems = [*([] if damage == "ok" else [f"the file: {damage}"]), *verified.problems]
     if problems:
         raise PolicyError("the ledger is not what it was:\n" + "\n".join(problems))
-    for line in found.notes:
+    for line in verified.notes:
         note(f"Note: {line}.")
-    note(f"The ledger is sound: {found.rows} rows. Head: {found.serial}:{found.head}")
+    note(f"The ledger is sound: {verified.rows} rows. Head: {verified.serial}:{verified.head}")
 
 
 def _text(file: Path) -> str:
@@ -136,10 +136,10 @@ def _head(text: str) -> tuple[int, str]:
     >>> _head("17:0123456789abcdef")
     (17, '0123456789abcdef')
     """
-    found = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{16,64})", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,18}):([0-9a-f]{16,64})", text.strip())
+    if match is None:
         raise click.UsageError("--head: write N:HASH, as `hubbub ledger verify` prints it; 16 characters of it do.")
-    return int(found[1]), found[2]
+    return int(match[1]), match[2]
 
 
 @command.command("anchor")
@@ -158,22 +158,24 @@ def anchor(accept_older: bool, yes: bool, remove: bool, policy: Path | None) -> 
     from hubbub.ledger.policy import find_policy, load_policy
     from hubbub.ledger.store import Ledger
 
-    found = load_policy(policy or find_policy())
+    policy_file = load_policy(policy or find_policy())
     if remove:
         if accept_older:
             raise click.UsageError("give --remove or --accept-older, not both.")
-        with Ledger.manage(found.ledger, key=found.key(), anchor=found.anchor, unanchored=True) as book:
+        with Ledger.manage(
+            policy_file.ledger, key=policy_file.key(), anchor=policy_file.anchor, unanchored=True
+        ) as book:
             book.steward.remove_anchor(author=me())
-        note(f"The ledger has no anchor any more. Take `anchor` out of the policy, and remove {found.anchor}.")
+        note(f"The ledger has no anchor any more. Take `anchor` out of the policy, and remove {policy_file.anchor}.")
         return
     if accept_older and not yes:
         click.confirm(
             "What was spent since this copy is forgotten, and may be spent again. Accept it?", abort=True, err=True
         )
-    with Ledger.manage(found.ledger, key=found.key(), unanchored=True) as book:
-        book.name_anchor(found.anchor)
+    with Ledger.manage(policy_file.ledger, key=policy_file.key(), unanchored=True) as book:
+        book.name_anchor(policy_file.anchor)
         line = book.steward.make_anchor(accept_older=accept_older, author=me())
-    note(f"The anchor {found.anchor} names line {line} of the ledger.")
+    note(f"The anchor {policy_file.anchor} names line {line} of the ledger.")
 
 
 @command.command("export")
@@ -216,10 +218,10 @@ def backup(target: Path, policy: Path | None, ledger: str | None) -> None:
 def migrate(policy: Path | None, ledger: str | None, key_file: Path | None) -> None:
     """Bring a ledger of an older hubbub up to date, in one transaction. Asking a question does so too."""
     with manage_ledger(policy, ledger, key_file) as book:
-        found = book.record.verify()
-    if not found.sound:
-        raise PolicyError("the ledger is not what it was:\n" + "\n".join(found.problems))
-    note(f"The ledger is up to date: {found.rows} rows.")
+        verified = book.record.verify()
+    if not verified.sound:
+        raise PolicyError("the ledger is not what it was:\n" + "\n".join(verified.problems))
+    note(f"The ledger is up to date: {verified.rows} rows.")
 
 
 @command.command("unlock")
@@ -299,8 +301,8 @@ def raise_(
             click.confirm(
                 f"The people of {space} were promised {book.balance.budget(space)!r}. Weaken it?", abort=True, err=True
             )
-        found = book.steward.raise_ceiling(space, epsilon, author=me(), reason=reason)
-    note(f"The ceiling of {space} is {found!r} from now on. Write it into the policy too, and tell the people.")
+        raised = book.steward.raise_ceiling(space, epsilon, author=me(), reason=reason)
+    note(f"The ceiling of {space} is {raised!r} from now on. Write it into the policy too, and tell the people.")
 
 
 @command.command("refresh")

@@ -55,9 +55,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = importlib.import_module(COMMANDS[cmd_name][0]).command
-        assert isinstance(found, click.Command)
-        return found
+        loaded = importlib.import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(loaded, click.Command)
+        return loaded
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -118,13 +118,13 @@ def _keys(given: Sequence[str]) -> dict[str, list[object]] | None:
     >>> _keys(["ward=A,B", "n=1,2,null", 'who="Doe, J",null'])
     {'ward': ['A', 'B'], 'n': [1, 2, None], 'who': ['Doe, J', None]}
     """
-    found: dict[str, list[object]] = {}
+    keys: dict[str, list[object]] = {}
     for text in given:
         name, _, values = text.partition("=")
-        if not name or not values or name in found:
+        if not name or not values or name in keys:
             raise click.UsageError(f"--keys {text}: write NAME=VALUE,VALUE, once for each column.")
-        found[name] = [parameter(value) for value in next(csv.reader([values]))]
-    return found or None
+        keys[name] = [parameter(value) for value in next(csv.reader([values]))]
+    return keys or None
 
 
 def terms_options(command: _Function) -> _Function:
@@ -139,10 +139,10 @@ def terms_given(given: Mapping[str, Any], params: Mapping[str, object]) -> dict[
 
     Raises UsageError where no amount is given.
     """
-    found = {name: value for name, value in given.items() if value is not None}
-    if not {"epsilon", "rho", "within"} & set(found):
+    written = {name: value for name, value in given.items() if value is not None}
+    if not {"epsilon", "rho", "within"} & set(written):
         raise click.UsageError("say what the question may cost: --epsilon NUMBER, --rho, or --within with --at-most.")
-    return found | ({"params": dict(params)} if params else {})
+    return written | ({"params": dict(params)} if params else {})
 
 
 def question_options(command: _Function) -> _Function:
@@ -237,15 +237,15 @@ def open_ledger(
     place, key, said = _place(policy, ledger, key_file)
     if said is None:
         return Ledger.inspect(place, key=key)
-    found = Ledger.inspect(
+    opened = Ledger.inspect(
         place,
         key=key,
         anchor=said.anchor if anchored else None,
         max_failures=said.max_failures,
         max_failures_all=said.max_failures_all,
     )
-    found.name_anchor(said.anchor)
-    return found
+    opened.name_anchor(said.anchor)
+    return opened
 
 
 def manage_ledger(policy: Path | None, ledger: str | None, key_file: Path | None = None) -> Ledger:
@@ -263,8 +263,8 @@ def _place(
 
     if ledger is not None:
         return ledger, None if key_file is None else read_key(key_file), None
-    found = load_policy(policy or find_policy())
-    return found.ledger, found.key() if key_file is None else read_key(key_file), found
+    policy_file = load_policy(policy or find_policy())
+    return policy_file.ledger, policy_file.key() if key_file is None else read_key(key_file), policy_file
 
 
 def one_space(book: Ledger, named: str | None) -> str:

@@ -33,16 +33,16 @@ def check(policy: Path | None) -> None:
     from hubbub.session import Session
     from hubbub.session.open import agree_on_sources, reach
 
-    found = load_policy(policy or find_policy())
-    if _is_made(found.ledger):
-        Session.from_policy(found.path).close()
-        note(f"{found.path} is sound, and its ledger agrees.")
+    policy_file = load_policy(policy or find_policy())
+    if _is_made(policy_file.ledger):
+        Session.from_policy(policy_file.path).close()
+        note(f"{policy_file.path} is sound, and its ledger agrees.")
         return
-    for name, source in found.files():
+    for name, source in policy_file.files():
         if not source.exists():
-            raise PolicyError(f"{found.path}: the source of {name!r} is missing: {source}.")
-    agree_on_sources(found, {table.name: reach(table) for table in found.remote()})
-    note(f"{found.path} is sound. Its ledger is not there yet: hubbub ledger create")
+            raise PolicyError(f"{policy_file.path}: the source of {name!r} is missing: {source}.")
+    agree_on_sources(policy_file, {table.name: reach(table) for table in policy_file.remote()})
+    note(f"{policy_file.path} is sound. Its ledger is not there yet: hubbub ledger create")
 
 
 def _is_made(ledger: Path | str) -> bool:
@@ -74,10 +74,10 @@ def diff(old: str, new: str | None, policy: Path | None, ledger: str | None) -> 
     before = _version(old, policy, ledger)
     after = _version(new, policy, ledger) if new is not None else present
     assert after is not None
-    found = differences(before, after)
-    for line in found:
+    changed = differences(before, after)
+    for line in changed:
         click.echo(printable(line))
-    if not found:
+    if not changed:
         note("Nothing changed but comments and order.")
 
 

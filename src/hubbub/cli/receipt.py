@@ -33,13 +33,13 @@ def command(
 ) -> None:
     """What the charge CHARGE asked, ran and cost, and where the ledger's chain stood. The id may be shortened."""
     with open_ledger(policy, ledger, key_file) as book:
-        found = [entry.id for entry in book.record.history() if entry.id.startswith(charge)]
-        if len(found) != 1:
-            what = "no charge" if not found else f"{len(found)} charges"
+        matching = [entry.id for entry in book.record.history() if entry.id.startswith(charge)]
+        if len(matching) != 1:
+            what = "no charge" if not matching else f"{len(matching)} charges"
             raise PolicyError(
                 f"{what} with the id {charge!r} in this ledger. `hubbub history --format csv` lists them."
             )
-        receipt = book.record.receipt(found[0])
+        receipt = book.record.receipt(matching[0])
         if verify:
             verification = book.record.verify(receipt)
             if not verification.sound:

@@ -31,5 +31,5 @@ def command(
     """Let ACCOUNT spend nothing more. What it has spent, and its stored answers, stay."""
     with manage_ledger(policy, ledger, key_file) as book:
         space = one_space(book, unit_space)
-        found = book.steward.revoke(space, account_named(account), author=me(), reason=reason)
-    note(f"{found.account} may spend nothing more ({space}).")
+        revoked = book.steward.revoke(space, account_named(account), author=me(), reason=reason)
+    note(f"{revoked.account} may spend nothing more ({space}).")

@@ -70,10 +70,10 @@ def command(
 
     read = load_policy(policy or find_policy())
     _check_output(output, read, force=force)
-    found = _table(read, table)
+    declared = _table(read, table)
     asked = _arguments(options)
     with open_session(read.path, purpose) as session:
-        plan = session.plan_synthesis(found.name, epsilon=epsilon, assume_rows=assume_rows, **asked)
+        plan = session.plan_synthesis(declared.name, epsilon=epsilon, assume_rows=assume_rows, **asked)
         if output is None:
             note(str(plan))
             note("Nothing was charged. Name a file with -o to make the synthetic table.")
@@ -81,9 +81,9 @@ def command(
         if fresh or not plan.stored:
             note(str(plan))
             _agree(epsilon, yes=yes)
-        made = session.synthesize(found.name, epsilon=epsilon, fresh=fresh, **asked)
+        made = session.synthesize(declared.name, epsilon=epsilon, fresh=fresh, **asked)
         space = session.ledger.record.receipt(made.charge_id)["unit_space"]
-        left = left_text(session.ledger, space, dataset=found.name, analyst=session.analyst)
+        left = left_text(session.ledger, space, dataset=declared.name, analyst=session.analyst)
     try:
         _write(made, output)
     except OSError as error:

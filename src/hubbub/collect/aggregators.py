@@ -205,10 +205,10 @@ class Leader(_Aggregator):
         """Settle the job of an answer: count what both find valid."""
         body = read_sealed(path, ANSWER, self.task, self.keys.verify_key)
         job, layout = body[:_JOB_HEAD], answer_layout(self.task)
-        found = self.store.rows("SELECT low, high, seeds, done FROM job WHERE id = ?", job)
-        if not found:
+        jobs = self.store.rows("SELECT low, high, seeds, done FROM job WHERE id = ?", job)
+        if not jobs:
             raise PolicyError(f"{path.name} answers a job that was never made.")
-        low, high, seeds, done = found[0]
+        low, high, seeds, done = jobs[0]
         if done:
             return
         rows = self.store.rows("SELECT body FROM report WHERE serial BETWEEN ? AND ? ORDER BY serial", low, high)

@@ -104,9 +104,9 @@ def fixed_batch(store: Store, low: int, high: int, expected: tuple[int, bytes] |
         if not batch.serial:
             row = (low, high, batch.count, batch.checksum, batch.total)
             database.execute("INSERT INTO batch (low, high, count, checksum, total) VALUES (?, ?, ?, ?, ?)", row)
-    found = _found(store, low, high)
-    assert found is not None
-    return found
+    fixed = _found(store, low, high)
+    assert fixed is not None
+    return fixed
 
 
 def _box(store: Store, keys: Keys, batch: Batch) -> bytes:

@@ -327,8 +327,8 @@ class _Chunked(Circuit):
         return out.reshape(self.field.limbs, 2 * chunk, self.calls, n)
 
     def evaluate(self, measurement: Elements, gadgets: Elements, inverse: Elements) -> Elements:
-        found = [gadgets.sum(axis=1), *self._more_checks(measurement, inverse)]
-        return self.field.loose(np.stack(found, axis=1))
+        outputs = [gadgets.sum(axis=1), *self._more_checks(measurement, inverse)]
+        return self.field.loose(np.stack(outputs, axis=1))
 
     def _more_checks(self, measurement: Elements, inverse: Elements) -> list[Elements]:
         """What has to be 0 beside the bits; nothing, where any bits are a measurement."""

@@ -42,7 +42,7 @@ def collect(folder: Path, shares: list[Path]) -> PrivateTotal:
     """
     task = read_task(folder / "task.json")
     keys = Keys.read(folder, "collector", task)
-    found: dict[int, tuple[bytes, list[int]]] = {}
+    by_role: dict[int, tuple[bytes, list[int]]] = {}
     for path in shares:
         body = read_sealed(path, SHARE, task, keys.query_key)
         role, head, box = body[:1], body[1:_HEAD], body[_HEAD:]
@@ -52,15 +52,15 @@ def collect(folder: Path, shares: list[Path]) -> PrivateTotal:
         plain = open_box(keys.private, box, box_info(task, "collector", name, head))
         if plain is None:
             raise PolicyError(f"{path.name} cannot be opened: it was changed, or is for another collector.")
-        if role[0] in found:
+        if role[0] in by_role:
             raise PolicyError(f"{path.name} is a second share of the {name.decode()}; give one of each.")
-        found[role[0]] = head, task.prio3.decode_aggregate(plain)
-    if set(found) != {0, 1}:
+        by_role[role[0]] = head, task.prio3.decode_aggregate(plain)
+    if set(by_role) != {0, 1}:
         raise PolicyError("give two shares: the leader's and the helper's.")
-    if found[0][0] != found[1][0]:
+    if by_role[0][0] != by_role[1][0]:
         raise PolicyError(
             "the two shares are not of the same reports: another range, count or checksum. One of the aggregators was "
             "asked for another batch, or does not do what it says."
         )
-    reports = int.from_bytes(found[0][0][16:24], "little")
-    return task.plan.total([found[0][1], found[1][1]], reports)
+    reports = int.from_bytes(by_role[0][0][16:24], "little")
+    return task.plan.total([by_role[0][1], by_role[1][1]], reports)

@@ -52,11 +52,11 @@ def check_vectors(files: tuple[Path, ...]) -> int:
     failed = 0
     for path in files:
         try:
-            found = list(check_vector(read_vector(path)))
+            problems = list(check_vector(read_vector(path)))
         except PolicyError as error:
-            found = [f"it cannot be checked: {error}"]
-        click.echo(f"{path.name}: {'; '.join(found) or 'holds'}")
-        failed += bool(found)
+            problems = [f"it cannot be checked: {error}"]
+        click.echo(f"{path.name}: {'; '.join(problems) or 'holds'}")
+        failed += bool(problems)
     return DOES_NOT_HOLD if failed else 0
 
 

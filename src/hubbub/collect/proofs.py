@@ -60,5 +60,5 @@ def query(
 def decide(circuit: Circuit, verifier: Elements) -> Flags:
     """Which of n verifiers (limbs, verifier_length, n) are those of valid measurements."""
     field = circuit.field
-    found = circuit.gadget(field.loose(verifier[:, 1:-1]))
-    return field.is_zero(verifier[:, 0]) & field.is_zero(found - verifier[:, -1])
+    gadget = circuit.gadget(field.loose(verifier[:, 1:-1]))
+    return field.is_zero(verifier[:, 0]) & field.is_zero(gadget - verifier[:, -1])

@@ -144,13 +144,13 @@ class SecureSum:
         Raises:
             QueryError: they are not as declared.
         """
-        found = np.asarray(values)
-        good = found.shape == (self.cells,) and found.dtype.kind in "iub"
-        if not good or bool(np.any(found < 0)) or bool(np.any(found > self.largest)):
+        array = np.asarray(values)
+        good = array.shape == (self.cells,) and array.dtype.kind in "iub"
+        if not good or bool(np.any(array < 0)) or bool(np.any(array > self.largest)):
             raise QueryError(f"give {self.cells} whole numbers from 0 to {self.largest}.")
-        if self.one_hot and found.sum() != 1:
+        if self.one_hot and array.sum() != 1:
             raise QueryError("give one 1 among zeros.")
-        return found.astype(np.uint64)
+        return array.astype(np.uint64)
 
 
 def stream(seed: bytes, cells: int) -> Words:
@@ -287,8 +287,8 @@ class SumClient:
         }
         noise = self.plan.share.sample(self.plan.cells, bits=self.bits)
         values = self.values + np.asarray(noise).astype(np.uint64)
-        found: Words = masked(values, stream(self._seed, self.plan.cells), pairs, self.place)
-        return found
+        masked_words: Words = masked(values, stream(self._seed, self.plan.cells), pairs, self.place)
+        return masked_words
 
     def unmask(self, present: Collection[int]) -> dict[int, bytes]:
         """Round 4: for each client that shared, a share of its mask's seed if it is present, else of its masking key.

@@ -112,9 +112,9 @@ class Store:
     def add(self, start: int, count: int, checksum: int, total: list[int]) -> None:
         """Add reports to a window's sum."""
         prio3 = self.task.prio3
-        found = self.rows("SELECT count, checksum, total FROM win WHERE start = ?", start)
-        if found:
-            before, digest, encoded = found[0]
+        windows = self.rows("SELECT count, checksum, total FROM win WHERE start = ?", start)
+        if windows:
+            before, digest, encoded = windows[0]
             count, checksum = count + before, checksum ^ int.from_bytes(digest, "little")
             total = prio3.merge([prio3.decode_aggregate(encoded), total])
         self.database.execute(

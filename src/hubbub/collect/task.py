@@ -122,21 +122,21 @@ class Task:
             PolicyError: it is none.
         """
         try:
-            found = json.loads(text)
-            if found.pop("hubbub.collect") != _FORMAT:
+            written = json.loads(text)
+            if written.pop("hubbub.collect") != _FORMAT:
                 raise PolicyError(_BAD_TASK)
-            noise = [None if name not in found else amount(found[name], name) for name in ("epsilon", "rho")]
+            noise = [None if name not in written else amount(written[name], name) for name in ("epsilon", "rho")]
             task = cls(
-                PrivateSum(circuit(found["circuit"]), epsilon=noise[0], rho=noise[1]),
-                found["reports_per_client"],
-                found["min_batch"],
-                found["window"],
-                {str(role): bytes.fromhex(key) for role, key in found["keys"].items()},
-                bytes.fromhex(found["key_digest"]),
+                PrivateSum(circuit(written["circuit"]), epsilon=noise[0], rho=noise[1]),
+                written["reports_per_client"],
+                written["min_batch"],
+                written["window"],
+                {str(role): bytes.fromhex(key) for role, key in written["keys"].items()},
+                bytes.fromhex(written["key_digest"]),
             )
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, HubbubError):
             raise PolicyError(_BAD_TASK) from None
-        if json.loads(task.text) != {"hubbub.collect": _FORMAT, **found}:
+        if json.loads(task.text) != {"hubbub.collect": _FORMAT, **written}:
             raise PolicyError(_BAD_TASK)
         return task
 
@@ -187,8 +187,8 @@ class Keys:
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
         try:
-            found = json.loads(read_small(folder / "keys.json", "a party's keys"))
-            keys = cls(found["role"], *(bytes.fromhex(found[n]) for n in ("private", "verify_key", "query_key")))
+            written = json.loads(read_small(folder / "keys.json", "a party's keys"))
+            keys = cls(written["role"], *(bytes.fromhex(written[n]) for n in ("private", "verify_key", "query_key")))
             public = X25519PrivateKey.from_private_bytes(keys.private).public_key().public_bytes_raw()
         except (KeyError, TypeError, ValueError):
             raise PolicyError(

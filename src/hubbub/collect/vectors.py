@@ -40,14 +40,14 @@ def read_vector(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             text = file.read(MAX_FILE + 1)
-        found = json.loads(text) if len(text) <= MAX_FILE else None
+        vector = json.loads(text) if len(text) <= MAX_FILE else None
     except OSError as error:
         raise PolicyError(f"{path} could not be read ({error.strerror}); name a vector file.") from None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        vector = None
+    if not isinstance(vector, dict):
         raise PolicyError(f"{path} is no test vector: it holds no JSON object, or is larger than 64 MiB.")
-    return found
+    return vector
 
 
 def _row(text: str) -> Bytes:
@@ -116,8 +116,8 @@ class _Replay:
                     yield f"{where}: another {different}"
 
     def _report(self, operation: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = self.vector["reports"][operation["report_index"]]
-        return found
+        report: dict[str, Any] = self.vector["reports"][operation["report_index"]]
+        return report
 
     def _shard(self, operation: dict[str, Any], expected: bool) -> str:
         report = self._report(operation)

@@ -64,10 +64,10 @@ class Exact:
 class Engine(Protocol):
     """An engine that holds the private tables of one session.
 
-    gives_rows: whether `rows` does; known before anything is charged.
+    returns_rows: whether `rows` does; known before anything is charged.
     """
 
-    gives_rows: bool
+    returns_rows: bool
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known.

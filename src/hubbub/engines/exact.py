@@ -23,9 +23,9 @@ def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequ
     places, sizes = len(plan.domains), [len(d) if d is not None else 0 for d in plan.domains]
     groups: tuple[tuple[Scalar, ...], ...] | None = None
     if plan.private_keys:
-        found = dict.fromkeys(_private_group(plan, row[:places]) for row in rows)
-        at_group = {group: i for i, group in enumerate(found)}
-        groups, count = tuple(found), len(found)
+        observed = dict.fromkeys(_private_group(plan, row[:places]) for row in rows)
+        at_group = {group: i for i, group in enumerate(observed)}
+        groups, count = tuple(observed), len(observed)
     else:
         count = plan.group_count or 0
 

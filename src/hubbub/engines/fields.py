@@ -72,10 +72,10 @@ class Fields:
 
     def expressions(self) -> dict[str, str]:
         """The expression of each column; blanks around texts are cut off where that is declared."""
-        found = {column: self._kind_and_sql(column) for column in self.physical}
+        expressions = {column: self._kind_and_sql(column) for column in self.physical}
         return {
             column: self.dialect.call("TRIM", [sql], [kind]) if trimmed(self.declared.get(column)) else sql
-            for column, (kind, sql) in found.items()
+            for column, (kind, sql) in expressions.items()
         }
 
     def unit(self, column: str) -> tuple[str, str]:
@@ -83,34 +83,34 @@ class Fields:
 
         Raises PolicyError where there is no such column, or its values cannot be told apart exactly.
         """
-        found = find_name(column, self.physical)
-        if found is None:
+        name = find_name(column, self.physical)
+        if name is None:
             raise PolicyError(
                 f"table {self.name!r} has no column {column!r} to be its unit. {did_you_mean(column, self.physical)}"
             )
-        base, sql = _base(self.physical[found]), self.dialect.quote(found)
-        declared = self.types.get(found)
+        base, sql = _base(self.physical[name]), self.dialect.quote(name)
+        declared = self.types.get(name)
         if base in ("VARCHAR", "ENUM", "UUID"):
             if declared not in (None, Kind.TEXT, Kind.INTEGER):
                 raise PolicyError(
-                    f"table {self.name!r}: the unit column {found!r} is text, declared as {declared.value}; different "
+                    f"table {self.name!r}: the unit column {name!r} is text, declared as {declared.value}; different "
                     "texts could become one unit. Declare it as text, or as integer."
                 )
             if declared is Kind.INTEGER:
                 whole = self.dialect.cast(self.dialect.column_text(sql), Kind.TEXT, Kind.INTEGER)
-                return found, f"(CASE WHEN {self.dialect.whole_text(self.dialect.column_text(sql))} THEN {whole} END)"
-            return found, self.dialect.column_text(sql)
+                return name, f"(CASE WHEN {self.dialect.whole_text(self.dialect.column_text(sql))} THEN {whole} END)"
+            return name, self.dialect.column_text(sql)
         if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):
             raise PolicyError(
-                f"table {self.name!r}: the unit column {found!r} is declared as a number; large whole numbers would "
+                f"table {self.name!r}: the unit column {name!r} is declared as a number; large whole numbers would "
                 "become one. Declare it as integer or text."
             )
         if base in ("DOUBLE", "FLOAT"):
-            return found, self.dialect.unit_double(sql)
+            return name, self.dialect.unit_double(sql)
         if base in _INTEGERS | _TIMESTAMPS | _UNITS | {"NULL"}:
-            return found, self.dialect.unit(sql, base)
+            return name, self.dialect.unit(sql, base)
         raise PolicyError(
-            f"table {self.name!r}: the unit column {found!r} is of type {self.physical[found]}; a unit is named by "
+            f"table {self.name!r}: the unit column {name!r} is of type {self.physical[name]}; a unit is named by "
             "text, a number, a UUID or a date."
         )
 
@@ -141,9 +141,9 @@ class Fields:
             (kind, wanted) in ((Kind.INTEGER, Kind.NUMBER), (Kind.DATE, Kind.TIMESTAMP)) or wanted is Kind.TEXT
         ):
             return wanted, self.dialect.cast(sql, kind, wanted)
-        found = self.physical[column].lower() if kind is Kind.OTHER else kind.value
+        written = self.physical[column].lower() if kind is Kind.OTHER else kind.value
         raise PolicyError(
-            f"table {self.name!r}: column {column!r} is declared as {wanted.value}, but the source says {found}."
+            f"table {self.name!r}: column {column!r} is declared as {wanted.value}, but the source says {written}."
         )
 
 

@@ -88,12 +88,12 @@ class OuterSide:
                 raise QueryError(
                     f"the column {name!r} is of the type {kind}, which no answer holds; cast it to VARCHAR."
                 )
-        found = [(name, normalised(kind, "", DUCKDB)[0]) for name, kind in written]
-        names = [name.lower() for name, _ in found]
-        twice = next((name for i, (name, _) in enumerate(found) if name.lower() in names[:i]), None)
+        columns = [(name, normalised(kind, "", DUCKDB)[0]) for name, kind in written]
+        names = [name.lower() for name, _ in columns]
+        twice = next((name for i, (name, _) in enumerate(columns) if name.lower() in names[:i]), None)
         if twice is not None:
             raise QueryError(f"two columns of this part are named {twice!r}; give one another name with AS.")
-        return dict(found)
+        return dict(columns)
 
     def _described(
         self, sql: str, schemas: Mapping[str, pa.Schema], released: Mapping[str, Mapping[str, Kind]]
@@ -118,13 +118,13 @@ class OuterSide:
         """The different values of a public column, in order, NULL last; None where there are over a million."""
         kind = self.describe(sql, tables, {})[column]
         value = _usual(f"TRY_CAST({quote(column)} AS {DUCKDB.types.get(kind, 'VARCHAR')})", kind)
-        found = self._once(
+        listed = self._once(
             ("values", sql, column),
             tables,
             f"SELECT DISTINCT {value} FROM relation ORDER BY 1 NULLS LAST LIMIT {MOST_VALUES + 1}",
-            of=sql,
+            version_of=sql,
         )
-        values = tuple(v for v in found.column(0).to_pylist() if v == v)
+        values = tuple(v for v in listed.column(0).to_pylist() if v == v)
         return None if len(values) > MOST_VALUES else values
 
     def unique(self, sql: str, tables: tuple[str, ...], columns: tuple[str, ...]) -> bool:
@@ -134,25 +134,25 @@ class OuterSide:
         values = [_usual(f"TRY_CAST({quote(c)} AS {DUCKDB.types.get(kinds[c], 'VARCHAR')})", kinds[c]) for c in columns]
         names = ", ".join(values)
         known = " AND ".join(f"{value} IS NOT NULL" for value in values)
-        found = self._once(
+        counted = self._once(
             ("unique", sql, columns),
             tables,
             f"SELECT 1 FROM relation WHERE {known} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
-            of=sql,
+            version_of=sql,
         )
-        return bool(found.num_rows == 0)
+        return bool(counted.num_rows == 0)
 
     def most(self, sql: str, tables: tuple[str, ...], columns: tuple[tuple[str, Kind], ...]) -> int:
         """How many rows of a public relation are equal in these columns at most, each as a value of a kind; of none,
         how many rows there are.
         """
         values = [_usual(f"TRY_CAST({quote(c)} AS {DUCKDB.types.get(kind, 'VARCHAR')})", kind) for c, kind in columns]
-        return int(self._once(("most", sql, columns), tables, _most(values), of=sql).column(0)[0].as_py() or 0)
+        return int(self._once(("most", sql, columns), tables, _most(values), version_of=sql).column(0)[0].as_py() or 0)
 
     def longest(self, sql: str, tables: tuple[str, ...], column: str) -> int:
         """How many characters the longest text of a public column has."""
         text = f"SELECT max(length(TRY_CAST({quote(column)} AS VARCHAR))) FROM relation"
-        return int(self._once(("longest", sql, column), tables, text, of=sql).column(0)[0].as_py() or 0)
+        return int(self._once(("longest", sql, column), tables, text, version_of=sql).column(0)[0].as_py() or 0)
 
     def leaf(self, leaf: PublicRelation, released: Mapping[str, pa.Table]) -> pa.Table:
         """The rows of a public relation, each column of its kind's type: NaN is NULL, times lie in years 1 to 9999."""
@@ -199,8 +199,8 @@ class OuterSide:
                 return self._read[name][1]
         stamp: object = None
         if isinstance(declared.source, str):
-            found = Path(declared.source).stat() if Path(declared.source).exists() else None
-            stamp = (found.st_size, found.st_mtime_ns) if found else None
+            facts = Path(declared.source).stat() if Path(declared.source).exists() else None
+            stamp = (facts.st_size, facts.st_mtime_ns) if facts else None
         with self._lock:
             known = self._read.get(name)
             if known is None or known[0] != stamp:
@@ -218,10 +218,12 @@ class OuterSide:
                 with pa.ipc.new_stream(sink, table.schema) as writer:
                     writer.write_table(table)
                 self._values[key] = hashlib.sha256(memoryview(sink.getvalue())).hexdigest()
-            found: str = self._values[key]
-            return found
+            fingerprint: str = self._values[key]
+            return fingerprint
 
-    def _once(self, key: tuple[object, ...], tables: tuple[str, ...], sql: str, *, of: str | None = None) -> pa.Table:
+    def _once(
+        self, key: tuple[object, ...], tables: tuple[str, ...], sql: str, *, version_of: str | None = None
+    ) -> pa.Table:
         """The answer of a public statement, run once as long as its tables do not change. of: a statement whose answer
         it reads as `relation`.
 
@@ -232,10 +234,12 @@ class OuterSide:
             self.table(name)
         with self._lock:
             if key not in self._values:
-                relation = {} if of is None else {"relation": self._once(("relation", of), tables, of)}
-                self._values[key] = self.run(sql, () if of is not None else tables, relation)
-            found: pa.Table = self._values[key]
-            return found
+                relation = (
+                    {} if version_of is None else {"relation": self._once(("relation", version_of), tables, version_of)}
+                )
+                self._values[key] = self.run(sql, () if version_of is not None else tables, relation)
+            table: pa.Table = self._values[key]
+            return table
 
     def close(self) -> None:
         with self._lock:

@@ -74,10 +74,10 @@ def _values(values: Any, bits: Any) -> tuple[list[Fraction], list[int]]:
 
 
 def _cost(value: Any) -> Fraction:
-    found = amount(value, "value") if isinstance(value, str) else exact(value, "value")
-    if found < 0:
+    price = amount(value, "value") if isinstance(value, str) else exact(value, "value")
+    if price < 0:
         raise ParameterError("a value is below 0; what privacy costs somebody is 0 or more.")
-    return found
+    return price
 
 
 def _cheapest(costs: Sequence[Fraction]) -> list[int]:

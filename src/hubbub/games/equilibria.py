@@ -139,12 +139,12 @@ def correlated_equilibrium(payoffs: Any, *, objective: Any = None, coarse: bool 
     if aim.shape != table.shape[1:]:
         raise ParameterError(f"objective has shape {aim.shape}; give a number for each of {table.shape[1:]} profiles.")
     rows = np.array([r.ravel() for r in _gains(table, coarse=coarse)])
-    found = linprog(
+    solution = linprog(
         -aim.ravel(), A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=np.ones((1, aim.size)), b_eq=[1.0], method="highs"
     )
-    if found.x is None:
+    if solution.x is None:
         raise ParameterError("the linear program has no solution; payoffs differ by too many orders of magnitude.")
-    law = np.maximum(found.x, 0).reshape(aim.shape)
+    law = np.maximum(solution.x, 0).reshape(aim.shape)
     law /= law.sum()
     return Equilibrium(law, tuple(float((law * own).sum()) for own in table))
 
@@ -155,7 +155,7 @@ def nash_equilibria(payoffs: Any) -> list[Equilibrium]:
     if table.shape[0] != 2 or max(table.shape[1:]) > 8:
         raise ParameterError("Nash equilibria are enumerated for two players with at most 8 actions each.")
     first, second = table
-    found: list[Equilibrium] = []
+    equilibria: list[Equilibrium] = []
     for size in range(1, min(first.shape) + 1):
         for rows in itertools.combinations(range(first.shape[0]), size):
             for columns in itertools.combinations(range(first.shape[1]), size):
@@ -168,8 +168,8 @@ def nash_equilibria(payoffs: Any) -> list[Equilibrium]:
                 mixed[0][list(rows)], mixed[1][list(columns)] = x, y
                 law = np.outer(*mixed)
                 if equilibrium_slack(law, table) <= _TOLERANCE * (1 + float(np.abs(table).max())):
-                    found.append(Equilibrium(law, (float((law * first).sum()), float((law * second).sum()))))
-    return found
+                    equilibria.append(Equilibrium(law, (float((law * first).sum()), float((law * second).sum()))))
+    return equilibria
 
 
 def _indifferent(payoff: Floats) -> Floats | None:

@@ -120,8 +120,8 @@ def best_deviation(
         trial = list(given)
         for place, report in zip(coalition, chosen, strict=True):
             trial[place] = report
-        found = np.exp(law(tuple(trial)))
-        after = float(np.maximum(found - base, 0).sum()) if worth is None else float(found @ worth)
+        odds = np.exp(law(tuple(trial)))
+        after = float(np.maximum(odds - base, 0).sum()) if worth is None else float(odds @ worth)
         if after > best.after:
             best = Deviation(tuple(trial), best.before, after)
     return best

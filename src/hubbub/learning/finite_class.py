@@ -70,10 +70,10 @@ class FiniteClassLearner:
         if truth.dtype != np.bool_:
             raise ParameterError(f"labels are {truth.dtype}; give truth values.")
         guesses = [np.asarray(h(examples)) for h in self.hypotheses]
-        for found in guesses:
-            if found.dtype != np.bool_ or found.shape != truth.shape:
+        for predictions in guesses:
+            if predictions.dtype != np.bool_ or predictions.shape != truth.shape:
                 raise ParameterError("a hypothesis gives one truth value per example.")
-        return np.array([int((found != truth).sum()) for found in guesses], dtype=np.int64)
+        return np.array([int((predictions != truth).sum()) for predictions in guesses], dtype=np.int64)
 
     def release(self, examples: Any, labels: Any, *, bits: Bits | None = None) -> int:
         """The index of the hypothesis chosen."""

@@ -178,16 +178,16 @@ def empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
     return ZCDPFilter.of(epsilon, budget.delta, delta_threshold=budget.delta_threshold)
 
 
-def largest_question(found: PureFilter | ZCDPFilter) -> Fraction:
+def largest_question(filled: PureFilter | ZCDPFilter) -> Fraction:
     """The largest epsilon at which one more question with pure noise fits.
 
     Under rho it is sqrt(2 (rho - spent)), rounded down to 15 decimal places; under a pure budget it is exact.
     """
     from hubbub.accounting import PureFilter
 
-    if isinstance(found, PureFilter):
-        return max(Fraction(0), found.left)
-    left = found.left
+    if isinstance(filled, PureFilter):
+        return max(Fraction(0), filled.left)
+    left = filled.left
     by_rho = Fraction(math.isqrt(2 * left.rho.numerator * 10**30 // left.rho.denominator), 10**15)
     return max(by_rho, left.epsilon or Fraction(0))
 

@@ -30,12 +30,12 @@ def all_allowances(connection: Connection, space: str) -> list[Allowance]:
 
 def policy_records(connection: Connection, space: str) -> dict[str, tuple[Fraction, str]]:
     """What the policy file last gave each account, and whether it named the account then."""
-    found = connection.execute(
+    records = connection.execute(
         "SELECT account, epsilon, reason FROM allowance WHERE unit_space = ? AND author = ? AND epsilon IS NOT NULL "
         "ORDER BY serial",
         (space, POLICY_AUTHOR),
     ).fetchall()
-    return {account: (read_amount(epsilon), reason) for account, epsilon, reason in found}
+    return {account: (read_amount(epsilon), reason) for account, epsilon, reason in records}
 
 
 def default_limit(account: str, limits: Mapping[str, Fraction], budget: Budget) -> Fraction:

@@ -53,8 +53,8 @@ def read(path: Path, name: str, key: bytes | None) -> tuple[int, str] | None:
         said = error.strerror if isinstance(error, OSError) else "it is not text"
         raise PolicyError(f"cannot read the anchor {path} of the ledger: {said}.") from None
     try:
-        found = json.loads(text)
-        whose, serial, digest, mac = found["ledger"], found["line"], found["hash"], found["mac"]
+        written = json.loads(text)
+        whose, serial, digest, mac = written["ledger"], written["line"], written["hash"], written["mac"]
         fits = all(isinstance(part, str) for part in (whose, digest)) and type(serial) is int
     except (ValueError, TypeError, KeyError, RecursionError):
         fits = False

@@ -47,10 +47,10 @@ def return_unused(writer: Writer, charge_id: str, used: Total, budget: Budget, r
 
     Raises InternalError where it is not a question that is being drawn, gave something back, or used more.
     """
-    found = entries(writer.connection, "WHERE charge.id = ?", charge_id)
-    if not found or found[0].kind != "question" or found[0].state != "drawing":
+    blocks = entries(writer.connection, "WHERE charge.id = ?", charge_id)
+    if not blocks or blocks[0].kind != "question" or blocks[0].state != "drawing":
         raise InternalError(f"charge {charge_id} is not being drawn and gives nothing back")
-    (entry,) = found
+    (entry,) = blocks
     if entries(writer.connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id):
         raise InternalError(f"charge {charge_id} gave back what it did not use")
     if not used.is_within(entry.spend):

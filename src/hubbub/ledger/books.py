@@ -73,17 +73,17 @@ class Standing(NamedTuple):
     def holds(self, total: Total) -> bool:
         """Whether a sum of charges under this spelling, with those under others, lies within every filter."""
         cost = (total + self.elsewhere).cost
-        return all(found.holds(cost) for found in self.filters)
+        return all(full.holds(cost) for full in self.filters)
 
     @property
     def left(self) -> Fraction:
         """The largest epsilon at which one more question with pure noise fits."""
-        return min(largest_question(found) for found in self.spent_filters)
+        return min(largest_question(full) for full in self.spent_filters)
 
     @property
     def spent_filters(self) -> Filters:
         """The filters, having spent what was paid."""
-        return tuple(replace(found, spent=(self.paid + self.elsewhere).cost) for found in self.filters)
+        return tuple(replace(full, spent=(self.paid + self.elsewhere).cost) for full in self.filters)
 
 
 class AccountState:
@@ -128,12 +128,12 @@ class AccountState:
     ) -> list[Standing]:
         """Each account as it stands at the time `at`. payer: the block that pays, and the analyst who asks."""
         self._read(space, accounts if payer is None else [*accounts, analyst_account(payer[1]), EVERYONE])
-        found = []
+        standings = []
         for account in accounts:
             key = space, account
             if payer is not None and account == block_account(payer[0]):
                 filters = self._block(space, budget, *payer, at)
-                found.append(Standing(account, filters, None, self._totals[key]))
+                standings.append(Standing(account, filters, None, self._totals[key]))
                 continue
             known = self._limits.get(key)
             if known is None:
@@ -145,18 +145,18 @@ class AccountState:
             allowance, filters = known
             if allowance is not None and allowance.over(at):
                 filters = (empty_filter(budget, Fraction(0)),)
-            found.append(Standing(account, filters, allowance, self._totals[key], self._elsewhere(space, account)))
-        return found
+            standings.append(Standing(account, filters, allowance, self._totals[key], self._elsewhere(space, account)))
+        return standings
 
     def _elsewhere(self, space: str, account: str) -> Total:
         """What an account paid under other spellings of the same unit space, as a ledger of an older version has them.
 
         They are the same people's, so their sum counts, whichever of them a steward ended.
         """
-        found = NOTHING
+        elsewhere = NOTHING
         for twin in self.spellings(space)[1:]:
-            found += total_of(self.connection, twin, account)
-        return found
+            elsewhere += total_of(self.connection, twin, account)
+        return elsewhere
 
     def spellings(self, space: str) -> list[str]:
         """The unit space as it is named, then its other spellings: one people, whichever a steward ended."""
@@ -168,8 +168,8 @@ class AccountState:
 
     def _named(self, space: str) -> tuple[str, list[str]]:
         """A condition that holds for every spelling of a unit space, and what it asks for."""
-        found = self.spellings(space)
-        return f"unit_space IN ({', '.join('?' * len(found))})", found
+        spellings = self.spellings(space)
+        return f"unit_space IN ({', '.join('?' * len(spellings))})", spellings
 
     def post(self, space: str, account: str, total: Total) -> None:
         """An account's sum is now this."""
@@ -312,8 +312,8 @@ def stated_relation(details: str) -> str | None:
     """The neighbour relation that a charge's details name."""
     if '"neighbours"' not in details:
         return None
-    found = json.loads(details)
-    said = found.get("neighbours") if isinstance(found, dict) else None
+    content = json.loads(details)
+    said = content.get("neighbours") if isinstance(content, dict) else None
     return said if isinstance(said, str) else None
 
 
@@ -343,14 +343,14 @@ def latest_allowances(connection: Connection, space: str, accounts: Sequence[str
     The last word counts; but what a steward ended, or gave until a time, the policy file does not bring back.
     """
     marks = ", ".join("?" * len(accounts))
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT account, epsilon, expires, author, reason, journal.time, allowance.serial FROM allowance "
         "JOIN journal ON journal.serial = allowance.serial WHERE unit_space = ? AND "
         f"account IN ({marks}) ORDER BY allowance.serial",
         (space, *accounts),
     ).fetchall()
     said: dict[str, Allowance] = {}
-    for account, epsilon, expires, author, *rest in found:
+    for account, epsilon, expires, author, *rest in rows:
         before = said.get(account)
         if author == POLICY_AUTHOR and before is not None and before.ends:
             continue

@@ -146,7 +146,7 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
             total = paid + request.spend
             cost, written = total.cost, total.written
         held = cost if standing.elsewhere is NOTHING else (total + standing.elsewhere).cost
-        if not all(found.holds(held) for found in standing.filters):
+        if not all(filled.holds(held) for filled in standing.filters):
             return Refused(standing.account, overrun(request, standing, budget, writer.time))
         after.append((standing.account, total))
         sums.append((space, standing.account, *written))
@@ -273,7 +273,7 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
     what = {"question": "the question", "reading": "reading this answer", "block": "the block", "plan": "the plan"}
     allowance = standing.allowance
     whole = budget.epsilon if allowance is None or allowance.epsilon is None else allowance.epsilon
-    of = "" if kind == "block" else f" of {decimal_text(whole)}"
+    of_whole = "" if kind == "block" else f" of {decimal_text(whole)}"
     if allowance is not None and allowance.over(at):
         ended = "was revoked" if allowance.epsilon is None else f"expired at {allowance.expires}"
         rest = f"what {whom} was granted {ended}. Ask the steward for a grant"
@@ -283,14 +283,15 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
             f"{whom}. Name the groups, which needs no threshold, or ask for fewer"
         )
     elif not left.question and not left.epsilon:
-        rest = f"0{of} is left for {whom}. The budget is spent: no new question fits"
+        rest = f"0{of_whole} is left for {whom}. The budget is spent: no new question fits"
     elif budget.pure:
-        rest = f"{largest}{of} is left for {whom}. Ask with epsilon {largest} or less"
+        rest = f"{largest}{of_whole} is left for {whom}. Ask with epsilon {largest} or less"
     else:
         rest = (
-            f"rho {float(left.rho):.6g}{of and f' under the limit of epsilon{of[3:]}'} is left for {whom}; this costs "
-            f"rho {float(request.spend.rho):.6g}. One more question fits at epsilon {float(left.question):.6g} with "
-            f"Gaussian noise, or at {float(left.epsilon):.6g} with Laplace noise: ask with less"
+            f"rho {float(left.rho):.6g}{of_whole and f' under the limit of epsilon{of_whole[3:]}'} is left for {whom}; "
+            f"this costs rho {float(request.spend.rho):.6g}. One more question fits at epsilon "
+            f"{float(left.question):.6g} with Gaussian noise, or at {float(left.epsilon):.6g} with Laplace "
+            "noise: ask with less"
         )
     return BudgetError(
         f"{what[request.charge.kind]} asks for epsilon {asked}, and {rest}; what was released before can be read "

@@ -58,7 +58,7 @@ class Checkpoint:
             serial, time, digest = content["head"]
             accounts = tuple((s, name, int(at), Total.read(*total)) for s, name, at, *total in content["accounts"])
             kinds = {str(kind): int(count) for kind, count in content["kinds"].items()}
-            found = cls(Head(int(serial), str(time), str(digest)), int(content["rows"]), kinds, accounts)
+            checkpoint = cls(Head(int(serial), str(time), str(digest)), int(content["rows"]), kinds, accounts)
             fits = content["checkpoint"] == 1 and kinds.keys() <= set(HASHED)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, PolicyError):
             fits = False
@@ -70,7 +70,7 @@ class Checkpoint:
             raise PolicyError("the checkpoint is another ledger's.")
         if key is not None and not hmac.compare_digest(str(mac), str(_mac(content, key))):
             raise PolicyError("the checkpoint was not written with the ledger's key: somebody else wrote it.")
-        return found
+        return checkpoint
 
 
 def _mac(content: Mapping[str, Any], key: bytes | None) -> str | None:

@@ -154,9 +154,9 @@ class Database:
         stat = os.stat
         for place, known in self._files.items():
             try:
-                found = stat(place)
-                now: tuple[int, int] | None = (found.st_dev, found.st_ino)
-                names = found.st_nlink
+                facts = stat(place)
+                now: tuple[int, int] | None = (facts.st_dev, facts.st_ino)
+                names = facts.st_nlink
             except FileNotFoundError:
                 now, names = None, 0
             if now != known:
@@ -185,8 +185,8 @@ class Database:
             PolicyError: it could not be read at all.
         """
         with self.reading() as connection:
-            found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-            return found if found != "ok" else changed_rules(connection) or "ok"
+            verdict = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            return verdict if verdict != "ok" else changed_rules(connection) or "ok"
 
     def backup(self, target: Path) -> None:
         """Write one state of the ledger, whole, to a file that does not exist yet.
@@ -353,10 +353,10 @@ def _replaced(place: str) -> PolicyError:
 
 def _identity(path: str) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        facts = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return facts.st_dev, facts.st_ino
 
 
 def _begin(connection: sqlite3.Connection, deadline: float, signals: Undisturbed) -> None:

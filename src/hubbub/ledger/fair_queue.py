@@ -133,9 +133,9 @@ class Tickets:
         if self._file is not None or not _KNOWN:
             return False
         try:
-            found = self._ticket(signals, until)
+            ticket = self._ticket(signals, until)
             pause = _SHORT
-            while found is not None and time.monotonic() < until and _is_locked(*found):
+            while ticket is not None and time.monotonic() < until and _is_locked(*ticket):
                 signals.check()
                 time.sleep(pause)
                 pause = min(pause * 1.1, _LONG)
@@ -197,8 +197,8 @@ class Tickets:
         mode = self._ledger.stat().st_mode & 0o666
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
-            found = os.fstat(file)
-            if found.st_uid == os.geteuid() and found.st_mode & 0o777 != mode:
+            facts = os.fstat(file)
+            if facts.st_uid == os.geteuid() and facts.st_mode & 0o777 != mode:
                 os.fchmod(file, mode)
         except BaseException:
             os.close(file)
@@ -209,8 +209,8 @@ class Tickets:
 def _next(file: int) -> int:
     """The number that the next ticket has, or a lower one."""
     written = os.pread(file, 8, 0)
-    found = struct.unpack("<q", written)[0] if len(written) == 8 else 0
-    return found if 0 <= found < _MANY else 0
+    following = struct.unpack("<q", written)[0] if len(written) == 8 else 0
+    return following if 0 <= following < _MANY else 0
 
 
 # struct flock: type, whence, start, length (0: to the end), process (0 for locks of an open file).

@@ -177,15 +177,15 @@ def open_to_others(path: Path, anchor: Path | None = None) -> list[Path]:
 
     Those of an older hubbub are: it made them with what the system gives any file. Backups are found by their header.
     """
-    found = [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm", "-queue")]
+    places = [path.with_name(f"{path.name}{suffix}") for suffix in ("", "-wal", "-shm", "-queue")]
     if anchor is not None:
-        found += [anchor, anchor.with_name(f"{anchor.name}-lock")]
+        places += [anchor, anchor.with_name(f"{anchor.name}-lock")]
     for other in sorted(path.parent.iterdir()):
-        if other not in found and not other.is_symlink() and other.is_file():
+        if other not in places and not other.is_symlink() and other.is_file():
             with suppress(OSError, PolicyError):  # of those that are nobody's ledger
                 if _application_id(other) == APPLICATION_ID:
-                    found.append(other)
-    return [file for file in found if file.exists() and file.stat().st_mode & 0o007]
+                    places.append(other)
+    return [file for file in places if file.exists() and file.stat().st_mode & 0o007]
 
 
 def _application_id(path: Path) -> int:
@@ -202,8 +202,8 @@ def _application_id(path: Path) -> int:
 
 
 def check_contents(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
+    verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
         raise damaged(path)
     if (foreign := _foreign_rules(connection)) and not read_only:
         raise PolicyError(
@@ -231,8 +231,8 @@ def check_contents(connection: sqlite3.Connection, path: Path, read_only: bool) 
 
 def _rules(connection: sqlite3.Connection) -> dict[str, str]:
     """The triggers and views of a ledger, by name."""
-    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchall()
-    return {str(name): " ".join(str(sql).split()) for name, sql in found}
+    rules = connection.execute("SELECT name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchall()
+    return {str(name): " ".join(str(sql).split()) for name, sql in rules}
 
 
 _OWN_RULES = {text.split()[2]: " ".join(text.split()) for text in sqlite_schema() if text.startswith("CREATE TRIGGER")}
@@ -256,8 +256,8 @@ def _foreign_rules(connection: sqlite3.Connection) -> str:
 
 def changed_rules(connection: sqlite3.Connection) -> str:
     """What is wrong with the triggers by which a ledger only grows; empty where nothing is."""
-    found = _rules(connection)
-    wrong = sorted(name for name in found.keys() | _OWN_RULES.keys() if found.get(name) != _OWN_RULES.get(name))
+    there = _rules(connection)
+    wrong = sorted(name for name in there.keys() | _OWN_RULES.keys() if there.get(name) != _OWN_RULES.get(name))
     return f"its rules were changed: {', '.join(wrong[:5])}" if wrong else ""
 
 

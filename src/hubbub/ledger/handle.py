@@ -205,17 +205,17 @@ class Handle:
             return
         with self.reading() as connection:
             # It may have been moved since this transaction began; then the next one sees the line.
-            found = anchor.read(self.anchor, self.id, self.key)
-            head, fits = head_of(connection), found is not None and anchor.stands(connection, found)
-        if found is None:
+            anchored = anchor.read(self.anchor, self.id, self.key)
+            head, fits = head_of(connection), anchored is not None and anchor.stands(connection, anchored)
+        if anchored is None:
             if not make:
                 raise PolicyError(anchor.missing(self.anchor))
             self.move_anchor(head)
         elif not fits:
             with self.reading() as connection:
-                head, fits = head_of(connection), anchor.stands(connection, found)
+                head, fits = head_of(connection), anchor.stands(connection, anchored)
             if not fits:
-                raise PolicyError(anchored_beyond(self.where, self.anchor, found[0], head))
+                raise PolicyError(anchored_beyond(self.where, self.anchor, anchored[0], head))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -243,10 +243,10 @@ class Handle:
 
     def budget(self, connection: Connection, space: str) -> Budget:
         """The budget of a space as it is now, or a PolicyError."""
-        found = known_budget(connection, space)
-        if found is None:
+        budget = known_budget(connection, space)
+        if budget is None:
             raise PolicyError(
                 f"the ledger {self.where} has no budget for the unit space {space!r}. "
                 "Open it with one: `hubbub ledger create` adds those of the policy file."
             )
-        return found
+        return budget

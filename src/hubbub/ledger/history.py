@@ -56,11 +56,11 @@ def courses(ledger: Ledger, space: str, *, points: int = 200) -> list[Course]:
             "WHERE charge.unit_space = ? ORDER BY charge.serial",
             (space,),
         ).fetchall()
-    found: dict[str, list[tuple[str, Total]]] = {EVERYONE: []}
+    courses_by_account: dict[str, list[tuple[str, Total]]] = {EVERYONE: []}
     for time, sums in rows:
         for _, account, *amounts in json.loads(sums):
             if account == EVERYONE or account.startswith("analyst:"):
-                found.setdefault(account, []).append((time, Total.read(*amounts)))
+                courses_by_account.setdefault(account, []).append((time, Total.read(*amounts)))
     limits = {a.account: float(a.epsilon or 0) for a in ledger.balance.allowances(space)}
     ceiling = float(budget.epsilon)
     return [
@@ -70,7 +70,7 @@ def courses(ledger: Ledger, space: str, *, points: int = 200) -> list[Course]:
             tuple(loss(budget, total) for _, total in kept),
             min(ceiling, limits.get(account, limits.get("analyst:*", ceiling) if account != EVERYONE else ceiling)),
         )
-        for account, steps in found.items()
+        for account, steps in courses_by_account.items()
         for kept in [_thinned(steps, points)]
     ]
 
@@ -81,11 +81,11 @@ def _thinned(steps: Sequence[tuple[str, Total]], points: int) -> Sequence[tuple[
     return kept if not steps or kept[-1] is steps[-1] else [*kept, steps[-1]]
 
 
-def text(found: Sequence[Course], *, width: int = 40) -> str:
+def text(drawn: Sequence[Course], *, width: int = 40) -> str:
     """One line for each account: its course as a row of bars against its limit, and where it stands."""
-    names = max((len(course.account) for course in found), default=0)
+    names = max((len(course.account) for course in drawn), default=0)
     lines = []
-    for course in found:
+    for course in drawn:
         step = max(1, -(-len(course.epsilons) // width))
         heights = [max(course.epsilons[i : i + step]) for i in range(0, len(course.epsilons), step)]
         bars = "".join(_BLOCKS[min(8, round(8 * e / course.limit)) if course.limit else 8] for e in heights)
@@ -94,14 +94,14 @@ def text(found: Sequence[Course], *, width: int = 40) -> str:
     return "\n".join(lines)
 
 
-def draw(found: Sequence[Course], ax: Any = None) -> Any:
+def draw(drawn: Sequence[Course], ax: Any = None) -> Any:
     """The same as curves over time, with each limit as a dotted line; returns matplotlib axes (extra `plot`)."""
     from datetime import datetime
 
     from hubbub.plots import axes
 
     ax = axes(ax)
-    for course in found:
+    for course in drawn:
         if not course.times:
             continue
         times = [datetime.fromisoformat(time) for time in course.times]
@@ -113,6 +113,6 @@ def draw(found: Sequence[Course], ax: Any = None) -> Any:
     ax.set_ylabel("epsilon spent")
     ax.set_ylim(bottom=0)
     ax.figure.autofmt_xdate()
-    if any(course.times for course in found):
+    if any(course.times for course in drawn):
         ax.legend()
     return ax

@@ -63,10 +63,10 @@ class Undisturbed:
 
     def check(self) -> None:
         """Run the handlers of what came meanwhile: where Ctrl-C did, this raises KeyboardInterrupt."""
-        of = Undisturbed._active if not self._handlers else self
-        while of is not None and of._came and threading.current_thread() is threading.main_thread():
-            number, frame = of._came.pop(0)
-            of._handlers[number](number, frame)
+        holder = Undisturbed._active if not self._handlers else self
+        while holder is not None and holder._came and threading.current_thread() is threading.main_thread():
+            number, frame = holder._came.pop(0)
+            holder._handlers[number](number, frame)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._came.append((number, frame))

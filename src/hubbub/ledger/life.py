@@ -115,16 +115,16 @@ class ChargeLifecycle:
             self._look_for_the_dead()
         deadline, pause = time.monotonic() + self._handle.patience, 0.005
         try:
-            while isinstance(found := self._recorded(made), Busy):
-                pause = self._wait_for_others(found, deadline, pause)
+            while isinstance(recorded := self._recorded(made), Busy):
+                pause = self._wait_for_others(recorded, deadline, pause)
         except BaseException:
             self.let_go(made.id, unsure=made.id in self._doubtful)
             raise
-        if found is not None:
+        if recorded is not None:
             self._put_down(made.id)
-        if isinstance(found, Refused):
-            raise found.error
-        return found
+        if isinstance(recorded, Refused):
+            raise recorded.error
+        return recorded
 
     def _recorded(self, made: Request) -> Refused | Busy | str | None:
         """One transaction that records a request, or finds what stands against it."""
@@ -132,9 +132,9 @@ class ChargeLifecycle:
             with self._handle.writing() as writer:
                 books = self._books.begin(writer.connection, writer.head)
                 self._under_way.look(writer.connection)
-                found = self._own(writer, books, made)
+                own = self._own(writer, books, made)
                 books.end(writer.head)
-            return found
+            return own
         except PolicyError:
             if not self._handle.store.unsure:
                 raise
@@ -157,10 +157,10 @@ class ChargeLifecycle:
             self.mark_lost()
 
     def _own(self, writer: Writer, books: AccountState, made: Request) -> Refused | Busy | str | None:
-        found = record(writer, books, made, self._under_way)
-        if isinstance(found, Refused):
-            note_refusal(writer, made.charge, found)
-        return found
+        recorded = record(writer, books, made, self._under_way)
+        if isinstance(recorded, Refused):
+            note_refusal(writer, made.charge, recorded)
+        return recorded
 
     def resume(self, asked: Charge, *, charge: str | None = None) -> str | None:
         """Take over a charge of this very question, at exactly this cost, that nothing was drawn for: its free retry.
@@ -175,8 +175,8 @@ class ChargeLifecycle:
         space, analyst, spend = asked.space, asked.analyst, asked.spend
 
         def wanted(connection: Connection) -> Entry | None:
-            found = _abandoned(connection, space, asked.question_key, analyst, asked.epsilon)
-            fits = (e for e in found if e.block == asked.block and charge in (None, e.id) and e.spend == spend)
+            abandoned = _abandoned(connection, space, asked.question_key, analyst, asked.epsilon)
+            fits = (e for e in abandoned if e.block == asked.block and charge in (None, e.id) and e.spend == spend)
             return next(fits, None)
 
         deadline, pause = time.monotonic() + self._handle.patience, _SHORT
@@ -223,14 +223,14 @@ class ChargeLifecycle:
     def mark_lost(self) -> int:
         """Record as lost what dead processes left open; how many there were. Counts toward the failure locks."""
         with self._handle.reading() as connection:
-            found = dead(self._under_way.look(connection).all, moment(connection))
-        if not found:
+            lost = dead(self._under_way.look(connection).all, moment(connection))
+        if not lost:
             return 0
         with self._handle.writing() as writer:
-            found = dead(self._under_way.look(writer.connection).all, moment(writer.connection))
-            for serial in found:
+            lost = dead(self._under_way.look(writer.connection).all, moment(writer.connection))
+            for serial in lost:
                 writer.append("step", serial, "lost", None, None)
-        return len(found)
+        return len(lost)
 
     def let_go(self, charge_id: str, *, unsure: bool = False) -> None:
         """This process gives a charge up, or has finished it. Given up undrawn, it may be taken over, once.
@@ -507,7 +507,7 @@ def _abandoned(
     connection: Connection, space: str, question_key: str, analyst: str, epsilon: Fraction
 ) -> Sequence[Entry]:
     """The charges of a question that nothing was drawn for, that nobody works on, and that were not retried yet."""
-    found = entries(
+    charges = entries(
         connection,
         "WHERE unit_space = ? AND question_key = ? AND analyst = ? AND epsilon = ? AND charge.kind = 'question' "
         "AND (step.state IS NULL OR step.state IN ('withdrawn', 'lost')) AND NOT EXISTS "
@@ -518,7 +518,7 @@ def _abandoned(
         write_amount(epsilon),
     )
     at = moment(connection)
-    return [entry for entry in found if entry.state != "charged" or _is_abandoned(connection, entry, at)]
+    return [entry for entry in charges if entry.state != "charged" or _is_abandoned(connection, entry, at)]
 
 
 def _is_abandoned(connection: Connection, entry: Entry, at: str) -> bool:

@@ -76,10 +76,10 @@ def from_version_2(connection: Connection, schema: list[str]) -> None:
         "SELECT serial, unit_space, kind, dataset, analyst, block FROM charge ORDER BY serial"
     ).fetchall()
     for serial, space, *pays in charges:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT account, epsilon, rho, delta, impure FROM posting WHERE charge = ?", (serial,)
         ).fetchall()
-        sums = {account: [space, account, *amounts] for account, *amounts in found}
+        sums = {account: [space, account, *amounts] for account, *amounts in rows}
         accounts = accounts_of(*pays)
         if set(sums) != set(accounts):
             raise PolicyError("the old ledger's sums do not add up: a posting is missing. It is left as it is.")
@@ -124,7 +124,7 @@ def _from_version_1(connection: sqlite3.Connection) -> None:
     writer.append("ledger", uuid.uuid4().hex, uuid.uuid4().hex + uuid.uuid4().hex, None)
     sums: dict[tuple[str, str], Total] = {}
     serials: dict[int, int] = {}
-    for time, _, kind, row in sorted(_old_rows(connection), key=lambda found: found[:2]):
+    for time, _, kind, row in sorted(_old_rows(connection), key=lambda record: record[:2]):
         writer.time = max(writer.time, time)
         match kind:
             case "charge":

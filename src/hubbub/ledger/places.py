@@ -37,14 +37,14 @@ def one_address(address: str) -> str:
     >>> one_address("postgresql:///%63linic?port=5432&host=h&user=bob")
     'postgresql://h/clinic'
     """
-    found = re.fullmatch(r"postgresql://([^/?]*)(?:/([^?]*))?(?:\?(.*))?", without_login(address), re.DOTALL)
-    if found is None:
+    match = re.fullmatch(r"postgresql://([^/?]*)(?:/([^?]*))?(?:\?(.*))?", without_login(address), re.DOTALL)
+    if match is None:
         return without_login(address)
     said: dict[str, str] = {}
-    for part in (found[3] or "").split("&"):
+    for part in (match[3] or "").split("&"):
         name, _, value = part.partition("=")
         said[name] = unquote(value)
-    written = [re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::(.*))?", host) for host in found[1].split(",")]
+    written = [re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::(.*))?", host) for host in match[1].split(",")]
     pairs = [(unquote(host[1]), host[2] or "") for host in written if host is not None]
     hosts, ports = [host for host, _ in pairs], [port for _, port in pairs]
     if said.get("host"):
@@ -53,7 +53,7 @@ def one_address(address: str) -> str:
         ports = said["port"].split(",")
     ports = ports * len(hosts) if len(ports) == 1 else ports
     shown = [_one_host(host, port) for host, port in zip(hosts, ports, strict=False)]
-    base = said.get("dbname") or unquote(found[2] or "")
+    base = said.get("dbname") or unquote(match[2] or "")
     rest = "&".join(f"{name}={said[name]}" for name in ("hostaddr", "service") if said.get(name))
     return f"{_SCHEME}{','.join(dict.fromkeys(shown))}/{base}{'?' if rest else ''}{rest}"
 

@@ -242,30 +242,30 @@ class _Reader:
             public=MappingProxyType({name: self.public(name, body) for name, body in public.items()}),
         )
 
-    def ledger(self, found: dict[str, Any]) -> Path | str:
+    def ledger(self, section: dict[str, Any]) -> Path | str:
         allowed = ("file", "url", "key_file", "anchor", "max_failures", "max_failures_all", "require_purpose")
-        self.known(("ledger",), found, allowed)
-        if ("file" in found) == ("url" in found):
+        self.known(("ledger",), section, allowed)
+        if ("file" in section) == ("url" in section):
             raise self.wrong(
                 ("ledger",), 'name the ledger: file = "budget.db" or url = "postgresql://HOST/DATABASE", one of them'
             )
-        if "file" in found:
-            return self.place(("ledger", "file"), found["file"])
-        url = self.text(("ledger", "url"), found["url"]) or ""
+        if "file" in section:
+            return self.place(("ledger", "file"), section["file"])
+        url = self.text(("ledger", "url"), section["url"]) or ""
         if not is_address(url):
             raise self.wrong(("ledger", "url"), "allowed: an address that begins with postgresql://, or env:NAME")
         self.variable(("ledger", "url"), url)
         return url
 
-    def budget(self, found: dict[str, Any]) -> Budget:
+    def budget(self, section: dict[str, Any]) -> Budget:
         allowed = ("epsilon", "delta", "delta_threshold", "per_analyst", "analysts")
-        self.known(("budget",), found, allowed, required=("epsilon",))
+        self.known(("budget",), section, allowed, required=("epsilon",))
         try:
-            Budget(found["epsilon"])
+            Budget(section["epsilon"])
         except ParameterError as error:
             raise self.wrong(("budget", "epsilon"), str(error)) from None
         try:
-            return Budget(found["epsilon"], found.get("delta"), delta_threshold=found.get("delta_threshold"))
+            return Budget(section["epsilon"], section.get("delta"), delta_threshold=section.get("delta_threshold"))
         except ParameterError as error:
             raise self.wrong(("budget", "delta"), str(error)) from None
 
@@ -284,26 +284,26 @@ class _Reader:
 
     def table(self, name: str, body: object, whole: Budget) -> TablePolicy:
         at = ("tables", name)
-        found = self.section(at, body)
+        section = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
                    "unit_space", "through", "bounding", "trusted_view")  # fmt: skip
-        self.known(at, found, allowed, required=("source",))
+        self.known(at, section, allowed, required=("source",))
         return TablePolicy(
             name=name,
-            source=self.source((*at, "source"), found["source"], found),
-            trusted_view=self.trusted_view(at, found),
-            table=self.text((*at, "table"), found.get("table")),
-            unit=self.unit(at, found),
-            max_groups=self.limit((*at, "max_groups"), found.get("max_groups")),
-            max_rows=self.limit((*at, "max_rows"), found.get("max_rows")),
-            max_total=self.limit((*at, "max_total"), found.get("max_total")),
-            neighbours=self.choice((*at, "neighbours"), found.get("neighbours", "add_remove"), NEIGHBOURS),
-            budget=self.share((*at, "budget"), found.get("budget"), whole),
-            columns=self.columns((*at, "columns"), found.get("columns", {})),
-            types=self.types((*at, "types"), found.get("types", {})),
-            unit_space=self.space((*at, "unit_space"), found.get("unit_space")),
-            through=self.through((*at, "through"), found.get("through")),
-            bounding=self.choice((*at, "bounding"), found.get("bounding", "groups"), BOUNDINGS),
+            source=self.source((*at, "source"), section["source"], section),
+            trusted_view=self.trusted_view(at, section),
+            table=self.text((*at, "table"), section.get("table")),
+            unit=self.unit(at, section),
+            max_groups=self.limit((*at, "max_groups"), section.get("max_groups")),
+            max_rows=self.limit((*at, "max_rows"), section.get("max_rows")),
+            max_total=self.limit((*at, "max_total"), section.get("max_total")),
+            neighbours=self.choice((*at, "neighbours"), section.get("neighbours", "add_remove"), NEIGHBOURS),
+            budget=self.share((*at, "budget"), section.get("budget"), whole),
+            columns=self.columns((*at, "columns"), section.get("columns", {})),
+            types=self.types((*at, "types"), section.get("types", {})),
+            unit_space=self.space((*at, "unit_space"), section.get("unit_space")),
+            through=self.through((*at, "through"), section.get("through")),
+            bounding=self.choice((*at, "bounding"), section.get("bounding", "groups"), BOUNDINGS),
         )
 
     def through(self, at: tuple[str, ...], value: object) -> Mapping[str, str]:
@@ -321,34 +321,34 @@ class _Reader:
 
     def public(self, name: str, body: object) -> PublicPolicy:
         at = ("public", name)
-        found = self.section(at, body)
-        self.known(at, found, ("source", "table", "types"), required=("source",))
+        section = self.section(at, body)
+        self.known(at, section, ("source", "table", "types"), required=("source",))
         return PublicPolicy(
             name=name,
-            source=self.file_source((*at, "source"), found["source"], found),
-            table=self.text((*at, "table"), found.get("table")),
-            types=self.types((*at, "types"), found.get("types", {})),
+            source=self.file_source((*at, "source"), section["source"], section),
+            table=self.text((*at, "table"), section.get("table")),
+            types=self.types((*at, "types"), section.get("types", {})),
         )
 
-    def unit(self, at: tuple[str, ...], found: dict[str, Any]) -> str | None:
-        each_row = self.flag((*at, "each_row"), found.get("each_row", False))
-        if each_row == ("unit" in found):
+    def unit(self, at: tuple[str, ...], section: dict[str, Any]) -> str | None:
+        each_row = self.flag((*at, "each_row"), section.get("each_row", False))
+        if each_row == ("unit" in section):
             what = "both are given" if each_row else "neither is given"
             raise self.wrong(
                 at,
                 f'say who is protected: unit = "COLUMN" that names a person, or each_row = true; {what}',
             )
-        return self.text((*at, "unit"), found.get("unit"))
+        return self.text((*at, "unit"), section.get("unit"))
 
     def columns(self, at: tuple[str, ...], body: object) -> Mapping[str, Mapping[str, Any]]:
-        found = self.section(at, body)
-        return MappingProxyType({name: self.domain((*at, name), value) for name, value in found.items()})
+        section = self.section(at, body)
+        return MappingProxyType({name: self.domain((*at, name), value) for name, value in section.items()})
 
     def domain(self, at: tuple[str, ...], body: object) -> Mapping[str, Any]:
-        found = self.section(at, body, example="{ between = [0, 120] } or { one_of = [...] }")
-        self.known(at, found, ("between", "nullable", "one_of", "null", "other", "others", "trim", "edges"))
-        owners = [name for name in ("between", "one_of", "edges") if name in found]
-        if len(owners) != 1 and not (not owners and "trim" in found):
+        section = self.section(at, body, example="{ between = [0, 120] } or { one_of = [...] }")
+        self.known(at, section, ("between", "nullable", "one_of", "null", "other", "others", "trim", "edges"))
+        owners = [name for name in ("between", "one_of", "edges") if name in section]
+        if len(owners) != 1 and not (not owners and "trim" in section):
             raise self.wrong(
                 at,
                 "declare between = [low, high], one_of = [values] or edges = [e0, e1, ...], exactly one of them; of "
@@ -356,18 +356,18 @@ class _Reader:
             )
         owner = owners[0] if owners else "trim"
         flags = {"one_of": ("null", "others", "trim"), "trim": ()}.get(owner, ("nullable",))
-        self.known(at, found, (owner, *flags, *(["other"] if owner == "one_of" else [])))
+        self.known(at, section, (owner, *flags, *(["other"] if owner == "one_of" else [])))
         for choice in (*flags, *(["trim"] if owner == "trim" else [])):
-            if not isinstance(found.get(choice, False), bool):
-                raise self.wrong(at, f"{choice} is {found[choice]!r}; allowed: true or false")
+            if not isinstance(section.get(choice, False), bool):
+                raise self.wrong(at, f"{choice} is {section[choice]!r}; allowed: true or false")
         if owner == "between":
-            self.interval(at, found["between"])
+            self.interval(at, section["between"])
         elif owner == "edges":
-            self.edges(at, found["edges"])
+            self.edges(at, section["edges"])
         elif owner == "one_of":
-            self.text((*at, "other"), found.get("other"))
-            self.values(at, found["one_of"])
-        return MappingProxyType(found)
+            self.text((*at, "other"), section.get("other"))
+            self.values(at, section["one_of"])
+        return MappingProxyType(section)
 
     def interval(self, at: tuple[str, ...], ends: object) -> None:
         if not isinstance(ends, list) or len(ends) != 2:
@@ -399,8 +399,8 @@ class _Reader:
                 raise self.wrong(at, f"one_of holds {value!r}; allowed: text, numbers, dates, times, true, false")
 
     def types(self, at: tuple[str, ...], body: object) -> Mapping[str, str]:
-        found = self.section(at, body)
-        return MappingProxyType({name: self.choice((*at, name), kind, KINDS) for name, kind in found.items()})
+        section = self.section(at, body)
+        return MappingProxyType({name: self.choice((*at, name), kind, KINDS) for name, kind in section.items()})
 
     def limit(self, at: tuple[str, ...], value: object) -> int | None:
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
@@ -435,33 +435,33 @@ class _Reader:
             raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
         return Path(os.path.normpath(self.file.parent / Path(text).expanduser()))
 
-    def source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path | Address:
+    def source(self, at: tuple[str, ...], value: object, section: dict[str, Any]) -> Path | Address:
         """A file; an address in Postgres, or the variable that holds it, with `table`; or a table of Spark."""
         text = self.text(at, value) or ""
         if is_address(text):
             self.variable(at, text)
-            if "table" not in found:
+            if "table" not in section:
                 raise self.wrong(at, 'a database needs table = "SCHEMA.NAME" beside it')
             return Address.of(text)
         if names_a_table(text):
             scheme, _, rest = text.partition(":")
-            if "table" in found or not rest.strip():
+            if "table" in section or not rest.strip():
                 raise self.wrong(at, f'write the table after the colon, as in "{scheme}:hospital.visits"; no `table`')
             return Address.of(text)
-        return self.file_source(at, value, found)
+        return self.file_source(at, value, section)
 
     def variable(self, at: tuple[str, ...], text: str) -> None:
         """Refuses a variable that can have no such name. That it is set matters to who connects alone."""
         if text.startswith("env:") and not re.fullmatch(r"env:[A-Za-z_][A-Za-z0-9_]*", text):
             raise self.wrong(at, f"found {text!r}; allowed: env:NAME, of letters, digits and underscores")
 
-    def trusted_view(self, at: tuple[str, ...], found: dict[str, Any]) -> bool:
-        value = self.flag((*at, "trusted_view"), found.get("trusted_view", False))
-        if value and Path(str(found["source"])).suffix.lower() in (".parquet", ".pq", ".csv"):
+    def trusted_view(self, at: tuple[str, ...], section: dict[str, Any]) -> bool:
+        value = self.flag((*at, "trusted_view"), section.get("trusted_view", False))
+        if value and Path(str(section["source"])).suffix.lower() in (".parquet", ".pq", ".csv"):
             raise self.wrong((*at, "trusted_view"), "a file of rows holds no views: leave `trusted_view` out")
         return value
 
-    def file_source(self, at: tuple[str, ...], value: object, found: dict[str, Any]) -> Path:
+    def file_source(self, at: tuple[str, ...], value: object, section: dict[str, Any]) -> Path:
         if at[0] == "public" and isinstance(value, str) and (is_address(value) or names_a_table(value)):
             raise self.wrong(at, "a public table is a file; write its rows to one")
         allowed = f"a file that ends in {', '.join(_SUFFIXES)}{_ELSEWHERE[at[0]]}"
@@ -469,7 +469,7 @@ class _Reader:
         kind = _SAME.get(path.suffix.lower(), path.suffix.lower())
         if kind not in _SUFFIXES:
             raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
-        if (kind == ".duckdb") != ("table" in found):
+        if (kind == ".duckdb") != ("table" in section):
             need = 'needs table = "NAME"' if kind == ".duckdb" else "holds one table: leave `table` out"
             raise self.wrong(at, f"a {kind} file {need}")
         return path
@@ -482,16 +482,16 @@ class _Reader:
     def known(
         self,
         at: tuple[str, ...],
-        found: dict[str, Any],
+        section: dict[str, Any],
         allowed: tuple[str, ...],
         *,
         required: tuple[str, ...] = (),
     ) -> None:
-        for key in found:
+        for key in section:
             if key not in allowed:
                 raise self.wrong((*at, key), f"unknown key {key!r}; allowed: {', '.join(allowed)}{_near(key, allowed)}")
         for key in required:
-            if key not in found:
+            if key not in section:
                 raise self.wrong(at, f"{key} is missing")
 
     def distinct(self, tables: dict[str, Any], public: dict[str, Any]) -> None:
@@ -512,8 +512,8 @@ class _Reader:
     def wrong(self, at: tuple[str, ...], message: str) -> PolicyError:
         line = self.lines.of(at)
         # What was found may be an address, mistyped; what is allowed are words of ours, and of _dotted.
-        found, allowed, rest = message.rpartition("; allowed: ")
-        said = f"{masked(found)}{allowed}{rest}" if allowed else masked(message)
+        before, allowed, rest = message.rpartition("; allowed: ")
+        said = f"{masked(before)}{allowed}{rest}" if allowed else masked(message)
         return PolicyError(f"{self.file}:{line}: {_dotted(at)}: {said}{'' if said[-1] in '.?' else '.'}")
 
 
@@ -524,6 +524,6 @@ def _dotted(at: tuple[str, ...]) -> str:
     return masked(".".join(at)) or POLICY_NAME
 
 
-def _near(found: object, allowed: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(str(found), allowed, n=1)
+def _near(wrong: object, allowed: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(str(wrong), allowed, n=1)
     return f". Did you mean {close[0]!r}?" if close else ""

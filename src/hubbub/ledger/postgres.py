@@ -56,8 +56,8 @@ class _Marks:
 
     def now(self) -> str:
         """The server's clock, as `hash_chain.now` writes it: for machines whose own ones differ."""
-        (found,) = self._connection.execute(_CLOCK).fetchone() or ("",)
-        return str(found)
+        (moment,) = self._connection.execute(_CLOCK).fetchone() or ("",)
+        return str(moment)
 
 
 _CLOCK = b"""SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
@@ -228,7 +228,7 @@ class PostgresStore:
         if self._connection is None or self._connection.closed:
             wait = max(1, round(self._patience * 1000))
             try:
-                self._connection = found = _Bounded.connect(
+                self._connection = opened = _Bounded.connect(
                     self._address,
                     autocommit=True,
                     connect_timeout=max(2, round(self._patience)),
@@ -240,7 +240,7 @@ class PostgresStore:
                     keepalives_count=3,
                     tcp_user_timeout=wait,
                 )
-                found.silence = self._patience + 1  # the server's own refusal comes first
+                opened.silence = self._patience + 1  # the server's own refusal comes first
             except ValueError:  # of a host's name that cannot be encoded, with the whole address in it
                 self._connection = None
             if self._connection is None:
@@ -284,7 +284,7 @@ class PostgresStore:
         with self._transaction("READ COMMITTED") as connection:
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 raise PolicyError(f"there is no ledger in {self.where}. Make one with `hubbub ledger create`.")
-            (found,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
+            (version,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
             shown = [(name, *(connection.execute(f"SHOW {name}".encode()).fetchone() or ("",))) for name in _NEEDED]
         off = [name for name, value in shown if value != "on"]
         if off and not self._read_only:
@@ -292,10 +292,10 @@ class PostgresStore:
                 f"the server of the ledger {self.where} runs with {', '.join(off)} off: after a power cut, charges "
                 "whose answers were given would be missing. Turn it on, or use another server."
             )
-        if found != VERSION:
+        if version != VERSION:
             raise PolicyError(
-                f"the ledger {self.where} has schema version {found}; this hubbub reads version {VERSION}. "
-                + ("Update hubbub." if found > VERSION else "Bring it up to date: `hubbub ledger migrate`.")
+                f"the ledger {self.where} has schema version {version}; this hubbub reads version {VERSION}. "
+                + ("Update hubbub." if version > VERSION else "Bring it up to date: `hubbub ledger migrate`.")
             )
 
     @contextmanager

@@ -64,6 +64,6 @@ def is_gone(owner: str, since: str, now: str) -> bool:
     """
     *place, pid, start = owner.split("/")
     if "/".join(place) == _place() and start and pid.isdigit():
-        found = _start(int(pid))
-        return found != start if found else not _is_there(int(pid))
+        started = _start(int(pid))
+        return started != start if started else not _is_there(int(pid))
     return datetime.fromisoformat(now) - datetime.fromisoformat(since) > STALE

@@ -46,12 +46,12 @@ class Record:
             PolicyError: there is no such charge.
         """
         with self._handle.reading() as connection:
-            found = entries(connection, "WHERE charge.id = ?", charge_id)
-        if not found:
+            charges = entries(connection, "WHERE charge.id = ?", charge_id)
+        if not charges:
             raise PolicyError(
                 f"there is no charge {charge_id!r} in the ledger {self._handle.where}. `hubbub history` lists them."
             )
-        return found[0]
+        return charges[0]
 
     def release(self, charge_id: str) -> StoredRelease | None:
         """The answer that `charge_id` paid for; None if it never got that far.
@@ -73,12 +73,12 @@ class Record:
         dearest that his limit admits: a dearer one that somebody buys takes nothing away from him.
         """
         with self._handle.reading() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT id, epsilon, analyst FROM charge JOIN release ON release.charge = charge.serial "
                 "WHERE unit_space = ? AND question_key = ?",
                 (space, question_key),
             ).fetchall()
-            enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in found]
+            enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in rows]
             ranked = sorted((each for each in enough if each[0] >= at_least), reverse=True)
             if reader is not None and any(whose != reader for _, _, whose in ranked):
                 ranked.sort(key=lambda each: self._distance(connection, space, question_key, each[1], reader))
@@ -100,14 +100,16 @@ class Record:
         back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id)
         cost = (back[0] if back else entry).spend.cost
         books, account = AccountState().begin(connection, None), analyst_account(reader)
-        found = books.standings(space, self._handle.budget(connection, space), (account,), None, moment(connection))
-        return 1 if all(standing.admits(cost) for standing in found) else 2
+        standings = books.standings(space, self._handle.budget(connection, space), (account,), None, moment(connection))
+        return 1 if all(standing.admits(cost) for standing in standings) else 2
 
     def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
         """The charge that an idempotency key stands for, if it was used."""
         with self._handle.reading() as connection:
-            found = entries(connection, "WHERE unit_space = ? AND analyst = ? AND request = ?", space, analyst, request)
-        return found[0] if found else None
+            charges = entries(
+                connection, "WHERE unit_space = ? AND analyst = ? AND request = ?", space, analyst, request
+            )
+        return charges[0] if charges else None
 
     def await_release(self, charge_id: str, *, patience: float | None = None) -> StoredRelease | None:
         """The answer of a charge that another process or thread works on; None if it comes to nothing.
@@ -140,8 +142,8 @@ class Record:
     def open_blocks(self) -> list[Entry]:
         """The blocks that still hold budget, oldest first: `close_block` frees what they did not use."""
         with self._handle.reading() as connection:
-            found = entries(connection, "WHERE charge.kind IN ('block', 'plan')")
-        return [entry for entry in found if entry.state != "closed"]
+            blocks = entries(connection, "WHERE charge.kind IN ('block', 'plan')")
+        return [entry for entry in blocks if entry.state != "closed"]
 
     def receipt(self, charge_id: str) -> dict[str, Any]:
         """What was asked and run, what it cost, under which policy, on which data; and where the chain stood.
@@ -187,12 +189,12 @@ class Record:
         """What was asked and did not fit, oldest first."""
         columns = ", ".join(f"refusal.{name}" for name in COLUMNS["refusal"])
         with self._handle.reading() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 f"SELECT journal.time, {columns} FROM refusal JOIN journal ON journal.serial = refusal.serial "
                 "WHERE journal.time >= ? ORDER BY refusal.serial",
                 (since or "",),
             ).fetchall()
-        return [Refusal(*row) for row in found]
+        return [Refusal(*row) for row in rows]
 
     def policy_text(self, digest: str) -> str:
         """The policy with this hash; the beginning of one suffices.
@@ -201,8 +203,8 @@ class Record:
             PolicyError: none or several are known.
         """
         with self._handle.reading() as connection:
-            found = connection.execute("SELECT hash, content FROM policy").fetchall()
-        texts = [text for known, text in found if digest and known.startswith(digest)]
+            policies = connection.execute("SELECT hash, content FROM policy").fetchall()
+        texts = [text for known, text in policies if digest and known.startswith(digest)]
         if len(texts) != 1:
             what = "no policy" if not texts else f"{len(texts)} policies"
             raise PolicyError(
@@ -244,15 +246,15 @@ class Record:
             start = None if checkpoint is None else Checkpoint.read(checkpoint, self._handle.id, self._handle.key)
             return verify(connection, self._handle.key, receipt, heads, start)
 
-    def checkpoint(self, found: Verification) -> str:
+    def checkpoint(self, verified: Verification) -> str:
         """Where a walk ended that found nothing, as text that is kept outside the ledger, for a later one.
 
         Raises:
             PolicyError: it found something.
         """
-        if found.end is None:
+        if verified.end is None:
             raise PolicyError("only the walk over a ledger that is sound ends in a checkpoint.")
-        return found.end.text(self._handle.id, self._handle.key)
+        return verified.end.text(self._handle.id, self._handle.key)
 
     def export(self) -> Iterator[str]:
         """Every row with its link, as lines of JSON, in the order of the chain. Payloads of releases are included.

@@ -120,8 +120,8 @@ _CHARGE = (
 
 def entries(connection: Connection, where: str = "", *parameters: Value) -> list[Entry]:
     """The charges that `where` selects, oldest first."""
-    found = connection.execute(f"{_CHARGE} {where} ORDER BY charge.serial", parameters)
-    return [_entry(row) for row in found.fetchall()]
+    rows = connection.execute(f"{_CHARGE} {where} ORDER BY charge.serial", parameters)
+    return [_entry(row) for row in rows.fetchall()]
 
 
 def _entry(row: Any) -> Entry:

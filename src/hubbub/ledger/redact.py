@@ -32,7 +32,7 @@ def without_passwords(text: str) -> str:
     >>> without_passwords('url = "postgresql://ada:secret@db/x"  # was postgresql://eve:hush@db/x')
     'url = "postgresql://ada@db/x"  # was postgresql://...'
     """
-    return _TOKEN.sub(lambda found: _shown(found[0]), text)
+    return _TOKEN.sub(lambda token: _shown(token[0]), text)
 
 
 def _shown(token: str) -> str:

@@ -60,21 +60,21 @@ class Remaining:
         from hubbub.accounting import PureFilter, epsilon_of_rho
 
         epsilon = min(standing.left for standing in standings)
-        filters = tuple(found for standing in standings for found in standing.spent_filters)
+        filters = tuple(spent for standing in standings for spent in standing.spent_filters)
         if budget.pure:
             return cls(epsilon, Fraction(0), Fraction(0), epsilon, filters)
-        kept = [found for found in filters if not isinstance(found, PureFilter)]
-        rho = min(found.left.rho for found in kept)
-        delta = min(found.left.delta for found in kept)
+        kept = [spent for spent in filters if not isinstance(spent, PureFilter)]
+        rho = min(spent.left.rho for spent in kept)
+        delta = min(spent.left.delta for spent in kept)
         largest = epsilon_of_rho(rho, budget.delta_conversion) if rho else Fraction(0)
         while largest and rho_at(budget, largest) > rho:  # two roundings of 15 digits lie between
             largest *= 1 - Fraction(1, 10**14)
-        if any(isinstance(found, PureFilter) for found in filters):
+        if any(isinstance(spent, PureFilter) for spent in filters):
             largest = Fraction(0)  # a block that was admitted by its epsilon holds pure questions only
         return cls(epsilon, rho, delta, largest, filters)
 
     def how_many(self, cost: Cost) -> int | None:
         """How many questions of this cost still fit, one after another; None: without end, as they cost nothing."""
-        counts = [found.how_many(cost) for found in self.filters]
+        counts = [filled.how_many(cost) for filled in self.filters]
         known = [count for count in counts if count is not None]
         return min(known) if known else None

@@ -123,8 +123,8 @@ class Balance:
             budget = self._handle.budget(connection, space)
             accounts = accounts_of("question", dataset, analyst, block)
             payer = None if block is None else (block, analyst)
-            found = self._books_for(connection).standings(space, budget, accounts, payer, moment(connection))
-            return all(standing.admits(cost) for standing in found)
+            standings = self._books_for(connection).standings(space, budget, accounts, payer, moment(connection))
+            return all(standing.admits(cost) for standing in standings)
 
     def _books_for(self, connection: Connection) -> AccountState:
         return AccountState().begin(connection, None)
@@ -132,10 +132,10 @@ class Balance:
     def accounts(self, space: str) -> list[str]:
         """The accounts of `space` that anything was charged to, sorted."""
         with self._handle.reading() as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT name FROM account WHERE unit_space = ? ORDER BY name", (space,)
             ).fetchall()
-        return [account for (account,) in found]
+        return [account for (account,) in rows]
 
     def failures(self, space: str) -> dict[str | None, tuple[int, int]]:
         """How many questions failed that count, and how many may: of each analyst, and of all together under None.
@@ -147,7 +147,7 @@ class Balance:
             self._handle.budget(connection, space)
             books = AccountState().begin(connection, None)
             names = books.spellings(space)
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT DISTINCT charge.analyst FROM step CROSS JOIN charge WHERE step.state IN ('failed', 'lost') AND "
                 f"charge.serial = step.charge AND charge.unit_space IN ({', '.join('?' * len(names))}) "
                 "ORDER BY charge.analyst",
@@ -155,7 +155,7 @@ class Balance:
             ).fetchall()
             joint = books.joint_failures(space, self._handle.rules.max_failures)
             counted: dict[str | None, tuple[int, int]] = {None: (joint, self._handle.rules.max_failures_all)}
-            for (analyst,) in found:
+            for (analyst,) in rows:
                 counted[analyst] = books.failures(space, analyst), self._handle.rules.max_failures
         return counted
 
@@ -168,8 +168,8 @@ class Balance:
         """The limits that the policy file gave, by account, as last recorded."""
         with self._handle.reading() as connection:
             self._handle.budget(connection, space)
-            found = policy_records(connection, space)
-        return {account: amount for account, (amount, reason) in found.items() if reason == NAMED}
+            records = policy_records(connection, space)
+        return {account: amount for account, (amount, reason) in records.items() if reason == NAMED}
 
     def policy_differs(self, space: str, limits: Mapping[str, Fraction]) -> list[str]:
         """The accounts that the policy's limits let spend another amount than those that were last recorded."""

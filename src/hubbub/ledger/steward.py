@@ -222,15 +222,15 @@ def moment_of(when: str | date | datetime) -> str:
         ParameterError: it is neither.
     """
     try:
-        found = datetime.fromisoformat(when) if isinstance(when, str) else when
+        moment = datetime.fromisoformat(when) if isinstance(when, str) else when
     except ValueError:
         raise ParameterError(
             f"{when!r} is neither a date nor a time. Write one such as 2026-12-31 or 2026-12-31T18:00."
         ) from None
-    if not isinstance(found, datetime):
-        found = datetime(found.year, found.month, found.day)
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    return found.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day)
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _check_account(account: str) -> None:

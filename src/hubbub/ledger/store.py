@@ -245,17 +245,17 @@ class Ledger:
             added = []
             for space, budget in budgets.items():
                 name = self.spelling[space] = recorded_space(writer.connection, space) or space
-                found = known_budget(writer.connection, name)
-                if found is None:
+                budget_there = known_budget(writer.connection, name)
+                if budget_there is None:
                     if space not in new_spaces and (any_known or not first):
                         raise PolicyError(_new_space(writer.connection, self.where, space))
                     _add_space(writer, space, budget)
                     added.append(space)
-                elif found != budget:
+                elif budget_there != budget:
                     raise PolicyError(
                         f"this session declares {budget!r} for the unit space {space!r}, but its ledger "
-                        f"{self.where} was created with {found!r}. A ceiling is "
-                        f"fixed when the ledger is created: ask with {found!r}."
+                        f"{self.where} was created with {budget_there!r}. A ceiling is "
+                        f"fixed when the ledger is created: ask with {budget_there!r}."
                     )
             # A session that is refused for its sources leaves no space behind that the next one would find here.
             self.versions.note_sources(writer, {at: self.spelling.get(s, s) for at, s in sources.items()})

@@ -82,13 +82,13 @@ class UnderWay:
         return self
 
     def _close(self, serial: int) -> OpenQuestion | None:
-        found = self._open.pop(serial, None)
-        if found is not None:
-            for counts in (self._counts[found.people, found.analyst], self._processes[found.people]):
-                counts[found.owner] -= 1
-                if not counts[found.owner]:
-                    del counts[found.owner]
-        return found
+        entry = self._open.pop(serial, None)
+        if entry is not None:
+            for counts in (self._counts[entry.people, entry.analyst], self._processes[entry.people]):
+                counts[entry.owner] -= 1
+                if not counts[entry.owner]:
+                    del counts[entry.owner]
+        return entry
 
     def _note(self, question: OpenQuestion) -> None:
         self._open[question.serial] = question
@@ -112,8 +112,8 @@ class UnderWay:
         people = one_spelling(space)
         counts: Counter[str] = self._counts.get((people, analyst), Counter())
         fresh = [one.owner for one in self._fresh if (one.people, one.analyst) == (people, analyst)]
-        found = sum(counts.values()) + len(fresh)
-        return found if found >= free and any(other != owner for other in (*counts, *fresh)) else 0
+        blocks = sum(counts.values()) + len(fresh)
+        return blocks if blocks >= free and any(other != owner for other in (*counts, *fresh)) else 0
 
     def keeps_out(self, space: str, owner: str, free: int) -> int:
         """How many processes have questions open, if they are in the way of one of the process `owner`; 0 if not.
@@ -121,23 +121,23 @@ class UnderWay:
         free: so many failures of all analysts together may still be seen.
         """
         people = one_spelling(space)
-        found = {*self._processes.get(people, ()), *(one.owner for one in self._fresh if one.people == people)}
-        return len(found) if owner not in found and len(found) >= free else 0
+        keepers = {*self._processes.get(people, ()), *(one.owner for one in self._fresh if one.people == people)}
+        return len(keepers) if owner not in keepers and len(keepers) >= free else 0
 
 
 def dead(questions: Iterable[OpenQuestion], at: str) -> list[int]:
     """Of the questions that are open, the lines of those whose process died."""
     here = this_process().rsplit("/", 2)[0] + "/"
     gone: dict[str, bool] = {}
-    found: list[int] = []
+    serials: list[int] = []
     for question in questions:
         owner, since = question.owner, question.since
         key = owner if owner.startswith(here) else f"{owner} {since}"  # here, how long ago it was matters nothing
         if key not in gone:
             gone[key] = owner != this_process() and is_gone(owner, since, at)
         if gone[key]:
-            found.append(question.serial)
-    return found
+            serials.append(question.serial)
+    return serials
 
 
 _COLUMNS: Final = "charge.unit_space, charge.analyst, journal.time"

@@ -189,8 +189,10 @@ class Walk:
             try:
                 lines = self.ask(f"{ask}{where} ORDER BY serial LIMIT {_PIECE}", given).fetchall()
             except sqlite3.Error:
-                found = self.ask(f"SELECT serial FROM journal{where} ORDER BY serial LIMIT {_PIECE}", given).fetchall()
-                lines = [self._alone(serial) for (serial,) in found]
+                serials = self.ask(
+                    f"SELECT serial FROM journal{where} ORDER BY serial LIMIT {_PIECE}", given
+                ).fetchall()
+                lines = [self._alone(serial) for (serial,) in serials]
             if not lines:
                 return
             yield lines
@@ -205,27 +207,27 @@ class Walk:
     def _rows(self, lines: list[Any]) -> _Rows:
         """The rows of these lines, by kind: a few questions in place of one for each. None where they cannot be read
         together, as something in them is damaged."""
-        found: _Rows = {}
+        by_serial: _Rows = {}
         for kind in {kind for _, _, kind, _ in lines if isinstance(kind, str)} & self.kinds.keys():
             ask = f"SELECT serial, {_columns(kind)} FROM {kind} WHERE serial BETWEEN ? AND ?"
             try:
                 rows = self.ask(ask, (lines[0][0], lines[-1][0])).fetchall()
-                found[kind] = {serial: row for serial, *row in rows}
+                by_serial[kind] = {serial: row for serial, *row in rows}
             except sqlite3.Error:
-                found[kind] = None
-        return found
+                by_serial[kind] = None
+        return by_serial
 
     def _row(self, kind: str, serial: int, rows: _Rows) -> tuple[list[Any], list[list[Any]]] | None:
         together = rows.get(kind)
         if together is None:
-            found = self.ask(f"SELECT {_columns(kind)} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
+            row = self.ask(f"SELECT {_columns(kind)} FROM {kind} WHERE serial = ?", (serial,)).fetchone()
         else:
-            found = together.get(serial)
-        if found is None:
+            row = together.get(serial)
+        if row is None:
             return None
         if kind != "charge":
-            return list(found), []
-        *values, written = found
+            return list(row), []
+        *values, written = row
         return values, _postings(written)
 
     def _meaning(self, kind: str, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
@@ -262,9 +264,9 @@ class Walk:
 
     def _question(self, charge_id: str) -> tuple[int, Total, tuple[str, ...]] | None:
         """A question that may give something back; only once, after that it is no such question any more."""
-        found = self.asked[charge_id] if charge_id in self.asked else self.past.question(charge_id)
+        asked_with = self.asked[charge_id] if charge_id in self.asked else self.past.question(charge_id)
         self.asked[charge_id] = None
-        return found
+        return asked_with
 
     def _sums(self, serial: int, row: dict[str, Any], postings: list[list[Any]]) -> Iterator[str]:
         self.states[serial] = "charged"
@@ -304,9 +306,9 @@ class Walk:
     def rest(self) -> Iterator[str]:
         """Rows that no link knows, and budgets that are overspent."""
         for kind, count in self.kinds.items():
-            found = self.ask(f"SELECT count(*) FROM {kind}").fetchone()[0]
-            if found != count:
-                yield f"{kind}: {found} rows, and {count} in the chain"
+            rows_there = self.ask(f"SELECT count(*) FROM {kind}").fetchone()[0]
+            if rows_there != count:
+                yield f"{kind}: {rows_there} rows, and {count} in the chain"
         pointed = {(space, name): at for space, name, at in self.ask("SELECT * FROM account").fetchall()}
         if pointed != self.latest:
             wrong = {name for (_, name), _ in set(pointed.items()) ^ set(self.latest.items())}
@@ -342,8 +344,8 @@ def _columns(kind: str) -> str:
 def _postings(written: str) -> list[list[Any]]:
     """A charge's sums as they were written; none where somebody else wrote them."""
     try:
-        found = json.loads(written)
-        return [[str(s), str(a), str(e), str(r), str(d), int(impure)] for s, a, e, r, d, impure in found]
+        postings = json.loads(written)
+        return [[str(s), str(a), str(e), str(r), str(d), int(impure)] for s, a, e, r, d, impure in postings]
     except (ValueError, TypeError):
         return []
 

@@ -34,12 +34,12 @@ def plan_command(categories: str, epsilon: str, within: str, level: float, path:
     from hubbub.local.survey import plan
 
     answers: Any = int(categories) if categories.isdecimal() else [c.strip() for c in categories.split(",")]
-    found = plan(epsilon, answers, within=within, level=level)
-    oracle = found.oracle
+    choice = plan(epsilon, answers, within=within, level=level)
+    oracle = choice.oracle
     click.echo(f"{oracle.name}, {oracle.size} categories, epsilon {float(oracle.epsilon):g} a report")
-    click.echo(f"ask {found.n:,} people: each share within +-{found.within:g} of the population's, at {level:.0%}")
+    click.echo(f"ask {choice.n:,} people: each share within +-{choice.within:g} of the population's, at {level:.0%}")
     click.echo(
-        f"    {found.n_respondents:,} for the share among those asked; {found.n_without_privacy:,} without privacy"
+        f"    {choice.n_respondents:,} for the share among those asked; {choice.n_without_privacy:,} without privacy"
     )
     click.echo(f"a report has {oracle.report_bytes} bytes; a lying one moves a count by at most {oracle.influence:.2f}")
     if path:

@@ -94,8 +94,8 @@ def privatize_file(
             raise ParameterError(
                 "some answer is none of the categories. Say which category such answers count as: --unknown CATEGORY."
             )
-        found = (np.array([place(text) for text in some], np.int64) for some in _texts(path, column))
-        return _write(oracle, (oracle.privatize_places(np.where(p < 0, other, p)) for p in found), Path(target))
+        batches = (np.array([place(text) for text in some], np.int64) for some in _texts(path, column))
+        return _write(oracle, (oracle.privatize_places(np.where(p < 0, other, p)) for p in batches), Path(target))
     except csv.Error:
         raise PolicyError("the CSV file cannot be read: it holds a field that is too long, or a zero byte.") from None
     except OSError as error:
@@ -146,8 +146,8 @@ def aggregate_file(oracle: FrequencyOracle, path: str | Path) -> Tally:
                 tally: Tally = aggregate_arrow(oracle, batches)
                 return tally
         with source.open("rb") as file:
-            found: Tally = aggregate_json(oracle, _lines(file))
-            return found
+            summed: Tally = aggregate_json(oracle, _lines(file))
+            return summed
     except (OSError, ValueError):
         # pyarrow's errors of damaged files are ValueErrors; ours of a wrong survey is not.
         raise PolicyError(f"{str(source)!r} cannot be read as reports.") from None

@@ -188,8 +188,8 @@ class HeavyTally:
             candidates = _extensions(kept, end, self.oracle.alphabet)
             kept, shares, base = self._standing_out(level, candidates, chance / len(self.levels), most)
         sd = math.sqrt(base)
-        found = [Found(text.rstrip(_END), float(share), sd) for text, share in zip(kept, shares, strict=True)]
-        return sorted(found, key=lambda f: -f.share)
+        hitters = [Found(text.rstrip(_END), float(share), sd) for text, share in zip(kept, shares, strict=True)]
+        return sorted(hitters, key=lambda f: -f.share)
 
     def _standing_out(
         self, level: Array, candidates: list[str], beta: float, most: int

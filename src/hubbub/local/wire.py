@@ -179,12 +179,12 @@ def _report(line: str | bytes, name: str, width: int) -> bytes | None:
     if len(line) > 4 * width + 1000:
         return None
     try:
-        found = json.loads(line)
-        if not isinstance(found, dict) or found.get("k") != name:
+        report = json.loads(line)
+        if not isinstance(report, dict) or report.get("k") != name:
             return None
-        if type(found.get("v")) is not int or found["v"] != VERSION:  # True and 1.0 are other spellings
+        if type(report.get("v")) is not int or report["v"] != VERSION:  # True and 1.0 are other spellings
             return None
-        text = found.get("r")
+        text = report.get("r")
         if not isinstance(text, str) or len(text) != -(-width * 4 // 3):
             return None
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -42,8 +42,8 @@ def one_of(what: str, **given: object) -> str:
     if len(names) == 1:
         return names[0]
     allowed = ", ".join(f"{name}=" for name in given)
-    found = "nothing" if not names else " and ".join(f"{name}=" for name in names)
-    raise ParameterError(f"{what} was given {found} to say how much noise; give exactly one of {allowed}.")
+    named = "nothing" if not names else " and ".join(f"{name}=" for name in names)
+    raise ParameterError(f"{what} was given {named} to say how much noise; give exactly one of {allowed}.")
 
 
 def epsilon_of(value: Number, *, name: str = "epsilon") -> Fraction:

@@ -62,9 +62,9 @@ class Spend:
     @property
     def amount(self) -> Fraction:
         """The epsilon, or the rho."""
-        found = self.epsilon if self.epsilon is not None else self.rho
-        assert found is not None
-        return found
+        amount = self.epsilon if self.epsilon is not None else self.rho
+        assert amount is not None
+        return amount
 
     def part(self, share: Fraction) -> Spend:
         """A share of the amount, without the delta.

@@ -84,9 +84,9 @@ def examine(law: Callable[[Any], Any], pairs: Iterable[tuple[Any, Any]], *, epsi
     deltas = dict.fromkeys(epsilons, 0.0)
     for first, second in pairs:
         p, q = law(first), law(second)
-        found = epsilon_between(p, q)
-        if found > worst:
-            worst, at = found, (first, second)
+        measured = epsilon_between(p, q)
+        if measured > worst:
+            worst, at = measured, (first, second)
         for epsilon in deltas:
             deltas[epsilon] = max(deltas[epsilon], delta_between(p, q, epsilon))
     if worst < 0:

@@ -92,8 +92,8 @@ class Polytope:
                 raise ParameterError(
                     f"the differences span fewer than {d} dimensions; drop a query that the others determine."
                 ) from None
-            found = (_through([[int(c) for c in points[i]] for i in s]) for s in simplices)
-            facets |= {max(f, tuple(-c for c in f)) for f in found if f is not None}
+            halfspaces = (_through([[int(c) for c in points[i]] for i in s]) for s in simplices)
+            facets |= {max(f, tuple(-c for c in f)) for f in halfspaces if f is not None}
         kept = tuple(f for f in sorted(facets) if all(abs(_dot(f, [int(c) for c in row])) <= 1 for row in matrix))
         return cls(kept, radius, reach)
 

@@ -102,8 +102,8 @@ def plan(
     e = float(exact)
     l1, l2_squared = float(k), float(k)
     if workload is not None:
-        found = workload.sensitivity("replace")
-        l1, l2_squared = float(found.l1), float(found.l2_squared)
+        change = workload.sensitivity("replace")
+        l1, l2_squared = float(change.l1), float(change.l2_squared)
     made = [
         _noisy("laplace", l1 / (e * rows) * math.log(k / chance), 2 * (l1 / (e * rows)) ** 2),
         _response(k, rows, e, chance),

@@ -78,8 +78,8 @@ class QuantileBound:
         def draw() -> int:
             starts, counts, steps, grain = self._scored(points, heights)
             i = weighted_choice(steps, self.rate / grain, counts=counts, bits=bits)
-            found = int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
-            return -found if self.upper else found
+            place = int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
+            return -place if self.upper else place
 
         return through(np.repeat(points, heights), sensitivity=self.rows, norm="rows", law=self, draw=draw)
 
@@ -110,11 +110,13 @@ class QuantileBound:
         return starts, counts, steps - steps[counts > 0].min(), q * _GRAIN
 
 
-def _with_floor(found: tuple[Integers, Integers, Integers, Integers]) -> tuple[Integers, Integers, Integers, Integers]:
+def _with_floor(
+    intervals: tuple[Integers, Integers, Integers, Integers],
+) -> tuple[Integers, Integers, Integers, Integers]:
     """The runs with the first value in a run of its own."""
-    starts, counts, less, more = found
+    starts, counts, less, more = intervals
     if counts[0] <= 1:
-        return found
+        return intervals
     first = [np.concatenate(([a[0]], a)) for a in (starts, counts, less, more)]
     first[0][1] += 1
     first[1][0], first[1][1] = 1, counts[0] - 1

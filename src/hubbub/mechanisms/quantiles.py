@@ -104,16 +104,16 @@ class QuantileMechanism:
         values: shape (n,), n >= 0; those outside the bounds are clamped to them, NaN goes to the middle.
         """
         rows = self._sorted(values)
-        found = through(rows, sensitivity=self.rows, norm="rows", law=self, draw=lambda: self._splits(rows, bits))
-        out = np.array(found, dtype=np.int64)
+        splits = through(rows, sensitivity=self.rows, norm="rows", law=self, draw=lambda: self._splits(rows, bits))
+        out = np.array(splits, dtype=np.int64)
         return out if self.grid is None else self.grid.from_integers(out)
 
     def _splits(self, rows: Integers, bits: Bits | None) -> list[int]:
-        found: list[int] = [0] * len(self.shares)
-        for index, share, first, last, low, high in self._plan(found):
+        splits: list[int] = [0] * len(self.shares)
+        for index, share, first, last, low, high in self._plan(splits):
             part = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last, "right")]
-            found[index] = self._draw(part, share, low, high, bits)
-        return found
+            splits[index] = self._draw(part, share, low, high, bits)
+        return splits
 
     def accuracy(self, beta: Number) -> float:
         """A bound in ranks on the error of one round, with probability 1 - beta, whatever the data.
@@ -127,15 +127,15 @@ class QuantileMechanism:
 
     def log_prob(self, output: Any, data: Any) -> float:
         """ln P(release(data) = output): the answers fix the parts, so the rounds multiply."""
-        found = list(integers(output, self.grid, len(self.shares)))
+        splits = list(integers(output, self.grid, len(self.shares)))
         rows = self._sorted(data)
         total = 0.0
-        for index, share, first, last, low, high in self._plan(found):
+        for index, share, first, last, low, high in self._plan(splits):
             part = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last, "right")]
-            total += self._log_draw(part, share, low, high, found[index])
+            total += self._log_draw(part, share, low, high, splits[index])
         return total
 
-    def _plan(self, found: list[int]) -> Any:
+    def _plan(self, splits: list[int]) -> Any:
         """The splits in order: (index, relative share, first and last row value of the part, low, high).
 
         Lazily: `found` is filled in by the caller between two splits.
@@ -146,7 +146,7 @@ class QuantileMechanism:
             middle = (start + stop) // 2
             share = (self.shares[middle] - under) / (over - under)
             yield middle, share, first, last, low, high
-            here = found[middle]
+            here = splits[middle]
             # Rows below the answer go left, the others right; answers stay in order, so the domains share it.
             if start < middle:
                 todo.append((start, middle, under, self.shares[middle], first, here - 1, low, here))

@@ -147,14 +147,14 @@ def _equal_laplace_tail(x: float, k: int) -> float:
 @lru_cache(maxsize=64)
 def _standard_table(level: float) -> tuple[Floats, Floats]:
     """Excess kurtosis, increasing, and the half-width in standard deviations."""
-    found = [(0.0, NormalDist().inv_cdf((1 + level) / 2))]
+    points = [(0.0, NormalDist().inv_cdf((1 + level) / 2))]
     for k in range(_MOST_TERMS, 0, -1):
         low, high = 0.0, 50.0 - 4.0 * math.log1p(-level)
         for _ in range(80):
             x = (low + high) / 2
             low, high = (x, high) if _equal_laplace_tail(x, k) > 1 - level else (low, x)
-        found.append((3 / k, high / math.sqrt(2 * k)))
-    return np.array([f[0] for f in found]), np.array([f[1] for f in found])
+        points.append((3 / k, high / math.sqrt(2 * k)))
+    return np.array([f[0] for f in points]), np.array([f[1] for f in points])
 
 
 def half_widths(level: float, laplace: Any, variance: Any = 0.0) -> Floats:
@@ -194,7 +194,7 @@ def ratio_intervals(
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = np.clip(np.where(count > 0, total / count, low), low, high)
     known = (count > 0) & inside(estimate)
-    found = []
+    ends = []
     for end in (low, high):
         inner, outer = estimate.copy(), np.full_like(estimate, end)
         whole = ~known | inside(outer)
@@ -202,5 +202,5 @@ def ratio_intervals(
             middle = (inner + outer) / 2
             keep = inside(middle)
             inner, outer = np.where(keep, middle, inner), np.where(keep, outer, middle)
-        found.append(np.where(whole, end, outer))
-    return found[0], found[1]
+        ends.append(np.where(whole, end, outer))
+    return ends[0], ends[1]

@@ -138,8 +138,8 @@ def _again(then: Recorded, now: Recorded) -> Any:
     if now.norm != "groups" or then.keys is None or now.keys is None or not isinstance(then.released, dict):
         return then.released
     places = {key: i for i, key in enumerate(now.keys)}
-    found = {places[then.keys[i]]: count for i, count in then.released.items() if then.keys[i] in places}
-    return dict(sorted(found.items()))
+    kept = {places[then.keys[i]]: count for i, count in then.released.items() if then.keys[i] in places}
+    return dict(sorted(kept.items()))
 
 
 def distance(first: Recorded, second: Recorded) -> Any:

@@ -27,14 +27,14 @@ def laplace_for(workload: Workload, *, neighbours: Neighbours, rows: int = 1, **
     >>> laplace_for(Thresholds(50), neighbours="add_remove", epsilon=1).scale
     Fraction(50, 1)
     """
-    found = workload.sensitivity(neighbours).of_rows(rows)
-    return LaplaceMechanism(sensitivity=found.l1 / workload.unit, cells=workload.size, **calibration)
+    bound = workload.sensitivity(neighbours).of_rows(rows)
+    return LaplaceMechanism(sensitivity=bound.l1 / workload.unit, cells=workload.size, **calibration)
 
 
 def gaussian_for(workload: Workload, *, neighbours: Neighbours, rows: int = 1, **calibration: Any) -> GaussianMechanism:
     """The Gaussian mechanism for the integer answers of a workload; calibration as in `GaussianMechanism`."""
-    found = workload.sensitivity(neighbours).of_rows(rows)
-    squared = found.l2_squared / workload.unit**2
+    bound = workload.sensitivity(neighbours).of_rows(rows)
+    squared = bound.l2_squared / workload.unit**2
     return GaussianMechanism(squared_sensitivity=squared, cells=workload.size, **calibration)
 
 

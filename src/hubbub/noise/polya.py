@@ -203,8 +203,8 @@ class Polya:
             return self._reach(float(1 - mass))
         (_, above), factor = self._table()
         # X is symmetric: P(X <= -x) = P(X > x - 1), which has to reach the mass.
-        found = int(np.searchsorted(-above, -float(mass), "right"))
-        return -math.floor(found * factor)
+        place = int(np.searchsorted(-above, -float(mass), "right"))
+        return -math.floor(place * factor)
 
     def half_width(self, level: Number) -> int:
         """The smallest t >= 0 with P(|X| <= t) >= level; beyond a scale of 2^14 rounded up."""
@@ -213,8 +213,8 @@ class Polya:
     def _reach(self, rest: float) -> int:
         """The smallest t >= 0 with P(X > t) <= rest."""
         (_, above), factor = self._table()
-        found = int(np.searchsorted(-above, -rest, "left"))
-        return found if factor == 1 else math.ceil((found + 1) * factor)
+        place = int(np.searchsorted(-above, -rest, "left"))
+        return place if factor == 1 else math.ceil((place + 1) * factor)
 
     def _narrow(self) -> tuple[Floats, Floats]:
         table, factor = self._table()

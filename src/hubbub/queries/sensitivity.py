@@ -106,12 +106,12 @@ def brute_force(columns: Any, neighbours: Neighbours, unit: Fraction = Fraction(
         return _norms(rows, unit)
     if len(rows) ** 2 > _PAIRS:
         raise _too_many(len(rows))
-    found = [_norms(rows[i + 1 :] - rows[i], unit) for i in range(len(rows) - 1)]
+    norms = [_norms(rows[i + 1 :] - rows[i], unit) for i in range(len(rows) - 1)]
     return Sensitivity(
-        max((s.l0 for s in found), default=0),
-        max((s.l1 for s in found), default=Fraction(0)),
-        max((s.l2_squared for s in found), default=Fraction(0)),
-        max((s.linf for s in found), default=Fraction(0)),
+        max((s.l0 for s in norms), default=0),
+        max((s.l1 for s in norms), default=Fraction(0)),
+        max((s.l2_squared for s in norms), default=Fraction(0)),
+        max((s.linf for s in norms), default=Fraction(0)),
     )
 
 

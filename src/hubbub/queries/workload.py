@@ -71,10 +71,10 @@ class Workload(ABC):
         n = len(rows)
         if n == 0:
             raise ParameterError("shares of an empty table have no meaning; ask for counts with evaluate().")
-        found = self.evaluate(rows)
-        if found.dtype == object:
-            return np.array([float(Fraction(a) * self.unit / n) for a in found])
-        return np.asarray(found * float(self.unit) / n)
+        answers = self.evaluate(rows)
+        if answers.dtype == object:
+            return np.array([float(Fraction(a) * self.unit / n) for a in answers])
+        return np.asarray(answers * float(self.unit) / n)
 
     def answers(self, histogram: Any) -> NDArray[Any]:
         """A h for a histogram of shape (universe,), in multiples of `unit`; floats or integers."""
@@ -169,13 +169,13 @@ class Predicates(Workload):
         return counts
 
     def _truth(self, predicate: Callable[[Any], Any], rows: Any) -> NDArray[np.bool_]:
-        found = np.asarray(predicate(rows))
-        if found.dtype != np.bool_ or found.shape != (len(rows),):
+        truth = np.asarray(predicate(rows))
+        if truth.dtype != np.bool_ or truth.shape != (len(rows),):
             raise ParameterError(
-                f"a predicate gave {found.dtype} of shape {found.shape} for {len(rows)} rows; it must give one truth "
+                f"a predicate gave {truth.dtype} of shape {truth.shape} for {len(rows)} rows; it must give one truth "
                 "value per row."
             )
-        return found
+        return truth
 
 
 class Linear(Workload):

@@ -41,15 +41,15 @@ def suggested_bounds(
     door: Door, table: str, columns: tuple[str, ...], epsilon: EpsilonLike
 ) -> dict[str, Between | int | None]:
     """What `Session.suggest_bounds` returns, charged through the door like any other question."""
-    found = door.data.tables.get(table)
+    declared = door.data.tables.get(table)
     columns = names(columns, "suggest_bounds", "suggest_bounds('visits', 'age', epsilon=0.1)")
-    if not isinstance(found, PrivateTable):
+    if not isinstance(declared, PrivateTable):
         raise QueryError(f"suggest_bounds: {table!r} is not a private table of this session.")
     amount = an_amount(epsilon) / max(1, len(columns))
     options: dict[str, Any] = {"epsilon": amount, "max_groups": 1, "max_rows": 1}
-    if not door.ledger.balance.budget(found.space).pure:
+    if not door.ledger.balance.budget(declared.space).pure:
         options["noise"] = "laplace"  # pure noise, whatever the budget: only the threshold's tail matters here
-    twice = 2 if found.neighbours == "replace" else 1
+    twice = 2 if declared.neighbours == "replace" else 1
 
     def priced(sql: str) -> tuple[PricedStatement, Options]:
         given = Options.of(options)
@@ -62,9 +62,9 @@ def suggested_bounds(
         return shown(rows, count, amount / twice)  # type: ignore[arg-type]
 
     if not columns:
-        if found.unit is EACH_ROW or found.path is not None:
+        if declared.unit is EACH_ROW or declared.path is not None:
             raise QueryError("suggest_bounds without columns asks for the rows of a unit, which needs a unit column.")
-        most = places(priced(rows_sql(table, str(found.unit))), MOST_ROWS + 1)
+        most = places(priced(rows_sql(table, str(declared.unit))), MOST_ROWS + 1)
         return {"max_total": 2 ** most[-1] if most else None}
     if len({c.lower() for c in columns}) < len(columns):
         raise QueryError("suggest_bounds: a column stands twice; name each once. Nothing was charged.")

@@ -187,7 +187,7 @@ def predicted(
     outputs: the columns of the answer. plans_of: for each question of the statement, the places of its plans in
     `price.plans`.
     """
-    found = []
+    columns = []
     scales = expected(price)
     for output in outputs:
         errors = [
@@ -196,10 +196,12 @@ def predicted(
             for at in plans_of[question]
         ]
         if errors:
-            found.append(max(errors, key=lambda e: (e.ranks or 0.0, e.rows or 0, e.plus_minus or 0.0)))
+            columns.append(max(errors, key=lambda e: (e.ranks or 0.0, e.rows or 0, e.plus_minus or 0.0)))
         elif output.what is None and not output.exact:
-            found.append(ColumnError(output.name, None, "follows from the other columns; the release has its interval"))
-    return tuple(found)
+            columns.append(
+                ColumnError(output.name, None, "follows from the other columns; the release has its interval")
+            )
+    return tuple(columns)
 
 
 def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggregate, assume_rows: int) -> ColumnError:
@@ -240,17 +242,17 @@ def _called(part: Sums) -> str:
 
 def notes(price: Price) -> tuple[str, ...]:
     """Who is protected, and what the ± does not cover."""
-    found: dict[str, None] = {}
+    remarks: dict[str, None] = {}
     for plan in price.plans:
         if plan.each_row and plan.one_row:
-            found["protected: each single row. The ± covers the noise."] = None
+            remarks["protected: each single row. The ± covers the noise."] = None
             continue
-        found[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
-        found |= dict.fromkeys(_bounding_notes(plan))
+        remarks[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
+        remarks |= dict.fromkeys(_bounding_notes(plan))
         if plan.private_keys:
-            found["Which groups there are is private: small groups are left out."] = None
-    found |= dict.fromkeys(p.draws.note for p in price.parts if isinstance(p.draws, Mechanisms) and p.draws.note)
-    return tuple(found)
+            remarks["Which groups there are is private: small groups are left out."] = None
+    remarks |= dict.fromkeys(p.draws.note for p in price.parts if isinstance(p.draws, Mechanisms) and p.draws.note)
+    return tuple(remarks)
 
 
 def _bounding_notes(plan: Plan) -> Iterator[str]:
@@ -308,19 +310,19 @@ def _bounding(plan: Plan) -> str:
 
 def _part_details(priced: PricedPart, *, pure: bool) -> dict[str, Any]:
     part = priced.part
-    found: dict[str, Any] = {"plan": priced.plan, "epsilon" if pure else "rho": str(priced.amount)}
+    details: dict[str, Any] = {"plan": priced.plan, "epsilon" if pure else "rho": str(priced.amount)}
     if isinstance(part, Sums):
-        found |= {"counts": _called(part), "step": str(part.step)}
-        found["sensitivity" if pure else "squared_sensitivity"] = part.l1 if pure else part.l2_squared
+        details |= {"counts": _called(part), "step": str(part.step)}
+        details["sensitivity" if pure else "squared_sensitivity"] = part.l1 if pure else part.l2_squared
     elif isinstance(part, OwnPart):
         assert isinstance(priced.draws, Mechanisms)
-        return found | priced.draws.details
+        return details | priced.draws.details
     else:
         assert isinstance(priced.draws, GroupThreshold)
-        found |= {"counts": "units, to find the groups", "step": "1", "sensitivity": priced.draws.groups}
-        found |= {"threshold": priced.draws.threshold, "delta": str(priced.draws.delta)}
+        details |= {"counts": "units, to find the groups", "step": "1", "sensitivity": priced.draws.groups}
+        details |= {"threshold": priced.draws.threshold, "delta": str(priced.draws.delta)}
     law = priced.noise
-    return found | ({"scale": str(law.scale)} if isinstance(law, DiscreteLaplace) else {"sigma2": str(law.sigma2)})
+    return details | ({"scale": str(law.scale)} if isinstance(law, DiscreteLaplace) else {"sigma2": str(law.sigma2)})
 
 
 def spends(epsilon: Fraction, budget: Budget) -> dict[str, Spend]:
@@ -359,14 +361,14 @@ def sides(
     """Every kind of noise that the budget allows, side by side: its cost, its errors, how many such questions fit."""
     from hubbub.accounting import cost
 
-    found = []
+    sides_there = []
     for name, spend in spends(epsilon, budget).items():
         price = make_price([plan.for_noise(pure=spend.pure) for plan in plans], spend)
         charge = cost(price.event)
         shown = f"epsilon {decimal_text(epsilon)}" if spend.pure else f"rho {float(charge.rho):.4g}"
         columns = predicted(price, outputs, plans_of, assume_rows)
-        found.append(Side(name, shown, columns, how_many(budget, charge, spent)))
-    return tuple(found)
+        sides_there.append(Side(name, shown, columns, how_many(budget, charge, spent)))
+    return tuple(sides_there)
 
 
 def smallest_spend(
@@ -414,17 +416,17 @@ def _rounded(epsilon: Fraction) -> Fraction:
 def _beyond(columns: Sequence[ColumnError], within: float | Mapping[str, float]) -> list[str]:
     wanted = within if isinstance(within, Mapping) else {c.name: within for c in columns if _size(c) is not None}
     sizes = {c.name: _size(c) for c in columns}
-    found = []
+    missing = []
     for name, width in wanted.items():
         size = sizes.get(name)
         if size is None:
             known = ", ".join(n for n, s in sizes.items() if s is not None)
             raise QueryError(f"within=: {name!r} has no predicted error. Columns that have one: {known}.")
         if size > width:
-            found.append(f"{name} is predicted within ± {size:,.4g}, asked ± {width:,.4g}")
-    return found
+            missing.append(f"{name} is predicted within ± {size:,.4g}, asked ± {width:,.4g}")
+    return missing
 
 
 def _size(column: ColumnError) -> float | None:
-    found = (column.ranks, column.rows, column.plus_minus)
-    return next((size for size in found if size is not None), None)
+    parts = (column.ranks, column.rows, column.plus_minus)
+    return next((size for size in parts if size is not None), None)

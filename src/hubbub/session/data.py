@@ -113,10 +113,10 @@ class OpenTables:
 
         Raises QueryError for any other name.
         """
-        found = self.tables.get(a_name(name, "table"))
-        if not isinstance(found, PrivateTable):
+        table = self.tables.get(a_name(name, "table"))
+        if not isinstance(table, PrivateTable):
             raise QueryError(f"{name!r} is not a private table of this session.")
-        return found
+        return table
 
     def mark(self, name: str) -> str | None:
         """A text that changes when the rows of a source do, for the ledger alone.
@@ -131,8 +131,8 @@ class OpenTables:
 
         Raises QueryError for a table that is not known.
         """
-        found = about_declarations(sql, self.catalog)
-        return None if found is None else PublicQuestion(found, ())
+        declarations = about_declarations(sql, self.catalog)
+        return None if declarations is None else PublicQuestion(declarations, ())
 
     def ask(
         self, sql: str, options: Options, budget: Callable[[str], Budget], now: dt.datetime | None = None

@@ -91,14 +91,14 @@ def _keep_keys(tables: Mapping[str, PrivateTable | PublicTable]) -> None:
 
 def neighbours_of(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, str]:
     """The neighbour relation of each unit space: losses add up under one relation only."""
-    found: dict[str, str] = {}
+    relations: dict[str, str] = {}
     for name, item in tables.items():
-        if isinstance(item, PrivateTable) and found.setdefault(item.space, item.neighbours) != item.neighbours:
+        if isinstance(item, PrivateTable) and relations.setdefault(item.space, item.neighbours) != item.neighbours:
             raise PolicyError(
                 f"table {name!r} has neighbours={item.neighbours!r}, another table of the unit space {item.space!r} "
-                f"has {found[item.space]!r}. One budget needs one relation; declare the same for both."
+                f"has {relations[item.space]!r}. One budget needs one relation; declare the same for both."
             )
-    return found
+    return relations
 
 
 def check_neighbours(ledger: Ledger, relations: Mapping[str, str]) -> None:
@@ -179,7 +179,7 @@ def source_places(
     Raises PolicyError where one source with one unit stands in two unit spaces, or in one by a column and in another
     row by row: two budgets for the same people.
     """
-    found: dict[tuple[str, str], str] = {}
+    spaces: dict[tuple[str, str], str] = {}
     here: list[tuple[set[object], str, str]] = []  # what each source is, whatever names it has
     for name, item in tables.items():
         if not isinstance(item, PrivateTable):
@@ -196,22 +196,22 @@ def source_places(
                 )
         here.append((known, unit, item.space))
         for place in places:
-            found.setdefault((place, unit), item.space)
-    return found
+            spaces.setdefault((place, unit), item.space)
+    return spaces
 
 
 def older_places(
     tables: Mapping[str, PrivateTable | PublicTable], located: Mapping[str, Located]
 ) -> dict[tuple[str, str], str]:
     """As `source_places`, by texts that older ledgers may have written of a table inside a database."""
-    found = {}
+    places = {}
     for name, item in tables.items():
         if isinstance(item, PrivateTable) and located[name].place is not None:
             for inner in (None, *located[name].older):
                 place = _declared(name, item, inner)
                 if place is not None:
-                    found[place, _unit(item)] = item.space
-    return found
+                    places[place, _unit(item)] = item.space
+    return places
 
 
 def _unit(declared: PrivateTable) -> str:
@@ -245,7 +245,7 @@ def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str
     tables declared with different neighbours.
     """
     by_name = {name.lower(): (name, item) for name, item in tables.items()}
-    found: dict[str, PrivateTable | PublicTable] = {}
+    resolved: dict[str, PrivateTable | PublicTable] = {}
     for name, item in tables.items():
         end, steps = item, 0
         while isinstance(end, PrivateTable) and end.path is not None:
@@ -257,7 +257,7 @@ def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str
                 )
             end = following
         if item is end or not isinstance(item, PrivateTable) or not isinstance(end, PrivateTable) or item.path is None:
-            found[name] = item
+            resolved[name] = item
             continue
         if not isinstance(end.unit, str) or end.unit.lower() != item.path[3].lower():
             raise PolicyError(f"the unit of {name!r} is {item.unit!r}, but the path ends at the unit {end.unit!r}.")
@@ -265,18 +265,21 @@ def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str
             raise PolicyError(
                 f"{name!r} is about the units of another table: declare its neighbours and unit_space too."
             )
-        found[name] = replace(item, unit_space=end.space)
-    return found
+        resolved[name] = replace(item, unit_space=end.space)
+    return resolved
 
 
 def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any]:
     """What a session declares, for the record, where no policy file does."""
-    found: dict[str, Any] = {}
+    description: dict[str, Any] = {}
     for name, declared in tables.items():
         parts = {k: v for k, v in vars(declared).items() if k != "source"}
         where = place_of(declared.source).written(declared.source)
-        found[name] = {"source": where, **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()}}
-    return found
+        description[name] = {
+            "source": where,
+            **{k: str(dict(v) if isinstance(v, Mapping) else v) for k, v in parts.items()},
+        }
+    return description
 
 
 def private_of(policy: TablePolicy) -> PrivateTable:

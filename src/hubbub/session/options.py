@@ -84,9 +84,9 @@ class Options:
         for name in given:
             if name not in known:
                 raise ParameterError(f"{name!r} is not an option of a question. {did_you_mean(name, known)}")
-        found = cls(**given)
-        found.check()
-        return found
+        options = cls(**given)
+        options.check()
+        return options
 
     def check(self) -> None:
         """Raises ParameterError for what can be told from the options alone."""
@@ -126,14 +126,14 @@ class Options:
 
         Raises ParameterError for a value of `keys` or `params` that has no form there.
         """
-        found: dict[str, Any] = {}
+        wire: dict[str, Any] = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in _AMOUNTS and value is not None:
-                found[field.name] = str(an_amount(value, field.name))
+                wire[field.name] = str(an_amount(value, field.name))
             elif value != field.default:
-                found[field.name] = _written(value, field.name)
-        return found
+                wire[field.name] = _written(value, field.name)
+        return wire
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Options:

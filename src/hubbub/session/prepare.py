@@ -85,7 +85,7 @@ class PricedStatement:
     @cached_property
     def tables(self) -> tuple[str, ...]:
         """The private tables it reads, each once, the first asked about first."""
-        return tuple(dict.fromkeys(name for of in self.plans for plan in of for name in plan.tables))
+        return tuple(dict.fromkeys(name for plans in self.plans for plan in plans for name in plan.tables))
 
     @property
     def dataset(self) -> str:
@@ -107,21 +107,21 @@ class PricedStatement:
 
     def key(self, version: str) -> str:
         """The name of what is asked, of which version of the rows: equal for equal questions."""
-        questions = [[plan.key() for plan in of] for of in self.plans]
+        questions = [[plan.key() for plan in plans] for plans in self.plans]
         # Where a private part reads another's release, it says `a0` and `k1` of it: then their order counts.
         if any(leaf.released for q in range(len(self.plans)) for leaf in self.leaves(q)):
-            for of, question in zip(questions, self.statement.questions, strict=True):
-                of.append(repr([question.sets, question.keys, question.aggregates]))
-        found = [version, self.amount.noise, questions, str(self.price.delta), self.weights]
-        return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+            for plans, question in zip(questions, self.statement.questions, strict=True):
+                plans.append(repr([question.sets, question.keys, question.aggregates]))
+        parts = [version, self.amount.noise, questions, str(self.price.delta), self.weights]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def grouped(self, items: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
         """One item for each plan, put together question by question."""
-        found, at = [], 0
-        for of in self.plans:
-            found.append(tuple(items[at : at + len(of)]))
-            at += len(of)
-        return tuple(found)
+        grouped, at = [], 0
+        for plans in self.plans:
+            grouped.append(tuple(items[at : at + len(plans)]))
+            at += len(plans)
+        return tuple(grouped)
 
 
 def ask(
@@ -153,15 +153,15 @@ def ask(
         make_plans(q, image, limits=options.limits, private_keys=private, norm=norm) for q in statement.questions
     )
     told = _noted(sql, statement)
-    flat = tuple(plan for of in plans for plan in of)
+    flat = tuple(plan for per_question in plans for plan in per_question)
     places = _places(plans)
-    found = _amount(held, flat, statement, places, options)
-    price = make_price(flat, found.spend, weights=_weights(statement, options.weights))
+    amount = _amount(held, flat, statement, places, options)
+    price = make_price(flat, amount.spend, weights=_weights(statement, options.weights))
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
     shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
     weights = _weights(statement, options.weights)
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return PricedStatement(sql, now, shown, statement, plans, found, price, outer, public, chosen, told)
+    return PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told)
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
@@ -169,11 +169,11 @@ def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
 
     Raises QueryError, with a caret, where such a condition is all that is asked for.
     """
-    found = [doubt for question in statement.questions for doubt in doubts(question, image)]
-    for doubt in found:
+    doubted = [doubt for question in statement.questions for doubt in doubts(question, image)]
+    for doubt in doubted:
         if doubt.refused:
             raise refuse(doubt.text, sql, None, word=doubt.word)
-    return tuple(dict.fromkeys(f"note: {doubt.text}" for doubt in found))
+    return tuple(dict.fromkeys(f"note: {doubt.text}" for doubt in doubted))
 
 
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:
@@ -181,24 +181,24 @@ def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggr
         return None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ParameterError("weights: expected a mapping of columns to whole numbers, as in {'visits': 3}.")
-    found: dict[Aggregate, int | Fraction] = {}
+    weights: dict[Aggregate, int | Fraction] = {}
     for name, weight in given.items():
         outputs = [o for o in statement.outputs if o.name.lower() == name.lower()]
         if not outputs or not isinstance(outputs[0].what, Aggregate):
             raise QueryError(f"weights: {name!r} is not an aggregate of the answer.")
         if isinstance(weight, bool) or not isinstance(weight, int | Fraction) or not 0 < weight <= 10**6:
             raise ParameterError(f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000.")
-        found[outputs[0].what] = weight
-    return found or None
+        weights[outputs[0].what] = weight
+    return weights or None
 
 
 def _places(plans: Sequence[Sequence[Plan]]) -> tuple[tuple[int, ...], ...]:
     """For each question the places of its plans among all of them."""
-    found, at = [], 0
-    for of in plans:
-        found.append(tuple(range(at, at + len(of))))
-        at += len(of)
-    return tuple(found)
+    places, at = [], 0
+    for per_question in plans:
+        places.append(tuple(range(at, at + len(per_question))))
+        at += len(per_question)
+    return tuple(places)
 
 
 def _amount(
@@ -212,7 +212,7 @@ def _amount(
     if options.within is None:
         return amount_of(budget, plans, options)
     assert options.at_most is not None
-    found = smallest_spend(
+    spend = smallest_spend(
         plans,
         statement.outputs,
         places,
@@ -221,7 +221,7 @@ def _amount(
         spend_of=lambda epsilon: amount_of(budget, plans, options.at(epsilon)).spend,
         assume_rows=options.assume_rows,
     )
-    return amount_of(budget, plans, options.at(found))
+    return amount_of(budget, plans, options.at(spend))
 
 
 def amount_of(budget: Budget, plans: Sequence[Plan], options: Options) -> Amount:

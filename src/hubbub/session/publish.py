@@ -96,9 +96,9 @@ class Marginals:
         low, high = self.release.interval(columns, str(a_level(level)))
         values = {name: _labels(self.schema.columns[name]) for name in columns}
         places = np.indices(counts.shape).reshape(len(columns), -1)
-        found: dict[str, Any] = {name: [values[name][i] for i in places[j]] for j, name in enumerate(columns)}
-        found |= {"count": counts.ravel(), "count_low": low.ravel(), "count_high": high.ravel()}
-        return pa.table(found)
+        filled: dict[str, Any] = {name: [values[name][i] for i in places[j]] for j, name in enumerate(columns)}
+        filled |= {"count": counts.ravel(), "count_low": low.ravel(), "count_high": high.ravel()}
+        return pa.table(filled)
 
 
 def _labels(column: Any) -> list[Any]:
@@ -109,8 +109,8 @@ def _labels(column: Any) -> list[Any]:
         return [*column.values, *([] if column.other is None else [column.other])]
     ends = [f"{e:g}" for e in column.edges]
     last = len(ends) - 2
-    found = [f"[{a}, {b}{']' if i == last else ')'}" for i, (a, b) in enumerate(itertools.pairwise(ends))]
-    return [*found, *([None] if column.nullable else [])]
+    labels = [f"[{a}, {b}{']' if i == last else ')'}" for i, (a, b) in enumerate(itertools.pairwise(ends))]
+    return [*labels, *([None] if column.nullable else [])]
 
 
 @at_work("making the release")
@@ -146,7 +146,7 @@ def marginals(door: Door, asked: MarginalsAsked, *, fresh: bool) -> Marginals:
 def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:
     import numpy as np
 
-    found = json.loads(payload)
-    if found.get("format") != "marginals 1" or len(found["residuals"]) != len(plan.shares):
+    residuals = json.loads(payload)
+    if residuals.get("format") != "marginals 1" or len(residuals["residuals"]) != len(plan.shares):
         raise PolicyError("this stored release is not a set of these marginals; ask for them anew.")
-    return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, found["residuals"], strict=True)}
+    return {columns: np.asarray(r, float) for columns, r in zip(plan.shares, residuals["residuals"], strict=True)}

@@ -165,16 +165,16 @@ class Outcome:
         try:
             wire = json.loads(text)
             used = wire.pop("used")
-            found = cls(used=None if used is None else Total.read(*used).cost, **wire)
+            outcome = cls(used=None if used is None else Total.read(*used).cost, **wire)
         except (ValueError, TypeError, KeyError, AttributeError, PolicyError):
             raise ParameterError("this is not the outcome of an order of this version of hubbub.") from None
-        if found.charge != order.charge:
+        if outcome.charge != order.charge:
             raise ParameterError(f"this is the outcome of another order than {order.charge}.")
-        if found.used is not None and not order.capped:
+        if outcome.used is not None and not order.capped:
             raise ParameterError(f"the order {order.charge} runs what was charged, and gives nothing back.")
-        if (found.payload is None) == (found.incident is None):
+        if (outcome.payload is None) == (outcome.incident is None):
             raise ParameterError(f"the outcome of the order {order.charge} is either an answer or an incident.")
-        return found
+        return outcome
 
 
 class _Filter:
@@ -396,10 +396,10 @@ class Door:
         if outcome.incident is not None:
             raise EngineError(outcome.incident)
         self.ledger.charges.advance(outcome.charge, "shown")
-        found = self.ledger.record.release(outcome.charge)
-        if found is None:
+        release = self.ledger.record.release(outcome.charge)
+        if release is None:
             raise InternalError(f"charge {outcome.charge} was stored and is not there")
-        return found
+        return release
 
     def _charge(self, request: Request, name: str | None, version: str) -> Charge:
         """The charge of a request, as the ledger records it."""

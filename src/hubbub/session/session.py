@@ -374,10 +374,10 @@ class Session:
 
         Raises PolicyError for a table that is not private, or is unknown.
         """
-        found = self._data.tables.get(a_name(table, "refresh"))
-        if not isinstance(found, PrivateTable):
+        declared = self._data.tables.get(a_name(table, "refresh"))
+        if not isinstance(declared, PrivateTable):
             raise PolicyError(f"refresh: {table!r} is not a private table of this session.")
-        return self._ledger.steward.refresh(found.space, table)
+        return self._ledger.steward.refresh(declared.space, table)
 
     @property
     def analyst(self) -> str:

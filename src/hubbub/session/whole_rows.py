@@ -236,10 +236,10 @@ def _schema(
     """
     from hubbub.synthesis.session_adapter import declared
 
-    found, info = _declared(data, table), data.catalog[table]
+    source, info = _declared(data, table), data.catalog[table]
     as_text: dict[str, dict[str, Any]] = {}
     cuts = _cuts(edges)
-    for name, what in found.columns.items():
+    for name, what in source.columns.items():
         match what:
             case OneOf(values=values, other=other):
                 as_text[name] = {
@@ -265,15 +265,15 @@ def _cuts(edges: object) -> dict[str, list[float]]:
     """
     if edges is not None and not isinstance(edges, Mapping):
         raise QueryError("edges: expected bins by column, as in {'age': [0, 18, 65, 120]}. Nothing was charged.")
-    found: dict[str, list[float]] = {}
+    cuts: dict[str, list[float]] = {}
     for name, ends in ({} if edges is None else edges).items():
         try:
-            found[a_name(name, "edges")] = [float(e) for e in ends if not isinstance(ends, str)]
+            cuts[a_name(name, "edges")] = [float(e) for e in ends if not isinstance(ends, str)]
         except (TypeError, ValueError, OverflowError):
             raise QueryError(
                 f"edges: {name!r} needs numbers in order, as in {{'age': [0, 18, 65, 120]}}. Nothing was charged."
             ) from None
-    return found
+    return cuts
 
 
 def _declared(data: OpenTables, table: str) -> PrivateTable:
@@ -281,32 +281,32 @@ def _declared(data: OpenTables, table: str) -> PrivateTable:
 
     Raises QueryError for one that is not private, PolicyError where rows never leave their engine.
     """
-    found = data.catalog.get(a_name(table, "table"))
-    if found is None or not found.private:
+    declared = data.catalog.get(a_name(table, "table"))
+    if declared is None or not declared.private:
         raise QueryError(f"{table!r} is not a private table of this session.")
-    if not data.engine.gives_rows:
+    if not data.engine.returns_rows:
         raise PolicyError(
             f"the rows of {table!r} stay where they are: synthetic tables and sets of marginals are made of files and "
             "frames. Nothing was charged."
         )
-    return found.declaration
+    return declared.declaration
 
 
 def _rows_per_unit(data: OpenTables, table: str, asked: int | None) -> int:
-    found = _declared(data, table)
+    declared = _declared(data, table)
     if asked is not None:
         asked = a_whole_number(asked, "rows_per_unit")
-    if data.catalog[table].unit is None and found.path is None:
+    if data.catalog[table].unit is None and declared.path is None:
         return 1
     if asked is not None:
         return asked
-    if found.max_total is not None:
-        return found.max_total
-    if found.max_groups is not None and found.max_rows is not None:
-        return found.max_groups * found.max_rows
+    if declared.max_total is not None:
+        return declared.max_total
+    if declared.max_groups is not None and declared.max_rows is not None:
+        return declared.max_groups * declared.max_rows
     raise PolicyError(
-        f"how many rows of one {found.unit} count is not declared for table {table!r}. Declare max_total=..., or give "
-        "rows_per_unit=..."
+        f"how many rows of one {declared.unit} count is not declared for table {table!r}. Declare max_total=..., or "
+        "give rows_per_unit=..."
     )
 
 
@@ -336,12 +336,12 @@ def _owned(scan: Scan, columns: Iterable[str]) -> str:
 
     Rows are bounded by unit, so with another unit it is another question. So it is where a value is read otherwise.
     """
-    found: list[object] = [canonical_relation(scan)]
+    parts: list[object] = [canonical_relation(scan)]
     for one in scans(scan):
         led = [] if one.path is None else [one.path.column]
         keys = {other.path.key for other in scans(scan) if other.path is not None and other.path.scan is one}
         read = {*led, *keys, *([] if one.unit is None else [one.unit]), *(columns if one is scan else ())}
-        found.append(
+        parts.append(
             [
                 [one.table, one.unit, one.unit_type, one.space, one.neighbours],
                 [[name, one.columns[name].value] for name in sorted(read & one.columns.keys())],
@@ -349,7 +349,7 @@ def _owned(scan: Scan, columns: Iterable[str]) -> str:
                 sorted(name for name, what in one.declared.items() if trimmed(what)),
             ]
         )
-    return json.dumps(found)
+    return json.dumps(parts)
 
 
 def _request(

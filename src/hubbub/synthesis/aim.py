@@ -57,8 +57,8 @@ class _Run:
 def candidates_of(setting: Setting) -> list[Clique]:
     """All pairs and triples of columns with two parts at least, whose table fits into a clique."""
     varied = [j for j, size in enumerate(setting.sizes) if size > 1]
-    found = [*combinations(varied, 2), *combinations(varied, 3)]
-    return [c for c in found if math.prod(setting.sizes[a] for a in c) <= setting.cells]
+    sets_of_columns = [*combinations(varied, 2), *combinations(varied, 3)]
+    return [c for c in sets_of_columns if math.prod(setting.sizes[a] for a in c) <= setting.cells]
 
 
 def fit_adaptive(

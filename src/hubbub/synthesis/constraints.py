@@ -103,10 +103,10 @@ def _conditions(side: str, text: str, schema: Schema) -> list[tuple[str, Flags]]
 
 
 def _condition(part: str, text: str, schema: Schema) -> tuple[str, Flags]:
-    found = _CONDITION.match(part)
-    if found is None:
+    match = _CONDITION.match(part)
+    if match is None:
         raise ParameterError(f"constraint {text!r}: {part!r} is not a condition; write one as in age < 18.")
-    name, sign, value = found[1].strip('"'), found[2], found[3].strip("\"'")
+    name, sign, value = match[1].strip('"'), match[2], match[3].strip("\"'")
     if name not in schema.columns:
         raise ParameterError(f"constraint {text!r}: no column {name!r}; declared are {', '.join(schema.columns)}.")
     column = schema.columns[name]

@@ -91,12 +91,12 @@ def promises(
     columns: dict[str, list[float]] = {way: [] for way in WAYS if way != "gaussian" or rho is not None}
     for k in ks:
         promised = plan(n=n, universe=universe, epsilon=epsilon, delta=delta, beta=beta, queries=k).predictions
-        found = {p.strategy: p.max_error for p in promised}
+        errors = {p.strategy: p.max_error for p in promised}
         if rho is not None:
             own = _weights_promise(k, n, universe, rho, beta)
-            found["multiplicative weights"] = min(own, found["multiplicative weights"])
+            errors["multiplicative weights"] = min(own, errors["multiplicative weights"])
         for way, values in columns.items():
-            values.append(min(1.0, found[way]))
+            values.append(min(1.0, errors[way]))
     picked = tuple(min(columns, key=lambda way: columns[way][i]) for i in range(len(ks)))
     return Crossover(ks, {way: tuple(values) for way, values in columns.items()}, picked)
 
@@ -128,17 +128,17 @@ def observe(
     laplace = laplace_for(workload, neighbours="replace", epsilon=epsilon)
     gaussian = gaussian_for(workload, neighbours="replace", rho=rho)
     weights = OfflineWeights(workload=workload, n=n, rho=rho, beta=beta)
-    found = {
+    observed = {
         "laplace": (_error(laplace.release(exact, bits=bits), exact, unit), float(laplace.accuracy(beta)) * unit),
         "gaussian": (_error(gaussian.release(exact, bits=bits), exact, unit), float(gaussian.accuracy(beta)) * unit),
     }
     released = weights.release(rows, bits=bits)
-    found["multiplicative weights"] = float(np.abs(released.shares(workload) - truth).max()), weights.bound
+    observed["multiplicative weights"] = float(np.abs(released.shares(workload) - truth).max()), weights.bound
     if workload.universe is not None and math.comb(workload.universe + small_rows - 1, small_rows) <= 2**18:
         small = SmallDB(workload=workload, n=n, rows=small_rows, epsilon=epsilon)
         drawn = small.release(rows, bits=bits).shares(workload)
-        found["small database"] = float(np.abs(drawn - truth).max()), small.accuracy(beta)
-    return found
+        observed["small database"] = float(np.abs(drawn - truth).max()), small.accuracy(beta)
+    return observed
 
 
 def _error(noisy: Any, exact: Any, unit: float) -> float:

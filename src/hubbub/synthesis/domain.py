@@ -133,5 +133,5 @@ class Domain:
                 f"the marginal over {tuple(columns)} has {cells} cells; a table of at most {MAX_CELLS} is laid out. "
                 "Ask fewer columns at once, or declare coarser values."
             )
-        found = np.bincount(self.index(codes, columns), minlength=cells)
-        return np.asarray(found.reshape(self.shape(columns)), dtype=np.int64)
+        counts = np.bincount(self.index(codes, columns), minlength=cells)
+        return np.asarray(counts.reshape(self.shape(columns)), dtype=np.int64)

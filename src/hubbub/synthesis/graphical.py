@@ -55,18 +55,18 @@ def cliques_of(edges: Iterable[Clique], sizes: Sequence[int]) -> list[Clique]:
     for clique in edges:
         for a in clique:
             near[a].update(b for b in clique if b != a)
-    left, found = set(range(len(sizes))), list[frozenset[int]]()
+    left, cliques = set(range(len(sizes))), list[frozenset[int]]()
     while left:
         cells = {v: sizes[v] * math.prod(sizes[a] for a in near[v]) for v in left}
         first = min(left, key=lambda v: (cells[v], v))
         joined = frozenset(near[first] | {first})
-        if not any(joined <= other for other in found):
-            found.append(joined)
+        if not any(joined <= other for other in cliques):
+            cliques.append(joined)
         for a in near[first]:
             near[a] |= near[first] - {a}
             near[a].discard(first)
         left.discard(first)
-    return sorted(tuple(sorted(clique)) for clique in found)
+    return sorted(tuple(sorted(clique)) for clique in cliques)
 
 
 def grow(
@@ -275,10 +275,10 @@ def estimate(
         tables = [p.copy() for p in potentials]
         for k, (target, home) in enumerate(zip(targets, places, strict=True)):
             tables[home] += tree.spread(theta[ends[k] : ends[k + 1]], target.columns, home)
-        log_z, found = tree.beliefs(tables)
-        seen = (tree.summed(found[home], home, t.columns) for t, home in zip(targets, places, strict=True))
+        log_z, beliefs = tree.beliefs(tables)
+        seen = (tree.summed(beliefs[home], home, t.columns) for t, home in zip(targets, places, strict=True))
         marginals = [(project(m) if t.centred else m).ravel() for t, m in zip(targets, seen, strict=True)]
-        return log_z, found, np.concatenate(marginals)
+        return log_z, beliefs, np.concatenate(marginals)
 
     def dual(theta: Floats) -> tuple[float, Floats]:
         log_z, _, mu = model(theta)
@@ -290,10 +290,10 @@ def estimate(
     theta = minimise(dual, first, iterations=iterations)
     _, tables, mu = model(theta)
     misfit = float(np.mean(((mu - wanted) / deviation) ** 2))
-    found = {
+    fitted = {
         (t.columns, t.centred): theta[ends[k] : ends[k + 1]].reshape(t.shares.shape) for k, t in enumerate(targets)
     }
-    return Model(tree, tuple(tables), misfit, found)
+    return Model(tree, tuple(tables), misfit, fitted)
 
 
 def _base(tree: JunctionTree, base: Sequence[Floats], masks: Mapping[Clique, NDArray[np.bool_]]) -> list[Floats]:

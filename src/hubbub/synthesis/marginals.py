@@ -129,12 +129,12 @@ class MarginalPlan:
         The even table of k cells errs by at most rows sqrt((1 - 1/k)/k) in root mean square.
         """
         n = whole_number(rows, "rows", least=0)
-        found = []
+        too_noisy = []
         for m in self.marginals:
             k = self.domain.cells(m)
             if k > 1 and math.sqrt(self.variance(m)) >= n * math.sqrt((1 - 1 / k) / k):
-                found.append(m)
-        return tuple(found)
+                too_noisy.append(m)
+        return tuple(too_noisy)
 
     def covered(self, columns: Sequence[str]) -> Columns:
         """The columns in the domain's order. Raises ParameterError where no asked marginal holds them all."""
@@ -298,11 +298,11 @@ def _variances(domain: Domain, asked: tuple[Columns, ...]) -> tuple[list[Columns
                 f"the marginals ask for more than {_MAX_CLOSURE} residuals; ask marginals of fewer columns."
             )
         # w(A, B) is a product over columns, so all subsets follow from smaller ones.
-        found: list[tuple[Columns, float]] = [((), 1.0)]
+        weighted: list[tuple[Columns, float]] = [((), 1.0)]
         for c in own:
             n = size[c]
-            found = [pair for b, w in found for pair in ((b, w / n**2), ((*b, c), w * (n - 1) / n))]
-        entries += [(i, place.setdefault(b, len(place)), w) for b, w in found]
+            weighted = [pair for b, w in weighted for pair in ((b, w / n**2), ((*b, c), w * (n - 1) / n))]
+        entries += [(i, place.setdefault(b, len(place)), w) for b, w in weighted]
     matrix = np.zeros((len(asked), len(place)))
     rows, columns, values = zip(*entries, strict=True)
     matrix[rows, columns] = values

@@ -40,14 +40,14 @@ def minimise(
         if np.abs(gradient).max(initial=0.0) <= tolerance:
             break
         direction = _direction(gradient, steps)
-        found = _search(function, point, value, gradient, direction, first=not steps)
-        if found is None:
+        step_found = _search(function, point, value, gradient, direction, first=not steps)
+        if step_found is None:
             # Rounding hides what is left to gain along this direction.
             if not steps:
                 break
             steps.clear()
             continue
-        fresh, value, slope = found
+        fresh, value, slope = step_found
         moved, bent = fresh - point, slope - gradient
         curvature = float(moved @ bent)
         if curvature > 0:

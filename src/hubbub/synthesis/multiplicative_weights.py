@@ -130,10 +130,10 @@ class OnlineWeights:
             exact = int(self._histogram @ values.astype(np.int64))
             if not self._run.ask(abs(exact - round(guess))):
                 return OnlineAnswer(guess, drawn=False)
-            found = int(self._answer.release(exact, bits=self._bits))
-            self._logs += 4 * (found - guess) / self.n * values
+            answer = int(self._answer.release(exact, bits=self._bits))
+            self._logs += 4 * (answer - guess) / self.n * values
             self._logs -= self._logs.max()
-            return OnlineAnswer(float(found), drawn=True)
+            return OnlineAnswer(float(answer), drawn=True)
 
     def _set(self, updates: int) -> None:
         self.updates = updates
@@ -187,10 +187,10 @@ def root_below(x: Fraction) -> Fraction:
 
 def tried(most: int) -> list[int]:
     """Whole numbers up to `most`, each about a tenth above the one before."""
-    found = [1]
-    while found[-1] < most:
-        found.append(min(most, max(found[-1] + 1, found[-1] * 11 // 10)))
-    return found
+    sizes = [1]
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, sizes[-1] * 11 // 10)))
+    return sizes
 
 
 def _values(query: Any, universe: int) -> Floats:

@@ -58,7 +58,7 @@ def fit_marginals(curator: Curator, setting: Setting, rho: Fraction, *, iteratio
     release = curator.release(plan, setting.parts)
     tables = [Measurement(c, release.table(c), plan.variance(c)) for c in names]
     if width == 2:
-        ordered = sorted(((dependence(setting, m), m) for m in tables), key=lambda found: -found[0])
+        ordered = sorted(((dependence(setting, m), m) for m in tables), key=lambda scored: -scored[0])
         taken = setting.graph([setting.places(m.columns) for d, m in ordered if d > _LEAST_DEPENDENCE])
     else:
         taken = setting.graph(wanted)

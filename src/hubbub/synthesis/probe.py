@@ -88,8 +88,8 @@ def probe(
         spend=Spend(rho=rho), l2_squared=squared, rounded=lambda v: Fraction(math.ceil(v * _STEPS), _STEPS)
     )
     noisy = noise.release(counts, bits=bits)
-    found = sum(noisy) if rows is None else rows
-    return Probe(noisy[0], found, noise.law.half_width(_LEVEL), noise.event, noise.sigma2)
+    total = sum(noisy) if rows is None else rows
+    return Probe(noisy[0], total, noise.law.half_width(_LEVEL), noise.event, noise.sigma2)
 
 
 def undeclared(codes: Any, owners: Sequence[int] | None, rows_per_unit: int) -> int:

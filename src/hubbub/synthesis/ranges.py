@@ -174,8 +174,8 @@ def plan_ranges(
             f"{MAX_CELLS if n > MAX_CELLS else 2 * _DENSE}; use method='hierarchy', or declare coarser edges."
         )
     if method == "optimised" or (method == "best" and n <= _DENSE):
-        dense, found, least = optimised(_gram(workload, n), _weights(workload))
-        return _plan(workload, amount, most, "optimised", dense, found, least)
+        dense, scales, least = optimised(_gram(workload, n), _weights(workload))
+        return _plan(workload, amount, most, "optimised", dense, scales, least)
     tried = [(b, *hierarchy(n, b, lambda size: _mass(workload, size))) for b in _BRANCHINGS]
     branching, tree, trace = min(tried, key=lambda t: t[2])
     return _plan(workload, amount, most, f"hierarchy of branching {branching}", tree, trace, None)
@@ -224,8 +224,8 @@ def _weights(workload: Workload) -> Floats:
     merged = [(places[first], places[last + 1] - 1) for first, last in workload.pairs]
     segments = len(cuts) - 1
     rounds = 60 if segments <= 256 else 8
-    found = fixed_point(_gram(ChosenRanges(segments, merged), segments), np.ones(segments), rounds)
-    return np.repeat(found / np.diff(cuts), np.diff(cuts))
+    weights = fixed_point(_gram(ChosenRanges(segments, merged), segments), np.ones(segments), rounds)
+    return np.repeat(weights / np.diff(cuts), np.diff(cuts))
 
 
 def _mass(workload: Workload, block: int) -> float:

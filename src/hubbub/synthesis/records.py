@@ -45,13 +45,13 @@ class Categories:
     other: str | None = None
 
     def __init__(self, *values: Scalar, other: str | None = None) -> None:
-        found = (*values, other) if other is not None else values
-        if not values or len({identity(v) for v in found}) != len(found):
+        categories = (*values, other) if other is not None else values
+        if not values or len({identity(v) for v in categories}) != len(categories):
             raise ParameterError(
                 f"categories {values!r} were declared; give each value once, and at least one. Values of a column are "
                 "declared, never read from private rows."
             )
-        object.__setattr__(self, "values", found)
+        object.__setattr__(self, "values", categories)
         object.__setattr__(self, "other", other)
 
     @property
@@ -83,13 +83,13 @@ class Edges:
     nullable: bool = False
 
     def __init__(self, edges: Sequence[float], *, whole: bool = False, nullable: bool = False) -> None:
-        found = tuple(float(e) for e in edges)
-        ordered = len(found) >= 2 and all(a < b for a, b in pairwise(found))
-        if not ordered or not all(math.isfinite(e) for e in found):
+        bounds = tuple(float(e) for e in edges)
+        ordered = len(bounds) >= 2 and all(a < b for a, b in pairwise(bounds))
+        if not ordered or not all(math.isfinite(e) for e in bounds):
             raise ParameterError(f"edges {list(edges)!r} were declared; give at least two finite numbers, ascending.")
-        if whole and any(e != int(e) for e in found):
+        if whole and any(e != int(e) for e in bounds):
             raise ParameterError(f"edges {list(edges)!r} of a whole-numbered column; give whole numbers.")
-        for name, value in {"edges": found, "whole": whole, "nullable": nullable}.items():
+        for name, value in {"edges": bounds, "whole": whole, "nullable": nullable}.items():
             object.__setattr__(self, name, value)
 
     @classmethod

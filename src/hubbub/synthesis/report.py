@@ -69,8 +69,8 @@ class SynthesisReport:
 
     def mean(self, ways: int) -> float:
         """The mean of `distances(ways)`; 0 where there are fewer columns."""
-        found = list(self.distances(ways).values())
-        return sum(found) / len(found) if found else 0.0
+        distances = list(self.distances(ways).values())
+        return sum(distances) / len(distances) if distances else 0.0
 
     def interval(self, columns: tuple[str, ...]) -> tuple[float, float]:
         """A factor of three to either side of one marginal's predicted distance, within [0, 1]."""
@@ -88,10 +88,12 @@ class SynthesisReport:
     def __str__(self) -> str:
         lines = [str(self.plan.reason), *self.warnings, f"{self.rows} rows; predicted distance from the real table:"]
         for ways in (1, 2, 3)[: len(self.domain)]:
-            found = self.distances(ways)
-            worst = max(found, key=lambda c: found[c])
+            distances = self.distances(ways)
+            worst = max(distances, key=lambda c: distances[c])
             middle = self.mean(ways)
-            lines.append(f"  {ways}-way marginals: mean {middle:.4f}; worst {found[worst]:.4f} ({' x '.join(worst)})")
+            lines.append(
+                f"  {ways}-way marginals: mean {middle:.4f}; worst {distances[worst]:.4f} ({' x '.join(worst)})"
+            )
         return "\n".join(lines)
 
     def _distance(self, places: tuple[int, ...]) -> float:
@@ -115,7 +117,7 @@ class SynthesisReport:
         """r_ab of every pair that was measured."""
         assert self.setting is not None
         assert self.fitted is not None
-        scale, found = max(self.setting.total, 1.0), dict[tuple[int, int], float]()
+        scale, gaps = max(self.setting.total, 1.0), dict[tuple[int, int], float]()
         for m in self.fitted.bought:
             if len(m.columns) != 2:
                 continue
@@ -123,8 +125,8 @@ class SynthesisReport:
             gap = float(np.abs(m.counts / scale - self.fitted.model.marginal((a, b))).sum()) / 2
             # Where the model follows the answer, part of the noise is in both; what is left of it still counts.
             noise = _HALF * m.counts.size * math.sqrt(m.variance) / scale
-            found[a, b] = max(gap - noise, 0.1 * noise)
-        return found
+            gaps[a, b] = max(gap - noise, 0.1 * noise)
+        return gaps
 
     def _fine(self, places: tuple[int, ...]) -> float:
         assert self.setting is not None

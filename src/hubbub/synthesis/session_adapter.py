@@ -63,15 +63,15 @@ def declared(
         raise PolicyError(f"the domain of {missing[0]!r} is not declared. {did_you_mean(missing[0], columns)}")
     if not names:
         raise PolicyError("no column's domain is declared.")
-    found: dict[str, Categories | Edges] = {}
+    domains: dict[str, Categories | Edges] = {}
     for name in names:
         what = columns[name]
         if "one_of" in what:
-            found[name] = Categories(*what["one_of"], *([None] if what.get("null") else []), other=what.get("other"))
+            domains[name] = Categories(*what["one_of"], *([None] if what.get("null") else []), other=what.get("other"))
             continue
         if "edges" in what:
             whole, nullable = kinds.get(name) == "integer", bool(what.get("nullable", True))
-            found[name] = Edges(cuts.get(name, what["edges"]), whole=whole, nullable=nullable)
+            domains[name] = Edges(cuts.get(name, what["edges"]), whole=whole, nullable=nullable)
             continue
         low, high = what["between"]
         if not all(isinstance(end, int | float | Fraction) for end in (low, high)):
@@ -81,11 +81,11 @@ def declared(
             )
         whole, nullable = kinds.get(name) == "integer", bool(what.get("nullable", True))
         if name in cuts:
-            found[name] = Edges(cuts[name], whole=whole, nullable=nullable)
+            domains[name] = Edges(cuts[name], whole=whole, nullable=nullable)
         else:
             bins = int(high - low) + 1 if whole and high - low < 128 else 32
-            found[name] = Edges.between(float(low), float(high), bins=bins, whole=whole, nullable=nullable)
-    return Schema(found)
+            domains[name] = Edges.between(float(low), float(high), bins=bins, whole=whole, nullable=nullable)
+    return Schema(domains)
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,8 @@ def packed(data: SyntheticData) -> str:
 
 def packed_probe(first: Probe) -> str:
     """The stored form where the first step was the last."""
-    found = {"declared": first.declared, "reach": first.reach, "rows": first.rows}
-    return json.dumps({"format": _EMPTY, **found})
+    packed = {"declared": first.declared, "reach": first.reach, "rows": first.rows}
+    return json.dumps({"format": _EMPTY, **packed})
 
 
 def hardly_any(payload: str) -> str | None:

@@ -209,9 +209,9 @@ class SmallDB:
         values = uniform_below(universe, self.steps, bits=bits)
         for place, value in zip(places.tolist(), values.tolist(), strict=True):
             moved = answers - self.workload.column(int(state[place])) + self.workload.column(value)
-            found = -int(np.abs(self.rows * truth - self.n * moved).max())
-            if found >= score or bernoulli_exp(self.mechanism.rate * (score - found), bits=bits):
-                state[place], answers, score = value, moved, found
+            penalty = -int(np.abs(self.rows * truth - self.n * moved).max())
+            if penalty >= score or bernoulli_exp(self.mechanism.rate * (score - penalty), bits=bits):
+                state[place], answers, score = value, moved, penalty
         return np.bincount(state, minlength=universe)
 
 

@@ -211,9 +211,9 @@ def edges(*ends: object, nullable: bool = True) -> Edges:
     >>> edges(0, 18, 65, 120).labels()
     ('[0, 18)', '[18, 65)', '[65, 120]')
     """
-    found = tuple(_bound(end, "an") for end in ends)
-    numbers = tuple(e for e in found if isinstance(e, Fraction))
-    if len(numbers) < len(found) or len(numbers) < 2:
+    bounds = tuple(_bound(end, "an") for end in ends)
+    numbers = tuple(e for e in bounds if isinstance(e, Fraction))
+    if len(numbers) < len(bounds) or len(numbers) < 2:
         raise PolicyError(f"edges{ends!r}: give at least two numbers, as in hb.edges(0, 18, 65, 120).")
     if any(a >= b for a, b in itertools.pairwise(numbers)):
         raise PolicyError(f"edges{ends!r}: the edges must increase.")
@@ -270,7 +270,7 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
         raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
     if other is not None and (not isinstance(other, str) or families - {"text"} or other in cleaned):
         raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
-    found = OneOf(cleaned, other, _choice("one_of", "others", others), _choice("one_of", "trim", trim))
+    domain = OneOf(cleaned, other, _choice("one_of", "others", others), _choice("one_of", "trim", trim))
     if trim and families - {"text"}:
         raise PolicyError(f"one_of: trim=True is for texts; the values are of kind {', '.join(families)}.")
     never = [v for v in cleaned if isinstance(v, str) and v != v.strip(BLANKS)]
@@ -279,7 +279,7 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
             f"one_of: {never[0]!r} begins or ends with a blank, which trim=True cuts off: write "
             f"{never[0].strip(BLANKS)!r}."
         )
-    return found
+    return domain
 
 
 def _category(value: object) -> Scalar:

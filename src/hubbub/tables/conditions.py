@@ -76,24 +76,24 @@ class Doubt:
 def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
     """What a question asks for that its declarations do not hold, each once, in the order of the question."""
     public = {leaf.place for leaf in leaves(question.relation)}
-    found: list[Doubt] = []
+    doubts_there: list[Doubt] = []
     for node in _relations(question.relation):
         if isinstance(node, PublicRelation):
             continue
         own = tuple(expressions_in(node))
         known = _known(node, own, public)
         if isinstance(node, Filter):
-            found += _of_condition(node.condition, known, evaluate, wanted=True, in_where=True)
+            doubts_there += _of_condition(node.condition, known, evaluate, wanted=True, in_where=True)
         elif not isinstance(node, Join):
-            found += (d for e in own for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
+            doubts_there += (d for e in own for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
     # A key whose groups are given has conditions of our own making: those of edges, or of `other`.
     above = (
         *(k.expression for k in question.keys if k.groups is None),
         *(x for a in question.aggregates for x in a.arguments),
     )
     known = _known(question.relation, above, public)
-    found += (d for e in above for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
-    return tuple(dict.fromkeys(found))
+    doubts_there += (d for e in above for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
+    return tuple(dict.fromkeys(doubts_there))
 
 
 def _relations(node: Relation | PublicRelation) -> Iterator[Relation | PublicRelation]:
@@ -106,10 +106,10 @@ def _known(node: Relation, read: Iterable[Expression], public: set[str]) -> dict
     """What is declared of the columns that a node's expressions read: those of what lies below it."""
     names = names_read(node).union(*map(columns_of, read))
     names = frozenset(n for n in names if n.partition(".")[0] not in public)
-    found: dict[str, Declaration] = {}
+    declarations: dict[str, Declaration] = {}
     for part in (node, *below(node)):
-        found |= {n: what for n, what in declared_in(part, names).items() if n.partition(".")[0] not in public}
-    return found
+        declarations |= {n: what for n, what in declared_in(part, names).items() if n.partition(".")[0] not in public}
+    return declarations
 
 
 def _of_condition(
@@ -194,24 +194,24 @@ def _declared_values(
     """The values that an expression has where its columns keep to their declared ones, by what they are equal to; None
     where they are not all declared."""
     columns = sorted(columns_in(operand), key=lambda c: c.name)
-    of: dict[Column, tuple[object, ...]] = {}
+    listed_of: dict[Column, tuple[object, ...]] = {}
     for column in columns:
         what = known.get(column.name)
         if not isinstance(what, OneOf) or what.open:
             return None
         with contextlib.suppress(PolicyError):
-            of[column] = tuple(fitted(v, column.kind, column.called) for v in what.values)
-    if not of or len(of) < len(columns):
+            listed_of[column] = tuple(fitted(v, column.kind, column.called) for v in what.values)
+    if not listed_of or len(listed_of) < len(columns):
         return None
     if isinstance(operand, Column):
-        found: Iterable[object] = of[operand]
+        listed: Iterable[object] = listed_of[operand]
     else:
         # NULL may be there though no group of it is declared: COALESCE(ward, 'none') = 'none' is a fair question.
-        of = {column: tuple(dict.fromkeys((*values, None))) for column, values in of.items()}
-        if math.prod(map(len, of.values())) > MOST_VALUES:
+        listed_of = {column: tuple(dict.fromkeys((*values, None))) for column, values in listed_of.items()}
+        if math.prod(map(len, listed_of.values())) > MOST_VALUES:
             return None
-        found = evaluate(operand, of)  # type: ignore[arg-type]
-    return {_plain(v): v for v in found if v is not None}
+        listed = evaluate(operand, listed_of)  # type: ignore[arg-type]
+    return {_plain(v): v for v in listed if v is not None}
 
 
 def _plain(value: object) -> object:

@@ -102,8 +102,8 @@ def drawn_groups(plan: Plan, drawn: Mapping[str, Any]) -> list[tuple[Scalar, ...
 def _draw_plan(plan: Plan, parts: Sequence[PricedPart], exact: ExactLike, bits: Bits | None) -> dict[str, Any]:
     vectors = dict(zip(plan.measurements, exact.vectors, strict=True))
     size = plan.group_count
-    found = _Exact(vectors, len(exact.vectors[0]) if size is None else size)
-    if any(len(v) != found.size for v in exact.vectors):
+    present = _Exact(vectors, len(exact.vectors[0]) if size is None else size)
+    if any(len(v) != present.size for v in exact.vectors):
         raise InternalError("an engine returned vectors of another length than the plan has groups")
     groups: list[list[Any]] | None = None
     released: list[Any] = []
@@ -111,18 +111,18 @@ def _draw_plan(plan: Plan, parts: Sequence[PricedPart], exact: ExactLike, bits: 
         if isinstance(priced.part, Selection):
             if exact.groups is None or not isinstance(priced.draws, GroupThreshold):
                 raise InternalError("groups found privately, without their keys")
-            order = sorted(range(found.size), key=lambda i: _order(exact.groups[i]))  # type: ignore[index]
-            counts = np.array([int(vectors[priced.part.of][i]) for i in order], np.int64)
+            order = sorted(range(present.size), key=lambda i: _order(exact.groups[i]))  # type: ignore[index]
+            counts = np.array([int(vectors[priced.part.measurement][i]) for i in order], np.int64)
             shown = priced.draws.release(counts, bits=bits, keys=[tuple(exact.groups[i]) for i in order])
             places = [order[i] for i in shown]
-            found = _Exact({m: [v[i] for i in places] for m, v in vectors.items()}, len(places))
+            present = _Exact({m: [v[i] for i in places] for m, v in vectors.items()}, len(places))
             groups = [[_encoded(value) for value in exact.groups[i]] for i in places]
             released.append([list(shown.values())])
         elif isinstance(priced.part, Sums):
-            released.append(_noisy(priced, priced.part, found, bits))
+            released.append(_noisy(priced, priced.part, present, bits))
         else:
             assert isinstance(priced.draws, Mechanisms)
-            released.append(priced.draws.draw(found.vectors[priced.part.of], bits))
+            released.append(priced.draws.draw(present.vectors[priced.part.measurement], bits))
     return {"groups": groups, "parts": released}
 
 

@@ -87,10 +87,10 @@ class Estimates:
         function, parts = aggregate.function, self._parts(aggregate)
         if isinstance(function, Listed):
             return function.values(aggregate, *self._drawn(aggregate))
-        found = function.estimate(parts, self._current(aggregate))
+        values = function.estimate(parts, self._current(aggregate))
         if function.whole:
-            return np.rint(np.clip(found, -(2.0**62), 2.0**62)).astype(np.int64)
-        return found
+            return np.rint(np.clip(values, -(2.0**62), 2.0**62)).astype(np.int64)
+        return values
 
     def intervals(self, aggregate: Aggregate, level: float) -> tuple[Floats, Floats]:
         """The lower and the upper ends of the intervals that hold the bounded truth with probability `level`, each."""
@@ -108,10 +108,10 @@ class Estimates:
     def noise(self, draws: int, places: Sequence[int], *, bits: Bits | None = None) -> dict[Hashable, Any]:
         """Other draws of all noise, for `redrawn`: arrays of draws by places."""
         shape = (draws, len(places))
-        found: dict[Hashable, Any] = {term: law.sample(shape, bits=bits) for term, law in self.laws.items()}
+        noise: dict[Hashable, Any] = {term: law.sample(shape, bits=bits) for term, law in self.laws.items()}
         for part in self.own:
-            found[part] = (uniform_below(_UNIFORM, shape, bits=bits) + 0.5) / _UNIFORM
-        return found
+            noise[part] = (uniform_below(_UNIFORM, shape, bits=bits) + 0.5) / _UNIFORM
+        return noise
 
     def redrawn(self, aggregate: Aggregate, noise: Mapping[Hashable, Any], places: Sequence[int]) -> NDArray[Any]:
         """The estimates at some places less noise of other draws: an array of draws by places."""
@@ -154,10 +154,10 @@ class Estimates:
     def _drawn(self, aggregate: Aggregate) -> tuple[OwnPart, Any]:
         """The part that a listed aggregate is drawn in, and what was drawn."""
         measured = self._parts(aggregate)
-        found = next((p for p in self.own if drawn_in(aggregate.function, measured, p)), None)
-        if found is None:
+        part = next((p for p in self.own if drawn_in(aggregate.function, measured, p)), None)
+        if part is None:
             raise InternalError("a stored release does not fit its question")
-        return found, self.own[found]
+        return part, self.own[part]
 
     def count_reach(self, quantity: Quantity, level: float) -> float:
         """How far a rounded count is off."""
@@ -165,8 +165,8 @@ class Estimates:
         if isinstance(quantity, Measurement) and self.plan.clips(quantity):  # of weighted rows: its truth is not whole
             whole = len(terms) == 1 and all(abs(c) == 1 for c in terms.values())
             return self.reach(terms, level) + (0.0 if whole else 0.5)
-        found = rounded_half_width(level, tuple((self.laws[t], c) for t, c in terms.items()))
-        return float(math.floor(self.reach(terms, level) + 0.5) if found is None else found)
+        reach = rounded_half_width(level, tuple((self.laws[t], c) for t, c in terms.items()))
+        return float(math.floor(self.reach(terms, level) + 0.5) if reach is None else reach)
 
     def reach(self, terms: Mapping[Term, float], level: float) -> float:
         """The half-width of one combination of terms; exact for a single one."""
@@ -216,19 +216,19 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
 
 
 def _quantities(recipes: Mapping[Quantity, Any], arrays: Mapping[Term, Floats], size: int) -> dict[Quantity, Linear]:
-    found = {}
+    quantities = {}
     for quantity, recipe in recipes.items():
         linear = Linear(np.zeros(size), {})
         for part, vector, coefficient in recipe:
             term = (0, part, vector)
             linear = linear.plus(Linear(arrays[term], {term: 1.0}), float(coefficient))
-        found[quantity] = linear
-    return found
+        quantities[quantity] = linear
+    return quantities
 
 
 def expected(price: Price) -> tuple[Estimates, ...]:
     """Estimates without values, for what `check` predicts from scales alone."""
-    found = []
+    widths = []
     for at, plan in enumerate(price.plans):
         laws: dict[Term, Noise] = {}
         arrays: dict[Term, Floats] = {}
@@ -238,8 +238,8 @@ def expected(price: Price) -> tuple[Estimates, ...]:
             for k in range(len(getattr(priced.part, "vectors", (None,)))):
                 laws[0, i, k] = priced.noise
                 arrays[0, i, k] = np.zeros(0)
-        found.append(Estimates(plan, (), _quantities(price.strategies[at].recipes, arrays, 0), laws, {}))
-    return tuple(found)
+        widths.append(Estimates(plan, (), _quantities(price.strategies[at].recipes, arrays, 0), laws, {}))
+    return tuple(widths)
 
 
 def combine(draws: Sequence[Estimates]) -> Estimates:

@@ -209,9 +209,9 @@ class Call:
 
     @property
     def kind(self) -> Kind:
-        gives = FUNCTIONS[self.name].gives
-        if gives is not None:
-            return gives
+        kind = FUNCTIONS[self.name].result_kind
+        if kind is not None:
+            return kind
         if self.name == "DATE_TRUNC":
             return self.arguments[1].kind
         return common_kind(a.kind for a in self.arguments)
@@ -228,12 +228,12 @@ def common_kind(kinds: Iterable[Kind]) -> Kind:
 
     Of kinds that cannot be compared the first one: what then asks whether each can be is told that one cannot.
     """
-    found = list(dict.fromkeys(kind for kind in kinds if kind is not Kind.NULL))
-    if len(found) == 2 and NUMERIC.issuperset(found):
+    kinds_there = list(dict.fromkeys(kind for kind in kinds if kind is not Kind.NULL))
+    if len(kinds_there) == 2 and NUMERIC.issuperset(kinds_there):
         return Kind.NUMBER
-    if len(found) == 2 and set(found) == {Kind.DATE, Kind.TIMESTAMP}:
+    if len(kinds_there) == 2 and set(kinds_there) == {Kind.DATE, Kind.TIMESTAMP}:
         return Kind.TIMESTAMP
-    return found[0] if found else Kind.NULL
+    return kinds_there[0] if kinds_there else Kind.NULL
 
 
 def children(node: Expression) -> Iterator[Expression]:
@@ -426,8 +426,8 @@ def _combine(op: ArithmeticOp, a: Range, b: Range) -> Range:
 
 
 def _union(parts: list[Range | None]) -> Range | None:
-    found = [part for part in parts if part is not None]
-    return union(found) if found else None
+    parts_there = [part for part in parts if part is not None]
+    return union(parts_there) if parts_there else None
 
 
 def whole(node: Expression) -> bool:

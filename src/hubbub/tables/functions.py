@@ -60,15 +60,15 @@ _SLACK: Final = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Function:
-    """One function: what it takes, what it gives.
+    """One function: what it takes, what it returns.
 
     takes: the kinds of each argument; the last entry stands for all further ones where `more` is true.
-    least: how many arguments there must be at least. gives: its kind; None for the kind of its arguments.
+    least: how many arguments there must be at least. result_kind: what it returns; None for the kind of its arguments.
     constants: the positions that must be constants. span: the range of its value from those of its arguments.
     """
 
     takes: tuple[frozenset[Kind], ...]
-    gives: Kind | None
+    result_kind: Kind | None
     least: int = 0
     more: bool = False
     constants: frozenset[int] = frozenset()
@@ -174,7 +174,7 @@ def shifted(unit: str, by: int, moments: Range) -> Range:
 
     def moved(moment: Fraction, end: int) -> Fraction:
         if unit != "MONTH":
-            found = moment + by * UNITS_OF_TIME[unit]
+            end_of_step = moment + by * UNITS_OF_TIME[unit]
         else:
             day = EPOCH + dt.timedelta(days=math.floor(moment / DAY))
             year, month = divmod(12 * day.year + day.month - 1 + by, 12)
@@ -182,8 +182,8 @@ def shifted(unit: str, by: int, moments: Range) -> Range:
                 return first if year < dt.MINYEAR else last
             last_day = calendar.monthrange(year, month + 1)[1]
             start = dt.datetime(year, month + 1, min(day.day, last_day)) - EPOCH
-            found = Fraction(start // dt.timedelta(microseconds=1) + end)
-        return min(max(found, first), last)
+            end_of_step = Fraction(start // dt.timedelta(microseconds=1) + end)
+        return min(max(end_of_step, first), last)
 
     first, last = (Fraction((m - EPOCH) // dt.timedelta(microseconds=1)) for m in (dt.datetime.min, dt.datetime.max))
     low, high = moments

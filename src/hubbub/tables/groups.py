@@ -69,14 +69,14 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, na
     bare = isinstance(expression, Column)
     values = {column: _values(column, declared.get(column.name), bare=bare) for column in columns_in(expression)}
     counted = {column for column in values if isinstance(declared.get(column.name), Counted)}
-    known = {column: found for column, found in values.items() if found is not None and column not in counted}
+    known = {column: listed for column, listed in values.items() if listed is not None and column not in counted}
     if isinstance(expression, Column):
         if expression in known:
             return known[expression]
     else:
-        found = _image(key, known, declared, evaluate)
-        if found is not None:
-            return found
+        listed = _image(key, known, declared, evaluate)
+        if listed is not None:
+            return listed
     if expression.kind is Kind.BOOLEAN:
         return False, True
     if whole(expression):
@@ -122,7 +122,7 @@ def _image(
     """
     expression = key.expression
     columns = columns_in(expression)
-    timed = {c: found for c in columns if c not in known and (found := moments(c, expression, declared)) is not None}
+    timed = {c: steps for c in columns if c not in known and (steps := moments(c, expression, declared)) is not None}
     listed = {**known, **timed}
     if isinstance(expression, Case) and len(listed) < len(columns):
         constants = [v for v in (*expression.values, expression.default) if isinstance(v, Literal)]
@@ -208,14 +208,14 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
     """
     match what:
         case OneOf(values=values):
-            found = tuple(fitted(value, column.kind, column.called) for value in values)
-            if len(set(found)) < len(found):
-                twice = next(v for i, v in enumerate(found) if v in found[:i])
+            listed = tuple(fitted(value, column.kind, column.called) for value in values)
+            if len(set(listed)) < len(listed):
+                twice = next(v for i, v in enumerate(listed) if v in listed[:i])
                 raise PolicyError(
                     f"column {column.called!r}: two of its declared values are {twice!r} in a column of type "
                     f"{column.kind.value}; name each value once."
                 )
-            return found
+            return listed
         case (
             Between(low=Fraction() as low, high=Fraction() as high)
             | Ranged(low=Fraction() as low, high=Fraction() as high)
@@ -247,11 +247,11 @@ def _undeclared(
         return _too_many(expression, what, named)
     computed = column is None or column.shown
     known = what is not None and not isinstance(what, Ranged)
-    found = f"{_declared_as(column)} {what!r}" if known else "it has no declared values"
+    reason = f"{_declared_as(column)} {what!r}" if known else "it has no declared values"
     subject = called if isinstance(expression, Column) or column is None else f"an expression of {called}"
     ways = f"give {named}" if computed else f'declare them: columns={{"{called}": hb.one_of(...)}}, or give {named}'
     return PolicyError(
-        f"GROUP BY {subject}: {found}. Which groups exist would tell who is in the table; {ways}. Under a budget with "
+        f"GROUP BY {subject}: {reason}. Which groups exist would tell who is in the table; {ways}. Under a budget with "
         "delta, groups can be found privately."
     )
 
@@ -262,9 +262,9 @@ def _declared_as(column: Column | None) -> str:
 
 def _named(expression: Expression, name: str) -> str:
     """How a question names the groups of a key."""
-    found = name or (expression.called if isinstance(expression, Column) else "")
-    if found:
-        return f'them with the question: keys={{"{found}": [...]}}'
+    column = name or (expression.called if isinstance(expression, Column) else "")
+    if column:
+        return f'them with the question: keys={{"{column}": [...]}}'
     return 'it a name, as in "... AS part", and its groups with the question: keys={"part": [...]}'
 
 

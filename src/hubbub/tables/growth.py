@@ -88,11 +88,11 @@ class _Measure:
         self.longest = 0
 
     def size(self, node: Expression) -> Size:
-        found = self.known.get(id(node))
-        if found is None:
-            found = self.known[id(node)] = (node, self._size(node))
-            self.longest = max(self.longest, found[1].characters)
-        return found[1]
+        size = self.known.get(id(node))
+        if size is None:
+            size = self.known[id(node)] = (node, self._size(node))
+            self.longest = max(self.longest, size[1].characters)
+        return size[1]
 
     def check(self, *nodes: Expression) -> None:
         """Raises `_TooLarge` where an expression, or a text made inside it, is beyond the limits."""
@@ -112,8 +112,8 @@ class _Measure:
     def _size(self, node: Expression) -> Size:
         match node:
             case Column(name=name):
-                found = self.sizes.get(name, SCANNED)
-                return found if node.kind is Kind.TEXT else Size(_OTHER, found.parts)
+                rows = self.sizes.get(name, SCANNED)
+                return rows if node.kind is Kind.TEXT else Size(_OTHER, rows.parts)
             case Literal(value=value):
                 return Size(len(value) if isinstance(value, str) else _OTHER, 0)
         if isinstance(node, Call) and node.name in WRITTEN_OUT:

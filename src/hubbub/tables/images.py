@@ -65,10 +65,10 @@ class Parts:
             [v is None and not isinstance(declared.get(part.name), OneOf) for v in values]
             for part, values in self.values.items()
         ]
-        found = [False]
+        chances = [False]
         for part in told:
-            found = [a or b for a in found for b in part]
-        yield from found
+            chances = [a or b for a in chances for b in part]
+        yield from chances
 
 
 def parts_of(
@@ -76,8 +76,8 @@ def parts_of(
 ) -> Parts | None:
     """An expression over parts with values; None where a part has none. listed: the columns whose values are known."""
     cut = _Cut(listed, declared)
-    found = cut.cut(expression)
-    return Parts(found, cut.values) if found is not None and cut.values else None
+    parts = cut.cut(expression)
+    return Parts(parts, cut.values) if parts is not None and cut.values else None
 
 
 @dataclass

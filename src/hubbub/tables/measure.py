@@ -180,8 +180,8 @@ class Measurement:
     def canonical(self) -> list[object]:
         """A JSON-ready form: two measurements with the same form are the same vector."""
         argument = None if self.argument is None else canonical(self.argument)
-        found = [self.counting.value, argument, [v.canonical() for v in self.values], self.shift, self.centre]
-        return [*found, "alone"] if self.alone else found
+        fields = [self.counting.value, argument, [v.canonical() for v in self.values], self.shift, self.centre]
+        return [*fields, "alone"] if self.alone else fields
 
 
 def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
@@ -334,10 +334,10 @@ def _exponent(low: Fraction, high: Fraction, bits: int, *, whole_numbers: bool) 
 def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tuple[Fraction, Fraction]:
     if argument.kind not in NUMERIC | TEMPORAL and argument.kind is not Kind.NULL:
         raise QueryError(f"a sum, mean, spread or quantile needs a number; found {argument.kind.value}.")
-    found = span(argument, declared)
-    if found is None:
+    ends = span(argument, declared)
+    if ends is None:
         return Fraction(0), Fraction(0)
-    low, high = found
+    low, high = ends
     if low is not None and high is not None:
         return low, high
     columns = sorted(columns_in(argument), key=lambda c: c.called)
@@ -360,18 +360,18 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
     why = _endless(argument, declared)
     if why is not None:
         raise QueryError(f"the range of the expression does not follow from declared bounds: {why}")
-    of = f" of {columns[0].called}" if columns else ""
+    of_column = f" of {columns[0].called}" if columns else ""
     raise QueryError(
-        f"the range of the expression{of} does not follow from declared bounds (a division by something that may be 0, "
-        "say). Give it one: LEAST(GREATEST(..., low), high)."
+        f"the range of the expression{of_column} does not follow from declared bounds (a division by something "
+        "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high)."
     )
 
 
 def _endless(node: Expression, declared: Mapping[str, Declaration]) -> str | None:
     """Which operand leaves an expression without a range, and what to write for it; None where that is not known."""
     for child in children(node):
-        if child.kind in NUMERIC and (found := _endless(child, declared)) is not None:
-            return found
+        if child.kind in NUMERIC and (endless := _endless(child, declared)) is not None:
+            return endless
     match node:
         case Call(name="LN" | "LOG10" as name, arguments=(x,)) if _reaches_zero(x, declared):
             return f"{name} falls without end where {_called(x)} comes to 0. Write {name}(GREATEST({_called(x)}, 1))."

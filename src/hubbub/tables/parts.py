@@ -61,7 +61,7 @@ class Sums:
 class Selection:
     """The groups whose noisy count of units passes a threshold, with that count."""
 
-    of: Measurement
+    measurement: Measurement
 
 
 Part: TypeAlias = Sums | OwnPart | Selection
@@ -112,25 +112,25 @@ def options(plan: Plan, aggregates: Sequence[Aggregate], *, pairs: bool) -> list
 
 
 def _product(each: Sequence[Sequence[object]]) -> int:
-    found = 1
+    product = 1
     for ways in each:
-        found *= len(ways)
-    return found
+        product *= len(ways)
+    return product
 
 
 def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
-    found: dict[Measurement, _Family] = {}
+    families: dict[Measurement, _Family] = {}
     for aggregate in aggregates:
         parts = plan.measurement_of(aggregate)
         count = next((m for m in parts if m.counting in (MeasurementKind.VALUES, MeasurementKind.ROWS)), None)
         for total in (m for m in parts if m.counting is MeasurementKind.SUM):
             if count is None:
                 raise InternalError("a sum without its count")
-            old = found.get(total, _Family(total, count, False, False))
+            old = families.get(total, _Family(total, count, False, False))
             quantities = aggregate.function.quantities(parts)
             in_all, centred = Total(total) in quantities, total in quantities
-            found[total] = _Family(total, old.count, old.wants_total or in_all, old.wants_sum or centred)
-    by_measured = {m: family for total, family in found.items() for m in (total, alone(total))}
+            families[total] = _Family(total, old.count, old.wants_total or in_all, old.wants_sum or centred)
+    by_measured = {m: family for total, family in families.items() for m in (total, alone(total))}
     return [by_measured[m] for m in plan.measurements if m in by_measured]
 
 
@@ -247,13 +247,13 @@ def drawn_in(function: Function, measured: Sequence[Measurement], part: Part) ->
     """Whether an aggregate of this function, with these measurements, is drawn in a part."""
     if not isinstance(function, Listed) or not isinstance(part, OwnPart):
         return False
-    return type(part) is function.part_type and part.of == measured[0]
+    return type(part) is function.part_type and part.measurement == measured[0]
 
 
 def _plus(first: Recipe, second: Recipe, times: Fraction) -> Recipe:
     """first + times * second, terms of one vector joined."""
-    found: dict[tuple[int, int], Fraction] = {}
+    total: dict[tuple[int, int], Fraction] = {}
     for terms, factor in ((first, Fraction(1)), (second, times)):
         for part, vector, coefficient in terms:
-            found[part, vector] = found.get((part, vector), Fraction(0)) + factor * coefficient
-    return tuple((part, vector, c) for (part, vector), c in found.items() if c)
+            total[part, vector] = total.get((part, vector), Fraction(0)) + factor * coefficient
+    return tuple((part, vector, c) for (part, vector), c in total.items() if c)

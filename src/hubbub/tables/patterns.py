@@ -65,17 +65,17 @@ def parsed(pattern: str) -> tuple[Sequence, ...]:
         if character not in _ASCII:
             raise BadPattern("a pattern is written in ASCII; compare other letters with LIKE or CONTAINS", at)
     reader = _Reader(pattern)
-    found = reader.alternatives()
+    ways = reader.alternatives()
     if reader.at < len(pattern):
         raise BadPattern("this ')' closes nothing", reader.at)
-    for sequence in found:
+    for sequence in ways:
         endless = sum(isinstance(part, One) and part.times in ("*", "+") for part in sequence)
         optional = sum(isinstance(part, One) and part.times == "?" for part in sequence)
         if endless > 1:
             raise BadPattern("one * or + may stand in each alternative; write LIKE 'a%b%c' for more", 0)
         if optional > _MOST_OPTIONAL:
             raise BadPattern(f"at most {_MOST_OPTIONAL} parts of an alternative may be left out (?, {{1,3}})", 0)
-    return found
+    return ways
 
 
 def printed(pattern: str, end: str) -> str:
@@ -113,34 +113,34 @@ class _Reader:
         return BadPattern(why, self.at if at is None else at)
 
     def alternatives(self) -> tuple[Sequence, ...]:
-        found = list(self._concatenated())
+        ways = list(self._concatenated())
         while self._next() == "|":
             self.at += 1
-            found += self._concatenated()
-        return tuple(found)
+            ways += self._concatenated()
+        return tuple(ways)
 
     def _concatenated(self) -> list[Sequence]:
         """The alternatives of a run of parts: a group within it is written out."""
-        found: list[Sequence] = [()]
+        pieces_so_far: list[Sequence] = [()]
         while self._next() not in ("", "|", ")"):
             pieces = self._group() if self._next() == "(" else [self._piece()]
-            found = [(*before, *piece) for before in found for piece in pieces]
-            if sum(map(len, found)) > _MOST_PARTS:
+            pieces_so_far = [(*before, *piece) for before in pieces_so_far for piece in pieces]
+            if sum(map(len, pieces_so_far)) > _MOST_PARTS:
                 raise self._fail("written out, this pattern has too many parts")
-        return found
+        return pieces_so_far
 
     def _group(self) -> list[Sequence]:
         opened = self.at
         self.at += 3 if self.text.startswith("(?:", self.at) else 1
         if self._next() == "?":
             raise self._fail("(?...) is not supported")
-        found = list(self.alternatives())
+        ways = list(self.alternatives())
         if self._next() != ")":
             raise self._fail("this '(' is not closed", opened)
         self.at += 1
         if self._next() in ("*", "+", "?", "{"):
             raise self._fail("a group is not repeated: *, + and ? stand after one character or class")
-        return found
+        return ways
 
     def _piece(self) -> Sequence:
         character = self._next()
@@ -215,14 +215,14 @@ class _Reader:
         sign = self._next()
         if sign in ("*", "+", "?"):
             self.at += 1
-            found: Sequence = (One(one.characters, one.negated, sign),)  # type: ignore[arg-type]
+            repeated: Sequence = (One(one.characters, one.negated, sign),)  # type: ignore[arg-type]
         elif sign == "{":
-            found = self._counted(one)
+            repeated = self._counted(one)
         else:
             return (one,)
         if self._next() in ("*", "+", "?", "{"):
             raise self._fail("a part is repeated once; lazy and possessive forms are not supported")
-        return found
+        return repeated
 
     def _counted(self, one: One) -> Sequence:
         opened, closed = self.at, self.text.find("}", self.at)

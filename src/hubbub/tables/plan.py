@@ -101,8 +101,8 @@ class Plan:
     def unit(self) -> str:
         """What one unit is called."""
         scan = scans(self.question.relation)[-1] if scans(self.question.relation)[0].path else None
-        found = (scan or scans(self.question.relation)[0]).unit
-        return found if found is not None else "row"
+        unit = (scan or scans(self.question.relation)[0]).unit
+        return unit if unit is not None else "row"
 
     @property
     def each_row(self) -> bool:
@@ -155,9 +155,9 @@ class Plan:
     @property
     def read(self) -> frozenset[str]:
         """The names of all columns that the question reads."""
-        found = names_read(self.question.relation)
+        names = names_read(self.question.relation)
         arguments = (x for a in self.question.aggregates for x in a.arguments)
-        return found.union(*(columns_of(e) for e in (*(k.expression for k in self.keys), *arguments)))
+        return names.union(*(columns_of(e) for e in (*(k.expression for k in self.keys), *arguments)))
 
     def key(self) -> str:
         """A canonical text: two plans with one key ask the same of the same declared tables."""
@@ -186,8 +186,8 @@ class Plan:
 
 def _trimmed(scan: Scan) -> list[list[str]]:
     """The columns that are read without the blanks around them, if there are any."""
-    found = sorted(name for name, what in scan.declared.items() if trimmed(what))
-    return [found] if found else []
+    trimmed_names = sorted(name for name, what in scan.declared.items() if trimmed(what))
+    return [trimmed_names] if trimmed_names else []
 
 
 def _followed(scan: Scan) -> list[list[str]]:

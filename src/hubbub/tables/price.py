@@ -152,16 +152,16 @@ def _best_of(
     weights: Mapping[Aggregate, int | Fraction],
 ) -> tuple[Strategy, list[Fraction], Fraction]:
     """The strategy of the least predicted error, the cost c_i of each of its parts, and that error."""
-    found: tuple[Strategy, list[Fraction], Fraction] | None = None
+    cheapest: tuple[Strategy, list[Fraction], Fraction] | None = None
     aggregates = tuple(scenes)
     for choices in options(plan, aggregates, pairs=power == 2):
         strategy = build(plan, aggregates, choices)
         costs = _costs(plan, scenes, strategy, power, norms, weights)
         error = least(costs, power)
-        if found is None or error < found[2]:
-            found = strategy, costs, error
-    assert found is not None
-    return found
+        if cheapest is None or error < cheapest[2]:
+            cheapest = strategy, costs, error
+    assert cheapest is not None
+    return cheapest
 
 
 def _costs(
@@ -242,8 +242,8 @@ def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delt
         c = bounds.groups if count is None else min(bounds.groups, count)
         draws = part.priced(Reach(c, bounds.rows, plan.neighbours), amount, pure=spend.pure)
         return PricedPart(at, part, share, amount, draws, draws.event)
-    found = calibrated(spend=spend.part(share), l1=part.l1, l2_squared=part.l2_squared)
-    return PricedPart(at, part, share, amount, _checked(found.law), found.event)
+    mechanism = calibrated(spend=spend.part(share), l1=part.l1, l2_squared=part.l2_squared)
+    return PricedPart(at, part, share, amount, _checked(mechanism.law), mechanism.event)
 
 
 def _checked(noise: Noise) -> Noise:

@@ -320,38 +320,38 @@ def _both(a: Limits, b: Limits) -> Bounding | None:
 
 def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> dict[str, Declaration]:
     """What is known of the values of the columns named in `read`, from declarations and public data alone."""
-    found: dict[str, Declaration] = {}
+    declarations: dict[str, Declaration] = {}
     match node:
         case Scan(place=place, declared=declared):
-            found = {f"{place}.{name}": what for name, what in declared.items()}
+            declarations = {f"{place}.{name}": what for name, what in declared.items()}
         case PublicRelation(place=place, columns=columns, values=values):
             for name in columns:
                 if f"{place}.{name}" in read:
                     known = values(name)
                     if known is not None:
-                        found[f"{place}.{name}"] = OneOf(known)  # type: ignore[arg-type]
+                        declarations[f"{place}.{name}"] = OneOf(known)  # type: ignore[arg-type]
         case Join(left=left, right=right, how=how):
             a, b = declared_in(left, read), declared_in(right, read)
-            found = (_nullable(a) if how == "full" else a) | (_nullable(b) if how in ("left", "full") else b)
+            declarations = (_nullable(a) if how == "full" else a) | (_nullable(b) if how in ("left", "full") else b)
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             below_it = declared_in(source, read | _read_by(node))
-            found = {name: _of(e, below_it) for name, e in keys}
+            declarations = {name: _of(e, below_it) for name, e in keys}
             most = _most_rows(limits_of(source))
-            found |= {name: _of_inner(inner, below_it, most) for name, inner in aggregates}
+            declarations |= {name: _of_inner(inner, below_it, most) for name, inner in aggregates}
         case Distinct(source=source, columns=columns_):
             below_it = declared_in(source, read | _read_by(node))
-            found = {name: _of(e, below_it) for name, e in columns_}
+            declarations = {name: _of(e, below_it) for name, e in columns_}
         case Window(source=source, columns=calls):
             below_it = declared_in(source, read | _read_by(node))
-            found = below_it | {name: _of_window(call, below_it) for name, call in calls}
+            declarations = below_it | {name: _of_window(call, below_it) for name, call in calls}
         case Filter(source=source):
-            found = declared_in(source, read)
+            declarations = declared_in(source, read)
         case Combine(left=left, right=right, columns=columns_of_result, of_left=of_left, of_right=of_right):
             more = read | _read_by(node)
             a, b = declared_in(left, more), declared_in(right, more)
             for c, x, y in zip(columns_of_result, of_left, of_right, strict=True):
-                found[c.name] = _either(_of(x, a), _of(y, b))
-    return {name: what for name, what in found.items() if what != UNKNOWN}
+                declarations[c.name] = _either(_of(x, a), _of(y, b))
+    return {name: what for name, what in declarations.items() if what != UNKNOWN}
 
 
 UNKNOWN = Ranged(None, None)

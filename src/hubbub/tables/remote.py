@@ -78,4 +78,4 @@ def remote(source: object) -> Any:
         return SparkName(name)
     if type(source).__module__.startswith("pyspark.") and hasattr(source, "sparkSession"):
         return SparkFrame(source)
-    return next((found for read in _READERS if (found := read(source)) is not None), None)
+    return next((address for read in _READERS if (address := read(source)) is not None), None)

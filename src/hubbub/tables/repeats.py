@@ -69,7 +69,7 @@ def met(leaf: PublicRelation, on: Expression | None, *, exactly: bool = False) -
     Of two kinds of numbers, the engine compares doubles: two whole numbers may be one there. exactly: only those that
     are compared with a value of their own kind, which no cast makes another one.
     """
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for term in _terms(on):
         match term:
             case Compare(op="=", left=x, right=y):
@@ -80,14 +80,14 @@ def met(leaf: PublicRelation, on: Expression | None, *, exactly: bool = False) -
                         if exactly and side.kind is not other.kind:
                             continue
                         name = side.name.partition(".")[2]
-                        same = side.kind is other.kind or side.kind not in NUMERIC or found.get(name) is side.kind
-                        found[name] = side.kind if same else Kind.NUMBER
-    return tuple(sorted(found.items()))
+                        same = side.kind is other.kind or side.kind not in NUMERIC or kinds.get(name) is side.kind
+                        kinds[name] = side.kind if same else Kind.NUMBER
+    return tuple(sorted(kinds.items()))
 
 
 def _terms(on: Expression | None) -> Iterable[Expression]:
     if isinstance(on, Logic) and on.op == "AND":
-        return [found for term in on.terms for found in _terms(term)]
+        return [inner for term in on.terms for inner in _terms(term)]
     return [] if on is None else [on]
 
 
@@ -157,13 +157,13 @@ def repeats_too_much(question: AggregateQuery, most: Most | None = None) -> str 
 
 def _texts(question: AggregateQuery, read: frozenset[str]) -> dict[str, Size]:
     """The sizes of the columns of public texts that are read."""
-    found = {}
+    texts = {}
     for leaf in leaves(question.relation):
         for name, kind in leaf.columns.items():
             longest = leaf.longest(name) if kind is Kind.TEXT and f"{leaf.place}.{name}" in read else None
             if longest is not None:
-                found[f"{leaf.place}.{name}"] = Size(min(longest, CUT), 1)
-    return found
+                texts[f"{leaf.place}.{name}"] = Size(min(longest, CUT), 1)
+    return texts
 
 
 class _Weigher:
@@ -208,9 +208,9 @@ class _Weigher:
         match node:
             case Distinct(source=source, columns=columns) | PerUnit(source=source, keys=columns):
                 below = sizes_in(source, self.texts)
-                found = [_size(e, below) for _, e in columns]
+                sizes = [_size(e, below) for _, e in columns]
                 more = node.aggregates if isinstance(node, PerUnit) else ()
-                return found + [_size(inner.argument, below) for _, inner in more if inner.argument is not None]
+                return sizes + [_size(inner.argument, below) for _, inner in more if inner.argument is not None]
             case Combine(left=left, right=right, of_left=of_left, of_right=of_right):
                 a, b = (sizes_in(side, self.texts) for side in (left, right))
                 return [max(_size(x, a), _size(y, b)) for x, y in zip(of_left, of_right, strict=True)]

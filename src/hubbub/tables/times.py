@@ -61,8 +61,8 @@ class Clock:
         A float holds microseconds exactly up to the year 2255, and to 32 of them in the year 9999.
         """
         unit = DAY if self.kind is Kind.DATE else 1
-        found = _moment(self.origin) // unit + np.asarray(steps, np.float64) * (self.step // unit)
-        return np.minimum(np.maximum(found, _float_from(self.low / unit)), _float_up_to(self.high / unit))
+        numbers = _moment(self.origin) // unit + np.asarray(steps, np.float64) * (self.step // unit)
+        return np.minimum(np.maximum(numbers, _float_from(self.low / unit)), _float_up_to(self.high / unit))
 
     @property
     def words(self) -> str:
@@ -95,8 +95,8 @@ def _steps(kind: Kind) -> Iterator[int]:
 def _float_from(low: Fraction) -> float:
     """The least whole number from `low` on that a float holds."""
     whole = math.ceil(low)
-    found = float(whole)
-    return found if found >= whole else math.nextafter(found, math.inf)
+    moment = float(whole)
+    return moment if moment >= whole else math.nextafter(moment, math.inf)
 
 
 def _float_up_to(high: Fraction) -> float:

@@ -225,10 +225,10 @@ def corr(of: object, other: object) -> Term:
 def _made(function: Function) -> Callable[..., Term]:
     """The verb of an aggregate, from its record: columns or terms, as many as it looks at, then constants."""
 
-    def verb(*of: object) -> Term:
-        if len(of) < function.arity:
+    def verb(*arguments: object) -> Term:
+        if len(arguments) < function.arity:
             raise ParameterError(f"{function.verb} takes {function.forms[0]}, a column or term for each letter.")
-        columns, constants = of[: function.arity], of[function.arity :]
+        columns, constants = arguments[: function.arity], arguments[function.arity :]
         node = call(function.spellings[0], *map(column, columns), *map(constant, constants))
         return _named(function.verb, node, *columns)
 
@@ -256,11 +256,11 @@ def dense_rank() -> Term:
     return Term(call("DENSE_RANK"))
 
 
-def _shifted(word: str, of: object, steps: int) -> Term:
+def _shifted(word: str, value: object, steps: int) -> Term:
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
         raise ParameterError(f"{word.lower()}: steps={steps!r}; allowed is a whole number from 0.")
     more = () if steps == 1 else (exp.Literal.number(str(steps)),)
-    return Term(call(word, column(of), *more))
+    return Term(call(word, column(value), *more))
 
 
 def lag(of: object, steps: int = 1) -> Term:

@@ -68,21 +68,21 @@ def _combined(node: exp.SetOperation, named: Mapping[str, str]) -> str:
 
 def _end(node: exp.Expr, named: Mapping[str, str]) -> str:
     """ORDER BY, LIMIT and OFFSET."""
-    found = ""
+    end = ""
     order = node.args.get("order")
     if order is not None:
         terms = [_column_or_term(o.this, node, named) for o in order.expressions]
-        found += f".order_by({', '.join(terms)}"
+        end += f".order_by({', '.join(terms)}"
         for name, key in (("descending", "desc"), ("nulls_first", "nulls_first")):
             flags = [bool(o.args.get(key)) for o in order.expressions]
             if any(flags):
-                found += f", {name}={flags if len(flags) > 1 else flags[0]}"
-        found += ")"
+                end += f", {name}={flags if len(flags) > 1 else flags[0]}"
+        end += ")"
     limit, offset = node.args.get("limit"), node.args.get("offset")
     if limit is not None or offset is not None:
         rows = "None" if limit is None else _whole(limit)
-        found += f".limit({rows}{'' if offset is None else f', offset={_whole(offset)}'})"
-    return found
+        end += f".limit({rows}{'' if offset is None else f', offset={_whole(offset)}'})"
+    return end
 
 
 def _whole(clause: exp.Expr) -> str:
@@ -123,17 +123,17 @@ class _Select:
         for name, value in self.node.args.items():
             if value and name not in _KNOWN:
                 raise refused(self.node, name)
-        found = self._from()
+        text = self._from()
         where = self.node.args.get("where")
         if where is not None:
-            found += f".filter({self._term(where.this)})"
+            text += f".filter({self._term(where.this)})"
         grouped = self.node.args.get("group") or self.node.args.get("having") or self._aggregates()
-        found += self._grouped() if grouped else self._projected()
+        text += self._grouped() if grouped else self._projected()
         if self.node.args.get("distinct") is not None:
             if self.node.args["distinct"].args.get("on"):
                 raise refused(self.node.args["distinct"])
-            found += ".distinct()"
-        return found + _end(self.node, self.named)
+            text += ".distinct()"
+        return text + _end(self.node, self.named)
 
     def _term(self, node: exp.Expr) -> str:
         return term_text(node, lambda n: _query(n, self.named))
@@ -145,10 +145,10 @@ class _Select:
         origin = self.node.args.get("from_")
         if origin is None:
             raise QueryError("the question names no table: add FROM.")
-        found = self._item(origin.this)
+        text = self._item(origin.this)
         for join in self.node.args.get("joins") or ():
-            found += self._join(join)
-        return found
+            text += self._join(join)
+        return text
 
     def _item(self, node: exp.Expr) -> str:
         alias = node.args.get("alias")
@@ -156,17 +156,17 @@ class _Select:
             raise refused(node)
         name = node.alias
         if isinstance(node, exp.Subquery):
-            found = _query(node.this, self.named)
+            text = _query(node.this, self.named)
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not node.args.get("db"):
             inner = self.named.get(node.name.lower())
-            found = f"session.table({node.name!r})" if inner is None else inner
+            text = f"session.table({node.name!r})" if inner is None else inner
             name = name or ("" if inner is None else node.name)
         else:
             raise refused(node)
         more = [k for k, value in node.args.items() if value and k not in ("this", "alias", "with_")]
         if more:
             raise refused(node, more[0])
-        return f"{found}.alias({name!r})" if name else found
+        return f"{text}.alias({name!r})" if name else text
 
     def _join(self, join: exp.Join) -> str:
         kind, side = str(join.args.get("kind") or ""), str(join.args.get("side") or "")
@@ -221,15 +221,15 @@ class _Select:
             shown.append(name)
         if not aggregates:
             raise refused(self.node, "GROUP BY without an aggregate")
-        found = f".{form.replace('SETS', self._sets(group, places))}" if form.startswith("grouping") else ""
-        if not found and (keys or form != "group_by"):
-            found = f".{form}({', '.join(keys)})"
-        found += f".agg({', '.join(aggregates)})"
+        text = f".{form.replace('SETS', self._sets(group, places))}" if form.startswith("grouping") else ""
+        if not text and (keys or form != "group_by"):
+            text = f".{form}({', '.join(keys)})"
+        text += f".agg({', '.join(aggregates)})"
         having = self.node.args.get("having")
         if having is not None:
-            found += f".filter({self._term(having.this)})"
+            text += f".filter({self._term(having.this)})"
         given = [*names, *(n for n in shown if n not in names)]
-        return found if given == shown else f"{found}.select({', '.join(map(repr, shown))})"
+        return text if given == shown else f"{text}.select({', '.join(map(repr, shown))})"
 
     def _terms(self, group: exp.Expr) -> tuple[list[exp.Expr], str]:
         """The different terms of GROUP BY, and the verb."""

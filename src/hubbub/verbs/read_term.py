@@ -112,8 +112,8 @@ class _Terms:
             return f"hb.{_BARE[kind]}()"
         if kind in _AGGREGATES:
             name, more = _AGGREGATES[kind]
-            found = [node.this, *([node.expression] if isinstance(node.args.get("expression"), exp.Expr) else [])]
-            return f"hb.{name}({self.arguments(found)}{more})"
+            operands = [node.this, *([node.expression] if isinstance(node.args.get("expression"), exp.Expr) else [])]
+            return f"hb.{name}({self.arguments(operands)}{more})"
         for write in (self._value, self._condition, self._aggregate):
             text = write(node)
             if text is not None:
@@ -122,17 +122,17 @@ class _Terms:
 
     def term(self, inner: exp.Expr) -> str:
         """A term, on which operators and methods work; a constant is wrapped."""
-        found = self.text(inner)
-        return f"hb.lit({found})" if _constant(inner) else found
+        text = self.text(inner)
+        return f"hb.lit({text})" if _constant(inner) else text
 
     def beside(self, inner: exp.Expr) -> str:
-        found = self.text(inner)
-        return found if _constant(inner) or isinstance(inner, exp.Paren) or not _operation(inner) else f"({found})"
+        text = self.text(inner)
+        return text if _constant(inner) or isinstance(inner, exp.Paren) or not _operation(inner) else f"({text})"
 
     def on(self, inner: exp.Expr) -> str:
         """A term before the dot of a method."""
-        found = self.term(inner)
-        return f"({found})" if _operation(inner) and not isinstance(inner, exp.Paren) else found
+        term = self.term(inner)
+        return f"({term})" if _operation(inner) and not isinstance(inner, exp.Paren) else term
 
     def argument(self, inner: exp.Expr) -> str:
         """An argument that may be a column's name."""
@@ -212,10 +212,10 @@ def _function(node: exp.Expr, on: Query, text: Query, arguments: Callable[[list[
     if aggregate is not None and aggregate.verb:
         own = [v for v in (node.args.get("this"), node.args.get("expression")) if isinstance(v, exp.Expr)]
         return f"hb.{aggregate.verb}({arguments([*own, *node.expressions])})"
-    found = named(node)
-    if found is None:
+    function = named(node)
+    if function is None:
         raise refused(node)
-    name, given = found
+    name, given = function
     first, rest = given[0], given[1:]
     if name == "EXTRACT" and rest and first.name.upper() in _PART_METHODS:
         return f"{on(rest[0])}.{_PART_METHODS[first.name.upper()]}()"

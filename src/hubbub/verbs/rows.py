@@ -110,10 +110,10 @@ class Rows(_Question):
 
     def tree(self) -> exp.Query:
         """The SELECT, as sqlglot's tree."""
-        found = self._body(exp.select(*self._shown()))
+        tree = self._body(exp.select(*self._shown()))
         if self.unique:
-            found = found.distinct()
-        return self.tail.on(found)  # type: ignore[no-any-return]
+            tree = tree.distinct()
+        return self.tail.on(tree)  # type: ignore[no-any-return]
 
     def _body(self, select: exp.Select) -> exp.Select:
         """A SELECT over these rows."""
@@ -322,13 +322,13 @@ class Groups:
 
     def agg(self, *aggregates: object, **named: object) -> Answer:
         """Aggregates of each group: `hb.count()`, `hb.mean("age")`, or terms of them."""
-        found = named_terms(aggregates, named, "agg")
-        if not found:
+        terms = named_terms(aggregates, named, "agg")
+        if not terms:
             raise QueryError("agg: name at least one aggregate, such as hb.count().")
-        taken = {n.lower() for n, _ in self.keys} & {n.lower() for n, _ in found}
+        taken = {n.lower() for n, _ in self.keys} & {n.lower() for n, _ in terms}
         if taken:
             raise QueryError(f"agg: {sorted(taken)[0]!r} is a key. Rename the aggregate: .alias('name').")
-        nodes = {n: self._with_unit(in_place(node, self.rows.derived)) for n, node in found}
+        nodes = {n: self._with_unit(in_place(node, self.rows.derived)) for n, node in terms}
         return Answer(self.rows, self, {**{n: node.copy() for n, node in self.keys}, **nodes})
 
     def terms(self) -> list[exp.Expr]:
@@ -351,12 +351,12 @@ class Groups:
         if counts and facts.unit is None and not facts.each_row:
             raise QueryError("units: the unit's column is not known here. Name it: hb.units('patient_id').")
 
-        def known(found: exp.Expr) -> exp.Expr:
-            if facts.each_row and _names_the_unit(found):
+        def known(node: exp.Expr) -> exp.Expr:
+            if facts.each_row and _names_the_unit(node):
                 return exp.Count(this=exp.Star())
-            if isinstance(found, exp.Column) and found.name == f.THE_UNIT and facts.unit is not None:
+            if isinstance(node, exp.Column) and node.name == f.THE_UNIT and facts.unit is not None:
                 return exp.column(quoted(facts.unit))
-            return found
+            return node
 
         return node.transform(known) if counts else node
 
@@ -378,13 +378,13 @@ class Answer(_Question):
 
     def tree(self) -> exp.Query:
         """The SELECT, as sqlglot's tree."""
-        found = self.rows._body(exp.select(*(_as(self.columns[n], n) for n in self.names())))
+        tree = self.rows._body(exp.select(*(_as(self.columns[n], n) for n in self.names())))
         keys = self.groups.terms()
         if keys:
-            found.set("group", exp.Group(expressions=keys))
+            tree.set("group", exp.Group(expressions=keys))
         if self.having:
-            found.set("having", exp.Having(this=_all(self.having)))
-        return self.tail.on(found)  # type: ignore[no-any-return]
+            tree.set("having", exp.Having(this=_all(self.having)))
+        return self.tail.on(tree)  # type: ignore[no-any-return]
 
     def names(self) -> tuple[str, ...]:
         """The names of its columns."""
@@ -472,10 +472,10 @@ def _as(node: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(node.copy(), quoted(name))
 
 
-def _operand(of: Rows) -> exp.Expr:
+def _operand(rows: Rows) -> exp.Expr:
     """A side of UNION: in parentheses where it has an end of its own."""
-    tree = of.tree()
-    return exp.Subquery(this=tree) if of.tail else tree
+    tree = rows.tree()
+    return exp.Subquery(this=tree) if rows.tail else tree
 
 
 def _rows_given(other: object, what: str) -> Rows:
@@ -507,13 +507,13 @@ def _all(conditions: Sequence[exp.Expr]) -> exp.Expr:
     """The conjunction of conditions."""
     if len(conditions) == 1:
         return conditions[0].copy()
-    found = operand(Term(conditions[0].copy()))
+    every = operand(Term(conditions[0].copy()))
     for condition in conditions[1:]:
-        found = exp.And(this=found, expression=operand(Term(condition.copy())))
-    return found
+        every = exp.And(this=every, expression=operand(Term(condition.copy())))
+    return every
 
 
 def _names_the_unit(node: exp.Expr) -> bool:
     inner = node.this if isinstance(node, exp.Count) else None
-    found = inner.expressions[0] if isinstance(inner, exp.Distinct) and inner.expressions else None
-    return isinstance(found, exp.Column) and found.name == f.THE_UNIT
+    operand = inner.expressions[0] if isinstance(inner, exp.Distinct) and inner.expressions else None
+    return isinstance(operand, exp.Column) and operand.name == f.THE_UNIT

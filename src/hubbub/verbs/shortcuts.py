@@ -50,11 +50,11 @@ def describe(rows: Rows, columns: Sequence[str]) -> Answer:
     chosen = columns or ranged
     if not chosen:
         raise QueryError("describe: no column has declared bounds. Name one, or declare it: hb.between(low, high).")
-    found = []
+    terms = []
     for n in chosen:
-        found.append(f.count(n).alias(f"{n}_count"))
+        terms.append(f.count(n).alias(f"{n}_count"))
         what = rows.facts.declared.get(n)
         if not isinstance(what, Between) or what.numeric:
-            found += [f.mean(n).alias(f"{n}_mean"), f.std(n).alias(f"{n}_std")]
-        found += [f.quantile(n, q).alias(f"{n}_{word}") for word, q in QUARTILES]
-    return rows.agg(*found)
+            terms += [f.mean(n).alias(f"{n}_mean"), f.std(n).alias(f"{n}_std")]
+        terms += [f.quantile(n, q).alias(f"{n}_{word}") for word, q in QUARTILES]
+    return rows.agg(*terms)

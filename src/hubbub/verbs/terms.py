@@ -71,8 +71,8 @@ def constant(value: object) -> exp.Expr:
         case bool():
             return exp.true() if value else exp.false()
         case int():
-            found: exp.Expr = exp.Literal.number(str(abs(value)))
-            return exp.Neg(this=found) if value < 0 else found
+            number: exp.Expr = exp.Literal.number(str(abs(value)))
+            return exp.Neg(this=number) if value < 0 else number
         case float() | Decimal() | Fraction():
             return _number(value)
         case str() if "\x00" not in value:
@@ -96,8 +96,8 @@ def _number(value: float | Decimal | Fraction) -> exp.Expr:
         )
         return exp.Paren(this=exp.Neg(this=exp.Paren(this=over)) if value < 0 else over)
     text = str(value)
-    found = exp.Literal.number(text.lstrip("-"))
-    return exp.Neg(this=found) if text.startswith("-") else found
+    number = exp.Literal.number(text.lstrip("-"))
+    return exp.Neg(this=number) if text.startswith("-") else number
 
 
 def column(value: object) -> exp.Expr:

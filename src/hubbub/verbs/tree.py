@@ -22,13 +22,13 @@ def printed(tree: exp.Expr, *, pretty: bool = False) -> str:
 def in_place(node: exp.Expr, meanings: Mapping[str, exp.Expr]) -> exp.Expr:
     """`node` with each bare column that is a name of `meanings` replaced by what it means; sub-queries stay."""
 
-    def meaning(found: exp.Expr) -> exp.Expr:
-        if isinstance(found, exp.Subquery):
-            return found.copy()
-        if isinstance(found, exp.Column) and not found.table and found.name in meanings:
-            inner = meanings[found.name].copy()
-            return operand(Term(inner)) if isinstance(found.parent, COMPOUND) else inner
-        return found
+    def meaning(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Subquery):
+            return node.copy()
+        if isinstance(node, exp.Column) and not node.table and node.name in meanings:
+            inner = meanings[node.name].copy()
+            return operand(Term(inner)) if isinstance(node.parent, COMPOUND) else inner
+        return node
 
     return node.copy().transform(meaning, copy=False) if meanings else node.copy()
 
@@ -43,16 +43,16 @@ def named_terms(terms: Sequence[object], named: Mapping[str, object], what: str)
 
     Raises QueryError for a term without a name, and for a name that stands twice.
     """
-    found: list[tuple[str, exp.Expr]] = []
+    named_so_far: list[tuple[str, exp.Expr]] = []
     for term in [*terms, *(Term(_node(t, what)).alias(n) for n, t in named.items())]:
         node = _node(term, what)
         name = term if isinstance(term, str) else term.name if isinstance(term, Term) else None
         if name is None:
             raise QueryError(f"{what}: {printed(node)} has no name. Give it one: .alias('name').")
-        if name.lower() in {n.lower() for n, _ in found}:
+        if name.lower() in {n.lower() for n, _ in named_so_far}:
             raise QueryError(f"{what}: two columns are named {name!r}. Rename one: .alias('name').")
-        found.append((name, node))
-    return found
+        named_so_far.append((name, node))
+    return named_so_far
 
 
 def _node(term: object, what: str) -> exp.Expr:

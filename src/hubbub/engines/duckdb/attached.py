@@ -20,11 +20,11 @@ def check_base_table(
     """Raises PolicyError for what is missing from an attached file, or is not a base table and not trusted."""
     texts = {}
     for kind in ("table", "view"):
-        found = con.execute(
+        definitions = con.execute(
             f"SELECT schema_name, {kind}_name, sql FROM duckdb_{kind}s() WHERE database_name = ? AND NOT internal",
             [database],
         ).fetchall()
-        texts[kind] = {(schema, name): (sql or "").upper() for schema, name, sql in found}
+        texts[kind] = {(schema, name): (sql or "").upper() for schema, name, sql in definitions}
     tables, views = ({n: sql for (s, n), sql in texts[k].items() if s == "main"} for k in ("table", "view"))
     if inner not in tables | views:
         raise PolicyError(f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}")
@@ -32,7 +32,7 @@ def check_base_table(
     if problem is not None and not trusted:
         raise not_trusted(name, inner, problem)
     # Which columns of a view have the collation of a table below it, is not told.
-    below = [sql for of in texts.values() for sql in of.values()] if inner in views else [tables[inner]]
+    below = [sql for by_name in texts.values() for sql in by_name.values()] if inner in views else [tables[inner]]
     if any("COLLATE" in sql for sql in below):
         raise PolicyError(
             f"table {name!r}: {inner!r} has columns with a collation, under which different texts are equal; copy "

@@ -132,7 +132,7 @@ class DuckDB(Dialect):
     # Casts
 
     @override
-    def cast(self, sql: str, of: Kind, to: Kind) -> str:
+    def cast(self, sql: str, kind: Kind, to: Kind) -> str:
         return f"TRY_CAST({sql} AS {self.types[to]})"
 
     @override
@@ -240,8 +240,8 @@ class DuckDB(Dialect):
 
     @override
     def extreme(self, word: str, x: str, kind: Kind) -> str:
-        found = f"TRY_CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
-        return self.not_nan(found) if word == "median" and kind is Kind.NUMBER else found
+        chosen = f"TRY_CAST({word}({x}) AS {self.types.get(kind, 'BIGINT')})"
+        return self.not_nan(chosen) if word == "median" and kind is Kind.NUMBER else chosen
 
     @override
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:

@@ -106,7 +106,7 @@ def _replaced(name: str) -> PolicyError:
 class DuckDBEngine:
     """The embedded engine of one session. Safe to use from several threads."""
 
-    gives_rows = True
+    returns_rows = True
 
     def __init__(self, *, portable: bool = False) -> None:
         # The portable hash keeps the same groups of a unit as other engines do; DuckDB's own is faster.
@@ -167,17 +167,17 @@ class DuckDBEngine:
         Raises PolicyError for a source that is missing or whose schema contradicts the declaration.
         """
         place = f"source{len(self._known)}"
-        found = None
+        stamp = None
         with contextlib.suppress(OSError, ValueError):
-            found = stamp_of(table.source) if isinstance(table.source, str) else None
+            stamp = stamp_of(table.source) if isinstance(table.source, str) else None
         relation, physical, held, patient = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
             self._paths.append(os.path.realpath(table.source))
             self._files[name] = table.source
             if relation.startswith(f"{place}."):
                 self._attached.append((os.path.realpath(table.source), place, name))
-                if found is not None:  # looked at before it was opened: one that came between is refused later
-                    self._stamped[name] = found
+                if stamp is not None:  # looked at before it was opened: one that came between is refused later
+                    self._stamped[name] = stamp
         declared = table.columns if isinstance(table, PrivateTable) else {}
         fields = Fields(name, physical, dict(table.types), declared, DUCKDB)
         fields.check_names()
@@ -252,12 +252,12 @@ class DuckDBEngine:
         if path is None:
             return None
         try:
-            found = os.stat(path)
+            facts = os.stat(path)
         except OSError:
             raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
         if not self._is_the_same(name):
             raise _replaced(name)
-        return f"{found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {os.path.realpath(path)}"
+        return f"{facts.st_ino} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {os.path.realpath(path)}"
 
     def _check_lost(self) -> None:
         """Raises PolicyError where the engine could not be opened again, for any table: nothing can be read."""
@@ -304,14 +304,14 @@ class DuckDBEngine:
             return  # a file or the engine itself is broken, which is for `run` to find
 
     def _places(self, relation: Relation, *, patient: bool = False) -> dict[str, Place]:
-        found = {}
+        places = {}
         for scan in scans(relation):
             known = self._known[scan.table]
             read = known.relation
             if patient and known.patient is not None:
                 read = known.patient.relation(self._view(scan.table))
-            found[scan.table] = Place(read, known.columns, known.unit)
-        return found
+            places[scan.table] = Place(read, known.columns, known.unit)
+        return places
 
     def _view(self, table: str) -> str:
         """What the patient reading of a table registers."""
@@ -319,14 +319,14 @@ class DuckDBEngine:
 
     def _loads(self, relation: Relation, *, patient: bool = False) -> dict[str, Callable[[], Any]]:
         """What has to be registered for the tables of a relation."""
-        found: dict[str, Callable[[], Any]] = {}
+        loads: dict[str, Callable[[], Any]] = {}
         for scan in scans(relation):
             known = self._known[scan.table]
             if known.held is not None:
-                found[known.relation] = known.held.table
+                loads[known.relation] = known.held.table
             if patient and known.patient is not None:
-                found[self._view(scan.table)] = known.patient.table
-        return found
+                loads[self._view(scan.table)] = known.patient.table
+        return loads
 
     def _readings(self, relation: Relation, call: _Call) -> Iterator[tuple[dict[str, Place], Views]]:
         """Where the tables of a relation are: in the quick reading; then, where some value made that fail, in one that
@@ -354,10 +354,10 @@ class DuckDBEngine:
 
         Raises EngineError, with an incident id alone, if DuckDB fails.
         """
-        found = self._read(
+        table = self._read(
             scan, lambda places, views, call: self._table(rows_sql(scan, places, columns, DUCKDB), views, call)
         )
-        return found.rename_columns([*columns, *([""] if len(found.column_names) > len(columns) else [])])
+        return table.rename_columns([*columns, *([""] if len(table.column_names) > len(columns) else [])])
 
     def _read(self, relation: Relation, ask: Callable[[dict[str, Place], Views, _Call], T | None]) -> T:
         """What `ask` makes of the tables of a relation, from files that stayed as they were while they were read.
@@ -374,14 +374,14 @@ class DuckDBEngine:
                 if before is None:
                     call.words = "a file is gone, or its columns have changed since the charge"
                     break
-                found = None
+                answer = None
                 for places, views in self._readings(relation, call):
-                    found = ask(places, views, call)
-                    if found is not None:
+                    answer = ask(places, views, call)
+                    if answer is not None:
                         break
                 if self._stamps(files) == before:
-                    if found is not None:
-                        return found
+                    if answer is not None:
+                        return answer
                     break
                 call.words = "a file was written anew while it was read"
                 if call.stopped.is_set():
@@ -391,8 +391,8 @@ class DuckDBEngine:
     def _stamps(self, files: Sequence[str]) -> list[tuple[int, ...]] | None:
         """What tells whether any of these files is written anew; None where one no longer has its columns."""
         try:
-            found = [stamp_of(self._files[name]) for name in files]
-            return found if all(self._same_columns(name, self._known[name]) for name in files) else None
+            stamps = [stamp_of(self._files[name]) for name in files]
+            return stamps if all(self._same_columns(name, self._known[name]) for name in files) else None
         except (OSError, PolicyError):
             return None
 
@@ -416,13 +416,13 @@ class DuckDBEngine:
     def _sums(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Rows:
         """The rows of the text that `compile` gives; ranked in this process where that is the quicker way."""
         if quick("ranking") and ranks_groups(plan) and not self._dialect.portable:
-            found = None
+            sums = None
             with self._reading(placed_sql(plan, places, self._dialect), views, call) as rows:
                 # Whole numbers name units as they are; whatever else does is compared by the engine.
                 if _whole(rows.types[0]):
-                    found = bounded_sums(rows.to_arrow_reader(BATCH), plan, self._room, call.stopped.is_set)
-            if found is not None:
-                return found
+                    sums = bounded_sums(rows.to_arrow_reader(BATCH), plan, self._room, call.stopped.is_set)
+            if sums is not None:
+                return sums
         return self._rows(aggregate_sql(plan, places, self._dialect), views, call)
 
     def _rows(self, sql: str, views: Views, call: _Call) -> Rows:

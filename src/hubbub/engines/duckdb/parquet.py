@@ -127,9 +127,9 @@ def _unit(leaf: Any) -> str | None:
     """The unit of a stored time or moment where some stored number makes DuckDB's reader fail; None where none does."""
     if leaf.physical_type == "INT96":
         return None
-    found = json.loads(leaf.logical_type.to_json())
-    unit = {"milliseconds": "MILLIS", "microseconds": "MICROS"}.get(found.get("timeUnit", ""))
-    return unit if found.get("Type") == "Time" or unit == "MILLIS" else None
+    logical_type = json.loads(leaf.logical_type.to_json())
+    unit = {"milliseconds": "MILLIS", "microseconds": "MICROS"}.get(logical_type.get("timeUnit", ""))
+    return unit if logical_type.get("Type") == "Time" or unit == "MILLIS" else None
 
 
 def _exactly_wide(leaf: Any) -> bool:

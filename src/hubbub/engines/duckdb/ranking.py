@@ -69,11 +69,11 @@ def bounded_sums(
 
     with ThreadPoolExecutor(at_once) as threads:
         try:
-            for found in threads.map(work, parts):
+            for counted in threads.map(work, parts):
                 _unless(stopped)
-                if found is None:
+                if counted is None:
                     return None
-                totals.add(*found)
+                totals.add(*counted)
         finally:
             threads.shutdown(cancel_futures=True)
     sizes = [len(d) for d in plan.domains if d is not None]
@@ -104,15 +104,15 @@ class _Totals:
         self.pairs += np.bincount(group, minlength=self.groups)
         for limbs, part in zip(self.limbs, parts, strict=True):
             for shift, limb in _limbs(part):
-                found = np.bincount(group, limb, self.groups).astype(np.int64)
-                limbs[shift] = limbs[shift] + found if shift in limbs else found
+                added = np.bincount(group, limb, self.groups).astype(np.int64)
+                limbs[shift] = limbs[shift] + added if shift in limbs else added
 
     def whole(self, i: int, at: Integers) -> list[int]:
         """The sums of one measurement in the groups `at`, as numbers of any size."""
-        found = [0] * len(at)
+        numbers = [0] * len(at)
         for shift, limb in self.limbs[i].items():
-            found = [total + (value << shift) for total, value in zip(found, limb[at].tolist(), strict=True)]
-        return found
+            numbers = [total + (value << shift) for total, value in zip(numbers, limb[at].tolist(), strict=True)]
+        return numbers
 
 
 def _limbs(part: Integers) -> Iterator[tuple[int, Integers]]:
@@ -227,9 +227,9 @@ def _runs(same: Integers) -> Integers:
 
 def _marked(run: Integers, mixed: Integers) -> Integers:
     """The rows of the runs in which two neighbours are mixed."""
-    found = np.zeros(run[-1] + 1, bool)
-    found[run[1:][mixed]] = True
-    return found[run]
+    starts = np.zeros(run[-1] + 1, bool)
+    starts[run[1:][mixed]] = True
+    return starts[run]
 
 
 def _part(rows: _Rows, plan: Plan, measured: Sequence[Measurement]) -> tuple[Integers, list[Integers]] | None:

@@ -152,10 +152,10 @@ class Held:
                 if self._table is not None and now == self._read_at:
                     return self._table
                 self._table = None
-                found = self.load()
+                table = self.load()
                 if self.stamp() == now:
-                    self._table, self._read_at = found, now
-                    return found
+                    self._table, self._read_at = table, now
+                    return table
             raise PolicyError("a file was written anew while it was read")
 
 
@@ -198,8 +198,8 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
 
 def stamp_of(path: str) -> tuple[int, ...]:
     """What changes when a file is written or replaced, though its size and time be set to what they were."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    facts = os.stat(path)
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 def csv_header(name: str, path: str) -> list[str]:

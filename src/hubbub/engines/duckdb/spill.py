@@ -66,8 +66,8 @@ def _sweep(place: str) -> None:
 
 def _remove_if_dead(folder: os.DirEntry[str]) -> None:
     """Raises OSError where a living process holds it, or it is none of ours."""
-    found = folder.stat(follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700:
+    facts = folder.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) != 0o700:
         return
     lock = os.open(f"{folder.path}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW)
     try:

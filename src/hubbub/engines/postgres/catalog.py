@@ -199,9 +199,9 @@ def server_of(con: psycopg.Connection[Any]) -> str:
     return f"the database {database!r} of the Postgres {server}"
 
 
-def roots_of(con: psycopg.Connection[Any], found: Found) -> tuple[int, ...]:
+def roots_of(con: psycopg.Connection[Any], relation: Found) -> tuple[int, ...]:
     """The tables on top of the one that was found: of a partition its parent, of any other table itself."""
-    return tuple(root for (root,) in con.execute(_ROOTS, [int(found.mark.split()[0])]).fetchall())
+    return tuple(root for (root,) in con.execute(_ROOTS, [int(relation.mark.split()[0])]).fetchall())
 
 
 def steady(con: psycopg.Connection[Any], known: Sequence[tuple[Found, bool]]) -> list[int] | None:
@@ -233,8 +233,8 @@ def strayed(con: psycopg.Connection[Any], locked: Sequence[int]) -> bool:
 
     A lock on a table holds neither the name of its schema nor the list of its parts.
     """
-    ((found,),) = con.execute(_STRAYED, [locked]).fetchall()
-    return bool(found)
+    ((strayed,),) = con.execute(_STRAYED, [locked]).fetchall()
+    return bool(strayed)
 
 
 def _problem(relkind: str, foreign: bool, unusual: bool, generated: bool, own_generated: bool) -> str | None:
@@ -250,13 +250,13 @@ def _problem(relkind: str, foreign: bool, unusual: bool, generated: bool, own_ge
     return None
 
 
-def refuse_hidden(name: str, inner: str, found: Found, wanted: Sequence[str]) -> None:
+def refuse_hidden(name: str, inner: str, relation: Found, wanted: Sequence[str]) -> None:
     """Raises PolicyError where a declaration names a column that the role may not read."""
-    hidden = sorted({h for h in found.hidden for w in wanted if h.lower() == w.lower()} - set(found.physical))
+    hidden = sorted({h for h in relation.hidden for w in wanted if h.lower() == w.lower()} - set(relation.physical))
     if hidden:
         raise PolicyError(
             f"table {name!r}: this role may not read the column {hidden[0]!r} of {inner!r}, which is declared. "
             "GRANT SELECT on it, or leave it out of the declaration. Nothing was charged."
         )
-    if not found.physical:
+    if not relation.physical:
         raise PolicyError(f"table {name!r}: this role may not read {inner!r}. GRANT SELECT on it. Nothing was charged.")

@@ -143,10 +143,10 @@ class Postgres(Dialect):
         return f"{sql} ~ '^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$'"
 
     @override
-    def cast(self, sql: str, of: Kind, to: Kind) -> str:
-        if of is to or of is Kind.NULL:
+    def cast(self, sql: str, kind: Kind, to: Kind) -> str:
+        if kind is to or kind is Kind.NULL:
             return f"CAST({sql} AS {self.types[to]})"
-        rule = _CASTS.get((of, to))
+        rule = _CASTS.get((kind, to))
         if rule is None:
             return f"CAST(NULL AS {self.types[to]})"
         return rule(sql)
@@ -256,8 +256,8 @@ class Postgres(Dialect):
             return self.null(kind)
         if kind is Kind.BOOLEAN:
             return f"{'bool_and' if word == 'min' else 'bool_or'}({x})"
-        found = f'({word}({x}) COLLATE "C")' if kind is Kind.TEXT else f"{word}({x})"
-        return f"CAST({found} AS {self.types[kind]})" if kind is not Kind.TEXT else found
+        chosen = f'({word}({x}) COLLATE "C")' if kind is Kind.TEXT else f"{word}({x})"
+        return f"CAST({chosen} AS {self.types[kind]})" if kind is not Kind.TEXT else chosen
 
     @override
     def call(self, name: str, arguments: Sequence[str], kinds: Sequence[Kind]) -> str:
@@ -459,8 +459,8 @@ def _extract(a: list[str]) -> str:
 def _date_diff(a: list[str]) -> str:
     unit, x, y = constant_of(a[0]), a[1], a[2]
 
-    def part(name: str, of: str) -> str:
-        return f"CAST(extract({name} FROM {of}) AS bigint)"
+    def part(name: str, operand: str) -> str:
+        return f"CAST(extract({name} FROM {operand}) AS bigint)"
 
     if unit in ("YEAR", "QUARTER", "MONTH"):
         times = {"YEAR": 1, "QUARTER": 4, "MONTH": 12}[unit]

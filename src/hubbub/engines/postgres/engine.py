@@ -58,7 +58,7 @@ class _Known:
     table: str
     columns: Mapping[str, str]
     unit: str | None
-    found: Found
+    relation: Found
     trusted: bool
     server: str
     roots: tuple[int, ...]
@@ -67,7 +67,7 @@ class _Known:
 class PostgresEngine:
     """The engine of a session whose private tables are in one Postgres database. Safe to use from several threads."""
 
-    gives_rows = False
+    returns_rows = False
 
     def __init__(self) -> None:
         self._local = DuckDBEngine()  # for public tables, which may be files
@@ -92,22 +92,24 @@ class PostgresEngine:
         if any(known.address.url != address.url for known in self._known.values()):
             raise PolicyError(f"table {name!r} is in another database than the session's other private tables.")
         with self._reading(address, name) as con:
-            found = look(con, name, inner, trusted=table.trusted_view)
+            relation = look(con, name, inner, trusted=table.trusted_view)
             if self._dialect is None:
                 encoding = con.info.parameter_status("server_encoding") or ""
                 self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C", encoding=encoding)
-            server, roots = server_of(con), roots_of(con, found)
+            server, roots = server_of(con), roots_of(con, relation)
             if table.trusted_view:
-                _try(con, name, inner, found)
+                _try(con, name, inner, relation)
         named = [] if isinstance(table.unit, EachRow) or table.path is not None else [table.unit]
         named += [table.path[0]] if table.path is not None else []
-        refuse_hidden(name, inner, found, [*table.columns, *table.types, *named])
-        fields = Fields(name, found.physical, dict(table.types), table.columns, self._dialect)
+        refuse_hidden(name, inner, relation, [*table.columns, *table.types, *named])
+        fields = Fields(name, relation.physical, dict(table.types), table.columns, self._dialect)
         fields.check_names()
         unit, unit_column = None, None
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
-        self._known[name] = _Known(address, inner, fields.expressions(), unit, found, table.trusted_view, server, roots)
+        self._known[name] = _Known(
+            address, inner, fields.expressions(), unit, relation, table.trusted_view, server, roots
+        )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -116,11 +118,11 @@ class PostgresEngine:
         known = self._known.get(name)
         if known is None:
             return Located()
-        found = known.found
-        older = (f"{found.schema}.{found.table}", *([found.table] if found.schema == "public" else []))
+        relation = known.relation
+        older = (f"{relation.schema}.{relation.table}", *([relation.table] if relation.schema == "public" else []))
         # The rows of a partition are rows of its parent, and its people are those of the other partitions.
         here = known.server, known.roots
-        return Located(f"{known.server}{INSIDE}{found.relation}", found.relation, older, here)
+        return Located(f"{known.server}{INSIDE}{relation.relation}", relation.relation, older, here)
 
     def seal(self) -> None:
         """After the last `add`."""
@@ -141,13 +143,13 @@ class PostgresEngine:
         if known is None:
             return None
         with self._reading(known.address, name) as con:
-            found = look(con, name, known.table, trusted=known.trusted)
-        if not found.reads_as(known.found):
+            relation = look(con, name, known.table, trusted=known.trusted)
+        if not relation.reads_as(known.relation):
             raise PolicyError(
                 f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
             )
         # Numbers of tables and files are a database's own, and those of one that was copied are its original's.
-        return f"{known.server} {found.relation} {found.mark}"
+        return f"{known.server} {relation.relation} {relation.mark}"
 
     def compile(self, plan: Plan) -> str:
         """The SQL text that `run` runs (beside one for each list of values, if quantiles are asked)."""
@@ -167,7 +169,7 @@ class PostgresEngine:
 
     def _places(self, plan: Plan) -> dict[str, Place]:
         names = {scan.table for scan in scans(plan.question.relation)}
-        return {n: Place(k.found.relation, k.columns, k.unit) for n, k in self._known.items() if n in names}
+        return {n: Place(k.relation.relation, k.columns, k.unit) for n, k in self._known.items() if n in names}
 
     def prepare(self, plan: Plan) -> None:
         """Whether the server takes every text of a plan: it reads and binds them, and plans and runs none.
@@ -213,11 +215,11 @@ class PostgresEngine:
         Raises EngineError, with an incident id alone, whatever the server says: its words may hold rows.
         """
         listed, texts = self.texts(plan)
-        found = self._answers(plan, [_with_public(text, public or {}, self._written()) for text in texts])
-        if found is None:
+        answers = self._answers(plan, [_with_public(text, public or {}, self._written()) for text in texts])
+        if answers is None:
             raise EngineError(uuid.uuid4().hex[:12])
-        main = found[-1] if len(texts) > len(listed) else []
-        return exact(plan, main, dict(zip(listed, found, strict=False)))
+        main = answers[-1] if len(texts) > len(listed) else []
+        return exact(plan, main, dict(zip(listed, answers, strict=False)))
 
     def _answers(self, plan: Plan, statements: Sequence[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each statement, in one state of the database; None if it failed, for whatever reason.
@@ -226,7 +228,7 @@ class PostgresEngine:
         """
         address = self._known[plan.tables[0]].address
         names = sorted({scan.table for scan in scans(plan.question.relation)})
-        known = [(self._known[name].found, self._known[name].trusted) for name in names]
+        known = [(self._known[name].relation, self._known[name].trusted) for name in names]
         con = None
         try:
             con = connect(address.url)
@@ -236,9 +238,9 @@ class PostgresEngine:
             if locked is None:
                 return None
             cursor = psycopg.RawCursor(con)
-            found = [cursor.execute(text.encode(), values).fetchall() for text, values in statements]
+            tables = [cursor.execute(text.encode(), values).fetchall() for text, values in statements]
             # What a trusted view calls may read tables of its own.
-            return None if strayed(con, locked) and not any(trusted for _, trusted in known) else found
+            return None if strayed(con, locked) and not any(trusted for _, trusted in known) else tables
         except Exception:  # its words may hold rows: nothing of it goes further
             return None
         finally:
@@ -299,14 +301,14 @@ class PostgresEngine:
             )
 
 
-def _try(con: psycopg.Connection[Any], name: str, inner: str, found: Found) -> None:
+def _try(con: psycopg.Connection[Any], name: str, inner: str, relation: Found) -> None:
     """A view as a question will read it, without its rows: what cannot work is refused before it is charged.
 
     Raises PolicyError where the server refuses: rights, row security below the view, a name that is not found.
     """
     state = None
     try:
-        con.execute(found.empty())
+        con.execute(relation.empty())
     except psycopg.Error as error:
         state = error.sqlstate or "no answer"
     if state is not None:
@@ -356,5 +358,5 @@ def _sendable(value: Any, dialect: Postgres) -> Any:
 
 def _array_of(arrow: str) -> str:
     """The type of a public column, from that of Arrow (one of those of the six kinds)."""
-    found = {"int64": "bigint", "double": "double precision", "bool": "boolean", "date32[day]": "date"}
-    return "timestamp" if arrow.startswith("timestamp") else found.get(arrow, "text")
+    types = {"int64": "bigint", "double": "double precision", "bool": "boolean", "date32[day]": "date"}
+    return "timestamp" if arrow.startswith("timestamp") else types.get(arrow, "text")

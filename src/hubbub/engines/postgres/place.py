@@ -24,8 +24,8 @@ class PostgresPlace:
     schemes: tuple[str, ...] = ()
 
     def read(self, source: object) -> object | None:
-        found = remote(source)
-        return found if isinstance(found, PostgresAddress) else None
+        address = remote(source)
+        return address if isinstance(address, PostgresAddress) else None
 
     def engine(self) -> Engine:
         needs("psycopg", "postgres")

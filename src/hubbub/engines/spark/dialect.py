@@ -127,10 +127,10 @@ class Spark(Dialect):
         return "monotonically_increasing_id()"
 
     @override
-    def cast(self, sql: str, of: Kind, to: Kind) -> str:
-        if of is to or of is Kind.NULL:
+    def cast(self, sql: str, kind: Kind, to: Kind) -> str:
+        if kind is to or kind is Kind.NULL:
             return f"try_cast({sql} AS {self.types[to]})"
-        rule = _CASTS.get((of, to))
+        rule = _CASTS.get((kind, to))
         return f"CAST(NULL AS {self.types[to]})" if rule is None else rule(sql)
 
     @override
@@ -366,7 +366,7 @@ _CASTS: Final[dict[tuple[Kind, Kind], Callable[[str], str]]] = {
     (Kind.INTEGER, Kind.NUMBER): _plain("DOUBLE"),
     (Kind.TEXT, Kind.NUMBER): _text_number,
     (Kind.BOOLEAN, Kind.NUMBER): _plain("DOUBLE"),
-    **{(of, Kind.TEXT): _plain("STRING") for of in Kind if of is not Kind.TEXT},
+    **{(kind, Kind.TEXT): _plain("STRING") for kind in Kind if kind is not Kind.TEXT},
     (Kind.INTEGER, Kind.BOOLEAN): lambda s: f"({s} <> 0)",
     (Kind.NUMBER, Kind.BOOLEAN): lambda s: f"({s} <> 0)",
     (Kind.TEXT, Kind.BOOLEAN): _text_boolean,

@@ -97,7 +97,7 @@ class _Known:
 class SparkEngine:
     """The engine of a session whose private tables are in Spark. Safe to use from several threads."""
 
-    gives_rows = False
+    returns_rows = False
 
     def __init__(self) -> None:
         self._local = DuckDBEngine()  # for public tables, which may be files
@@ -181,9 +181,9 @@ class SparkEngine:
 
     def _check_frames(self, name: str) -> None:
         assert self._spark is not None
-        found = refused_setting(self._spark)
-        if found is not None:
-            key, value, instead = found
+        refused = refused_setting(self._spark)
+        if refused is not None:
+            key, value, instead = refused
             raise PolicyError(
                 f"table {name!r}: its Spark session has {key} = {value}: then one row can make reading fail, or rows "
                 f"are left out silently. Set it to {instead}. Nothing was charged."
@@ -269,11 +269,11 @@ class SparkEngine:
         """
         listed, texts = self.texts(plan)
         with _quiet():
-            found = self._answers(texts, public or {})
-        if found is None:
+            answers = self._answers(texts, public or {})
+        if answers is None:
             raise EngineError(uuid.uuid4().hex[:12])
-        main = found[-1] if len(texts) > len(listed) else []
-        return exact(plan, main, dict(zip(listed, found, strict=False)))
+        main = answers[-1] if len(texts) > len(listed) else []
+        return exact(plan, main, dict(zip(listed, answers, strict=False)))
 
     def _answers(self, texts: Sequence[str], public: Mapping[str, Any]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each text; None if Spark failed, for whatever reason."""
@@ -290,11 +290,11 @@ class SparkEngine:
             with self._lock:
                 self._tags.add(tag)
             context.setJobGroup(tag, "hubbub", interruptOnCancel=True)
-            found = []
+            answers = []
             for text in texts:
                 rows = self._session.sql(_with(stages, text)).collect()
-                found.append([tuple(row) for row in rows])
-            return found
+                answers.append([tuple(row) for row in rows])
+            return answers
         except Exception:  # its words may hold rows: nothing of it goes further
             return None
         finally:
@@ -353,10 +353,10 @@ def _is_up(spark: SparkSession) -> bool:
 
 def _with(stages: str, text: str) -> str:
     """A text with stages of ours before its own. What it is expanded from before it is parsed is in no text of ours."""
-    found = f"WITH {stages}{text.removeprefix('WITH ')}"
-    if "${" in found:
+    statement = f"WITH {stages}{text.removeprefix('WITH ')}"
+    if "${" in statement:
         raise InternalError("a text for Spark holds what it would expand")
-    return found
+    return statement
 
 
 def _stub(leaf: PublicRelation) -> str:
@@ -366,19 +366,19 @@ def _stub(leaf: PublicRelation) -> str:
 
 
 def _physical(table: str, frame: DataFrame) -> dict[str, str]:
-    found = {}
+    physical = {}
     for name, kind in frame.dtypes:
-        if name in found:
+        if name in physical:
             raise PolicyError(f"table {table!r} has two columns {name!r}; rename one.")
         base = kind.split("(")[0]
-        found[name] = (
+        physical[name] = (
             kind.upper()
             if base == "decimal"
             else "VARCHAR"
             if base in ("char", "varchar")
             else _PHYSICAL.get(kind, f"{kind}[]")  # of no kind that a question can name
         )
-    return found
+    return physical
 
 
 def _named_table(
@@ -450,9 +450,9 @@ def _local_session() -> SparkSession:
         return SparkSession.builder.getOrCreate()
     builder: Any = SparkSession.builder.appName("hubbub")
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-    found: SparkSession = builder.getOrCreate()
-    found.sparkContext.setLogLevel("OFF")
-    return found
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
 
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -488,5 +488,5 @@ def _quiet() -> Iterator[None]:
 
 
 def _spark_type(arrow: str) -> str:
-    found = {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
-    return "TIMESTAMP_NTZ" if arrow.startswith("timestamp") else found.get(arrow, "STRING")
+    types = {"int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
+    return "TIMESTAMP_NTZ" if arrow.startswith("timestamp") else types.get(arrow, "STRING")

@@ -24,8 +24,8 @@ class SparkPlace:
     schemes: tuple[str, ...] = ("spark:",)
 
     def read(self, source: object) -> object | None:
-        found = remote(source)
-        return found if isinstance(found, SparkName | SparkFrame) else None
+        address = remote(source)
+        return address if isinstance(address, SparkName | SparkFrame) else None
 
     def engine(self) -> Engine:
         needs("pyspark", "spark")

@@ -85,25 +85,25 @@ FRAMES: Final[Mapping[str, tuple[str, str]]] = {
 """What the session of a data frame may not say, and what it may."""
 
 
-def own_session(of: SparkSession) -> SparkSession:
+def own_session(session: SparkSession) -> SparkSession:
     """A session on the same cluster whose settings are `SETTINGS`, those of `KEPT`, and else the defaults."""
-    found = of.newSession()
-    for key in _set_keys(found):
+    own = session.newSession()
+    for key in _set_keys(own):
         if key.startswith("spark.sql.") and not key.startswith(KEPT):
             with contextlib.suppress(Exception):  # static ones are the cluster's
-                found.conf.unset(key)
-    for key in _set_keys(of):
+                own.conf.unset(key)
+    for key in _set_keys(session):
         if key.startswith((*KEPT, *_SECRETS)):
-            value = of.conf.get(key)
+            value = session.conf.get(key)
             with contextlib.suppress(Exception):
                 if value is not None:
-                    found.conf.set(key, value)
+                    own.conf.set(key, value)
     for key, value in SETTINGS.items():
-        found.conf.set(key, value)
-    found.catalog.setCurrentCatalog(of.catalog.currentCatalog())
+        own.conf.set(key, value)
+    own.catalog.setCurrentCatalog(session.catalog.currentCatalog())
     with contextlib.suppress(Exception):  # tables are looked for under their whole names
-        found.catalog.setCurrentDatabase(of.catalog.currentDatabase())
-    return found
+        own.catalog.setCurrentDatabase(session.catalog.currentDatabase())
+    return own
 
 
 def _set_keys(session: SparkSession) -> list[str]:
@@ -163,14 +163,14 @@ def quoted(parts: Sequence[str]) -> str:
 
 def details(session: SparkSession, name: str) -> dict[str, str]:
     """What the catalogue says of a table, from the last heading of its description on: columns stand above it."""
-    found: dict[str, str] = {}
+    details: dict[str, str] = {}
     for row in session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect():
         key, value = str(row[0]), str(row[1])
         if key == "# Detailed Table Information":
-            found = {}
+            details = {}
         else:
-            found.setdefault(key, value)
-    return found
+            details.setdefault(key, value)
+    return details
 
 
 FORMATS: Final = ("parquet", "orc", "avro", "delta", "iceberg")

@@ -88,8 +88,8 @@ class _Private:
         if plain and not any(list(c.find_all(exp.Window, exp.Query)) for c in computed):
             rowwise = exp.Select(expressions=[i.copy() for i in tree.expressions])
         question = reader.questions[number]
-        found = tuple(Output(name, number, self._meaning(what, question, places)) for name, what in outputs)
-        return PublicQuery(tree, found, rowwise)
+        outputs_read = tuple(Output(name, number, self._meaning(what, question, places)) for name, what in outputs)
+        return PublicQuery(tree, outputs_read, rowwise)
 
     def _read_clauses(self, tree: exp.Select, outputs: list[tuple[str, exp.Expr]]) -> None:
         """HAVING, ORDER BY and the like, over what is released."""
@@ -233,9 +233,9 @@ class _Private:
     def _nested(self, node: exp.Expr) -> exp.Expr:
         holder = exp.Paren(this=node)
         resolve_inside(self.rows.reader, holder, self.rows.ctes)
-        found = holder.this
-        assert isinstance(found, exp.Expr)
-        return found.pop()
+        inner = holder.this
+        assert isinstance(inner, exp.Expr)
+        return inner.pop()
 
     def _released(self, name: str) -> exp.Column:
         column = exp.column(name, "r", quoted=True)
@@ -279,12 +279,12 @@ class _Private:
     # -- aggregates ---------------------------------------------------------------------------------------------
 
     def _aggregate(self, node: exp.Expr) -> exp.Expr:
-        found = self._read_aggregate(node)
-        for one in found if isinstance(found, list) else [found]:
+        aggregate = self._read_aggregate(node)
+        for one in aggregate if isinstance(aggregate, list) else [aggregate]:
             self._check_unmatched(one, node)
-        if isinstance(found, list):
-            return exp.Array(expressions=[self._column_of(one) for one in found])
-        return self._column_of(found)
+        if isinstance(aggregate, list):
+            return exp.Array(expressions=[self._column_of(one) for one in aggregate])
+        return self._column_of(aggregate)
 
     def _check_unmatched(self, aggregate: Aggregate, node: exp.Expr) -> None:
         """Raises QueryError where SQL would count a public row that meets no row of people."""
@@ -354,10 +354,10 @@ class _Private:
         arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
         constants = tuple(self._constant(n, rows) for n in given[function.arity :])
         try:
-            found = function.made(arguments, constants)
+            aggregate = function.made(arguments, constants)
         except QueryError as error:
             raise reader.refuse(str(error), node) from None
-        return found if function.listed else found[0]
+        return aggregate if function.listed else aggregate[0]
 
     def _constant(self, node: exp.Expr, rows: ExpressionReader) -> object:
         """The value of a constant argument; the expression itself where it is not one."""
@@ -406,9 +406,9 @@ class _Private:
         counted, owners = node.this.expressions[0], units_of(self.rows.relation)
         # A unit's own column may be of a type that no expression can use.
         named = isinstance(counted, exp.Column) and isinstance(counted.this, exp.Identifier)
-        found = self.rows.scope.find(counted) if named else None
-        owner = isinstance(found, Column) and found.name in owners
-        argument = found if owner and found is not None else rows.read(counted)
+        column = self.rows.scope.find(counted) if named else None
+        owner = isinstance(column, Column) and column.name in owners
+        argument = column if owner and column is not None else rows.read(counted)
         if isinstance(argument, Column) and argument.name in owners:
             if condition is None:
                 return Aggregate(COUNT_UNITS)
@@ -438,15 +438,15 @@ class _Private:
             shares, argument_node, down = node.args.get("expression") or node.args.get("quantile"), node.this, False
         argument = kept(self._argument(argument_node, QUANTILE, rows, "a quantile"))
         listed = shares.expressions if isinstance(shares, exp.Array | exp.Tuple) else [shares]
-        found = []
+        aggregates = []
         for share in listed:
             number = rows.read(share) if isinstance(share, exp.Expr) else None
             value = number.value if isinstance(number, Literal) else None
             if not isinstance(value, int | Fraction) or isinstance(value, bool) or not 0 <= value <= 1:
                 raise reader.refuse("a quantile's share is a constant between 0 and 1.", node)
             fraction = Fraction(value)
-            found.append(Aggregate(QUANTILE, (argument,), 1 - fraction if down else fraction))
-        return found if isinstance(shares, exp.Array | exp.Tuple) else found[0]
+            aggregates.append(Aggregate(QUANTILE, (argument,), 1 - fraction if down else fraction))
+        return aggregates if isinstance(shares, exp.Array | exp.Tuple) else aggregates[0]
 
 
 _SHARES = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)

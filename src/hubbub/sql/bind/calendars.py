@@ -63,10 +63,10 @@ def calendar_call(reader: Any, node: exp.Expr) -> Expression | None:
 
 
 def _moment(reader: Any, node: exp.Expr) -> Expression:
-    found: Expression = reader.read(node)
-    if found.kind not in TEMPORAL:
+    moment: Expression = reader.read(node)
+    if moment.kind not in TEMPORAL:
         raise reader.refuse("a date or a time is needed here; write CAST(x AS DATE) for a text.", node)
-    return found
+    return moment
 
 
 def _part(name: str, moment: Expression) -> Expression:
@@ -175,10 +175,10 @@ def _bucket(reader: Any, node: exp.DateBin) -> Expression:
     text = str(width.this.this if isinstance(width, exp.Interval) and width.this is not None else width.this)
     if isinstance(width, exp.Interval) and width.args.get("unit") is not None:
         text = f"{text} {width.args['unit'].name}"
-    found = _WIDTH.fullmatch(text.strip())
-    if found is None:
+    match = _WIDTH.fullmatch(text.strip())
+    if match is None:
         raise reader.refuse(_BUCKETS, node)
-    number, unit = int(found[1]), found[2].upper()
+    number, unit = int(match[1]), match[2].upper()
     if unit in ("MONTH", "QUARTER", "YEAR"):
         months = number * {"MONTH": 1, "QUARTER": 3, "YEAR": 12}[unit]
         named = {1: "MONTH", 3: "QUARTER", 12: "YEAR"}.get(months)

@@ -124,12 +124,12 @@ class Reader:
             return ctes
         if clause.args.get("recursive"):
             raise self.refuse("WITH RECURSIVE is not supported.", clause, word="RECURSIVE")
-        found = dict(ctes)
+        names = dict(ctes)
         for cte in clause.expressions:
             if not isinstance(cte.this, exp.Query):
                 raise self.refuse("WITH takes queries.", cte)
-            found[cte.alias.lower()] = Cte(cte.args["alias"], cte.this, dict(found))
-        return found
+            names[cte.alias.lower()] = Cte(cte.args["alias"], cte.this, dict(names))
+        return names
 
     def named(self, table: exp.Table, ctes: dict[str, Cte]) -> PrivateRelation | PublicQuery | Scan | str:
         """What a table's name stands for: a query of WITH, a declared private table, or (a name) a public one."""
@@ -147,29 +147,29 @@ class Reader:
         if cte.resolving:
             raise self.refuse("WITH RECURSIVE is not supported.", table)
         cte.resolving = True
-        found = self.resolve(cte.query.copy(), cte.around)
+        relation = self.resolve(cte.query.copy(), cte.around)
         cte.resolving = False
         names = [c.name for c in cte.alias.args.get("columns") or ()]
-        if isinstance(found, PrivateRelation):
-            return self.renamed(found, names, table)
+        if isinstance(relation, PrivateRelation):
+            return self.renamed(relation, names, table)
         cte.name = f"with{len(self.common)}"
         columns = [exp.to_identifier(name, quoted=True) for name in names]
         alias = exp.TableAlias(this=exp.to_identifier(cte.name, quoted=True), columns=columns)
-        self.common.append(exp.CTE(this=found.tree, alias=alias))
+        self.common.append(exp.CTE(this=relation.tree, alias=alias))
         return PublicQuery(everything(cte.name))
 
-    def renamed(self, found: PrivateRelation, names: list[str], node: exp.Expr) -> PrivateRelation:
+    def renamed(self, relation: PrivateRelation, names: list[str], node: exp.Expr) -> PrivateRelation:
         """An owned query under the names of `AS t(a, b)`."""
         if not names:
-            return found
-        if len(names) > len(found.columns):
-            raise self.refuse(f"{len(names)} names for {len(found.columns)} columns.", node)
-        old = list(found.columns)
+            return relation
+        if len(names) > len(relation.columns):
+            raise self.refuse(f"{len(names)} names for {len(relation.columns)} columns.", node)
+        old = list(relation.columns)
         return PrivateRelation(
-            found.relation,
+            relation.relation,
             {
-                **dict(zip(names, found.columns.values(), strict=False)),
-                **{n: found.columns[n] for n in old[len(names) :]},
+                **dict(zip(names, relation.columns.values(), strict=False)),
+                **{n: relation.columns[n] for n in old[len(names) :]},
             },
         )
 
@@ -215,10 +215,10 @@ class Reader:
     def _path(self, name: str, table: PrivateTable, node: exp.Expr | None) -> Path:
         assert table.path is not None
         own, other, key, _ = table.path
-        found = find_name(other, self.catalog)
-        if found is None or not self.catalog[found].private:
+        spelled = find_name(other, self.catalog)
+        if spelled is None or not self.catalog[spelled].private:
             raise self.refuse(f"the unit of {name!r} stands in {other!r}, which is not a private table here.", node)
-        scan = self.scan(found, node)
+        scan = self.scan(spelled, node)
         if scan.each_row:
             raise self.refuse(
                 f"the unit of {name!r} stands in {other!r}, where each row is a unit without a name.", node
@@ -229,7 +229,7 @@ class Reader:
             raise self.refuse(f"the unit of {name!r} is reached by {own!r} = {other}.{key}: no such column.", node)
         if columns[own_name] is not scan.columns[key_name] or columns[own_name] is Kind.OTHER:
             raise self.refuse(f"the unit of {name!r}: {own!r} and {other}.{key} hold values of two types.", node)
-        return Path(own_name, found, key_name, scan)
+        return Path(own_name, spelled, key_name, scan)
 
     def leaf(self, tree: exp.Query, node: exp.Expr) -> PublicRelation:
         """A query over public and released tables, as a relation to join owned rows with."""
@@ -270,14 +270,14 @@ class Reader:
 
     def schemas(self) -> dict[str, dict[str, Kind]]:
         """The columns of each question's release."""
-        found = {}
+        schemas = {}
         for i, question in enumerate(self.questions):
             columns = {f"k{j}": key.kind for j, key in enumerate(question.keys)}
             columns |= {f"a{j}": a.kind for j, a in enumerate(question.aggregates)}
             if len(question.sets) > 1:
                 columns |= {f"g{j}": Kind.INTEGER for j in range(len(question.keys))}
-            found[f"released{i}"] = columns | {"place": Kind.INTEGER}
-        return found
+            schemas[f"released{i}"] = columns | {"place": Kind.INTEGER}
+        return schemas
 
     def ask(self, question: AggregateQuery) -> tuple[int, list[int]]:
         """The number of a question, and where each of its aggregates stands in it. What is asked twice is one."""

@@ -167,14 +167,14 @@ class ExpressionReader:
             if not isinstance(node, exp.Expr):
                 raise QueryError("an argument is missing: a function is written without what it looks at.")
             stands_for = self.known(node)
-            found = self._read(node) if stands_for is None else stands_for
-            if self._size(found) > LARGEST:
+            expression = self._read(node) if stands_for is None else stands_for
+            if self._size(expression) > LARGEST:
                 raise self.refuse(
                     "written out, this expression is too large: its parts stand in it many times over (by CASE with a "
                     "subject, BETWEEN, IS DISTINCT FROM, or sub-queries that use a column several times).",
                     node,
                 )
-            return found
+            return expression
         finally:
             self.depth.pop()
 
@@ -191,10 +191,10 @@ class ExpressionReader:
         if isinstance(node, exp.AggFunc | exp.Window | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
             return self.aggregate(node)
         if isinstance(node, exp.Subquery | exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")):
-            found = self.subquery(node)
-            if found is None:
+            expression = self.subquery(node)
+            if expression is None:
                 raise self.refuse("a sub-query is not supported here; ask its question on its own.", node)
-            return found
+            return expression
         dated = calendar_call(self, node)
         if dated is not None:
             return dated
@@ -240,9 +240,9 @@ class ExpressionReader:
                 return self._function(node)
 
     def _function(self, node: exp.Expr) -> Expression:
-        found = rewritten(self, node)
-        if found is not None:
-            return found
+        expression = rewritten(self, node)
+        if expression is not None:
+            return expression
         called = named(node)
         if called is not None:
             return self.call(node, *called)
@@ -350,9 +350,9 @@ class ExpressionReader:
         return result
 
     def call(self, node: exp.Expr, name: str, nodes: list[exp.Expr]) -> Expression:
-        found = extracted(self, nodes[0].name, nodes[1]) if name == "EXTRACT" and len(nodes) == 2 else None
-        if found is not None:
-            return found
+        arguments = extracted(self, nodes[0].name, nodes[1]) if name == "EXTRACT" and len(nodes) == 2 else None
+        if arguments is not None:
+            return arguments
         return self.applied(node, name, nodes, tuple(self.read(argument) for argument in nodes))
 
     def applied(
@@ -375,7 +375,11 @@ class ExpressionReader:
                 self._check_constant(name, i, argument, nodes[i])
         call = Call(name, arguments)
         self.check_length(call, node)
-        return self._one_kind(call, arguments, name, node) if function.gives is None and name != "DATE_TRUNC" else call
+        return (
+            self._one_kind(call, arguments, name, node)
+            if function.result_kind is None and name != "DATE_TRUNC"
+            else call
+        )
 
     def check_length(self, call: Call, node: exp.Expr) -> None:
         """Refuse what would make texts too long."""

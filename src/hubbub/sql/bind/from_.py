@@ -72,12 +72,12 @@ class Rows:
         correlated = isinstance(query, exp.Select) and owner_correlation(self, query)
         if correlated:
             return self._of_owner(query, node)
-        found = self.reader.resolve(query.copy(), self.ctes)
-        if isinstance(found, PrivateRelation):
+        relation = self.reader.resolve(query.copy(), self.ctes)
+        if isinstance(relation, PrivateRelation):
             raise self.reader.refuse("a scalar sub-query over people's rows has to be an aggregate.", node)
-        if len(found.tree.selects) != 1:
+        if len(relation.tree.selects) != 1:
             raise self.reader.refuse("a scalar sub-query has one column.", node)
-        leaf = self.reader.leaf(exp.select(exp.alias_(exp.Subquery(this=found.tree), "value")), node)
+        leaf = self.reader.leaf(exp.select(exp.alias_(exp.Subquery(this=relation.tree), "value")), node)
         self.relation = Join(self.relation, leaf, "left", None, by_unit=False, one=True)
         name = next(iter(leaf.columns))
         if leaf.columns[name] is Kind.OTHER:
@@ -87,16 +87,16 @@ class Rows:
     def _of_owner(self, query: exp.Select, node: exp.Expr) -> Expression:
         """(SELECT AVG(x) FROM t WHERE t.id = outer.id): an aggregate of the same owner's rows."""
         inner = _without_owner(self, query)
-        found = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
-        if not isinstance(found, PrivateRelation) or len(found.columns) != 1 or not single(found.relation):
+        relation = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
+        if not isinstance(relation, PrivateRelation) or len(relation.columns) != 1 or not single(relation.relation):
             raise self.reader.refuse(
                 "a sub-query of the same owner's rows gives one aggregate, such as (SELECT MAX(x) FROM t WHERE t.id = "
                 "this.id).",
                 node,
             )
-        self.reader.same_units(self.relation, found.relation, node)
-        self.relation = Join(self.relation, found.relation, "left", None, by_unit=True)
-        value = next(iter(found.columns.values()))
+        self.reader.same_units(self.relation, relation.relation, node)
+        self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
+        value = next(iter(relation.columns.values()))
         counts = any(isinstance(e, exp.Count) for e in query.expressions)
         return Call("COALESCE", (value, Literal(0))) if counts else value
 
@@ -110,14 +110,14 @@ class Rows:
             )
         inner = _without_owner(self, query)
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
-        found = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
-        if not isinstance(found, PrivateRelation):
+        relation = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
+        if not isinstance(relation, PrivateRelation):
             raise self.reader.refuse(
                 "this sub-query is tied to the owner by its own unit column: t.id = this.id.", node
             )
-        self.reader.same_units(self.relation, found.relation, node)
-        self.relation = Join(self.relation, found.relation, "left", None, by_unit=True)
-        return next(iter(found.columns.values()))
+        self.reader.same_units(self.relation, relation.relation, node)
+        self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
+        return next(iter(relation.columns.values()))
 
     def _in_as_exists(self, value: exp.Expr, query: exp.Expr, node: exp.Expr) -> exp.Select:
         if not isinstance(query, exp.Select) or len(query.expressions) != 1:
@@ -181,20 +181,20 @@ class Rows:
 
     def _in_outer(self, query: exp.Expr, value: exp.Expr | None, how: str, node: exp.Expr) -> None:
         """IN or EXISTS of a query that is public or released."""
-        found = self.reader.resolve(query.copy(), self.ctes)
-        if isinstance(found, PrivateRelation):
+        relation = self.reader.resolve(query.copy(), self.ctes)
+        if isinstance(relation, PrivateRelation):
             raise self.reader.refuse(
                 "a sub-query over people's rows is tied to the owner: its WHERE says t.id = this.id (or IN compares "
                 "the unit columns). Anything else would let one person's row decide about another's.",
                 node,
             )
         if value is None:
-            leaf = self.reader.leaf(_counted(found.tree), node)
+            leaf = self.reader.leaf(_counted(relation.tree), node)
             self.relation = Join(self.relation, leaf, "left", None, by_unit=False, one=True)
             n = leaf.column(next(iter(leaf.columns)))
             self.keep(Compare("=" if how == "anti" else ">", n, Literal(0)))
             return
-        leaf = self.reader.leaf(found.tree, node)
+        leaf = self.reader.leaf(relation.tree, node)
         if len(leaf.columns) != 1:
             raise self.reader.refuse("IN takes a sub-query of one column.", node)
         left = self.expressions().read(value)
@@ -229,11 +229,13 @@ def _correlated_rows(rows: Rows, query: exp.Select) -> tuple[Rows, list[exp.Expr
     for name in ("group", "having", "distinct", "order", "limit", "offset", "qualify"):
         if query.args.get(name) and name != "distinct":
             # SELECT id FROM t GROUP BY id HAVING ...: a relation of its own, met by owner.
-            found = rows.reader.resolve(query.copy(), rows.ctes)
-            if isinstance(found, PublicQuery):
+            relation = rows.reader.resolve(query.copy(), rows.ctes)
+            if isinstance(relation, PublicQuery):
                 return None
-            inner = Rows(rows.reader, found.relation, Scope(rows.reader.text, [Source("", found.columns)]), rows.ctes)
-            query.set("expressions", [exp.column(n, quoted=True) for n in found.columns])
+            inner = Rows(
+                rows.reader, relation.relation, Scope(rows.reader.text, [Source("", relation.columns)]), rows.ctes
+            )
+            query.set("expressions", [exp.column(n, quoted=True) for n in relation.columns])
             return inner, []
     if any(isinstance(e, exp.AggFunc) for item in query.expressions for e in item.find_all(exp.AggFunc)):
         return None

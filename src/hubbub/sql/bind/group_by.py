@@ -24,10 +24,10 @@ def has_aggregate(node: exp.Expr) -> bool:
 
 
 def children(node: exp.Expr) -> list[exp.Expr]:
-    found: list[exp.Expr] = []
+    nodes: list[exp.Expr] = []
     for value in node.args.values():
-        found += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
-    return found
+        nodes += [v for v in (value if isinstance(value, list) else [value]) if isinstance(v, exp.Expr)]
+    return nodes
 
 
 def no_order(reader: Reader, node: exp.Query) -> None:

@@ -91,11 +91,11 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
     Raises QueryError for what is not a key, and for too many groupings.
     """
     reader, group = rows.reader, node.args.get("group")
-    found = Groups(rows, node)
+    groups = Groups(rows, node)
     if group is None:
         if rows.kept is not None:
             raise reader.refuse(_LEFT_JOIN, node)
-        return found
+        return groups
     terms = list(group.expressions)
     if group.args.get("all"):
         terms = [i.unalias() for i in node.expressions if not has_aggregate(i)]
@@ -104,8 +104,8 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
     if group.args.get("totals"):
         raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group)
     plain = [t for t in terms if not isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
-    expanded = [_groupings(found, t) for t in terms if isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
-    fixed = _joined([found.of(t) for t in plain])
+    expanded = [_groupings(groups, t) for t in terms if isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
+    fixed = _joined([groups.of(t) for t in plain])
     sets: list[tuple[int, ...]] = []
     for combination in itertools.product(*expanded):
         one = tuple(sorted(dict.fromkeys((*fixed, *_joined(combination)))))
@@ -113,10 +113,10 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
             sets.append(one)
     if len(sets) > MAX_SETS:
         raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
-    if rows.kept is not None and not found.all_of(rows.kept.place):
+    if rows.kept is not None and not groups.all_of(rows.kept.place):
         raise reader.refuse(_LEFT_JOIN, group)
-    found.sets = tuple(sets)
-    return found
+    groups.sets = tuple(sets)
+    return groups
 
 
 def _groupings(groups: Groups, term: exp.Rollup | exp.Cube | exp.GroupingSets) -> list[tuple[int, ...]]:

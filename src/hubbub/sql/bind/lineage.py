@@ -56,14 +56,14 @@ def traced(
 
     sql: the outer part. schemas: the columns of the releases and of the public tables that it reads.
     """
-    found = _traces(sql, schemas)
-    if len(found) != len(outputs):
+    traces = _traces(sql, schemas)
+    if len(traces) != len(outputs):
         return tuple(outputs)
-    return tuple(_told(output, cells, questions) for output, cells in zip(outputs, found, strict=True))
+    return tuple(_told(output, cells, questions) for output, cells in zip(outputs, traces, strict=True))
 
 
-def _told(output: Output, found: frozenset[_Cell] | None, questions: Sequence[AggregateQuery]) -> Output:
-    kinds = None if found is None else found - {"null"}
+def _told(output: Output, reached: frozenset[_Cell] | None, questions: Sequence[AggregateQuery]) -> Output:
+    kinds = None if reached is None else reached - {"null"}
     if kinds is None or ("exact" in kinds and len(kinds) > 1):
         return output
     cells = sorted(cell for cell in kinds if not isinstance(cell, str))

@@ -21,12 +21,12 @@ def outer_tree(reader: Reader, node: exp.Query, ctes: dict[str, Cte]) -> exp.Que
 
 def resolve_inside(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> None:
     if isinstance(node, exp.Select | exp.SetOperation):
-        found = reader.resolve(node, ctes)
-        if isinstance(found, PrivateRelation):
+        relation = reader.resolve(node, ctes)
+        if isinstance(relation, PrivateRelation):
             raise reader.refuse(
                 "rows of people are never shown: this part reads them without an aggregate.", _first_shown(node)
             )
-        node.replace(found.tree)
+        node.replace(relation.tree)
         return
     if isinstance(node, exp.Table):
         _outer_table(reader, node, ctes)
@@ -41,11 +41,11 @@ def _first_shown(node: exp.Expr) -> exp.Expr:
 
 
 def _outer_table(reader: Reader, node: exp.Table, ctes: dict[str, Cte]) -> None:
-    found = reader.named(node, ctes)
-    if isinstance(found, str):
-        name = found
-    elif isinstance(found, PublicQuery):
-        name = found.tree.args["from_"].this.name
+    table = reader.named(node, ctes)
+    if isinstance(table, str):
+        name = table
+    elif isinstance(table, PublicQuery):
+        name = table.tree.args["from_"].this.name
     else:
         raise reader.refuse("rows of people are never shown: this part reads them without an aggregate.", node)
     if node.name != name:

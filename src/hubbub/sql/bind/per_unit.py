@@ -72,13 +72,13 @@ class _Groups:
         raise self.rows.reader.refuse(f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate.", at)
 
     def aggregate(self, at: exp.Expr) -> Expression:
-        found = _inner(self.rows, at)
+        aggregate = _inner(self.rows, at)
         for name, one in self.inner:
-            if one == found:
-                return Column(name, found.kind, in_words(at))
+            if one == aggregate:
+                return Column(name, aggregate.kind, in_words(at))
         name = f"{self.place}.{len(self.inner)}"
-        self.inner.append((name, found))
-        return Column(name, found.kind, in_words(at))
+        self.inner.append((name, aggregate))
+        return Column(name, aggregate.kind, in_words(at))
 
 
 def grouped_by_unit(rows: Rows, node: exp.Select) -> PrivateRelation | None:

@@ -92,19 +92,19 @@ def parse(
 
 def _statement(node: exp.Query, reader: Reader) -> Statement:
     try:
-        found = reader.resolve(node, {})
+        relation = reader.resolve(node, {})
     except QueryError:
         _no_rows(_unordered(node), replace(reader, questions=[], common=[], places=0, seen=0))
         raise
-    if isinstance(found, PrivateRelation):
-        raise _rows(found, node, reader)
+    if isinstance(relation, PrivateRelation):
+        raise _rows(relation, node, reader)
     if not reader.questions:
         raise reader.refuse("the question names no table: add FROM.", node)
     unused = set(reader.keys) - {n for q in reader.questions for n in q.names}
     if unused:
         raise QueryError(f"keys: the question does not group by {', '.join(map(repr, sorted(unused)))}.")
-    tree = found.tree
-    rowwise = found.rowwise
+    tree = relation.tree
+    rowwise = relation.rowwise
     if rowwise is not None:
         # Ties are broken by the place, so that the order of an answer is a function of the released values alone.
         place = exp.column("place", "r", quoted=True)
@@ -119,7 +119,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     sql = printed(full)
     names = {t.name for t in full.find_all(exp.Table)}
     outer_tables = tuple(sorted(n for n in names if n in reader.catalog))
-    outputs = found.outputs if rowwise is not None else None
+    outputs = relation.outputs if rowwise is not None else None
     described: Mapping[str, Kind] = {}
     if reader.public is not None:
         described = reader.public.describe(sql, outer_tables, reader.schemas(), answer=True)
@@ -143,8 +143,8 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     )
 
 
-def _rows(found: PrivateRelation, node: exp.Query, reader: Reader) -> QueryError:
-    scan = scans(found.relation)[0]
+def _rows(relation: PrivateRelation, node: exp.Query, reader: Reader) -> QueryError:
+    scan = scans(relation.relation)[0]
     return reader.refuse(
         "rows of people are never shown: every answer is an aggregate, such as COUNT(*) or AVG(x). "
         f"{instead_of_rows(scan.table, scan.declared)}",
@@ -165,11 +165,11 @@ def _unordered(node: exp.Query) -> exp.Query | None:
 
 def _no_rows(node: exp.Query | None, reader: Reader) -> None:
     """Raises QueryError for a statement that shows rows: that goes before what its LIMIT would do wrong."""
-    found = None
+    relation = None
     with contextlib.suppress(QueryError):
-        found = None if node is None else reader.resolve(node, {})
-    if node is not None and isinstance(found, PrivateRelation):
-        raise _rows(found, node, reader) from None
+        relation = None if node is None else reader.resolve(node, {})
+    if node is not None and isinstance(relation, PrivateRelation):
+        raise _rows(relation, node, reader) from None
 
 
 _ORDERED = ("limit", "offset", "order")
@@ -207,7 +207,7 @@ def _freeze(statement: exp.Query, now: dt.datetime) -> None:
 
 
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:
-    found: dict[str, tuple[object, ...]] = {}
+    keys_by_name: dict[str, tuple[object, ...]] = {}
     if keys is not None and not (isinstance(keys, Mapping) and all(isinstance(name, str) for name in keys)):
         raise QueryError('keys: expected a mapping of columns to their groups, as in {"city": ["Bern", "Thun"]}.')
     for name, values in (keys or {}).items():
@@ -222,8 +222,8 @@ def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object
                 f"keys: {name!r} holds something that is not a value of a column. Allowed: texts, numbers, booleans, "
                 "dates and None. Nothing was charged."
             ) from None
-        found[name] = tuple(one_of(*distinct).values)
-    return found
+        keys_by_name[name] = tuple(one_of(*distinct).values)
+    return keys_by_name
 
 
 def _numbered(text: str) -> str:
@@ -336,7 +336,7 @@ def _syntax_error(text: str, error: SqlglotError) -> QueryError:
 def _tables(statement: exp.Expr, text: str, catalog: Catalog) -> list[str]:
     """The names of all tables a statement reads; refuses unknown ones and table functions."""
     own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
-    found = []
+    tables = []
     for node in statement.find_all(exp.Table):
         if not isinstance(node.this, exp.Identifier):
             what = written(node.this, text) if isinstance(node.this, exp.Func) else str(node.this).upper()
@@ -350,5 +350,5 @@ def _tables(statement: exp.Expr, text: str, catalog: Catalog) -> list[str]:
             raise refuse(f"unknown table {node.name!r}.", text, node.this)
         if name is None:
             raise refuse(f"unknown table {node.name!r}. {did_you_mean(node.name, catalog)}", text, node.this)
-        found.append(name)
-    return found
+        tables.append(name)
+    return tables

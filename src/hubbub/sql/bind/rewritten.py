@@ -94,8 +94,8 @@ def _power(reader: ExpressionReader, node: exp.Pow) -> Expression:
         exact = Fraction(n) if isinstance(n, int | Fraction) else Fraction(65)
         if abs(exact) <= 64:
             size = abs(exact)
-            found = Call("POWER", (base, Literal(int(size) if size.denominator == 1 else size)))
-            return Arithmetic("/", Literal(1), found) if exact < 0 else found
+            power = Call("POWER", (base, Literal(int(size) if size.denominator == 1 else size)))
+            return Arithmetic("/", Literal(1), power) if exact < 0 else power
         raise reader.refuse("POWER takes an exponent between -64 and 64.", node.expression)
     if isinstance(base, Literal) and isinstance(base.value, int | Fraction) and 0 < base.value <= _LARGEST_BASE:
         logarithm = Fraction(math.log(base.value))
@@ -162,10 +162,10 @@ def _in_list(reader: ExpressionReader, node: exp.ArrayContains) -> Expression:
     if not isinstance(node.this, exp.Array) or not node.this.expressions:
         raise reader.refuse("LIST_CONTAINS takes a list of constants: LIST_CONTAINS(['a', 'b'], ward).", node)
     listed = [e for e in node.this.expressions if not isinstance(e, exp.Null)]
-    found = reader.read(exp.In(this=node.expression, expressions=listed or [exp.Null()]))
-    if isinstance(found, InList) and not listed:
-        return Compare("<>", found.operand, found.operand)
-    return found
+    membership = reader.read(exp.In(this=node.expression, expressions=listed or [exp.Null()]))
+    if isinstance(membership, InList) and not listed:
+        return Compare("<>", membership.operand, membership.operand)
+    return membership
 
 
 # -- times ------------------------------------------------------------------------------------------------------
@@ -183,14 +183,14 @@ def interval_of(reader: ExpressionReader, node: exp.Interval) -> tuple[str, int]
         value: Expression = Literal(sign * int(digits)) if digits.isdecimal() and len(digits) < 19 else Literal(None)
     else:
         value = Literal(None) if amount is None else reader.read(amount)
-    found = _amount(unit, value)
-    if found is None:
+    interval = _amount(unit, value)
+    if interval is None:
         raise reader.refuse(
             "INTERVAL takes a constant whole number and a unit, up to 4,000 years: INTERVAL '90' DAY. For a number of "
             "a column compare with DATE_DIFF('day', a, b).",
             node,
         )
-    return found
+    return interval
 
 
 def _amount(unit: str, value: Expression) -> tuple[str, int] | None:
@@ -221,10 +221,10 @@ def with_interval(reader: ExpressionReader, op: str, node: exp.Expr) -> Expressi
     start, by = reader.read(node.this), interval_of(reader, node.expression)
     if not isinstance(start, Literal) or not isinstance(start.value, dt.date):
         return moved(reader, start, by, 1 if op == "+" else -1, node)
-    found = _move(start.value, by[0], by[1] if op == "+" else -by[1])
-    if found is None:
+    shifted = _move(start.value, by[0], by[1] if op == "+" else -by[1])
+    if shifted is None:
         raise reader.refuse("this date is out of range.", node)
-    return Literal(found)
+    return Literal(shifted)
 
 
 def _move(start: dt.date, unit: str, amount: int) -> dt.date | None:

@@ -122,15 +122,15 @@ class Scope:
 
         Raises QueryError for one that is unknown, ambiguous, or of a type that questions cannot use.
         """
-        found = self.find(node)
-        if isinstance(found, Column) and found.kind is Kind.OTHER:
+        expression = self.find(node)
+        if isinstance(expression, Column) and expression.kind is Kind.OTHER:
             raise refuse(
                 f"the column {node.name!r} is of a type that questions cannot use. If it holds text or numbers, "
                 f'declare types={{"{node.name}": "text"}}.',
                 self.text,
                 node,
             )
-        return found
+        return expression
 
     def find(self, node: exp.Column) -> Expression:
         if not isinstance(node.this, exp.Identifier):
@@ -153,15 +153,15 @@ class Scope:
         name = find_name(node.name, self.merged)
         if name is not None:
             return _called(self.merged[name], name)
-        holders = [(s, found) for s in self.sources if (found := find_name(node.name, s.columns)) is not None]
+        holders = [(s, column) for s in self.sources if (column := find_name(node.name, s.columns)) is not None]
         if not holders:
             every = [c for s in self.sources for c in s.columns]
             raise self._unknown(node, every, self.sources[0].alias if len(self.sources) == 1 else "")
         if len(holders) > 1:
             names = " and ".join(repr(s.alias) for s, _ in holders)
             raise refuse(f"{node.name!r} is a column of {names}: say whose.", self.text, node)
-        source, found = holders[0]
-        return _called(source.columns[found], found)
+        source, column = holders[0]
+        return _called(source.columns[column], column)
 
     def knows(self, node: exp.Column) -> bool:
         """Whether a column is one of this SELECT's own."""
@@ -176,18 +176,18 @@ class Scope:
 
     def every(self) -> dict[str, Expression]:
         """All columns in order, as `*` lists them; a column of USING once, a name taken twice refused by its reader."""
-        found: dict[str, Expression] = {}
+        columns: dict[str, Expression] = {}
         for source in self.sources:
             for name, expression in source.columns.items():
                 merged = find_name(name, self.merged)
                 unique, i = name, 1
                 if merged is None:
-                    while unique in found:
+                    while unique in columns:
                         unique, i = f"{name}_{i}", i + 1
-                    found[unique] = expression
-                elif merged not in found:
-                    found[merged] = self.merged[merged]
-        return found
+                    columns[unique] = expression
+                elif merged not in columns:
+                    columns[merged] = self.merged[merged]
+        return columns
 
     def _unknown(self, node: exp.Column, known: Iterable[str], table: str) -> Exception:
         where = f" in table {table!r}" if table else ""
@@ -196,6 +196,6 @@ class Scope:
         return refuse(f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}", self.text, node)
 
 
-def _called(found: Expression, name: str) -> Expression:
+def _called(expression: Expression, name: str) -> Expression:
     """A computed column under the name by which it is asked for; those of tables keep the declared one."""
-    return replace(found, shown=name) if isinstance(found, Column) and found.shown else found
+    return replace(expression, shown=name) if isinstance(expression, Column) and expression.shown else expression

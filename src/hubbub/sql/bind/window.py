@@ -52,7 +52,7 @@ class Windows:
 
     rows: Rows
     node: exp.Select
-    found: list[tuple[str, WindowCall]] = field(default_factory=list)
+    calls: list[tuple[str, WindowCall]] = field(default_factory=list)
     place: str = ""
 
     def reader(self, column: object = None) -> ExpressionReader:
@@ -64,9 +64,9 @@ class Windows:
         )
 
     def attach(self) -> None:
-        if self.found:
-            self.rows.relation = Window(self.rows.relation, tuple(self.found))
-            self.found, self.place = [], ""
+        if self.calls:
+            self.rows.relation = Window(self.rows.relation, tuple(self.calls))
+            self.calls, self.place = [], ""
 
     def _window(self, node: exp.Expr) -> Expression:
         reader = self.rows.reader
@@ -99,11 +99,11 @@ class Windows:
         order = self._order(node, rows)
         call = WindowCall(name, arguments, partition, order, _frame(reader, node), _window_kind(name, arguments))
         self.place = self.place or reader.place("w")
-        for own, known in self.found:
+        for own, known in self.calls:
             if known == call:
                 return Column(own, call.kind, in_words(node))
-        own = f"{self.place}.{len(self.found)}"
-        self.found.append((own, call))
+        own = f"{self.place}.{len(self.calls)}"
+        self.calls.append((own, call))
         return Column(own, call.kind, in_words(node))
 
     def _arguments(self, node: exp.Window, name: str) -> tuple[Expression, ...]:

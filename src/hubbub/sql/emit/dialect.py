@@ -128,21 +128,21 @@ class Dialect(ABC):
         """
         return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN {self.tried(f'left({sql}, {CUT})')} ELSE {sql} END)"
 
-    def operand(self, sql: str, of: Kind, to: Kind) -> str:
+    def operand(self, sql: str, kind: Kind, to: Kind) -> str:
         """A value where values of another kind stand, or may stand: in that kind, which holds all of its own."""
-        return sql if not self.casts and Kind.NULL not in (of, to) else self.column(sql, of, to)
+        return sql if not self.casts and Kind.NULL not in (kind, to) else self.column(sql, kind, to)
 
-    def column(self, sql: str, of: Kind, to: Kind) -> str:
+    def column(self, sql: str, kind: Kind, to: Kind) -> str:
         """The same where no `TRY` can stand around what the engine would add: in a set operation, or a window."""
-        if of is Kind.NULL and to is not Kind.NULL:
+        if kind is Kind.NULL and to is not Kind.NULL:
             return self.null(to)
-        if not comparable(of, to):
-            raise InternalError(f"a {of.value} where a {to.value} stands")
+        if not comparable(kind, to):
+            raise InternalError(f"a {kind.value} where a {to.value} stands")
         if to is Kind.NULL:
             return sql
         if to is Kind.NUMBER:
             return self.double(sql)
-        return sql if of is to else self.cast(sql, of, to)
+        return sql if kind is to else self.cast(sql, kind, to)
 
     def null(self, kind: Kind) -> str:
         """NULL of a kind."""
@@ -235,7 +235,7 @@ class Dialect(ABC):
     # Casts
 
     @abstractmethod
-    def cast(self, sql: str, of: Kind, to: Kind) -> str:
+    def cast(self, sql: str, kind: Kind, to: Kind) -> str:
         """A value as another kind; NULL where it has none there."""
 
     @abstractmethod

@@ -184,7 +184,7 @@ class _Expressions:
         d, arguments = self.dialect, node.arguments
         kinds = [a.kind for a in arguments]
         function = FUNCTIONS[node.name]
-        if function.gives is None and node.name != "DATE_TRUNC":
+        if function.result_kind is None and node.name != "DATE_TRUNC":
             texts = [self._operand_of(a, node.kind) for a in arguments]
             return self._tried(node, d.call(node.name, texts, [node.kind] * len(kinds)))
         texts = []
@@ -295,9 +295,9 @@ def _reach(node: Expression) -> _Reach:
         case Negate(operand=operand):
             return _reach(operand)
         case Arithmetic(op=op, left=left, right=right):
-            found = _reach_of(op, _reach(left), _reach(right))
-            found = found if _fits(found) else _reach_of(op, (-SAFE, SAFE), (-SAFE, SAFE))
-            return (0, found[1]) if whole(node) else found
+            reach = _reach_of(op, _reach(left), _reach(right))
+            reach = reach if _fits(reach) else _reach_of(op, (-SAFE, SAFE), (-SAFE, SAFE))
+            return (0, reach[1]) if whole(node) else reach
         case Call(name=name, arguments=(first, *_)) if name in _FLOAT_FUNCTIONS:
             return _reach_of_function(name, _reach(first))
         case Call(name=name) if name in WRITTEN_OUT:
@@ -305,9 +305,9 @@ def _reach(node: Expression) -> _Reach:
     return (0, 64) if node.kind is not Kind.NUMBER else (-SAFE, SAFE)
 
 
-def _reach_of_function(name: str, of: _Reach) -> _Reach:
+def _reach_of_function(name: str, reach: _Reach) -> _Reach:
     """Of one of `_FLOAT_FUNCTIONS`, from that of its argument."""
-    low, high = of
+    low, high = reach
     match name:
         case "ABS":
             return low, high
@@ -321,7 +321,7 @@ def _reach_of_function(name: str, of: _Reach) -> _Reach:
             return -1000, 1024
         case "LN" | "LOG10":
             return -60, 11
-    low, high = of if _fits(of, room=ROUNDED) else (-SAFE, SAFE)
+    low, high = reach if _fits(reach, room=ROUNDED) else (-SAFE, SAFE)
     return min(low, -60), max(high, ROUNDED) + 1
 
 

@@ -183,8 +183,8 @@ def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
     for i, domain in enumerate(plan.domains):
         kind = plan.keys[i].kind
         if domain is None:
-            found = f"owned.k{i}"
-            group = dialect.in_years(found, kind) if kind in TEMPORAL else dialect.key(found, kind)
+            placed = f"owned.k{i}"
+            group = dialect.in_years(placed, kind) if kind in TEMPORAL else dialect.key(placed, kind)
             groups.append(f"{group} AS g{i}")
             continue
         rows = ", ".join(f"({dialect.constant_as(value, kind)}, {position})" for position, value in enumerate(domain))

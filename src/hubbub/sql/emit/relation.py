@@ -80,7 +80,7 @@ class _Writer:
         """Our names of the columns that a relation's stage has."""
         match node:
             case Scan(place=place, columns=columns) | PublicRelation(place=place, columns=columns):
-                found = [f"{place}.{c}" for c in columns]
+                names = [f"{place}.{c}" for c in columns]
             case Filter(source=source):
                 return self.columns(source)
             case Window(source=source, columns=calls):
@@ -90,12 +90,12 @@ class _Writer:
             case Join(left=left, right=right):
                 return [*self.columns(left), *self.columns(right)]
             case PerUnit(keys=keys, aggregates=aggregates):
-                found = [n for n, _ in (*keys, *aggregates)]
+                names = [n for n, _ in (*keys, *aggregates)]
             case Distinct(columns=named):
-                found = [n for n, _ in named]
+                names = [n for n, _ in named]
             case Combine(columns=result):
-                found = [c.name for c in result]
-        return self._known(found)
+                names = [c.name for c in result]
+        return self._known(names)
 
     def _known(self, names: list[str]) -> list[str]:
         return [self.names[n] for n in names if n in self.names]
@@ -129,8 +129,8 @@ class _Writer:
             case Combine():
                 yield from self._combine(node)
 
-    def _owner(self, of: str = "") -> list[str]:
-        return [f"{of}unit AS unit" if of else "unit"] if self.with_unit else []
+    def _owner(self, place: str = "") -> list[str]:
+        return [f"{place}unit AS unit" if place else "unit"] if self.with_unit else []
 
     def _one(self, source: Relation, select: str, rest: str = "") -> Iterator[Stage]:
         below = list(self.stages(source))

@@ -35,14 +35,14 @@ def _plain(*names: str) -> Callable[[exp.Expr], Arguments]:
     """The arguments under these names, lists spread out, missing ones left out."""
 
     def read(node: exp.Expr) -> Arguments:
-        found: Arguments = []
+        arguments: Arguments = []
         for name in names:
             value = node.args.get(name)
             if isinstance(value, list):
-                found += value
+                arguments += value
             elif isinstance(value, exp.Expr):
-                found.append(value)
-        return found
+                arguments.append(value)
+        return arguments
 
     return read
 

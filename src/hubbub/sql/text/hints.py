@@ -46,15 +46,15 @@ def instead(name: str, known: Iterable[str]) -> str:
 def instead_of_rows(table: str, declared: Mapping[str, Declaration]) -> str:
     """Questions that a table answers, for somebody who wanted to see its rows."""
     table = _name(table)
-    found = [f"SELECT COUNT(*) FROM {table}"]
+    questions = [f"SELECT COUNT(*) FROM {table}"]
     groups = next((_name(name) for name, what in declared.items() if isinstance(what, OneOf)), None)
     number = next((_name(name) for name, what in declared.items() if _is_number(what)), None)
     if groups is not None:
         mean = f", AVG({number})" if number is not None else ""
-        found.append(f"SELECT {groups}, COUNT(*){mean} FROM {table} GROUP BY {groups}")
+        questions.append(f"SELECT {groups}, COUNT(*){mean} FROM {table} GROUP BY {groups}")
     elif number is not None:
-        found.append(f"SELECT AVG({number}) FROM {table}")
-    return f"Ask: {'; or '.join(found)}."
+        questions.append(f"SELECT AVG({number}) FROM {table}")
+    return f"Ask: {'; or '.join(questions)}."
 
 
 def _name(name: str) -> str:

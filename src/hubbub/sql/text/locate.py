@@ -90,14 +90,14 @@ def _calls_around(text: str, at: int) -> list[str]:
         tokens = [t for t in sqlglot.tokenize(text, read="duckdb") if t.start < at]
     except SqlglotError:
         return []
-    found, closed = [], 0
+    calls, closed = [], 0
     for before, token in zip([None, *tokens][::-1][1:], tokens[::-1], strict=False):
         closed += (token.text == ")") - (token.text == "(")
         if closed < 0:
             closed = 0
             if before is not None and _is_word(before.text):
-                found.append(before.text.upper())
-    return found
+                calls.append(before.text.upper())
+    return calls
 
 
 def _is_call_of(word: str, node: exp.Expr) -> bool:

@@ -60,7 +60,7 @@ Declared: TypeAlias = Mapping[str, Declaration]
 class Total:
     """The sum of a SUM measurement before its centre is taken off."""
 
-    of: Measurement
+    measurement: Measurement
 
 
 Quantity: TypeAlias = Measurement | Total
@@ -255,7 +255,7 @@ class Mechanisms(ABC):
 class OwnPart(ABC):
     """A part of a release that looks at single values of one measurement."""
 
-    of: Measurement
+    measurement: Measurement
 
     @abstractmethod
     def priced(self, reach: Reach, amount: Fraction, *, pure: bool) -> Mechanisms:
@@ -298,7 +298,7 @@ class Listed(Function):
         return float("inf")
 
     @abstractmethod
-    def part(self, of: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
+    def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
         """The part that aggregates of this `part_type` over one measurement are drawn in, together."""
 
     @abstractmethod
@@ -351,25 +351,25 @@ def measurements(
     a SUM that nothing else needs the count of is then measured alone.
     """
     aggregates = tuple(aggregates)
-    found = {m for a in aggregates for m in measurements_of(a, declared)}
+    measured = {m for a in aggregates for m in measurements_of(a, declared)}
     if own_norms:
-        found = _with_own_norms(aggregates, declared)
+        measured = _with_own_norms(aggregates, declared)
     if private_keys:
-        found.add(Measurement(MeasurementKind.UNITS))
-    return tuple(sorted(found, key=lambda m: json.dumps(m.canonical())))
+        measured.add(Measurement(MeasurementKind.UNITS))
+    return tuple(sorted(measured, key=lambda m: json.dumps(m.canonical())))
 
 
 def _with_own_norms(aggregates: Iterable[Aggregate], declared: Declared) -> set[Measurement]:
-    sums, found = set(), set[Measurement]()
+    sums, plain = set(), set[Measurement]()
     for a in aggregates:
         parts = measurements_of(a, declared)
         if a.function.quantities(parts) == (Total(parts[0]),):
             sums.add(parts)
         else:
-            found |= set(parts)
+            plain |= set(parts)
     for total, count in sums:
-        found |= {total, count} if total in found or count in found else {alone(total)}
-    return found
+        plain |= {total, count} if total in plain or count in plain else {alone(total)}
+    return plain
 
 
 ANY_KIND = frozenset(Kind)

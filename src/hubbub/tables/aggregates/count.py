@@ -53,8 +53,8 @@ class Count(Function):
         return np.asarray(current[parts[0]], np.float64)
 
     def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
-        found = np.asarray(reading.value_of(parts[0]), np.float64)
-        middle, reach = np.rint(np.clip(found, -(2.0**62), 2.0**62)), reading.count_reach(parts[0], level)
+        counts = np.asarray(reading.value_of(parts[0]), np.float64)
+        middle, reach = np.rint(np.clip(counts, -(2.0**62), 2.0**62)), reading.count_reach(parts[0], level)
         return middle - reach, middle + reach
 
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:

@@ -47,25 +47,25 @@ class Joint(Function):
         x, y = aggregate.arguments
         first, second = where_known(x, y, declared), where_known(y, x, declared)
         a, b = sum_of(first, declared), sum_of(second, declared)
-        found = (a, b, count_of(first, declared), product_of(a.values[0], b.values[0]))
+        sums = (a, b, count_of(first, declared), product_of(a.values[0], b.values[0]))
         if not self.squares:
-            return found
-        return (*found, product_of(a.values[0], a.values[0]), product_of(b.values[0], b.values[0]))
+            return sums
+        return (*sums, product_of(a.values[0], a.values[0]), product_of(b.values[0], b.values[0]))
 
     def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
         x, y, count, product = parts[:4]
-        found = [slope(x, y, count, product, sign) for sign in (1, -1)]
+        slopes = [slope(x, y, count, product, sign) for sign in (1, -1)]
         if not self.squares:
-            return found
+            return slopes
         # At correlation +-1/2: dr = dC / (sx sy) - r/2 (dVx / Vx + dVy / Vy), with s a quarter of the range.
         sx, sy = (max(Fraction(1), Fraction(m.high - m.low, 4)) for m in (x, y))
-        for sign, by in zip((1, -1), found, strict=True):
+        for sign, by in zip((1, -1), slopes, strict=True):
             for quantity in by:
                 by[quantity] /= sx * sy
             for total, square, s in ((x, parts[4], sx), (y, parts[5], sy)):
                 for quantity, value in slope(total, total, count, square, sign).items():
                     by[quantity] = by.get(quantity, Fraction(0)) - Fraction(sign, 4) * value / s**2
-        return found
+        return slopes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,8 +77,8 @@ class Covariance(Joint):
     def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
         least, most = limits(parts[0], parts[1])
         moments = Moments(parts, current)
-        found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
-        return self._scaled(parts, found, moments.count)
+        estimate = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
+        return self._scaled(parts, estimate, moments.count)
 
     def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
         moments = Moments(parts, {m: reading.value_of(m) for m in parts}, reading)
@@ -93,8 +93,8 @@ class Covariance(Joint):
         least, most = limits(parts[0], parts[1])
         worst = 0.0
         for current, spread in scenes(parts, rows):
-            found = Moments(parts, current, reading).reach(np.array([spread]), level)
-            worst = max(worst, float(found[0]))
+            reach = Moments(parts, current, reading).reach(np.array([spread]), level)
+            worst = max(worst, float(reach[0]))
         return min(worst, most - least) * (float(parts[0].step) * float(parts[1].step))
 
     def _scaled(self, parts: Sequence[Measurement], spread: Floats, count: Floats) -> Floats:
@@ -119,8 +119,8 @@ class Correlation(Joint):
         """The largest over means that the ranges allow, where both deviations are a quarter of the range."""
         worst = 0.0
         for current, spread in scenes(parts, rows, correlation=True):
-            found = Moments(parts, current, reading, correlation=True).reach(np.array([spread]), level)
-            worst = max(worst, float(found[0]))
+            reach = Moments(parts, current, reading, correlation=True).reach(np.array([spread]), level)
+            worst = max(worst, float(reach[0]))
         return min(worst, 2.0)
 
 

@@ -55,8 +55,8 @@ class GeometricMean(Mean):
 
 
 def _logarithm(argument: Expression, declared: Declared) -> Expression:
-    found = span(argument, declared)
-    low = None if found is None else found[0]
+    ends = span(argument, declared)
+    low = None if ends is None else ends[0]
     if low is None:
         return Call("LN", (argument,))
     if low <= 0:

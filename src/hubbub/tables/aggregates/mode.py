@@ -114,13 +114,13 @@ class ChoiceMechanisms(Mechanisms):
 
     def draw(self, tables: Sequence[Any], bits: Bits | None) -> list[list[int]]:
         """Positions among the labels, [place][group]: each choice among those that are left (peeling)."""
-        if self.part.of.counting is not MeasurementKind.QUANTILES:
+        if self.part.measurement.counting is not MeasurementKind.QUANTILES:
             raise InternalError("a choice is made from a table of values")
-        found = [self._one(table, bits) for table in tables]
-        return [[group[place] for group in found] for place in range(self.part.places)]
+        draws = [self._one(table, bits) for table in tables]
+        return [[group[place] for group in draws] for place in range(self.part.places)]
 
     def _one(self, table: Any, bits: Bits | None) -> list[int]:
-        floor, size = self.part.of.values[0].floor, len(self.part.labels)
+        floor, size = self.part.measurement.values[0].floor, len(self.part.labels)
         counts = np.zeros(size, np.int64)
         for step, count in table:
             if not 0 <= int(step) - floor < size:
@@ -183,8 +183,8 @@ class Choice(Listed):
         value, _ = values_of(aggregate.arguments[0], declared, self.sql)
         return (Measurement(MeasurementKind.QUANTILES, values=(value,)),)
 
-    def part(self, of: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
-        return ChoicePart(of, values_of(aggregates[0].arguments[0], declared, self.sql)[1])
+    def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
+        return ChoicePart(measurement, values_of(aggregates[0].arguments[0], declared, self.sql)[1])
 
     @property
     def names(self) -> bool:
@@ -230,8 +230,8 @@ def values_of(argument: Expression, declared: Declared, called: str) -> tuple[Va
             f"{inner.called} ORDER BY COUNT(*) DESC LIMIT 1."
         )
     key = grouped(inner, declared)
-    found = without_image(key, declared)
-    if found is None:
+    values = without_image(key, declared)
+    if values is None:
         name = inner.called if isinstance(inner, Column) else "this expression"
         raise PolicyError(
             f"{called} chooses among declared values, and {name} has none that can be listed. Declare them, "
@@ -239,7 +239,7 @@ def values_of(argument: Expression, declared: Declared, called: str) -> tuple[Va
             "LEAST(GREATEST(n, 0), 120); name its values, CASE WHEN ... THEN 'a' ELSE 'b' END; or group by it and "
             "order by the count."
         )
-    labels = tuple(value for value in found if value is not None)
+    labels = tuple(value for value in values if value is not None)
     if not labels:
         raise QueryError(f"{called} chooses among declared values, and there is none but NULL.")
     direct = None if isinstance(key.expression, Case) else _direct(argument, labels, declared)

@@ -114,11 +114,11 @@ class Moments:
 
     def flat(self, level: float) -> NDArray[np.bool_]:
         """Where a variance below a correlation is not far enough from 0 for its first-order noise to do."""
-        found = np.zeros(self.count.shape, np.bool_)
+        flat = np.zeros(self.count.shape, np.bool_)
         for m, square, variance, at in self._under:
             terms = self._errors(m, m, square, variance, (at, at))
-            found |= variance * self.safe <= FLAT * self._reach_of(terms, level)
-        return found
+            flat |= variance * self.safe <= FLAT * self._reach_of(terms, level)
+        return flat
 
     @property
     def _under(self) -> list[tuple[Measurement, Measurement, Any, Any]]:
@@ -137,13 +137,13 @@ class Moments:
         """The ends solve |estimate - v| = reach(v); the reach varies slowly with v."""
         least, most = limits(self.x, self.y if self.pair else None, correlation=self.correlation)
         estimate = self.estimate()
-        found = []
+        ends = []
         for sign in (-1.0, 1.0):
             end = np.clip(estimate, least, most)
             for _ in range(1 if self.correlation else 4):
                 end = np.clip(estimate + sign * self.reach(end, level), least, most)
-            found.append(end)
-        return found[0], found[1]
+            ends.append(end)
+        return ends[0], ends[1]
 
 
 def limits(x: Measurement, y: Measurement | None, *, correlation: bool = False) -> tuple[float, float]:
@@ -162,11 +162,11 @@ def scaled(
     x: Measurement, y: Measurement, spread: Any, count: Any, *, sample: bool = False, root: bool = False
 ) -> Floats:
     """A population spread in squared steps, in the unit of the arguments; of a sample, or its root, where asked."""
-    found = spread * (float(x.step) * float(y.step))
+    scaled_spread = spread * (float(x.step) * float(y.step))
     if sample:
         n = np.maximum(count, 2.0)
-        found = found * (n / (n - 1))
-    return np.asarray(np.sqrt(np.maximum(found, 0.0)) if root else found)
+        scaled_spread = scaled_spread * (n / (n - 1))
+    return np.asarray(np.sqrt(np.maximum(scaled_spread, 0.0)) if root else scaled_spread)
 
 
 def slope(x: Measurement, y: Measurement, count: Measurement, product: Measurement, sign: int) -> Slope:
@@ -179,11 +179,11 @@ def slope(x: Measurement, y: Measurement, count: Measurement, product: Measureme
     if x == y:
         at_x = at_y
     mean = spread + at_x * at_y
-    found: Slope = {product: Fraction(unit)}
-    found[count] = -(mean - product.centre * unit) + 2 * at_x * at_y
+    slopes: Slope = {product: Fraction(unit)}
+    slopes[count] = -(mean - product.centre * unit) + 2 * at_x * at_y
     for quantity, by in ((x, -at_y), (y, -at_x)):
-        found[quantity] = found.get(quantity, Fraction(0)) + by
-    return found
+        slopes[quantity] = slopes.get(quantity, Fraction(0)) + by
+    return slopes
 
 
 def scenes(
@@ -194,7 +194,7 @@ def scenes(
     x, y = parts[0], parts[0] if variance else parts[1]
     n, product = (parts[1], parts[2]) if variance else (parts[2], parts[3])
     wx, wy = (max(m.high - m.low, 1) for m in (x, y))
-    found = []
+    questions = []
     for at in (-0.5, -0.25, 0.0, 0.25, 0.5):
         for spread in (0.0, 1 / 16, 0.25 - at**2):
             for sign in (1,) if variance else (1, -1):
@@ -208,5 +208,5 @@ def scenes(
                         current[q] = np.array([((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows])
                 if correlation:
                     value = 0.0
-                found.append((current, value))
-    return found
+                questions.append((current, value))
+    return questions

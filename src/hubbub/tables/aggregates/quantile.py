@@ -57,7 +57,7 @@ class QuantilePart(OwnPart):
 
     def priced(self, reach: Reach, amount: Fraction, *, pure: bool) -> QuantileMechanisms:
         """The mechanisms of one group, for a part's amount (epsilon or rho)."""
-        value = self.of.values[0]
+        value = self.measurement.values[0]
         rows = reach.rows * (1 if reach.neighbours == "add_remove" else 2)
         inner = tuple(s for s in self.shares if 0 < s < 1)
         each = amount / reach.groups / len(self.shares)
@@ -132,31 +132,31 @@ class QuantileMechanisms(Mechanisms):
 
     def draw(self, tables: Sequence[Any], bits: Bits | None) -> list[list[list[int]]]:
         """For each share the estimate and the ends of its bracket, by group: [share][estimate, low, high][group]."""
-        if self.part.of.counting is not MeasurementKind.QUANTILES:
+        if self.part.measurement.counting is not MeasurementKind.QUANTILES:
             raise InternalError("quantiles are drawn of a table of values")
-        found = [self._one(table, bits) for table in tables]
-        return [[[group[s][k] for group in found] for k in range(3)] for s in range(len(self.part.shares))]
+        draws = [self._one(table, bits) for table in tables]
+        return [[[group[s][k] for group in draws] for k in range(3)] for s in range(len(self.part.shares))]
 
     def _one(self, table: Any, bits: Bits | None) -> list[tuple[int, int, int]]:
         pairs = np.array([(int(step), int(count)) for step, count in table], np.int64).reshape(-1, 2)
         points, heights = pairs[:, 0], pairs[:, 1]
-        value, shares = self.part.of.values[0], self.part.shares
+        value, shares = self.part.measurement.values[0], self.part.shares
         if points.size and (points[0] < value.floor or points[-1] > value.ceiling or np.any(np.diff(points) <= 0)):
             raise InternalError("an engine returned a table of values out of order or out of range")
         inner = [] if self.main is None else self.main.release(np.repeat(points, heights), bits=bits).tolist()
         below = [b.release(points, heights, bits=bits) for b in self.below]
         above = [b.release(points, heights, bits=bits) for b in self.above]
-        found = []
+        splits = []
         for share in shares:
             if share == 0 or share == 1:
                 end = self.minimum if share == 0 else self.maximum
                 assert end is not None
                 estimate = end.release(points, heights, bits=bits)
-                found.append((estimate, value.floor, estimate) if share == 0 else (estimate, estimate, value.ceiling))
+                splits.append((estimate, value.floor, estimate) if share == 0 else (estimate, estimate, value.ceiling))
             else:
                 i = len([s for s in shares[: shares.index(share)] if s > 0])
-                found.append((inner[i], min(below[i], inner[i]), max(above[i], inner[i])))
-        return found
+                splits.append((inner[i], min(below[i], inner[i]), max(above[i], inner[i])))
+        return splits
 
     @property
     def words(self) -> str:
@@ -167,10 +167,10 @@ class QuantileMechanisms(Mechanisms):
     @property
     def details(self) -> dict[str, Any]:
         each = [draw.epsilon for draw in (self.main, *self.each) if draw is not None]
-        of_time = self.part.of.values[0].clock
-        step = str(self.part.of.step) if of_time is None else of_time.words
-        found = {"counts": "quantiles", "step": step, "shares": [str(s) for s in self.part.shares]}
-        return found | {"mechanism": "exponential", "epsilons": [str(e) for e in each]}
+        of_time = self.part.measurement.values[0].clock
+        step = str(self.part.measurement.step) if of_time is None else of_time.words
+        details = {"counts": "quantiles", "step": step, "shares": [str(s) for s in self.part.shares]}
+        return details | {"mechanism": "exponential", "epsilons": [str(e) for e in each]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,13 +195,13 @@ class Quantile(Listed):
 
     def share(self, aggregate: Aggregate) -> Fraction:
         """The share of one such aggregate: 0 for MIN, 1 for MAX."""
-        found = self.end if self.end is not None else aggregate.fraction
-        if found is None:
+        share = self.end if self.end is not None else aggregate.fraction
+        if share is None:
             raise InternalError("a quantile without its share")
-        return found
+        return share
 
-    def part(self, of: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
-        return QuantilePart(of, tuple(sorted({_share(a) for a in aggregates})))
+    def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
+        return QuantilePart(measurement, tuple(sorted({_share(a) for a in aggregates})))
 
     def values(self, aggregate: Aggregate, part: QuantilePart, drawn: Floats) -> NDArray[Any]:
         return np.asarray(self._steps(aggregate, part, drawn)[0])
@@ -210,7 +210,7 @@ class Quantile(Listed):
         _, low, high = self._steps(aggregate, part, drawn)
         if level <= BRACKET_LEVEL:
             return low, high
-        value = part.of.values[0]
+        value = part.measurement.values[0]
         least, most = value.numbers(np.array([value.floor, value.ceiling], np.float64))
         return np.full_like(low, least), np.full_like(high, most)
 
@@ -232,7 +232,7 @@ class Quantile(Listed):
         return Promise(note, ranks=main.accuracy(Fraction(5, 100) / main.rounds) * main.rounds)
 
     def _steps(self, aggregate: Aggregate, part: QuantilePart, drawn: Floats) -> Any:
-        return part.of.values[0].numbers(drawn[part.shares.index(self.share(aggregate))])
+        return part.measurement.values[0].numbers(drawn[part.shares.index(self.share(aggregate))])
 
 
 def _share(aggregate: Aggregate) -> Fraction:

@@ -61,13 +61,13 @@ class Line:
         assert self.reading is not None
         flat = self.flat(level) | ~np.isfinite(estimate)
         start, below = np.where(flat, 0.0, estimate), np.where(flat, 1.0, self.variance)
-        found = []
+        ends = []
         for sign in (-1.0, 1.0):
             end = start
             for _ in range(_ROUNDS):
                 end = start + sign * np.where(flat, 0.0, self.reading.spread(noise(end), level) / below)
-            found.append(np.where(flat, sign * np.inf, end))
-        return found[0], found[1]
+            ends.append(np.where(flat, sign * np.inf, end))
+        return ends[0], ends[1]
 
     def noise_of_slope(self, at: Floats) -> Terms:
         """Of n C - b n V, at b."""
@@ -84,11 +84,11 @@ class Line:
 
 
 def _sum(*terms: tuple[Any, Terms]) -> dict[Hashable, Any]:
-    found: dict[Hashable, Any] = {}
-    for factor, of in terms:
-        for term, coefficient in of.items():
-            found[term] = found.get(term, 0.0) + factor * coefficient
-    return found
+    total: dict[Hashable, Any] = {}
+    for factor, slopes in terms:
+        for term, coefficient in slopes.items():
+            total[term] = total.get(term, 0.0) + factor * coefficient
+    return total
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,20 +97,20 @@ class OfLine(Joint):
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """The sums of y and x, the count, the product, the squares of x."""
-        found = super().measured(aggregate, declared)
-        return (*found, product_of(found[1].values[0], found[1].values[0]))
+        sums = super().measured(aggregate, declared)
+        return (*sums, product_of(sums[1].values[0], sums[1].values[0]))
 
     def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
         """At correlation +-1/2, deviations a quarter of the range: db sx / sy = dC / (sx sy) - b' dV / sx^2."""
         y, x, count, product, squares = parts
         sx, sy = (max(Fraction(1), Fraction(m.high - m.low, 4)) for m in (x, y))
-        found = []
+        slopes = []
         for sign in (1, -1):
             by = {q: value / (sx * sy) for q, value in slope(x, y, count, product, sign).items()}
             for quantity, value in slope(x, x, count, squares, sign).items():
                 by[quantity] = by.get(quantity, Fraction(0)) - Fraction(sign, 2) * value / sx**2
-            found.append(by)
-        return found
+            slopes.append(by)
+        return slopes
 
     def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
         return self._scaled(parts, self._value(parts, Line(parts, current)))
@@ -163,14 +163,14 @@ class InterceptOfLine(OfLine):
         """da = d theta_y - b d theta_x - x db, in deviations of y."""
         y, x = parts[:2]
         sx, sy = (max(Fraction(1), Fraction(m.high - m.low, 4)) for m in (x, y))
-        found = []
+        slopes = []
         for sign, of_slope in zip((1, -1), super().gradients(parts), strict=True):
             at_x = Fraction(x.high - x.low, 8) + x.values[0].centre
             by = {q: -at_x / sx * value for q, value in of_slope.items()}
             for quantity, value in ((y, 1 / sy), (x, -Fraction(sign, 2) / sx)):
                 by[quantity] = by.get(quantity, Fraction(0)) + value
-            found.append(by)
-        return found
+            slopes.append(by)
+        return slopes
 
     def _means(self, parts: Sequence[Measurement], line: Line) -> tuple[Floats, Floats]:
         y, x = (m.values[0].centre for m in parts[:2])

@@ -50,8 +50,8 @@ class Spread(Function):
     def estimate(self, parts: Sequence[Measurement], current: Current) -> Floats:
         least, most = limits(parts[0], None)
         moments = Moments(parts, current)
-        found = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
-        return self._scaled(parts, found, moments.count)
+        estimate = np.where(moments.count > 0, np.clip(moments.estimate(), least, most), (least + most) / 2)
+        return self._scaled(parts, estimate, moments.count)
 
     def interval(self, parts: Sequence[Measurement], reading: Reading, level: float) -> tuple[Floats, Floats]:
         moments = Moments(parts, {m: reading.value_of(m) for m in parts}, reading)
@@ -66,8 +66,8 @@ class Spread(Function):
         least, most = limits(parts[0], None)
         worst = 0.0
         for current, spread in scenes(parts, rows):
-            found = Moments(parts, current, reading).reach(np.array([spread]), level)
-            worst = max(worst, float(found[0]))
+            reach = Moments(parts, current, reading).reach(np.array([spread]), level)
+            worst = max(worst, float(reach[0]))
         step = float(parts[0].step)
         if self.root:
             quarter = (parts[0].high - parts[0].low) / 4 or 1.0

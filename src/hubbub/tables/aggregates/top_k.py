@@ -92,9 +92,9 @@ class Top(Choice):
             raise QueryError(f"{self.sql} was asked for {_number(aggregate, 1)} of {len(labels)} declared values.")
         return super().measured(aggregate, declared)
 
-    def part(self, of: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
+    def part(self, measurement: Measurement, aggregates: Sequence[Aggregate], declared: Declared) -> OwnPart:
         labels = values_of(aggregates[0].arguments[0], declared, self.sql)[1]
-        return TopPart(of, labels, max(_number(a, 1) for a in aggregates))
+        return TopPart(measurement, labels, max(_number(a, 1) for a in aggregates))
 
     def place(self, aggregate: Aggregate) -> int:
         return _number(aggregate, 2) - 1
@@ -106,10 +106,10 @@ class Top(Choice):
 
 
 def _number(aggregate: Aggregate, at: int) -> int:
-    found = aggregate.arguments[at]
-    assert isinstance(found, Literal)
-    assert isinstance(found.value, int)
-    return found.value
+    argument = aggregate.arguments[at]
+    assert isinstance(argument, Literal)
+    assert isinstance(argument.value, int)
+    return argument.value
 
 
 APPROX_TOP_K = Top(
