@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from fractions import Fraction
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.errors import PolicyError
-from hubbub.ledger import migrate, under_way
+from hubbub.ledger import migrate, schema, under_way
 from hubbub.ledger.accounts import analyst_account, table_account
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.database import Database
@@ -51,7 +52,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 5\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 6\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
@@ -214,7 +215,7 @@ def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, m
     connection.executescript((Path(__file__).parent / "version3.sql").read_text())
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 5\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 6\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     Database(tmp_path / "old.db").close()
     with Ledger.inspect(tmp_path / "old.db") as ledger:
@@ -259,12 +260,35 @@ def what_version_4_held(place: str) -> None:
         assert ledger.record.verify().problems == ()
 
 
+def version_5() -> str:
+    """What the last schema made of version 4's: what it lacked, and nothing of the schedule."""
+    later = [text for text in schema.sqlite_schema() if re.search(r"\b(schedule|silence|pending)", text)]
+    names = [re.match(r"CREATE (UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)", text).group(2, 3) for text in later]
+    return "".join(f"DROP {kind} {name};" for kind, name in reversed(names)) + "PRAGMA user_version = 5;"
+
+
+def test_a_ledger_of_version_5_keeps_its_chain_and_takes_a_schedule(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(VERSION4)
+    migrate.migrate(connection, 4)
+    connection.commit()
+    connection.executescript(version_5())
+    assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schedule'").fetchall()
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    what_version_4_held(tmp_path / "old.db")
+    with Ledger.open(tmp_path / "old.db", budgets={SPACE: Budget(3)}) as ledger:
+        assert ledger.record.integrity() == "ok"
+        with ledger._handle.reading() as found:
+            assert found.execute("SELECT count(*) FROM schedule, silence, pending").fetchone() == (0,)
+
+
 def test_a_ledger_of_version_4_keeps_its_chain_and_takes_purposes(tmp_path):
     connection = sqlite3.connect(tmp_path / "old.db")
     connection.executescript(VERSION4)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 5\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 6\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     what_version_4_held(tmp_path / "old.db")
     Ledger.open(tmp_path / "new.db", budgets={SPACE: Budget(3)}).close()

@@ -36,6 +36,7 @@ __all__ = [
     "Request",
     "accounts_of",
     "check_failures",
+    "check_purpose",
     "check_under_way",
     "record",
 ]
@@ -45,8 +46,9 @@ __all__ = [
 class Request:
     """A charge that is to be recorded, under a random id.
 
-    owner: the process that works on it. spend: what it adds to every account that pays. rules: how many questions may
-    have failed. neighbours: the relation its loss is stated for. once: not if this question is under way or answered.
+    owner: the process that works on it; None where it is scheduled (`timetable`). spend: what it adds to every account
+    that pays. rules: how many questions may have failed. neighbours: the relation its loss is stated for. once: not if
+    this question is under way or answered.
     """
 
     charge: Charge
@@ -58,13 +60,12 @@ class Request:
     once: bool = False
 
     @classmethod
-    def of(cls, charge: Charge, rules: Rules, *, once: bool = False) -> Request:
-        """A request with a new random id, owned by this process."""
+    def of(cls, charge: Charge, rules: Rules, *, once: bool = False, owned: bool = True) -> Request:
+        """A request with a new random id. owned: by this process, which works on it; else by the schedule."""
         question = charge.kind == "question"
         neighbours = stated_relation(charge.details) if question else None
-        return cls(
-            charge, uuid.uuid4().hex, this_process() if question else None, charge.spend, rules, neighbours, once
-        )
+        owner = this_process() if question and owned else None
+        return cls(charge, uuid.uuid4().hex, owner, charge.spend, rules, neighbours, once)
 
     @property
     def row(self) -> tuple[Value, ...]:
@@ -130,9 +131,8 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
         _check_request(writer.connection, request)
     if request.once and (known := _asked_already(writer, request)) is not None:
         return known
-    if kind == "question":
-        owner = str(request.owner)
-        busy = check_under_way(books, under_way, space, made.analyst, owner, rules)
+    if request.owner is not None:
+        busy = check_under_way(books, under_way, space, made.analyst, request.owner, rules)
         if busy is not None:
             return busy
     sums: list[Posting] = []
@@ -153,8 +153,8 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
     if request.neighbours is not None:
         _relate(writer, books, space, request.neighbours)
     serial = writer.append_charge(request.row, sums)
-    if kind == "question":
-        under_way.add(OpenQuestion(serial, space, made.analyst, owner, writer.time))
+    if request.owner is not None:
+        under_way.add(OpenQuestion(serial, space, made.analyst, request.owner, writer.time))
     for account, total in after:
         books.post(space, account, total)
     return None
@@ -185,6 +185,15 @@ def check_failures(books: AccountState, space: str, analyst: str, rules: Rules) 
             "are allowed to all analysts together, because that something fails may tell about the data. Stored "
             "answers stay readable. A steward looks at the incidents (`hubbub history`) and clears this for everybody: "
             "`hubbub ledger unlock --all`."
+        )
+
+
+def check_purpose(charge: Charge, rules: Rules) -> None:
+    """Raise QueryError for a question without a purpose, where the policy wants one."""
+    if rules.require_purpose and charge.purpose is None:
+        raise QueryError(
+            "the policy wants to know what a question is asked for (`require_purpose`): say it in a few words, "
+            "purpose= in Python, --purpose on the command line. Nothing was charged."
         )
 
 

@@ -30,14 +30,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError, QueryError
+from hubbub.errors import BudgetError, HubbubError, InternalError, PolicyError
 from hubbub.ledger import incidents
 from hubbub.ledger.accounts import Total, write_amount
 from hubbub.ledger.blocks import end_block, note_refusal, planned, return_unused
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.budget import parse_epsilon
 from hubbub.ledger.charge import Charge, checked_analyst, checked_text
-from hubbub.ledger.charging import Busy, Refused, Request, check_failures, check_under_way, record
+from hubbub.ledger.charging import Busy, Refused, Request, check_failures, check_purpose, check_under_way, record
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
@@ -100,11 +100,7 @@ class ChargeLifecycle:
         return (made.id, True) if known is None else (known, False)
 
     def _request(self, charge: Charge, *, once: bool = False) -> Request:
-        if self._handle.rules.require_purpose and charge.purpose is None:
-            raise QueryError(
-                "the policy wants to know what a question is asked for (`require_purpose`): say it in a few words, "
-                "purpose= in Python, --purpose on the command line. Nothing was charged."
-            )
+        check_purpose(charge, self._handle.rules)
         return Request.of(charge, self._handle.rules, once=once)
 
     def _charge(self, made: Request) -> str | None:

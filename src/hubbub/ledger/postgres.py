@@ -26,7 +26,7 @@ from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.files import UNSURE
 from hubbub.ledger.hash_chain import Connection, Rows, Value
 from hubbub.ledger.interrupts import Undisturbed
-from hubbub.ledger.migrate import from_version_2, from_version_3, from_version_4
+from hubbub.ledger.migrate import from_version_2, from_version_3, from_version_4, from_version_5
 from hubbub.ledger.schema import VERSION, postgres_schema
 
 __all__ = ["PostgresStore", "without_password"]
@@ -268,7 +268,7 @@ class PostgresStore:
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 return
             (number,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
-            if number not in (2, 3, 4):
+            if number not in (2, 3, 4, 5):
                 return
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
             if number == 2:
@@ -277,7 +277,9 @@ class PostgresStore:
                 connection.execute("ALTER TABLE charge ENABLE TRIGGER charge_append_only")
             if number in (2, 3):
                 from_version_3(_Marks(connection), postgres_schema())
-            from_version_4(_Marks(connection), postgres_schema())
+            if number in (2, 3, 4):
+                from_version_4(_Marks(connection), postgres_schema())
+            from_version_5(_Marks(connection), postgres_schema())
             connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _check(self) -> None:

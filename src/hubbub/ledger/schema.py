@@ -1,4 +1,4 @@
-"""The tables of a ledger, version 5, for SQLite and Postgres alike.
+"""The tables of a ledger, version 6, for SQLite and Postgres alike.
 
     ledger        its random id, and whether its chain is keyed
     journal       one line for every row of the tables below: when, what, and the hash that chains them all
@@ -10,16 +10,19 @@
     charge        what was asked, what it cost, and what every account that pays had spent when it was added
     step          the life of a charge after 'charged'
     release       the answer that left
+    schedule      when a question of the service runs and when its answer leaves; the last row of a charge counts
+    silence       at its release time a question of the service had no answer
     refusal       what was asked and did not fit
     clearance     a steward unlocked an analyst
     joint_clearance  a steward unlocked a unit space for everybody
     source        in which unit space a source stands, by its place and its unit column
     anchoring     from here on the ledger has an anchor outside it, or none: the last row counts
     account       the last charge that an account paid for: where its sum is found
+    pending       what is scheduled and was not told yet, and what its run brought; a row goes when it is told
 
-Every row but the last table's has the serial number of its line in the journal. Those tables only ever grow, and
-triggers hold them to it. `account` holds no amount, only places, and moves forward only: the sums that decide stand in
-the charges, under the chain. So a charge costs the same whether ten or a million went before.
+Every row but those of the last two tables has the serial number of its line in the journal. Those tables only ever
+grow, and triggers hold them to it. `account` holds no amount, only places, and moves forward only: the sums that decide
+stand in the charges, under the chain. So a charge costs the same whether ten or a million went before.
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ __all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 5
+VERSION: Final = 6
 """The schema this code reads and writes."""
 
-_T, _N, _I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL"
+_T, _N, _I, _N_I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL", "INTEGER"
 
 _TABLES: Final[dict[str, dict[str, str]]] = {
     "ledger": {"id": _T, "secret": _T, "key_check": _N},
@@ -60,6 +63,11 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
     "joint_clearance": {"unit_space": _T, "author": _T},
     "source": {"place": _T, "unit": _T, "unit_space": _T},
     "anchoring": {"kept": _I, "author": _T},
+    "schedule": {
+        "charge": _I, "shares": _N_I, "lane": _I, "made": _I, "starts": _I, "ends": _I, "due": _I, "running": _I,
+        "boot": _T, "incident": _T, "ask": _T,
+    },
+    "silence": {"charge": f"{_I} UNIQUE", "incident": _T},
 }  # fmt: skip
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {table: tuple(columns) for table, columns in _TABLES.items()}
@@ -77,6 +85,7 @@ _ACCOUNT: Final = (
     "CREATE TABLE account (unit_space TEXT NOT NULL, name TEXT NOT NULL, charge INTEGER NOT NULL, "
     "PRIMARY KEY (unit_space, name))"
 )
+_PENDING: Final = "CREATE TABLE pending (charge INTEGER PRIMARY KEY NOT NULL, state TEXT NOT NULL, payload TEXT)"
 _INDEXES: Final = (
     "CREATE INDEX allowance_of ON allowance (unit_space, account, serial)",
     "CREATE INDEX data_version_of ON data_version (unit_space, dataset, serial)",
@@ -85,6 +94,8 @@ _INDEXES: Final = (
     "CREATE INDEX step_of_charge ON step (charge, serial)",
     "CREATE INDEX source_of ON source (place, unit)",
     "CREATE INDEX step_failed ON step (charge) WHERE state IN ('failed', 'lost')",
+    "CREATE INDEX schedule_of_charge ON schedule (charge, serial)",
+    "CREATE INDEX schedule_due ON schedule (due)",
 )
 
 
@@ -112,12 +123,12 @@ def sqlite_schema() -> list[str]:
         "NEW.name <> OLD.name OR NEW.unit_space <> OLD.unit_space "
         "BEGIN SELECT RAISE(ABORT, 'account moves forward only'); END",
     )
-    return [*_tables(), f"{_ACCOUNT} WITHOUT ROWID", *triggers, *moves]
+    return [*_tables(), f"{_ACCOUNT} WITHOUT ROWID", _PENDING, *triggers, *moves]
 
 
 def postgres_schema() -> list[str]:
     """The statements that make an empty ledger in a schema of a Postgres database."""
-    tables = [text.replace("INTEGER", "BIGINT") for text in (*_tables(), _ACCOUNT)]
+    tables = [text.replace("INTEGER", "BIGINT") for text in (*_tables(), _ACCOUNT, _PENDING)]
     refuse = (
         "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"

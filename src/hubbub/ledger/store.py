@@ -30,6 +30,7 @@ from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.spaces import recorded_space
 from hubbub.ledger.standing import Balance
 from hubbub.ledger.steward import Steward
+from hubbub.ledger.timetable import Timetable
 from hubbub.ledger.versions import Versions
 from hubbub.spelling import space_name
 
@@ -53,8 +54,9 @@ class LedgerView:
 class Ledger:
     """A ledger, in a file, in Postgres or in memory. Safe for threads and across forks; processes share it.
 
-    Build one with `open`, `in_memory` or `inspect`. Its parts: `charges` makes and follows them; `balance` says what is
-    left, `record` what stands there; `steward` and `versions` are for whoever keeps it.
+    Build one with `open`, `in_memory` or `inspect`. Its parts: `charges` makes and follows them, `timetable` those of
+    the service; `balance` says what is left, `record` what stands there; `steward` and `versions` are for whoever keeps
+    it.
     """
 
     def __init__(self, handle: Handle) -> None:
@@ -64,6 +66,7 @@ class Ledger:
         self.versions = Versions(handle)
         self.steward = Steward(handle)
         self.charges = ChargeLifecycle(handle, self.record, self.balance)
+        self.timetable = Timetable(handle)
         self.spelling: dict[str, str] = {}  # of the unit spaces that it was opened with: how they are recorded
         self.added: tuple[str, ...] = ()  # those of them that it got a budget for when it was opened
         self.path: Final = handle.path

@@ -244,8 +244,8 @@ class Walk:
                     if row["state"] in ("retried", "drawing"):
                         self.spent.add(row["charge"])
                     self.states[row["charge"]] = row["state"]
-                case "release" if self._state(row["charge"]) != "drawing":
-                    yield f"line {serial}: an answer without a charge that was drawing"
+                case "release" | "silence" if self._state(row["charge"]) != "drawing":
+                    yield f"line {serial}: an outcome without a charge that was drawing"
         except PolicyError as error:
             yield f"line {serial}: {error}"
         except (TypeError, ValueError, KeyError):
@@ -356,8 +356,10 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
         return
     try:
         chain = receipt["chain"]
-        links = {"charge": chain["charge"], "head": chain["head"]}
-        places = {what: (int(at["serial"]), str(at["hash"])) for what, at in links.items()}
+        # A receipt of the service holds hashes alone, and no head before its release.
+        links = {"charge": chain["charge"]} | ({"head": chain["head"]} if "head" in chain else {})
+        places = {what: (int(at["serial"]), str(at["hash"])) for what, at in links.items() if "serial" in at}
+        hashes = {what: str(at["hash"]) for what, at in links.items() if "serial" not in at}
         name = str(chain["ledger"])
     except (KeyError, TypeError, ValueError):
         raise PolicyError("this is not a receipt of a ledger: it names no link of a chain.") from None
@@ -365,6 +367,9 @@ def _found(connection: Connection, receipt: Mapping[str, Any] | None) -> Iterato
         yield "the receipt is another ledger's"
         return
     yield from _noted(connection, {f"the receipt's {what}": place for what, place in places.items()})
+    for what, digest in hashes.items():
+        if connection.execute("SELECT 1 FROM journal WHERE hash = ?", (digest,)).fetchone() is None:
+            yield f"the receipt's {what} is gone: the ledger was rewritten, or an earlier state was put back"
 
 
 def _noted(connection: Connection, places: Mapping[str, tuple[int, str]]) -> Iterator[str]:

@@ -1,0 +1,86 @@
+"""When an answer leaves: computed from the times of submissions and from declarations alone, never from a run.
+
+Question i is submitted at s_i; its answer time D_i is declared. Lanes are taken strictly in the order of submission:
+
+    v_i = max(s_i, the earliest time at which a lane is free)          its virtual start, on that lane
+    the lane is free again at v_i + D_i
+    r_i = v_i + D_i, rounded up to a tick                              its release
+
+**A run starts at v_i, not before**, and is ended at v_i + D_i at the latest; its answer counts only if it came before.
+
+**Theorem.** Let each lane have two processes, and let a process that was ended be ready again within R <= min D. Then
+at every v_i a process of the lane is ready, every run has ended by r_i, and what is told of a question at any time
+before r_i is the same whatever the runs did.
+
+*Proof.* The runs of a lane have windows [v, v + D] that do not overlap. The one before the last had ended by the start
+of the last one's window, which is D >= R long; so its process is ready when the next window begins. v_i, r_i and the
+lane are functions of s_1..s_i and D_1..D_i. Nothing else is told before r_i. QED
+
+(A queue that runs ahead of its virtual times, or one spare process for several lanes, is late for some schedules;
+`tests/service/test_schedule.py` finds them.) Times are whole microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hubbub.errors import ParameterError
+
+__all__ = ["SECOND", "Moment", "Slot", "place"]
+
+SECOND: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Now, by two clocks, in microseconds. wall: since 1970; may be set. running: since the machine started, by a clock
+    that nobody sets; boot: which start that was.
+    """
+
+    wall: int
+    running: int
+    boot: str
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Where and when a question runs, and when its answer leaves. at: when that was computed.
+
+    >>> slot = Slot(0, at=Moment(0, 500, "b"), starts=0, ends=40, due=50)
+    >>> slot.time(Moment(60, 530, "b"))     # the wall clock was set forward by half
+    30
+    """
+
+    lane: int
+    at: Moment
+    starts: int
+    ends: int
+    due: int
+
+    def time(self, now: Moment) -> int:
+        """The time that counts for it: what has come, has come by both clocks. After a restart of the machine there is
+        the wall clock alone."""
+        if now.boot != self.at.boot:
+            return now.wall
+        return min(now.wall, self.at.wall + now.running - self.at.running)
+
+
+def place(now: Moment, length: int, free: Sequence[int], tick: int) -> Slot:
+    """The slot of a question that is submitted now. length: its answer time. free: when each lane is free.
+
+    >>> place(Moment(7, 0, "b"), 10, [5, 3], tick=4)
+    Slot(lane=0, at=Moment(wall=7, running=0, boot='b'), starts=7, ends=17, due=20)
+    >>> place(Moment(7, 0, "b"), 10, [12, 9], tick=4).starts
+    9
+
+    Raises:
+        ParameterError: there is no lane, or a length that is not positive.
+    """
+    if not free or length < 1 or tick < 1:
+        raise ParameterError(f"a schedule needs a lane, an answer time and a tick; found {free}, {length}, {tick}.")
+    starts = [max(now.wall, time) for time in free]
+    lane = min(range(len(free)), key=lambda k: (starts[k], k))
+    ends = starts[lane] + length
+    return Slot(lane, now, starts[lane], ends, -(-ends // tick) * tick)

@@ -1,0 +1,456 @@
+"""The schedule of the service in its ledger: who asked when, when it runs, and what is told at its release.
+
+    submit      the charge and its slot (`hubbub.ledger.schedule`), in one transaction, by the ledger's clock; once
+    tick        at v_i 'drawing' is written, before a row is read; at r_i the outcome: two links, whatever it is
+    stage       what a run brought, kept aside until r_i; only while its window is open, and once
+    restart     what had started is a failure, told at its release; what had not gets a new slot
+
+**The chain grows at submissions, at virtual starts and at releases alone, by the same number of links whatever
+happened.** An outcome is a `release` and the step 'stored', or a `silence` and the step 'failed'. What a run brought
+waits in the table `pending`, which no chain holds. So a failure counts from its release on; and once its analyst (or
+everybody) is locked, what is told next is a `silence` and 'withdrawn', whether it failed or not: of however many that
+were waiting, no more than may fail are told.
+
+Charges here have no owner: no process that dies marks them, and there is no free retry. Who asks what is under way
+shares its fate, at a release of his own; his reading is charged at submission, and nothing else. All that may be read
+here of a question before its release follows from submissions and declarations.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from hubbub.errors import BudgetError, PolicyError, QueryError
+from hubbub.ledger.accounts import read_amount, write_amount
+from hubbub.ledger.blocks import note_refusal
+from hubbub.ledger.books import AccountState, moment
+from hubbub.ledger.charge import Charge, checked_text
+from hubbub.ledger.charging import Refused, Request, check_failures, check_purpose, record
+from hubbub.ledger.handle import Handle
+from hubbub.ledger.hash_chain import Connection, Writer
+from hubbub.ledger.schedule import SECOND, Moment, Slot, place
+from hubbub.ledger.under_way import UnderWay
+
+__all__ = ["Fate", "Queue", "QueueFull", "Scheduled", "Timetable", "boot_clock", "instant", "microseconds"]
+
+Fate: TypeAlias = Literal["asked", "answered", "no answer"]
+_BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_STOPPED: Final = 0  # the row of `pending` that says when the service stopped, with nothing running
+
+
+class QueueFull(PolicyError):
+    """As many questions of the analyst wait as may. retry_after: seconds until one of them is told."""
+
+    def __init__(self, message: str, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The lanes, the tick of releases, and how much of one analyst may wait. Times in microseconds."""
+
+    lanes: int = 1
+    tick: int = SECOND // 10
+    most: int = 20
+    longest: int = 600 * SECOND
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A question of the service. id: of its charge, or of the reading's where it shares another's fate. ask: as another
+    process reads it. incident: drawn at submission, whatever happens.
+    """
+
+    id: str
+    serial: int
+    analyst: str
+    space: str
+    sql: str
+    ask: str
+    incident: str
+    slot: Slot
+    shares: str | None = None
+    new: bool = field(default=False, compare=False)
+
+    @property
+    def paid_by(self) -> str:
+        """The charge that is drawn."""
+        return self.shares or self.id
+
+
+def microseconds(text: str) -> int:
+    """A time of the ledger's, since 1970.
+
+    >>> microseconds("1970-01-01T00:00:01.000002Z")
+    1000002
+    """
+    return (datetime.fromisoformat(text) - _BEGAN) // timedelta(microseconds=1)
+
+
+def instant(time: int) -> str:
+    """Such a time as the ledger writes it.
+
+    >>> instant(1000002)
+    '1970-01-01T00:00:01.000002Z'
+    """
+    return (_BEGAN + timedelta(microseconds=time)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def boot_clock() -> tuple[int, str]:
+    """Microseconds since this machine started, by a clock that nobody sets, and which start that was."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1000, _boot()
+
+
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return uuid.uuid4().hex  # of this process: then the wall clock alone counts after a restart
+
+
+class Timetable:
+    """The schedule of a ledger. running: the clock that nobody sets."""
+
+    def __init__(self, handle: Handle, *, running: Callable[[], tuple[int, str]] = boot_clock) -> None:
+        self._handle = handle
+        self.running = running
+
+    def _moment(self, wall: str) -> Moment:
+        return Moment(microseconds(wall), *self.running())
+
+    def now(self) -> Moment:
+        """This moment, by the ledger's clock."""
+        with self._handle.reading() as connection:
+            return self._moment(moment(connection))
+
+    def submit(self, asked: Charge, *, ask: str, length: int, queue: Queue, shared: bool = True) -> Scheduled:
+        """Charge a question and fix when it is run and told, durably and for good; or share what is under way.
+
+        ask: the question as another process reads it. length: its answer time, in microseconds. shared: whether
+        analysts share answers. A request that was sent before, by its idempotency key, is the one that it was.
+
+        Raises:
+            BudgetError, PolicyError, QueryError: as `ChargeLifecycle.charge`; nothing was charged.
+            QueueFull: as many of the analyst's questions wait as may.
+        """
+        check_purpose(asked, self._handle.rules)
+        refused: BudgetError | None = None
+        with self._handle.writing() as writer:
+            at = self._moment(writer.time)
+            known = _requested(writer.connection, asked, ask)
+            if known is not None:
+                return known
+            waiting = [
+                one for one in _rows(writer.connection, "s.due > ?", at.wall) if one.slot.time(at) < one.slot.due
+            ]
+            target = _under_way(writer.connection, waiting, asked, shared)
+            if target is not None and target.analyst == asked.analyst:
+                return target
+            _check_room([one for one in waiting if one.analyst == asked.analyst], length, queue, at)
+            slot = place(at, length, _free(waiting, queue, at), queue.tick)
+            if target is not None:  # at his own time, and never before the one that he shares
+                asked, slot = _reading(asked, target), _not_before(slot, target.slot)
+            made = Request.of(asked, self._handle.rules, owned=False)
+            books = AccountState().begin(writer.connection, writer.head)
+            found = record(writer, books, made, UnderWay())
+            if isinstance(found, Refused):
+                note_refusal(writer, asked, found)
+                refused = found.error
+            else:
+                _write(writer, made.id, slot, target, uuid.uuid4().hex[:12], ask)
+                done = _one(writer.connection, "c.id = ?", made.id)
+        if refused is not None:
+            raise refused
+        assert done is not None
+        return Scheduled(**{**vars(done), "new": True})
+
+    def tick(self) -> list[Scheduled]:
+        """Write what has come: the starts and releases until now, in the order of their times. What is to run now."""
+        with self._handle.reading() as connection:
+            at = self._moment(moment(connection))
+            if not any(_comes(one, state) <= one.slot.time(at) for one, state, _ in _pending(connection)):
+                return []
+        begun = []
+        with self._handle.writing() as writer:
+            at = self._moment(writer.time)
+            coming = [
+                (when, one.serial, one, payload, is_start)
+                for one, state, payload in _pending(writer.connection)
+                for when, is_start in ((one.slot.starts, True), (one.slot.due, False))
+                if when <= one.slot.time(at) and (state == "waiting" or not is_start)
+            ]
+            for _, _, one, payload, is_start in sorted(coming, key=lambda each: (each[0], each[1])):
+                if is_start:
+                    _draw(writer, one)
+                    begun += [one] if one.slot.time(at) < one.slot.ends else []
+                else:
+                    self._tell(writer, one, payload)
+        return begun
+
+    def _tell(self, writer: Writer, one: Scheduled, payload: str | None) -> None:
+        """The outcome of a question at its release: two links."""
+        books = AccountState().begin(writer.connection, None)
+        try:
+            check_failures(books, one.space, one.analyst, self._handle.rules)
+            state = "failed" if payload is None else "stored"
+        except PolicyError:
+            state = "withdrawn"
+        if state == "stored":
+            writer.append("release", one.serial, payload)
+        else:
+            writer.append("silence", one.serial, one.incident)
+        writer.append("step", one.serial, state, one.incident if state == "failed" else None, None)
+        writer.connection.execute("DELETE FROM pending WHERE charge = ?", (one.serial,))
+
+    def stage(self, charge_id: str, payload: str | None) -> bool:
+        """Keep what a run brought, until its release: an answer, or None for a failure. Whether it came in time.
+
+        It does while the window of its slot is open, and the first time alone.
+        """
+        with self._handle.writing() as writer:
+            at = self._moment(writer.time)
+            for one, state, _ in _pending(writer.connection):
+                if one.id == charge_id and state == "drawing" and one.slot.time(at) < one.slot.ends:
+                    text = None if payload is None else checked_text(payload, "release")
+                    _set(writer.connection, one.serial, "failure" if text is None else "answer", text)
+                    return True
+        return False
+
+    def restart(self, queue: Queue) -> list[Scheduled]:
+        """After a start of the service, before it serves: what had started is a failure, told at its release, unless
+        its window had closed when the service stopped in good order; what had not started gets a new slot from now on,
+        in the old order. The new slots.
+        """
+        with self._handle.writing() as writer:
+            ask = writer.connection.execute
+            stopped = ask("SELECT payload FROM pending WHERE charge = ?", (_STOPPED,)).fetchone()
+            ask("DELETE FROM pending WHERE charge = ?", (_STOPPED,))
+            at = self._moment(writer.time)
+            for one, state, _ in _pending(writer.connection):
+                if one.slot.time(at) < one.slot.starts or (stopped and one.slot.ends <= int(stopped[0])):
+                    continue
+                if state == "waiting":
+                    _draw(writer, one)
+                _set(writer.connection, one.serial, "failure", None)
+            moved: list[str] = []
+            free = [at.wall] * queue.lanes
+            for one in _rows(writer.connection, "s.starts > ? AND s.due > ?", at.wall, at.wall):
+                slot = place(at, one.slot.ends - one.slot.starts, free, queue.tick)
+                free[slot.lane] = slot.ends
+                target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
+                slot = slot if target is None else _not_before(slot, target.slot)
+                _write(writer, one.id, slot, target, one.incident, one.ask, again=True)
+                moved.append(one.id)
+            return [found for found in _rows(writer.connection, "s.due > ?", at.wall) if found.id in moved]
+
+    def stop(self) -> None:
+        """Note that the service stops in good order: what was run until now was run to its end."""
+        with self._handle.writing() as writer:
+            values = _STOPPED, "stopped", str(microseconds(writer.time))
+            writer.connection.execute("DELETE FROM pending WHERE charge = ?", (_STOPPED,))
+            writer.connection.execute("INSERT INTO pending VALUES (?, ?, ?)", values)
+
+    def next_time(self) -> int | None:
+        """The wall time of the next start or release; None where nothing waits."""
+        with self._handle.reading() as connection:
+            return min((_comes(one, state) for one, state, _ in _pending(connection)), default=None)
+
+    def running_now(self) -> list[Scheduled]:
+        """What has started and was not told yet."""
+        with self._handle.reading() as connection:
+            return [one for one, state, _ in _pending(connection) if state != "waiting"]
+
+    def find(self, charge_id: str) -> Scheduled | None:
+        """A question by its id; None where the service has none."""
+        with self._handle.reading() as connection:
+            return _one(connection, "c.id = ?", charge_id)
+
+    def of(self, analyst: str) -> list[Scheduled]:
+        """The questions of an analyst, oldest first."""
+        with self._handle.reading() as connection:
+            return _rows(connection, "c.analyst = ?", analyst)
+
+    def everybody(self) -> list[Scheduled]:
+        """All questions of the service, oldest first."""
+        with self._handle.reading() as connection:
+            return _rows(connection, "1 = 1")
+
+    def fate(self, one: Scheduled) -> Fate:
+        """What is told of a question now."""
+        with self._handle.reading() as connection:
+            if one.slot.time(self._moment(moment(connection))) < one.slot.due:
+                return "asked"
+            row = connection.execute(
+                "SELECT step.state FROM charge JOIN step ON step.charge = charge.serial WHERE charge.id = ? AND "
+                "step.state IN ('stored', 'failed', 'withdrawn')",
+                (one.paid_by,),
+            ).fetchone()
+        return "asked" if row is None else "answered" if row[0] == "stored" else "no answer"
+
+    def links(self, one: Scheduled) -> dict[str, Any]:
+        """Where a question stands in the chain, for its analyst: hashes, no numbers; the head as of its outcome."""
+        told = self.fate(one) != "asked"
+        with self._handle.reading() as connection:
+            found = "SELECT hash FROM journal WHERE serial = "
+            charge = connection.execute(f"{found}?", (one.serial,)).fetchone()[0]
+            head = connection.execute(
+                f"{found}(SELECT max(step.serial) FROM step JOIN charge ON charge.serial = step.charge "
+                "WHERE charge.id = ? AND step.state IN ('stored', 'failed', 'withdrawn'))",
+                (one.paid_by,),
+            ).fetchone()
+        shown = {"head": {"hash": head[0]}} if told and head is not None else {}
+        return {"ledger": self._handle.id, "charge": {"hash": charge}, **shown}
+
+
+_SELECT: Final = (
+    "SELECT c.id, c.serial, c.analyst, c.unit_space, c.sql, s.ask, s.incident, s.lane, s.made, s.running, s.boot, "
+    "s.starts, s.ends, s.due, (SELECT o.id FROM charge AS o WHERE o.serial = s.shares) "
+    "FROM schedule AS s JOIN charge AS c ON c.serial = s.charge "
+    "WHERE s.serial = (SELECT max(l.serial) FROM schedule AS l WHERE l.charge = s.charge) AND "
+)
+
+
+def _rows(connection: Connection, where: str, *parameters: str | int) -> list[Scheduled]:
+    """Questions with their last slots, oldest first."""
+    found = connection.execute(f"{_SELECT}{where} ORDER BY c.serial", parameters).fetchall()
+    return [_read(row) for row in found]
+
+
+def _one(connection: Connection, where: str, *parameters: str | int) -> Scheduled | None:
+    return next(iter(_rows(connection, where, *parameters)), None)
+
+
+def _read(row: Sequence[Any]) -> Scheduled:
+    identity, serial, analyst, space, sql, ask, incident, lane, made, running, boot, starts, ends, due, shares = row
+    slot = Slot(lane, Moment(made, running, boot), starts, ends, due)
+    return Scheduled(identity, serial, analyst, space, sql, ask, incident, slot, shares)
+
+
+def _pending(connection: Connection) -> list[tuple[Scheduled, str, str | None]]:
+    """What was not told yet, with its state and what its run brought; oldest first."""
+    kept = connection.execute(
+        "SELECT charge, state, payload FROM pending WHERE charge <> ? ORDER BY charge", (_STOPPED,)
+    ).fetchall()
+    if not kept:
+        return []
+    known = {one.serial: one for one in _rows(connection, "s.charge IN (SELECT charge FROM pending)")}
+    return [(known[serial], state, payload) for serial, state, payload in kept]
+
+
+def _comes(one: Scheduled, state: str) -> int:
+    return one.slot.starts if state == "waiting" else one.slot.due
+
+
+def _draw(writer: Writer, one: Scheduled) -> None:
+    writer.append("step", one.serial, "drawing", None, None)
+    _set(writer.connection, one.serial, "drawing", None)
+
+
+def _set(connection: Connection, serial: int, state: str, payload: str | None) -> None:
+    connection.execute("UPDATE pending SET state = ?, payload = ? WHERE charge = ?", (state, payload, serial))
+
+
+def _write(
+    writer: Writer,
+    charge_id: str,
+    slot: Slot,
+    target: Scheduled | None,
+    incident: str,
+    ask: str,
+    *,
+    again: bool = False,
+) -> None:
+    (serial,) = writer.connection.execute("SELECT serial FROM charge WHERE id = ?", (charge_id,)).fetchone()
+    shares = None if target is None else target.serial
+    at = slot.at
+    writer.append(
+        "schedule", serial, shares, slot.lane, at.wall, slot.starts, slot.ends, slot.due, at.running, at.boot, incident,
+        checked_text(ask, "question"),
+    )  # fmt: skip
+    if target is None and not again:
+        writer.connection.execute("INSERT INTO pending VALUES (?, ?, ?)", (serial, "waiting", None))
+
+
+def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | None:
+    """The question that an idempotency key stands for."""
+    if asked.request is None:
+        return None
+    row = connection.execute(
+        "SELECT id, epsilon FROM charge WHERE unit_space = ? AND analyst = ? AND request = ?",
+        (asked.space, asked.analyst, asked.request),
+    ).fetchone()
+    if row is None:
+        return None
+    found = _one(connection, "c.id = ?", row[0])
+    if found is None or row[1] != write_amount(asked.epsilon) or _without_now(found.ask) != _without_now(ask):
+        raise QueryError(f"the idempotency key {asked.request!r} stands for another question. Use a new key.")
+    return found
+
+
+def _without_now(ask: str) -> dict[str, Any]:
+    """What is asked, whenever it is."""
+    return {name: value for name, value in json.loads(ask).items() if name != "now"}
+
+
+def _under_way(connection: Connection, waiting: Sequence[Scheduled], asked: Charge, shared: bool) -> Scheduled | None:
+    """The very same question, at no less epsilon, that was not told yet: one's own (or what one shares) first."""
+    same = connection.execute(
+        "SELECT serial, epsilon FROM charge WHERE unit_space = ? AND question_key = ? AND kind IN ('question', "
+        "'reading')",
+        (asked.space, asked.question_key),
+    ).fetchall()
+    enough = {serial for serial, epsilon in same if read_amount(epsilon) >= asked.epsilon}
+    found = [one for one in waiting if one.serial in enough]
+    mine = [one for one in found if one.analyst == asked.analyst]
+    theirs = [one for one in found if one.shares is None] if shared else []
+    return next(iter([*mine, *theirs]), None)
+
+
+def _reading(asked: Charge, target: Scheduled) -> Charge:
+    """What sharing costs: the reader's own limit, as the reading of a stored answer does."""
+    return Charge(
+        **{
+            **vars(asked),
+            "kind": "reading",
+            "block": None,
+            "details": json.dumps({"release": target.id}),
+        }
+    )
+
+
+def _not_before(slot: Slot, other: Slot) -> Slot:
+    return Slot(slot.lane, slot.at, slot.starts, slot.ends, max(slot.due, other.due))
+
+
+def _free(waiting: Sequence[Scheduled], queue: Queue, at: Moment) -> list[int]:
+    """When each lane is free."""
+    free = [at.wall] * queue.lanes
+    for one in waiting:
+        if one.slot.lane < queue.lanes:
+            free[one.slot.lane] = max(free[one.slot.lane], one.slot.ends)
+    return free
+
+
+def _check_room(mine: Sequence[Scheduled], length: int, queue: Queue, at: Moment) -> None:
+    """By the virtual queue: a place is free when its answer is told."""
+    taken = sum(one.slot.ends - one.slot.starts for one in mine)
+    if len(mine) < queue.most and (not mine or taken + length <= queue.longest):
+        return
+    first = min(one.slot.due - one.slot.time(at) for one in mine)
+    raise QueueFull(
+        f"{len(mine)} of your questions wait, of {taken / SECOND:g} seconds in all; {queue.most} questions and "
+        f"{queue.longest / SECOND:g} seconds may. The next one is told in {first / SECOND:.1f} seconds. Nothing was "
+        "charged: ask again then.",
+        max(1, -(-first // SECOND)),
+    )
