@@ -1,0 +1,133 @@
+"""Logistic regression and additive models, by private gradient descent.
+
+**Binary.** The residual p - y lies within +-1, so one row moves the sum of (residual x features) by at most 2^20 sqrt N
+on the grid, N = `Design.norm2`.
+
+**More classes.** The softmax has a residual for each class, p - e_y, of squared length at most 2: with a the other
+classes' probabilities it is |a|^2 + (sum a)^2 <= 2 (sum a)^2 <= 2. In integers, p_k is rounded down for the other
+classes and the own class's residual is minus their sum, so the same proof holds of what is computed. One row moves the
+sums by at most sqrt 2 2^20 sqrt N, all classes together.
+
+The rest is `hubbub.learning.descent`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.learning.descent import Floats, Plan, descend, plan_descent
+from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
+from hubbub.learning.features import ONE, Integers
+from hubbub.learning.model import Classes, Estimator, Fit, Problem
+from hubbub.noise import Bits
+
+__all__ = ["LogisticRegression", "binary_residual", "softmax_residual"]
+
+
+def binary_residual(scores: Integers, label: Integers) -> Integers:
+    """p - y of each row, within +-2^20: (1, n)."""
+    return sigmoid(scores) - label * SCALE
+
+
+def softmax_residual(scores: Integers, label: Integers) -> Integers:
+    """p - e_y of each row, (K, n): rounded toward 0, so that its squared length is at most 2 2^40.
+
+    >>> softmax_residual(np.array([[0], [0]]), np.array([1])).ravel().tolist()
+    [524288, -524288]
+    """
+    residuals = softmax(scores)
+    at = np.arange(len(label))
+    residuals[label, at] = 0
+    residuals[label, at] = -residuals.sum(axis=0)
+    return residuals
+
+
+class LogisticRegression(Estimator):
+    """Logistic regression, binary or of several classes.
+
+    features: columns; by default all that are declared. target: a column of declared classes. positive: which of two
+    classes figures of `evaluate` are about; by default the last. bins: of columns of numbers, by name or for all: their
+    number or edges; a feature each, beside the number itself. weight: a column of weights. rows: how many there are,
+    where that is public; else it is bought.
+
+    After a fit: `classes_` sorted; `coef_` (1 row for two classes, else one a class) and `intercept_`, of the features
+    `feature_names_`; `n_iter_`.
+    """
+
+    _tasks: ClassVar[tuple[str, ...]] = ("classes",)
+
+    def __init__(
+        self,
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        *,
+        positive: Any = None,
+        bins: int | Mapping[str, Any] | None = None,
+        weight: str | None = None,
+        rows: int | None = None,
+    ) -> None:
+        self.features, self.target, self.positive = features, target, positive
+        self.bins, self.weight, self.rows = bins, weight, rows
+
+    def _bins(self, name: str) -> Any:
+        return self.bins.get(name) if isinstance(self.bins, Mapping) else self.bins
+
+    def _checked(self, problem: Problem) -> None:
+        super()._checked(problem)
+        assert isinstance(problem.target, Classes)
+        if self.positive is not None and (self.positive not in problem.target.values or len(problem.target.values) > 2):
+            raise ParameterError(f"positive={self.positive!r}: it is one of two classes, {problem.target.values!r}.")
+
+    def plan(self, problem: Problem, n: float) -> Plan:
+        """How descent goes with about n rows."""
+        return plan_descent(n / problem.rows_per_unit, float(problem.rho))
+
+    def squared(self, problem: Problem) -> int:
+        """The squared sensitivity of one step."""
+        assert isinstance(problem.target, Classes)
+        two = 1 if len(problem.target.values) == 2 else 2
+        return two * SCALE**2 * problem.design.norm2 * problem.reach**2
+
+    def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
+        assert isinstance(problem.target, Classes)
+        outputs = len(problem.target.values)
+        plan = self.plan(problem, n)
+        weights = yield from descend(
+            rows,
+            binary_residual if outputs == 2 else softmax_residual,
+            outputs=1 if outputs == 2 else outputs,
+            rho=problem.rho,
+            squared=self.squared(problem),
+            plan=plan,
+            n=n * problem.heaviest,
+            bits=bits,
+        )
+        return {"weights": [on_grid(w).tolist() for w in weights], "steps": plan.steps}
+
+    def _load(self, kept: Mapping[str, Any]) -> None:
+        self._weights = np.array(kept["fit"]["weights"], np.int64)
+        self.n_iter_ = int(kept["fit"]["steps"])
+        self.feature_names_ = list(self.design_.names[1:])
+        self.coef_ = self._weights[:, 1:] / WEIGHT_ONE
+        self.intercept_ = self._weights[:, 0] / WEIGHT_ONE
+
+    def decision_function(self, X: Any) -> Floats:
+        """The score of each row: n numbers for two classes, else (n, classes)."""
+        scores = self._fitted()._codes(X).scores(self._weights) / (ONE * WEIGHT_ONE)
+        return np.array(scores[0] if len(scores) == 1 else scores.T)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, in the order of `classes_`: (n, classes)."""
+        scores = self.decision_function(X)
+        both = np.stack([np.zeros(len(scores)), scores], axis=1) if scores.ndim == 1 else scores
+        parts = np.exp(both - both.max(axis=1, keepdims=True))
+        return np.array(parts / parts.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
