@@ -23,10 +23,10 @@ from hubbub.tables.expressions import (
     children,
     columns_of,
     rebuild,
-    span,
     whole,
 )
 from hubbub.tables.kinds import Kind
+from hubbub.tables.spans import span
 
 A, B = Column("a", Kind.INTEGER), Column("b", Kind.NUMBER)
 DECLARED = {"a": between(-3, 5), "b": one_of(0.5, 2, None)}

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.tables.expressions import Call, Column, Literal, span
+from hubbub.tables.expressions import Call, Column, Literal
 from hubbub.tables.kinds import Kind
+from hubbub.tables.spans import span
 from people import HUGE, session
 
 TEXTS = ["", "a", "abcd", "äöü", "\U0001f9d1\u200d\U0001f680x", "e\u0301e\u0301", "ß", None, " " * 9]

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hubbub.tables.columns import Between
-from hubbub.tables.expressions import Call, Column, Expression, Literal, span
+from hubbub.tables.expressions import Call, Column, Expression, Literal
 from hubbub.tables.kinds import Kind
+from hubbub.tables.spans import span
 from hubbub.tables.written_out import written_out
 
 X, D = Column("x", Kind.NUMBER), Column("d", Kind.TIMESTAMP)

@@ -16,9 +16,10 @@ from hypothesis import given, settings, strategies as st
 import hubbub as hb
 from hubbub.cli.formats import as_csv, as_json
 from hubbub.tables.columns import between, one_of
-from hubbub.tables.expressions import Call, Case, Column, IsNull, Literal, span
+from hubbub.tables.expressions import Call, Case, Column, IsNull, Literal
 from hubbub.tables.functions import DAY, EPOCH
 from hubbub.tables.kinds import Kind
+from hubbub.tables.spans import span
 from hubbub.tables.times import clock
 from people import HUGE, session
 

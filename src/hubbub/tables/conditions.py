@@ -40,7 +40,6 @@ from hubbub.tables.expressions import (
     children,
     columns_in,
     columns_of,
-    span,
 )
 from hubbub.tables.groups import Evaluate, fitted
 from hubbub.tables.kinds import NUMERIC, TEMPORAL
@@ -55,6 +54,7 @@ from hubbub.tables.relations import (
     leaves,
     names_read,
 )
+from hubbub.tables.spans import span
 
 __all__ = ["Doubt", "doubts"]
 

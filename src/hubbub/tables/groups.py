@@ -29,11 +29,11 @@ from hubbub.tables.expressions import (
     Literal,
     columns_in,
     rebuild,
-    span,
     whole,
 )
 from hubbub.tables.images import MOST_IN_A_RANGE, moments, parts_of
 from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.spans import span
 
 __all__ = ["Evaluate", "Key", "domain", "fitted", "grouped", "without_image"]
 

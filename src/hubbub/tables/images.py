@@ -31,11 +31,11 @@ from hubbub.tables.expressions import (
     Literal,
     children,
     rebuild,
-    span,
     whole,
 )
 from hubbub.tables.functions import DAY, EPOCH, UNITS_OF_TIME
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.spans import span
 
 __all__ = ["MOST_IN_A_RANGE", "MOST_MOMENTS", "Parts", "finest", "moments", "parts_of"]
 

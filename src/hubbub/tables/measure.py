@@ -46,11 +46,11 @@ from hubbub.tables.expressions import (
     canonical,
     children,
     columns_in,
-    span,
     whole,
 )
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.spans import span
 from hubbub.tables.times import Clock, clock
 
 __all__ = [

@@ -25,8 +25,9 @@ from typing import Literal as OneWord, TypeAlias
 
 from hubbub.tables.columns import Between, Counted, Declaration, Edges, OneOf, Ranged
 from hubbub.tables.declare import Bounding, Limits, Neighbours
-from hubbub.tables.expressions import Column, Expression, canonical, columns_of, span
+from hubbub.tables.expressions import Column, Expression, canonical, columns_of
 from hubbub.tables.kinds import Kind
+from hubbub.tables.spans import span
 
 __all__ = [
     "Combine",

@@ -1,7 +1,7 @@
 """Dates and times as numbers, so that quantiles can be taken of them and ranges follow through expressions.
 
 A moment is a whole number of microseconds since 1970-01-01, without a zone; a date is the moment at which its day
-begins. `hubbub.tables.expressions.span` gives the range of a date or time in these.
+begins. `hubbub.tables.spans.span` gives the range of a date or time in these.
 
 A quantile is chosen on a grid (`clock`): whole days for dates, for times the shortest of 1, 2, 5, ... microseconds,
 ..., 1, 2, 3, 4, 6, 8, 12 hours, 1, 2, 4, ... days with which the declared range has at most so many steps. Steps are

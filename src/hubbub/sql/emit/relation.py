@@ -12,7 +12,7 @@ from fractions import Fraction
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.expression import expression_sql, renamed
 from hubbub.sql.emit.place import Place
-from hubbub.tables.expressions import Column, Expression, Literal, span, whole
+from hubbub.tables.expressions import Column, Expression, Literal, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
     Combine,
@@ -30,6 +30,7 @@ from hubbub.tables.relations import (
     names_read,
     units_of,
 )
+from hubbub.tables.spans import span
 
 __all__ = ["Stage", "relation_stages"]
 

@@ -18,8 +18,9 @@ import numpy as np
 from hubbub.errors import QueryError
 from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Reading
 from hubbub.tables.aggregates.mean import Mean
-from hubbub.tables.expressions import Call, Case, Compare, Expression, Literal, span
+from hubbub.tables.expressions import Call, Case, Compare, Expression, Literal
 from hubbub.tables.measure import Measurement, count_of, sum_of
+from hubbub.tables.spans import span
 
 __all__ = ["FAMILY", "GEOMEAN"]
 
