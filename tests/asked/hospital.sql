@@ -66,7 +66,7 @@ SELECT EXTRACT(isoyear FROM admitted_at) AS year, EXTRACT(week FROM admitted_at)
 FROM visits GROUP BY 1, 2;
 -- ISO weeks as text
 SELECT STRFTIME(admitted_at, '%G-W%V') AS week, COUNT(*) AS n FROM visits GROUP BY 1;
--- visits by hour of one week (not yet)
+-- visits by hour of one week
 SELECT DATE_TRUNC('hour', admitted_at) AS hour, COUNT(*) AS n FROM visits
 WHERE admitted_at >= '2023-05-01' AND admitted_at < '2023-05-08' GROUP BY 1;
 -- month and ward

@@ -40,16 +40,16 @@ SELECT km >= 10 AS long, AVG(fare) AS mean FROM trips GROUP BY 1;
 -- short, middle, long
 SELECT CASE WHEN km < 5 THEN 'short' WHEN km < 15 THEN 'middle' ELSE 'long' END AS length, COUNT(*) AS n
 FROM trips GROUP BY 1;
--- fare per km from 1 km on [WHERE, 21] (not yet)
+-- fare per km from 1 km on [WHERE, 21]
 SELECT AVG(fare / km) AS mean FROM trips WHERE km >= 1;
 -- fare per km as a ratio
 SELECT SUM(fare) / SUM(km) AS each FROM trips;
--- speed (not yet)
+-- speed
 SELECT AVG(km / (DATE_DIFF('minute', started_at, ended_at) / 60.0)) AS kmh FROM trips
 WHERE DATE_DIFF('minute', started_at, ended_at) >= 5;
 -- duration in minutes, capped
 SELECT AVG(LEAST(DATE_DIFF('minute', started_at, ended_at), 240)) AS mean FROM trips;
--- duration in bands of half an hour (not yet)
+-- duration in bands of half an hour
 SELECT LEAST(DATE_DIFF('minute', started_at, ended_at) // 30, 6) AS halves, COUNT(*) AS n FROM trips
 WHERE DATE_DIFF('minute', started_at, ended_at) BETWEEN 0 AND 1000 GROUP BY 1;
 -- duration, time minus time

@@ -33,7 +33,7 @@ from hubbub.tables.expressions import (
 )
 from hubbub.tables.images import MOST_IN_A_RANGE, moments, parts_of
 from hubbub.tables.kinds import NUMERIC, Kind
-from hubbub.tables.spans import span
+from hubbub.tables.spans import known, met, span
 
 __all__ = ["Evaluate", "Key", "domain", "fitted", "grouped", "without_image"]
 
@@ -67,7 +67,7 @@ def domain(key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, na
         return key.groups
     expression = key.expression
     bare = isinstance(expression, Column)
-    values = {column: _values(column, declared.get(column.name), bare=bare) for column in columns_in(expression)}
+    values = {column: _passing(column, declared, bare=bare) for column in columns_in(expression)}
     counted = {column for column in values if isinstance(declared.get(column.name), Counted)}
     known = {column: listed for column, listed in values.items() if listed is not None and column not in counted}
     if isinstance(expression, Column):
@@ -91,7 +91,7 @@ def without_image(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar
     expression = key.expression
     if key.groups is not None or not isinstance(expression, Column):
         return key.groups or by_form(key, declared)
-    return _values(expression, declared.get(expression.name), bare=True) or by_form(key, declared)
+    return _passing(expression, declared, bare=True) or by_form(key, declared)
 
 
 def by_form(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar, ...] | None:
@@ -199,6 +199,16 @@ def _usable(groups: tuple[Scalar, ...], kind: Kind) -> tuple[Scalar, ...]:
         if far or (counted and not -(2**63) <= group < 2**63):  # type: ignore[operator]
             raise QueryError(f"GROUP BY: the group {group} of a declared value is out of range for {kind.value}.")
     return groups
+
+
+def _passing(column: Column, declared: Mapping[str, Declaration], *, bare: bool) -> tuple[Scalar, ...] | None:
+    """The values of a column; of a range those alone that conditions let pass. Listed values are all answered."""
+    what = declared.get(column.name)
+    values, told = _values(column, what, bare=bare), known(declared).told(column)
+    if values is None or told is None or not isinstance(what, Between | Ranged):
+        return values
+    inside = tuple(v for v in values if v is None or met(told, span(Literal(v), {}) or told))  # type: ignore[arg-type]
+    return inside if inside not in ((), (None,)) else values
 
 
 def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Scalar, ...] | None:

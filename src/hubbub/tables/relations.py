@@ -18,16 +18,16 @@ name of its own (`t0.age`), which is used by expressions and never shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from typing import Literal as OneWord, TypeAlias
+from typing import Final, Literal as OneWord, TypeAlias
 
 from hubbub.tables.columns import Between, Counted, Declaration, Edges, OneOf, Ranged
 from hubbub.tables.declare import Bounding, Limits, Neighbours
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of
 from hubbub.tables.kinds import Kind
-from hubbub.tables.spans import span
+from hubbub.tables.spans import Known, implied, span
 
 __all__ = [
     "Combine",
@@ -319,40 +319,67 @@ def _both(a: Limits, b: Limits) -> Bounding | None:
     return a.bounding if a.bounding == b.bounding else "groups"
 
 
-def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> dict[str, Declaration]:
-    """What is known of the values of the columns named in `read`, from declarations and public data alone."""
+def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
+    """What is known of the values of the columns named in `read`, from declarations, public data and conditions."""
     declarations: dict[str, Declaration] = {}
+    told = Known({})
     match node:
         case Scan(place=place, declared=declared):
             declarations = {f"{place}.{name}": what for name, what in declared.items()}
         case PublicRelation(place=place, columns=columns, values=values):
             for name in columns:
                 if f"{place}.{name}" in read:
-                    known = values(name)
-                    if known is not None:
-                        declarations[f"{place}.{name}"] = OneOf(known)  # type: ignore[arg-type]
-        case Join(left=left, right=right, how=how):
-            a, b = declared_in(left, read), declared_in(right, read)
-            declarations = (_nullable(a) if how == "full" else a) | (_nullable(b) if how in ("left", "full") else b)
+                    values_of = values(name)
+                    if values_of is not None:
+                        declarations[f"{place}.{name}"] = OneOf(values_of)  # type: ignore[arg-type]
+        case Join():
+            told = _of_join(node, read)
+            declarations = told
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             below_it = declared_in(source, read | _read_by(node))
             declarations = {name: _of(e, below_it) for name, e in keys}
             most = _most_rows(limits_of(source))
             declarations |= {name: _of_inner(inner, below_it, most) for name, inner in aggregates}
+            picked = [(name, i.argument) for name, i in aggregates if i.function in ("MIN", "MAX") and i.argument]
+            told = _carried([*keys, *picked], below_it)
         case Distinct(source=source, columns=columns_):
             below_it = declared_in(source, read | _read_by(node))
             declarations = {name: _of(e, below_it) for name, e in columns_}
+            told = _carried(columns_, below_it)
         case Window(source=source, columns=calls):
             below_it = declared_in(source, read | _read_by(node))
             declarations = below_it | {name: _of_window(call, below_it) for name, call in calls}
-        case Filter(source=source):
-            declarations = declared_in(source, read)
+            picked = [(name, c.arguments[0]) for name, c in calls if c.function in _PICKING and len(c.arguments) < 3]
+            told = Known({}, below_it.columns | _carried(picked, below_it).columns, below_it.expressions)
+        case Filter(source=source, condition=condition):
+            told = declared_in(source, read)
+            declarations, told = told, told.also(implied(condition, told))
         case Combine(left=left, right=right, columns=columns_of_result, of_left=of_left, of_right=of_right):
             more = read | _read_by(node)
             a, b = declared_in(left, more), declared_in(right, more)
             for c, x, y in zip(columns_of_result, of_left, of_right, strict=True):
                 declarations[c.name] = _either(_of(x, a), _of(y, b))
-    return {name: what for name, what in declarations.items() if what != UNKNOWN}
+    return Known({name: what for name, what in declarations.items() if what != UNKNOWN}, told.columns, told.expressions)
+
+
+_PICKING: Final = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "MIN", "MAX")
+"""Window functions that give one of their argument's values, or NULL."""
+
+
+def _of_join(join: Join, read: frozenset[str]) -> Known:
+    """What is known of both sides. An expression of a side that a join fills with NULL may be anything."""
+    a, b = declared_in(join.left, read), declared_in(join.right, read)
+    if join.how == "full":
+        a = Known(_nullable(a), a.columns)
+    if join.how in ("left", "full"):
+        b = Known(_nullable(b), b.columns)
+    both = Known({**a, **b}, a.columns | b.columns, a.expressions | b.expressions)
+    return both.also(implied(join.on, both)) if join.how == "inner" and join.on is not None else both
+
+
+def _carried(named: Iterable[Named], below: Known) -> Known:
+    """What conditions imply of columns that an expression gives its values to."""
+    return Known({}, {name: ends for name, e in named if (ends := below.told(e)) is not None})
 
 
 UNKNOWN = Ranged(None, None)
