@@ -251,13 +251,18 @@ def _check_request(connection: Connection, request: Request) -> None:
 
 
 def _asked_already(writer: Writer, request: Request) -> str | None:
-    """The charge of this very question, at no less epsilon, that is answered or that a live process works on."""
+    """The charge of this very question, at no less epsilon, that is answered or that a live process works on.
+
+    One's own, where analysts do not share answers.
+    """
+    shared = request.rules.shared_answers
     rows: list[Any] = writer.connection.execute(
         "SELECT charge.id, charge.epsilon, journal.time, charge.owner, step.owner, step.state FROM charge "
         "JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
         "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial) "
-        "WHERE charge.unit_space = ? AND charge.question_key = ? AND charge.kind = 'question' ORDER BY charge.serial",
-        (request.space, request.charge.question_key),
+        "WHERE charge.unit_space = ? AND charge.question_key = ? AND charge.kind = 'question' "
+        f"{'' if shared else 'AND charge.analyst = ? '}ORDER BY charge.serial",
+        (request.space, request.charge.question_key, *([] if shared else [request.charge.analyst])),
     ).fetchall()
     for known, epsilon, time, first, second, state in rows:
         if read_amount(epsilon) < request.charge.epsilon or state in ("failed", "lost", "withdrawn"):

@@ -26,6 +26,7 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
+from hubbub.ledger.service_policy import ServicePolicy, read_service, seconds
 from hubbub.ledger.toml_lines import Lines
 from hubbub.spelling import one_spelling, space_name, table_name
 
@@ -59,6 +60,7 @@ class TablePolicy:
     through: for a unit of another table ("orders.customer_id"), the column that leads there, and its name there.
     unit_space: which people it is about, where the unit's own name does not say.
     budget: what may be spent on this table, below the joint budget; None: no limit of its own.
+    answer_time: seconds until the service answers a question about it; None: as the section `[service]` says.
     """
 
     name: str
@@ -76,6 +78,7 @@ class TablePolicy:
     through: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     bounding: str = "groups"
     trusted_view: bool = False
+    answer_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class Policy:
     require_purpose: bool = False
     per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
+    service: ServicePolicy = field(default_factory=ServicePolicy)
 
     def files(self) -> list[tuple[str, Path]]:
         """Each table that is a file, with its place."""
@@ -206,7 +210,7 @@ class _Reader:
     lines: Lines
 
     def policy(self, content: dict[str, Any], text: str) -> Policy:
-        self.known((), content, ("ledger", "budget", "tables", "public"))
+        self.known((), content, ("ledger", "budget", "tables", "public", "service"))
         for section, example in (("ledger", 'file = "budget.db"'), ("budget", "epsilon = 3")):
             if section not in content:
                 raise PolicyError(f"{self.file}: there is no [{section}]. Add it:\n\n[{section}]\n{example}")
@@ -240,6 +244,7 @@ class _Reader:
             ),
             tables=MappingProxyType({name: self.table(name, body, whole) for name, body in tables.items()}),
             public=MappingProxyType({name: self.public(name, body) for name, body in public.items()}),
+            service=read_service(self, self.section(("service",), content.get("service", {}))),
         )
 
     def ledger(self, section: dict[str, Any]) -> Path | str:
@@ -286,7 +291,7 @@ class _Reader:
         at = ("tables", name)
         section = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
-                   "unit_space", "through", "bounding", "trusted_view")  # fmt: skip
+                   "unit_space", "through", "bounding", "trusted_view", "answer_time")  # fmt: skip
         self.known(at, section, allowed, required=("source",))
         return TablePolicy(
             name=name,
@@ -304,6 +309,9 @@ class _Reader:
             unit_space=self.space((*at, "unit_space"), section.get("unit_space")),
             through=self.through((*at, "through"), section.get("through")),
             bounding=self.choice((*at, "bounding"), section.get("bounding", "groups"), BOUNDINGS),
+            answer_time=seconds(self, (*at, "answer_time"), section["answer_time"])
+            if "answer_time" in section
+            else None,
         )
 
     def through(self, at: tuple[str, ...], value: object) -> Mapping[str, str]:

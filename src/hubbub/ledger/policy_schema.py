@@ -19,6 +19,7 @@ _AMOUNT: Final = {
 }
 _KINDS: Final = {"type": "object", "additionalProperties": {"enum": list(KINDS)}}
 _FLAG: Final = {"type": "boolean"}
+_SECONDS: Final = {"type": "number", "minimum": 0.1, "maximum": 3600}
 
 
 def _table(properties: dict[str, Any], *required: str, **more: Any) -> dict[str, Any]:
@@ -52,6 +53,7 @@ _PRIVATE: Final = _table(
         "unit_space": {**_TEXT, "description": "Tables of one unit space share one budget."},
         "through": {"oneOf": [_TEXT, _ONE_NAME], "description": "The column that leads to the unit's table."},
         "bounding": {"enum": list(BOUNDINGS)},
+        "answer_time": {**_SECONDS, "description": "Seconds until the service answers a question about this table."},
         "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
     },
     "source",
@@ -80,6 +82,16 @@ _BUDGET: Final = _table(
     },
     "epsilon",
 )
+_SERVICE: Final = _table(
+    {
+        "answer_time": {**_SECONDS, "description": "Seconds until an answer, for each table that does not say."},
+        "tick": {**_SECONDS, "minimum": 0.01},
+        "lanes": {**_COUNT, "description": "How many questions run at once."},
+        "shared_answers": {**_FLAG, "description": "Whether analysts see and reuse each other's stored answers."},
+        "max_aggregates": _COUNT,
+        "memory": {**_COUNT, "description": "MiB that a runner's engine may use."},
+    }
+)
 _PUBLIC: Final = _table({"source": _SOURCE, "table": _TEXT, "types": _KINDS}, "source")
 
 
@@ -94,6 +106,7 @@ def policy_schema() -> dict[str, Any]:
                 "budget": _BUDGET,
                 "tables": {"type": "object", "minProperties": 1, "additionalProperties": _PRIVATE},
                 "public": {"type": "object", "additionalProperties": _PUBLIC},
+                "service": _SERVICE,
             },
             "ledger",
             "budget",

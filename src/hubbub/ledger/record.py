@@ -69,8 +69,9 @@ class Record:
     ) -> StoredRelease | None:
         """The stored answer to this question that cost most, if any cost `at_least` or more.
 
-        reader: whose limit would be charged for another's. What is his own, or was read by him, comes first; then the
-        dearest that his limit admits: a dearer one that somebody buys takes nothing away from him.
+        reader: whose limit would be charged for another's; where analysts do not share answers, his own alone is found.
+        What is his own, or was read by him, comes first; then the dearest that his limit admits: a dearer one that
+        somebody buys takes nothing away from him.
         """
         with self._handle.reading() as connection:
             rows = connection.execute(
@@ -78,6 +79,8 @@ class Record:
                 "WHERE unit_space = ? AND question_key = ?",
                 (space, question_key),
             ).fetchall()
+            if reader is not None and not self._handle.rules.shared_answers:
+                rows = [each for each in rows if each[2] == reader]
             enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in rows]
             ranked = sorted((each for each in enough if each[0] >= at_least), reverse=True)
             if reader is not None and any(whose != reader for _, _, whose in ranked):

@@ -16,8 +16,11 @@ MAX_FAILURES_ALL: Final = 10
 
 @dataclass(frozen=True)
 class Rules:
-    """How many questions may fail, of one analyst and of all together, and whether each says what it is asked for."""
+    """How many questions may fail, of one analyst and of all together; whether each says what it is asked for; and
+    whether analysts see and reuse each other's stored answers.
+    """
 
     max_failures: int = MAX_FAILURES
     max_failures_all: int = MAX_FAILURES_ALL
     require_purpose: bool = False
+    shared_answers: bool = True

@@ -78,6 +78,11 @@ class Ledger:
         """What an analyst may see of it."""
         return LedgerView(self.balance, self.record, self.where, self.id, self.added)
 
+    @property
+    def rules(self) -> Rules:
+        """What the policy says of every question."""
+        return self._handle.rules
+
     def close(self) -> None:
         """Close it. Whatever was charged stays; what was not drawn yet is given up, and may be taken over."""
         self.charges.close()
@@ -115,6 +120,7 @@ class Ledger:
         anchor: str | PathLike[str] | None = None,
         unanchored: bool = False,
         require_purpose: bool = False,
+        shared_answers: bool = True,
     ) -> Self:
         """Open the ledger for spending.
 
@@ -136,6 +142,7 @@ class Ledger:
                 A ledger that has one is not opened without it.
             unanchored: all the same, to mend the anchor itself.
             require_purpose: refuse a question without one, before its charge.
+            shared_answers: whether analysts see and reuse each other's stored answers.
 
         Raises:
             PolicyError: the ledger is missing (and `create` is false), is older than its anchor, is none, is damaged,
@@ -149,7 +156,7 @@ class Ledger:
             key=key,
             anchor_at=None if anchor is None else Path(anchor),
             patience=patience,
-            rules=Rules(max_failures, max_failures_all, require_purpose),
+            rules=Rules(max_failures, max_failures_all, require_purpose, shared_answers),
         )
         ledger = cls(handle)
         if anchor is not None:

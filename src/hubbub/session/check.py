@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from fractions import Fraction
 from typing import Any
 
@@ -92,6 +92,15 @@ class Check:
     fits: bool | None = None
     sides: tuple[Side, ...] = ()
     how_many: int | None = None
+    _types: Callable[[], tuple[tuple[str, str], ...]] = field(default=tuple, repr=False, compare=False)
+
+    @property
+    def types(self) -> tuple[tuple[str, str], ...]:
+        """The columns of the answer with their Arrow types, as in ("n", "int64"); empty where that cannot be told.
+
+        From an answer about nobody, which is made when this is asked for.
+        """
+        return self._types()
 
     @property
     def affordable(self) -> bool:
@@ -105,7 +114,10 @@ class Check:
 
     def to_wire(self) -> dict[str, Any]:
         """The check as a value for `json.dumps`, amounts as exact texts ("1/3")."""
-        return {"format": _FORMAT, **_plain(asdict(self)), "affordable": self.affordable, "cost": str(self.cost)}
+        told = _plain(asdict(self))
+        del told["_types"]
+        facts = {"affordable": self.affordable, "cost": str(self.cost), "types": _plain(self.types)}
+        return {"format": _FORMAT, **told, **facts}
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Check:
@@ -116,11 +128,13 @@ class Check:
         try:
             if wire["format"] != _FORMAT:
                 raise ValueError("the check of another hubbub")
-            given = {field.name: wire[field.name] for field in fields(cls)}
+            given = {field.name: wire[field.name] for field in fields(cls) if field.name != "_types"}
             given["epsilon"], given["left"] = Fraction(given["epsilon"]), Fraction(given["left"])
             given["columns"] = tuple(ColumnError(**column) for column in given["columns"])
             sides = ({**side, "columns": tuple(ColumnError(**c) for c in side["columns"])} for side in given["sides"])
             given["sides"], given["notes"] = tuple(Side(**side) for side in sides), tuple(given["notes"])
+            types = tuple((str(name), str(kind)) for name, kind in wire["types"])
+            given["_types"] = lambda: types
             return cls(**given)
         except (KeyError, TypeError, ValueError, ArithmeticError):
             raise ParameterError("this is not a check of this version of hubbub.") from None

@@ -59,6 +59,7 @@ class OpenTables:
 
     def __init__(self, tables: Mapping[str, PrivateTable | PublicTable]) -> None:
         self.tables = resolved_paths(named_tables(tables))
+        self.max_aggregates: int | None = None  # of one question; None: any number
         for name, declared in self.tables.items():
             a_name(name, "tables")
             if isinstance(declared, PrivateTable):
@@ -143,7 +144,7 @@ class OpenTables:
 
         Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
         """
-        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now)
+        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, max_aggregates=self.max_aggregates)
         if isinstance(asked, PricedStatement):
             for plan in (plan for plans in asked.plans for plan in plans):
                 self.engine.prepare(plan)

@@ -160,6 +160,7 @@ def open_ledger(
             max_failures=policy.max_failures,
             max_failures_all=policy.max_failures_all,
             require_purpose=policy.require_purpose,
+            shared_answers=policy.service.shared_answers,
         )
     warnings.warn(
         "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "

@@ -131,8 +131,11 @@ def ask(
     options: Options,
     budget: Callable[[str], Budget],
     now: dt.datetime | None = None,
+    *,
+    max_aggregates: int | None = None,
 ) -> PricedStatement | PublicQuestion:
-    """Read, plan and price a statement. now: what now() is in it; this moment unless said.
+    """Read, plan and price a statement. now: what now() is in it; this moment unless said. max_aggregates: how many it
+    may have.
 
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
     """
@@ -140,6 +143,12 @@ def ask(
     statement = parse(sql, catalog, public=outer, params=options.params, keys=options.keys, now=now)
     if isinstance(statement, PublicQuestion):
         return statement
+    wanted = sum(len(q.aggregates) for q in statement.questions)
+    if max_aggregates is not None and wanted > max_aggregates:
+        raise QueryError(
+            f"this question has {wanted} aggregates; {max_aggregates} are allowed (`max_aggregates` in the policy). "
+            "Ask for some of them, and for the others in another question. Nothing was charged."
+        )
     spaces = sorted({scans(q.relation)[0].space for q in statement.questions})
     if len(spaces) > 1:
         raise QueryError(

@@ -106,6 +106,8 @@ class Session:
         self._lent = False
         self._data = OpenTables(tables)
         declared = self._data.tables
+        if _policy is not None:
+            self._data.max_aggregates = _policy.service.max_aggregates
         try:
             spaces = dict.fromkeys(self._data.spaces().values(), budget)
             located = self._data.located()
@@ -401,12 +403,20 @@ class Session:
         )
 
     def history(self) -> list[Entry]:
-        """Every charge in the ledger, oldest first."""
-        return self._ledger.record.history()
+        """Every charge in the ledger, oldest first; one's own alone, where analysts do not share answers."""
+        return self._ledger.record.history(analyst=None if self._ledger.rules.shared_answers else self.analyst)
 
     def receipt(self, charge_id: str) -> dict[str, Any]:
-        """What a charge asked, ran and cost, under which policy, on which data, and where the ledger's chain stood."""
-        return self._ledger.record.receipt(a_name(charge_id, "receipt"))
+        """What a charge asked, ran and cost, under which policy, on which data, and where the ledger's chain stood.
+
+        Raises PolicyError for a charge that there is not, or that is not one's own where analysts do not share answers.
+        """
+        told = self._ledger.record.receipt(a_name(charge_id, "receipt"))
+        if not self._ledger.rules.shared_answers and told["analyst"] != self.analyst:
+            raise PolicyError(
+                f"there is no charge {charge_id!r} in the ledger {self._ledger.where}. `hubbub history` lists them."
+            )
+        return told
 
     def close(self) -> None:
         """Close engine and ledger; what was charged stays charged. One that `as_analyst` made closes nothing."""

@@ -19,6 +19,7 @@ from hubbub.engines.base import Exact
 from hubbub.errors import PolicyError
 from hubbub.ledger.remainder import Remaining
 from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
+from hubbub.session.empty import answer_types
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Request
@@ -158,4 +159,5 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
         fits=fits,
         sides=both,
         how_many=left.how_many(cost),
+        _types=lambda: answer_types(asked),
     )

@@ -1,0 +1,116 @@
+"""The declared tables without a row: what can be told of a question before anything is charged, wherever that is done.
+
+    described = schema_of(data)                    where the rows are: columns, kinds, units; no row, no count
+    data = EmptyTables(tables, described)          elsewhere: the same declarations over empty tables
+    answer_types(asked, data)                      names and types of an answer's columns, from an answer about nobody
+
+A process that has only these can read, plan and price any question, and open no source. Its data versions are those
+that the ledger knows: only a steward's refresh changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hubbub.answer.evaluate import EvaluatedStatement
+from hubbub.engines.base import Located
+from hubbub.engines.duckdb.relations import arrow_type
+from hubbub.engines.exact import exact
+from hubbub.errors import HubbubError, PolicyError
+from hubbub.session.data import OpenTables
+from hubbub.session.prepare import PricedStatement
+from hubbub.sql.emit.plan import summed
+from hubbub.tables.declare import PrivateTable, PublicTable
+from hubbub.tables.draw_release import draw
+from hubbub.tables.estimates import read
+from hubbub.tables.kinds import Kind
+
+__all__ = ["EmptyTables", "answer_types", "schema_of"]
+
+_MANY: Final = 10_000  # groups for which no answer is tried
+
+
+def schema_of(data: OpenTables) -> dict[str, Any]:
+    """What the declarations found at their sources, as JSON: names and kinds of columns, units, places. No rows."""
+    described = {}
+    for name, info in data.catalog.items():
+        at = data.engine.located(name)
+        described[name] = {
+            "columns": {column: kind.value for column, kind in info.columns.items()},
+            "unit": info.unit,
+            "unit_type": info.unit_type,
+            "located": [at.place, at.inner, list(at.older)],
+        }
+    return described
+
+
+class EmptyTables(OpenTables):
+    """The declarations of private tables over empty ones; public tables as they are.
+
+    tables: as declared. described: what `schema_of` told of them, where their rows are.
+
+    Raises PolicyError where that is not what is declared.
+    """
+
+    def __init__(self, tables: Mapping[str, PrivateTable | PublicTable], described: Mapping[str, Any]) -> None:
+        if described.keys() != tables.keys():
+            raise PolicyError(f"declared are {sorted(tables)}, and described were {sorted(described)}.")
+        self._described = described
+        declared = dict(tables)
+        super().__init__({name: _emptied(table, described[name]) for name, table in declared.items()})
+        for name, table in declared.items():
+            if isinstance(table, PrivateTable):
+                unit = self.catalog[name].unit
+                shown = self.tables[name] = table if unit is None else replace(table, unit=unit)
+                self.catalog[name] = replace(self.catalog[name], table=shown.without_source())
+
+    def located(self) -> dict[str, Located]:
+        """Where each source was found, where its rows are."""
+        places = {name: told["located"] for name, told in self._described.items()}
+        return {name: Located(place, inner, tuple(older)) for name, (place, inner, older) in places.items()}
+
+    def mark(self, name: str) -> str | None:
+        """None: nothing here tells whether rows have changed."""
+        return None
+
+
+def _emptied(table: PrivateTable | PublicTable, told: Mapping[str, Any]) -> PrivateTable | PublicTable:
+    """The same declaration over an empty table."""
+    if isinstance(table, PublicTable):
+        return table
+    kinds = {column: Kind(kind) for column, kind in told["columns"].items()}
+    fields = {column: _stored_as(kind) for column, kind in kinds.items()}
+    unit = told["unit"]
+    if unit is not None and told["unit_type"] in ("integer", "text"):
+        fields[unit] = pa.int64() if told["unit_type"] == "integer" else pa.string()
+    rows = pa.table({column: pa.array([], kind) for column, kind in fields.items()})
+    return replace(table, source=rows, types={}, inner_table=None)
+
+
+def _stored_as(kind: Kind) -> pa.DataType:
+    return {Kind.OTHER: pa.binary(), Kind.NULL: pa.null()}.get(kind, arrow_type(kind))
+
+
+def answer_types(asked: PricedStatement) -> tuple[tuple[str, str], ...]:
+    """The columns of an answer, each with its Arrow type: those of an answer about nobody, with noise of its own.
+
+    Empty for an answer of very many groups, and where the outer part fails on such values: it is tried on noise about
+    nobody, so nothing of it depends on rows.
+    """
+    if any((plan.group_count or 0) > _MANY for plans in asked.plans for plan in plans):
+        return ()
+    nobody = [
+        exact(plan, [], {i: [] for i, m in enumerate(plan.measurements) if not summed(m)})
+        for plans in asked.plans
+        for plan in plans
+    ]
+    with suppress(HubbubError):
+        estimates = asked.grouped(read(asked.price, draw(asked.price, nobody)))
+        table = EvaluatedStatement(asked.statement, estimates, asked.outer).table
+        return tuple((field.name, str(field.type)) for field in table.schema)
+    return ()
