@@ -13,13 +13,14 @@ The rest is `hubbub.learning.descent`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.descent import Floats, Plan, descend, plan_descent
+from hubbub.learning.descent import Floats, Plan, descend, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
 from hubbub.learning.features import ONE, Integers
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -85,6 +86,11 @@ class LogisticRegression(Estimator):
     def plan(self, problem: Problem, n: float) -> Plan:
         """How descent goes with about n rows."""
         return plan_descent(n / problem.rows_per_unit, float(problem.rho))
+
+    def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
+        steps = self.plan(problem, rows).steps
+        noise = noise_of(problem.rho / steps, self.squared(problem))
+        return steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
 
     def squared(self, problem: Problem) -> int:
         """The squared sensitivity of one step."""

@@ -280,7 +280,7 @@ class Estimator:
             regressor_tags=RegressorTags() if kind == "regressor" else None,
         )
 
-    # The three that a model gives.
+    # What a model gives.
 
     def _bins(self, name: str) -> int | Sequence[float] | None:
         """The bins of a column of numbers: their number or edges, None for none."""
@@ -290,6 +290,10 @@ class Estimator:
         raise NotImplementedError
 
     def _load(self, kept: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
+        """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows."""
         raise NotImplementedError
 
     def problem(
@@ -305,6 +309,7 @@ class Estimator:
 
         Raises PolicyError for a column that is not declared as the model needs it, ParameterError for a parameter.
         """
+        self._plain()
         weight = self._weight(columns)
         target = self._target(columns)
         taken = {what.name for what in (weight, target) if what is not None}
@@ -328,6 +333,15 @@ class Estimator:
         )
         self._checked(problem)
         return problem
+
+    def _plain(self) -> None:
+        """Raises ParameterError for a parameter that cannot be kept."""
+        try:
+            json.dumps(self.get_params(), allow_nan=False)
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"{self!r:.200}: parameters are texts, numbers, lists and mappings of these."
+            ) from None
 
     def _checked(self, problem: Problem) -> None:
         """Raises ParameterError or PolicyError for what this model cannot do."""

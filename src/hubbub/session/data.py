@@ -171,6 +171,16 @@ class OpenTables:
         units = rows.column("").to_pylist() if "" in rows.column_names else None
         return Cells({name: rows.column(name).to_pylist() for name in columns}, units)
 
+    def owned(self, table: str, columns: Sequence[str]) -> tuple[Any, Any]:
+        """The owned rows of a table as Arrow, and a number for each row's unit (None: each row is its own).
+
+        For this process alone; Ctrl-C stops it. Raises EngineError, with an incident id alone, if the engine fails.
+        """
+        scan = self.scan(table)
+        rows = stoppable(lambda: self.engine.rows(scan, columns), self.engine.interrupt)
+        units = rows.column("").to_numpy() if "" in rows.column_names else None
+        return rows.select(list(columns)), units
+
     def close(self) -> None:
         """Close the engine and the public side."""
         self.engine.close()

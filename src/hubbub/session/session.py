@@ -36,6 +36,7 @@ from hubbub.session.ask import answered
 from hubbub.session.bounds import suggested_bounds
 from hubbub.session.check import Check
 from hubbub.session.data import OpenTables
+from hubbub.session.model import FitCheck, M, ask_model, fitted_model
 from hubbub.session.open import (
     agree_on_limits,
     described,
@@ -368,6 +369,46 @@ class Session:
             assume_rows=assume_rows,
         )
         return publishing.marginals(self._door, asked, fresh=a_choice(fresh, "fresh"))
+
+    def check_fit(
+        self, model: M, table: str, *, epsilon: EpsilonLike, rows_per_unit: int | None = None, assume_rows: int = 10_000
+    ) -> FitCheck:
+        """What fitting a model would cost and how it would go; reads no rows, charges nothing.
+
+        The arguments are those of `fit`. assume_rows: about how many rows there are, where the model is not told.
+
+        Raises what `fit` raises before the charge.
+        """
+        asked = ask_model(
+            self._data, self._ledger.balance.budget, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit
+        )
+        stored = self._door.stored(asked.request(self._data)) is not None
+        return asked.check(a_whole_number(assume_rows, "assume_rows"), remaining=self.remaining, stored=stored)
+
+    def fit(
+        self,
+        model: M,
+        table: str,
+        *,
+        epsilon: EpsilonLike,
+        rows_per_unit: int | None = None,
+        fresh: bool = False,
+    ) -> M:
+        """A fitted copy of a model (`hubbub.learning`), charged as one and stored: the same model again is free.
+
+        model: its parameters; nothing of it is changed. rows_per_unit: how many rows of one unit count; by default what
+        is declared. fresh: draw anew, and pay again.
+
+        The copy holds what was found in attributes that end in an underscore, as scikit-learn's do, and `cost`,
+        `charged`, `charge_id` and `receipt` of the charge. Predicting is free, and needs no session.
+
+        Raises PolicyError for a column whose values or range are not declared, and under a pure budget for a model that
+        needs one with delta; ParameterError for a parameter; BudgetError. Nothing is charged then.
+        """
+        asked = ask_model(
+            self._data, self._ledger.balance.budget, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit
+        )
+        return fitted_model(self._door, asked, model, fresh=a_choice(fresh, "fresh"))
 
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.

@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from hubbub.accounting import ZCDP, rho_of_epsilon
+from hubbub.accounting import ZCDP, Event, rho_of_epsilon
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
@@ -31,7 +31,15 @@ if TYPE_CHECKING:
     from hubbub.synthesis.records import Schema
     from hubbub.synthesis.session_adapter import SynthesisQuestion
 
-__all__ = ["MarginalsAsked", "SynthesisAsked", "ask_marginals", "ask_synthesis"]
+__all__ = [
+    "MarginalsAsked",
+    "SynthesisAsked",
+    "ask_marginals",
+    "ask_synthesis",
+    "request_about_rows",
+    "rows_that_count",
+    "whole_table",
+]
 
 _MARGINALS = "[('ward', 'age'), ('sex',)]"
 
@@ -47,13 +55,13 @@ class SynthesisAsked:
     def request(self, data: OpenTables) -> Request:
         """As the door takes it: all of rho is reserved; where the first step is the last, the rest comes back."""
         question = self.question
-        return _request(
+        return request_about_rows(
             data,
             question.table,
             kind="synthesis",
             ask=self.ask,
             epsilon=self.epsilon,
-            rho=question.rho,
+            event=ZCDP(question.rho),
             key=question.key,
             text=f"synthetic table of {question.table}",
             details={
@@ -62,7 +70,7 @@ class SynthesisAsked:
                 "rows_per_unit": question.rows_per_unit,
                 "constraints": list(question.constraints),
             },
-            schema=question.schema,
+            columns=question.schema.columns,
             steps=lambda bits: _synthesis(question, data, bits),
             capped=True,
         )
@@ -101,17 +109,17 @@ class MarginalsAsked:
         plan = self.plan
         shares = sorted((list(columns), str(share)) for columns, share in plan.shares.items())
         text = json.dumps([self.table, repr(self.schema), shares, str(plan.rho), self.moved, self.rows])
-        return _request(
+        return request_about_rows(
             data,
             self.table,
             kind="marginals",
             ask=self.ask,
             epsilon=self.epsilon,
-            rho=plan.rho,
+            event=ZCDP(plan.rho),
             key=hashlib.sha256(text.encode()).hexdigest(),
             text=f"marginals of {self.table}: {'; '.join(', '.join(columns) for columns in self.marginals)}",
             details={"marginals": [list(c) for c in self.marginals], "rows_per_unit": self.rows},
-            schema=self.schema,
+            columns=self.schema.columns,
             steps=lambda bits: _marginals(self, data, bits),
         )
 
@@ -150,8 +158,8 @@ def ask_synthesis(
         table=table,
         schema=_schema(data, table, columns, edges),
         rho=_rho(data, budget, table, epsilon),
-        rows_per_unit=_rows_per_unit(data, table, rows_per_unit),
-        neighbours=_declared(data, table).neighbours,
+        rows_per_unit=rows_that_count(data, table, rows_per_unit),
+        neighbours=whole_table(data, table).neighbours,
         method=a_name(method, "method"),
         thorough=a_choice(thorough, "thorough"),
         rows=None if rows is None else a_whole_number(rows, "rows"),
@@ -194,9 +202,9 @@ def ask_marginals(
     assume_rows = a_whole_number(assume_rows, "assume_rows")
     schema = _schema(data, table, list(dict.fromkeys(name for columns in wanted for name in columns)), edges)
     checked = _weights(weights)
-    rows = _rows_per_unit(data, table, rows_per_unit)
+    rows = rows_that_count(data, table, rows_per_unit)
     # Exchanging a unit's rows for others moves the counts by both: twice the rows.
-    moved = rows * (1 if _declared(data, table).neighbours == "add_remove" else 2)
+    moved = rows * (1 if whole_table(data, table).neighbours == "add_remove" else 2)
     rho = _rho(data, budget, table, epsilon)
     plan = plan_marginals(schema.domain, wanted, rho=rho, weights=checked, unit_rows=moved)
     worse = plan.hopeless(assume_rows)
@@ -236,7 +244,7 @@ def _schema(
     """
     from hubbub.synthesis.session_adapter import declared
 
-    source, info = _declared(data, table), data.catalog[table]
+    source, info = whole_table(data, table), data.catalog[table]
     as_text: dict[str, dict[str, Any]] = {}
     cuts = _cuts(edges)
     for name, what in source.columns.items():
@@ -276,7 +284,7 @@ def _cuts(edges: object) -> dict[str, list[float]]:
     return cuts
 
 
-def _declared(data: OpenTables, table: str) -> PrivateTable:
+def whole_table(data: OpenTables, table: str) -> PrivateTable:
     """A private table whose rows can be taken into this process.
 
     Raises QueryError for one that is not private, PolicyError where rows never leave their engine.
@@ -292,8 +300,8 @@ def _declared(data: OpenTables, table: str) -> PrivateTable:
     return declared.declaration
 
 
-def _rows_per_unit(data: OpenTables, table: str, asked: int | None) -> int:
-    declared = _declared(data, table)
+def rows_that_count(data: OpenTables, table: str, asked: int | None) -> int:
+    declared = whole_table(data, table)
     if asked is not None:
         asked = a_whole_number(asked, "rows_per_unit")
     if data.catalog[table].unit is None and declared.path is None:
@@ -311,7 +319,7 @@ def _rows_per_unit(data: OpenTables, table: str, asked: int | None) -> int:
 
 
 def _rho(data: OpenTables, budget: Callable[[str], Budget], table: str, epsilon: EpsilonLike) -> Fraction:
-    _declared(data, table)
+    whole_table(data, table)
     held = budget(data.scan(table).space)
     if held.pure:
         raise PolicyError(
@@ -331,7 +339,7 @@ def _weights(weights: Any) -> list[float] | None:
         raise ParameterError(f"weights={weights!r:.60}: expected a number for each set. Nothing was charged.") from None
 
 
-def _owned(scan: Scan, columns: Iterable[str]) -> str:
+def owned_text(scan: Scan, columns: Iterable[str]) -> str:
     """A text of whose rows are read, and how: equal for equal ones.
 
     Rows are bounded by unit, so with another unit it is another question. So it is where a value is read otherwise.
@@ -352,24 +360,31 @@ def _owned(scan: Scan, columns: Iterable[str]) -> str:
     return json.dumps(parts)
 
 
-def _request(
+def _mechanism(event: Event) -> dict[str, str]:
+    """What a receipt says of an amount."""
+    if isinstance(event, ZCDP):
+        return {"mechanism": "discrete Gaussian", "rho": str(event.rho)}
+    return {"mechanism": "discrete Laplace"}
+
+
+def request_about_rows(
     data: OpenTables,
     table: str,
     *,
     kind: str,
     ask: Mapping[str, Any],
     epsilon: Fraction,
-    rho: Fraction,
+    event: Event,
     key: str,
     text: str,
     details: Mapping[str, Any],
-    schema: Schema,
+    columns: Iterable[str],
     steps: Callable[[Bits | None], Steps],
     capped: bool = False,
 ) -> Request:
     """A question about whole rows. It is another question when the rows are others, or another unit's."""
-    declared, scan = _declared(data, table), data.scan(table)
-    owned = _owned(scan, schema.columns)
+    declared, scan = whole_table(data, table), data.scan(table)
+    owned = owned_text(scan, columns)
 
     @lru_cache(maxsize=4)
     def keyed(version: str) -> str:
@@ -382,7 +397,7 @@ def _request(
         space=scan.space,
         tables=tuple(dict.fromkeys(one.table for one in scans(scan))),
         epsilon=epsilon,
-        event=ZCDP(rho),
+        event=event,
         key=keyed,
         details={
             "kind": kind,
@@ -390,8 +405,7 @@ def _request(
             "table": table,
             "unit": data.catalog[table].unit or "each row",
             "neighbours": declared.neighbours,
-            "mechanism": "discrete Gaussian",
-            "rho": str(rho),
+            **_mechanism(event),
             "epsilon": decimal_text(epsilon),
         },
         steps=steps,

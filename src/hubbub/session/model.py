@@ -1,0 +1,194 @@
+"""Models, as the door takes them: declared, priced, then fitted on exact sums with noise (`hubbub.learning`).
+
+A fit reads whole rows, once; each unit keeps at most R of them. All of its amount is reserved at the charge; each sum
+that it draws is admitted first, and what rounding left comes back. What is stored is the fitted model as JSON: a
+function of noisy sums and of declarations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hubbub.accounting import ZCDP, Event, PureDP, rho_of_epsilon
+from hubbub.arguments import a_name, an_amount
+from hubbub.errors import InternalError, QueryError
+from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon, short_text
+from hubbub.progress import at_work
+from hubbub.session.run import Door, Request, Steps
+from hubbub.session.whole_rows import request_about_rows, rows_that_count, whole_table
+from hubbub.tables.kinds import Kind
+
+if TYPE_CHECKING:
+    from hubbub.learning.model import Estimator, Problem
+    from hubbub.noise import Bits
+    from hubbub.session.data import OpenTables
+
+__all__ = ["FitCheck", "M", "ModelAsked", "ask_model", "fitted_model", "model_again"]
+
+M = TypeVar("M")
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    """What a fit would cost and how it would go.
+
+    epsilon: its cost; remaining: what is left before it. stored: whether the same fit is stored, and free. features:
+    how many there are; rows_per_unit: how many rows of a unit count. steps: passes over the rows, and noise: the
+    standard deviation of the noise on a sum over rows in one of them, in rows, both for about `rows` rows.
+    """
+
+    epsilon: Fraction
+    remaining: Fraction
+    stored: bool
+    model: str
+    features: int
+    rows_per_unit: int
+    rows: int
+    steps: int
+    noise: float
+
+    def __str__(self) -> str:
+        cost = "nothing: it is stored" if self.stored else f"epsilon {decimal_text(self.epsilon)}"
+        much = "" if self.noise < self.rows / 10 else " That is much: spend more, or use fewer columns."
+        return (
+            f"{self.model} of {self.features} features would cost {cost}; {short_text(self.remaining)} is left.\n"
+            f"With about {self.rows:,} rows, {self.rows_per_unit} of a unit: {self.steps} "
+            f"{'pass' if self.steps == 1 else 'passes'}, each sum over rows with noise of +-{self.noise:,.3g} rows."
+            f"{much}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAsked:
+    """A model that could be fitted. ask: the same as JSON."""
+
+    table: str
+    problem: Problem
+    epsilon: Fraction
+    ask: Mapping[str, Any]
+
+    @property
+    def event(self) -> Event:
+        """What is reserved: all of the amount."""
+        spend = self.problem.spend
+        return PureDP(spend.amount) if spend.pure else ZCDP(spend.amount)
+
+    def request(self, data: OpenTables) -> Request:
+        """As the door takes it."""
+        problem = self.problem
+        name = type(problem.estimator).__name__
+        target = "" if problem.target is None else f" for {problem.target.name}"
+        return request_about_rows(
+            data,
+            self.table,
+            kind="model",
+            ask=self.ask,
+            epsilon=self.epsilon,
+            event=self.event,
+            key=hashlib.sha256(json.dumps([self.table, problem.key]).encode()).hexdigest(),
+            text=f"{name} of {self.table}{target}",
+            details={
+                "model": name,
+                "columns": list(problem.columns),
+                "rows_per_unit": problem.rows_per_unit,
+                "squared_length": problem.design.norm2,
+            },
+            columns=problem.columns,
+            steps=lambda bits: _fit(self, data, bits),
+            capped=True,
+        )
+
+    def check(self, assume_rows: int, *, remaining: Fraction, stored: bool) -> FitCheck:
+        """What it would cost and how it would go."""
+        rows = self.problem.rows or assume_rows
+        steps, noise = self.problem.estimator._predicted(self.problem, rows)
+        return FitCheck(
+            self.epsilon,
+            remaining,
+            stored,
+            type(self.problem.estimator).__name__,
+            self.problem.design.width,
+            self.problem.rows_per_unit,
+            rows,
+            steps,
+            noise,
+        )
+
+
+def _fit(asked: ModelAsked, data: OpenTables, bits: Bits | None) -> Steps:
+    table, units = data.owned(asked.table, asked.problem.columns)
+    coded = asked.problem.encode(table, units)
+    kept = yield from asked.problem.steps(coded, bits=bits)
+    return json.dumps(kept)
+
+
+def ask_model(
+    data: OpenTables,
+    budget: Callable[[str], Budget],
+    model: object,
+    table: str,
+    *,
+    epsilon: EpsilonLike,
+    rows_per_unit: int | None = None,
+) -> ModelAsked:
+    """A model that could be fitted; reads no rows. budget: of a unit space.
+
+    Raises what `Session.fit` raises before the charge.
+    """
+    from hubbub.learning.model import Estimator
+    from hubbub.mechanisms.calibration import Spend
+
+    if not isinstance(model, Estimator):
+        raise QueryError(
+            f"model: expected a model of hubbub.learning, such as LogisticRegression(target=...), got "
+            f"{type(model).__name__}. Nothing was charged."
+        )
+    declared, info = whole_table(data, a_name(table, "table")), data.catalog[table]
+    held, amount = budget(data.scan(table).space), an_amount(epsilon)
+    rows = rows_that_count(data, table, rows_per_unit)
+    problem = model.problem(
+        {name: what for name, what in declared.columns.items() if name != info.unit},
+        spend=Spend(epsilon=amount) if held.pure else Spend(rho=rho_of_epsilon(amount, held.delta_conversion)),
+        whole=frozenset(name for name, kind in info.columns.items() if kind is Kind.INTEGER),
+        rows_per_unit=rows,
+        neighbours=declared.neighbours,
+    )
+    ask = {
+        "table": table,
+        "epsilon": str(parse_epsilon(epsilon)),
+        "model": {"estimator": type(model).__name__, "parameters": model.get_params()},
+        "rows_per_unit": rows,
+    }
+    return ModelAsked(table, problem, amount, ask)
+
+
+def model_again(written: Mapping[str, Any]) -> Estimator:
+    """The model that an order names.
+
+    Raises InternalError for one that this version does not know.
+    """
+    import hubbub.learning as room
+    from hubbub.learning.model import Estimator
+
+    kind = getattr(room, written["estimator"], None)
+    if not (isinstance(kind, type) and issubclass(kind, Estimator)):
+        raise InternalError(f"a model of the kind {written['estimator']!r}, which this version does not know")
+    return kind(**written["parameters"])
+
+
+@at_work("fitting the model")
+def fitted_model(door: Door, asked: ModelAsked, model: M, *, fresh: bool) -> M:
+    """Charge, read, draw, store; or the stored model: as a copy of `model`."""
+    from hubbub.learning.model import fitted_of
+
+    stored, charged = door.release(asked.request(door.data), fresh=fresh)
+    fitted: Any = fitted_of(asked.problem.estimator, json.loads(stored.payload))
+    fitted.cost = asked.epsilon if charged else Fraction(0)
+    fitted.charged, fitted.charge_id, fitted.receipt = charged, stored.charge_id, door.receipt(stored)
+    result: M = fitted
+    return result

@@ -1,0 +1,156 @@
+"""Models by way of a session: charged before rows are read, stored, free again, and the same in two processes."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.accounting import rho_of_epsilon
+from hubbub.errors import BudgetError, ParameterError, PolicyError, QueryError
+from hubbub.learning import LogisticRegression
+from hubbub.mechanisms.recording import recording
+from hubbub.session import Session
+from hubbub.session.model import ask_model
+from hubbub.session.run import Order
+from hubbub.session.runner import request_again
+from seeded import SeededBits
+
+N = 3000
+
+
+def frame(n: int = N) -> pa.Table:
+    rng = np.random.default_rng(2)
+    age = rng.integers(0, 100, n)
+    job = rng.integers(0, 3, n)
+    ill = np.where(age / 20 - 2.5 + job + rng.logistic(0, 0.3, n) > 1, "yes", "no")
+    return pa.table({"id": np.arange(n) // 2, "age": age, "job": np.array(list("abc"))[job], "ill": ill})
+
+
+def people(source: pa.Table | None = None, **changes: Any) -> Any:
+    declared: dict[str, Any] = {
+        "unit": "id",
+        "max_total": 2,
+        "columns": {"age": hb.between(0, 100), "job": hb.one_of("a", "b", "c"), "ill": hb.one_of("yes", "no")},
+    }
+    return hb.table(frame() if source is None else source, **(declared | changes))
+
+
+def session(table: Any = None, budget: Any = None) -> Session:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return Session({"t": table or people()}, budget=budget or hb.Budget(9, 1e-6), ledger=None, _bits=SeededBits(7))
+
+
+@pytest.fixture
+def opened() -> Iterator[Session]:
+    with session() as s:
+        yield s
+
+
+MODEL = LogisticRegression(target="ill")
+
+
+def test_a_fit_is_charged_once_and_then_free(opened: Session) -> None:
+    looked = opened.check_fit(MODEL, "t", epsilon=2, assume_rows=N)
+    assert not opened.history()
+    assert not looked.stored
+    assert looked.epsilon == 2
+    assert "would cost epsilon 2" in str(looked)
+    model = opened.fit(MODEL, "t", epsilon=2)
+    assert model is not MODEL
+    assert not hasattr(MODEL, "classes_")
+    assert model.charged
+    assert model.cost == 2
+    rows = frame()
+    assert (model.predict(rows) == np.array(rows["ill"])).mean() > 0.85
+    again = opened.fit(MODEL, "t", epsilon=2)
+    assert not again.charged
+    assert again.cost == 0
+    assert again.to_json() == model.to_json()
+    assert opened.check_fit(MODEL, "t", epsilon=2).stored
+    (entry,) = [e for e in opened.history() if e.kind == "question"]
+    assert entry.sql == "LogisticRegression of t for ill"
+    assert model.receipt["model"] == "LogisticRegression"
+    assert model.receipt["rows_per_unit"] == 2
+
+
+def test_what_is_charged_is_what_is_drawn(opened: Session) -> None:
+    before = opened.ledger.balance.left("id")
+    with recording() as records:
+        opened.fit(MODEL, "t", epsilon=2)
+    drawn = sum((r.sensitivity / (2 * r.distribution.sigma2) for r in records), Fraction(0))
+    after = opened.ledger.balance.left("id")
+    assert before.rho - after.rho == drawn
+    assert drawn <= rho_of_epsilon(2, Fraction(1, 2 * 10**6))
+
+
+def test_another_parameter_is_another_question(opened: Session) -> None:
+    opened.fit(MODEL, "t", epsilon=1)
+    for other in (
+        LogisticRegression(["age"], "ill"),
+        LogisticRegression(target="ill", bins=4),
+        LogisticRegression(target="ill", rows=N),
+    ):
+        assert not opened.check_fit(other, "t", epsilon=1).stored
+    assert not opened.check_fit(MODEL, "t", epsilon=1, rows_per_unit=1).stored
+    assert opened.check_fit(LogisticRegression(target="ill"), "t", epsilon=1).stored
+
+
+def test_what_cannot_be_fitted_is_refused_and_nothing_charged(opened: Session) -> None:
+    for call, error in (
+        (lambda: opened.fit(MODEL, "nowhere", epsilon=1), QueryError),
+        (lambda: opened.fit("logistic", "t", epsilon=1), QueryError),
+        (lambda: opened.fit(LogisticRegression(target="age"), "t", epsilon=1), PolicyError),
+        (lambda: opened.fit(LogisticRegression(["id"], "ill"), "t", epsilon=1), PolicyError),
+        (lambda: opened.fit(LogisticRegression(target="ill", bins={"age": {1, 2}}), "t", epsilon=1), ParameterError),
+        (lambda: opened.fit(MODEL, "t", epsilon=100), BudgetError),
+        (lambda: opened.fit(MODEL, "t", epsilon=1, rows_per_unit=0), ParameterError),
+    ):
+        with pytest.raises(error):
+            call()
+    assert not opened.history()
+
+
+def test_a_pure_budget_is_refused_with_the_way_out() -> None:
+    with session(budget=hb.Budget(3)) as s, pytest.raises(PolicyError, match="CategoricalNB"):
+        s.fit(MODEL, "t", epsilon=1)
+
+
+def test_other_rows_and_units_are_another_question() -> None:
+    with session(people(unit="id", max_total=1)) as one, session(people(unit=hb.EACH_ROW, max_total=None)) as two:
+        keys = [
+            ask_model(s._data, s.ledger.balance.budget, MODEL, "t", epsilon=1).request(s._data).key("v")
+            for s in (one, two)
+        ]
+    assert keys[0] != keys[1]
+
+
+def test_a_table_without_rows_is_fitted() -> None:
+    with session(people(frame(0))) as s:
+        model = s.fit(MODEL, "t", epsilon=1)
+    assert model.predict_proba(frame(3)).shape == (3, 2)
+
+
+def test_the_request_is_made_anew_from_its_words(opened: Session) -> None:
+    asked = ask_model(opened._data, opened.ledger.balance.budget, MODEL, "t", epsilon=1)
+    order = opened._door.open(asked.request(opened._data), sent=True)
+    assert isinstance(order, Order)
+    again = request_again(Order.from_wire(order.to_wire()), opened._data)
+    assert again.key(order.version) == order.key
+    assert json.dumps(dict(again.ask())) == json.dumps(dict(order.ask()))
+
+
+def test_nothing_of_the_rows_can_be_printed_or_pickled(opened: Session) -> None:
+    asked = ask_model(opened._data, opened.ledger.balance.budget, MODEL, "t", epsilon=1)
+    coded = asked.problem.encode(*opened._data.owned("t", asked.problem.columns))
+    assert repr(coded) == "Coded(not shown)"
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        coded.__reduce__()
