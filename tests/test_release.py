@@ -89,6 +89,7 @@ def test_a_release_prints_as_a_table_with_its_error_bars() -> None:
         "   B   1 ± 0",
         "   C   1 ± 0",
         "NULL   1 ± 0",
+        "bounded: at most 10 rows in each of 4 groups of one id; what that leaves out is not in the ±",
     ]
 
 
@@ -105,6 +106,54 @@ def test_a_plot_shows_one_column_with_whiskers() -> None:
         r.plot("ward")
 
 
+def test_a_cell_is_marked_where_its_error_is_a_large_part_of_it() -> None:
+    with session(epsilon=9, bits=SeededBits(3)) as s:
+        r = s.sql("SELECT COUNT(*) AS c, SUM(n) AS s FROM visits", epsilon=2)
+    ((count, total),) = r.text_rows()
+    reach = {name: width / abs(r.to_dict()[name][0]) for name, (width,) in r.half_widths().items()}
+    assert count.startswith("~") == (reach["c"] > 0.3)
+    assert total.startswith("~")
+    assert reach["s"] > 0.3
+    assert not any(cell.startswith("~") for cell in r.text_rows(reliable=10 * max(reach.values()))[0])
+    assert all(cell.startswith("~") for cell in r.text_rows(reliable=min(reach.values()) / 2)[0])
+    assert "~" in r._repr_html_()
+    for wrong in (0, -1, math.nan, True, "a"):
+        with pytest.raises(hb.ParameterError, match="reliable="):
+            r.text_rows(reliable=wrong)  # type: ignore[arg-type]
+
+
+def test_a_quantile_is_shown_with_both_ends_and_says_when_they_are_the_whole_range() -> None:
+    sql = "SELECT MEDIAN(age) AS m, MEDIAN(age) / 2 AS h, COUNT(DISTINCT id) AS u FROM visits"
+    with session(epsilon=10 * HUGE) as s:
+        little, much = (s.sql(sql, epsilon=e) for e in ("0.001", HUGE))
+    ((unknown, half, _),) = little.text_rows(0.9)
+    assert unknown.endswith("(0..128, the whole range)")
+    assert "±" in half  # computed from it: the quantiles of its draws
+    assert "the whole range" not in str(much)
+    assert ".." in much.text_rows()[0][0]
+
+
+def test_an_answer_without_a_limit_says_nothing_of_bounding() -> None:
+    with session(epsilon=9) as s:
+        units = s.sql("SELECT COUNT(DISTINCT id) AS u FROM visits", epsilon=1)
+        of_two = s.sql("SELECT ok, COUNT(DISTINCT id) AS u FROM visits GROUP BY ok", epsilon=1, max_groups=2)
+        each = s.sql("SELECT COUNT(*) AS n FROM (SELECT id FROM visits GROUP BY id)", epsilon=1)
+    assert units.bounded == each.bounded == ()
+    assert of_two.bounded == ("bounded: at most 2 groups of one id; what that leaves out is not in the ±",)
+    assert hb.Release.from_wire(of_two.to_wire()).remarks == of_two.remarks
+
+
+def test_check_tells_the_error_of_a_quantile_in_the_unit_of_its_column() -> None:
+    with session(epsilon=9) as s:
+        (column,) = s.check("SELECT MEDIAN(age) AS m FROM visits", epsilon=1, assume_rows=100_000).columns
+        assert column.ranks is not None
+        assert column.even == pytest.approx(128 * column.ranks / 100_000)
+        assert f"± {column.even:,.4g}, if 100,000 values" in column.unit_note
+        (column,) = s.check("SELECT MEDIAN(age) AS m FROM visits", epsilon="0.1", assume_rows=10).columns
+        assert column.even is None
+        assert "any value of the declared range" in column.unit_note
+
+
 def test_a_plot_has_lines_over_ordered_keys_and_bars_over_others() -> None:
     with session(epsilon=9) as s:
         by_ward = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=1)
@@ -112,7 +161,8 @@ def test_a_plot_has_lines_over_ordered_keys_and_bars_over_others() -> None:
     assert len(by_ward.plot().patches) == 4
     lines = by_number.plot()
     assert not lines.patches
-    assert lines.get_xlabel() == "n"
+    assert lines.get_xlabel().splitlines()[0] == "n"
+    assert "bounded: at most 10 rows in each of 4 groups of one id" in lines.get_xlabel()
     assert list(lines.lines[0].get_xdata()) == list(range(101))
     assert not by_ward.plot(kind="points").patches
     with pytest.raises(hb.ParameterError, match="allowed are"):

@@ -14,7 +14,21 @@ from fractions import Fraction
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import EpsilonLike, parse_epsilon
 
-__all__ = ["a_choice", "a_fraction", "a_level", "a_name", "a_whole_number", "an_amount", "is_number", "names"]
+__all__ = [
+    "RELIABLE",
+    "a_choice",
+    "a_fraction",
+    "a_level",
+    "a_name",
+    "a_share",
+    "a_whole_number",
+    "an_amount",
+    "is_number",
+    "names",
+]
+
+RELIABLE = 0.3
+"""An error of more than so much of its value is marked."""
 
 _MOST = Fraction(10**50)
 """No noise is left at such an epsilon; errors that show it as a float could not."""
@@ -74,6 +88,16 @@ def an_amount(value: EpsilonLike, what: str = "epsilon") -> Fraction:
     if amount > _MOST:
         raise ParameterError(f"{what} is above 10^50; at such an amount nothing is private. Nothing was charged.")
     return amount
+
+
+def a_share(given: object) -> float:
+    """What `reliable=` says: the largest error, as a part of the value, that is not marked.
+
+    Raises ParameterError for anything but a number above 0.
+    """
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+        raise ParameterError(f"reliable={given!r}: expected a part of the value above 0, such as 0.3 for 30 %.")
+    return float(given)
 
 
 def a_level(value: object) -> float:

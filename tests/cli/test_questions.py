@@ -43,14 +43,15 @@ def test_a_query_answers_on_stdout_and_tells_its_cost_on_stderr(cli):
     assert code == 0
     assert out.splitlines()[0] == "people,people_low,people_high"
     assert len(out.splitlines()) == 2
-    assert err == "Charged epsilon 0.5; 0.5 is left. Asked again, it is free.\n"
+    bounded = "bounded: at most 1 row of one person_id; what that leaves out is not in the ±\n"
+    assert err == f"{bounded}Charged epsilon 0.5; 0.5 is left. Asked again, it is free.\n"
 
 
 def test_asked_again_it_is_free_and_needs_no_consent(cli):
     _, first, _ = cli("query", COUNT, "--epsilon", "0.5", "--yes")
     code, second, err = cli("query", COUNT, "--epsilon", "0.5")
     assert (code, second) == (0, first)
-    assert err == "A stored answer: nothing charged; epsilon 0.5 is left.\n"
+    assert err.splitlines()[1:] == ["A stored answer: nothing charged; epsilon 0.5 is left."]
 
 
 def test_a_fresh_draw_is_charged(cli):
@@ -84,6 +85,11 @@ def test_an_answer_goes_to_a_file(cli, people):
     code, out, _ = cli("query", COUNT, "--epsilon", "0.5", "--yes", "-o", "answer.csv")
     assert (code, out) == (0, "")
     assert (people / "answer.csv").read_text().startswith("people,people_low,people_high\n")
+    beside = json.loads((people / "answer.csv-metadata.json").read_text())
+    assert (beside["url"], beside["notes"]) == ("answer.csv", beside["bounded"])
+    assert beside["bounded"][0].startswith("bounded: at most 1 row of one person_id")
+    report = list(csv.DictReader(io.StringIO(cli("report", "--format", "csv")[1])))
+    assert report[-1]["bounded"].startswith("at most 1 rows in each of 1 groups of one unit (person_id)")
 
 
 def test_an_answer_that_cannot_be_written_is_stored_and_free(cli, people):

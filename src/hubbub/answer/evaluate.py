@@ -33,6 +33,7 @@ from hubbub.tables.aggregates import Listed
 from hubbub.tables.estimates import Estimates
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL
+from hubbub.tables.left_out import left_out
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
@@ -129,6 +130,28 @@ class EvaluatedStatement:
     def promises(self) -> tuple[str, ...]:
         """How good choices are."""
         return tuple(dict.fromkeys(note for plans in self.estimates for plan in plans for note in plan.notes))
+
+    @property
+    def bounded(self) -> tuple[str, ...]:
+        """What of one unit is in the answer, and that its error bars do not hold the rest."""
+        plans = (release.plan for releases in self.estimates for release in releases)
+        return tuple(dict.fromkeys(said for said in map(left_out, plans) if said is not None))
+
+    @cached_property
+    def ranges(self) -> Mapping[int, tuple[float, float]]:
+        """The positions of the columns that hand on quantiles of one argument, with the range they were drawn in."""
+        ranges = {}
+        for i in self.numbers:
+            cells = self.statement.outputs[i].cells
+            known = {self._range(q, a) for q, a in cells if isinstance(a.function, Listed)}
+            if len(known) == 1 and all(isinstance(a.function, Listed) for _, a in cells):
+                ranges[i] = known.pop()
+        return ranges
+
+    def _range(self, question: int, aggregate: Aggregate) -> tuple[float, float]:
+        value = self.estimates[question][0].plan.measurement_of(aggregate)[0].values[0]
+        low, high = value.numbers(np.array([value.floor, value.ceiling], np.float64))
+        return float(low), float(high)
 
     @cached_property
     def _noisy(self) -> list[bool]:

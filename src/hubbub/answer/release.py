@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import datetime as dt
 import html
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,10 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from hubbub.answer.cells import label, unreliable, with_ends, with_reach
 from hubbub.answer.column import Column
 from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.answer.wire import SentAnswer, read_release, written_release
-from hubbub.arguments import a_level
+from hubbub.arguments import RELIABLE, a_level, a_share
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.tables.columns import Scalar
@@ -320,6 +320,7 @@ class Release:
             title=f"{chosen}, {level:.0%} intervals",
             xlabel=", ".join(self.columns[i] for i in keys),
             ylabel=chosen,
+            footnote="\n".join(self.bounded),
             ax=ax,
         )
         if moments:
@@ -344,18 +345,23 @@ class Release:
 
     def _labels(self, default: str) -> list[str]:
         rows = self.rows()
-        return [", ".join(_label(row[i]) for i in self._keys()) or default for row in rows]
+        return [", ".join(label(row[i]) for i in self._keys()) or default for row in rows]
 
     def __len__(self) -> int:
         return int(self.to_arrow().num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([text_table(self.columns, self.text_rows()), *self._promises, *self.notes])
+        return "\n".join([text_table(self.columns, self.text_rows()), *self.remarks])
 
     @property
-    def _promises(self) -> tuple[str, ...]:
-        """How good choices are, which have no interval."""
-        return () if self._answered is None else self._answered.promises
+    def bounded(self) -> tuple[str, ...]:
+        """What of one unit is in this answer, and that the ± does not hold the rest; nothing where nothing is cut."""
+        return () if self._answered is None else self._answered.bounded
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What stands under the answer: what bounding left out, how good choices are, and the notes."""
+        return (*self.bounded, *(() if self._answered is None else self._answered.promises), *self.notes)
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
@@ -373,18 +379,30 @@ class Release:
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        said = "".join(f"<p>{html.escape(note)}</p>" for note in (*self._promises, *self.notes))
+        said = "".join(f"<p>{html.escape(note)}</p>" for note in self.remarks)
         return f"<div>{table}{left_out}{picture}<p>{about}</p>{said}</div>"
 
-    def text_rows(self, level: float = 0.95) -> list[tuple[str, ...]]:
-        """The rows as text, each estimate as `value ± half-width`."""
-        reach = self.half_widths(level)
+    def text_rows(self, level: float = 0.95, *, reliable: float = RELIABLE) -> list[tuple[str, ...]]:
+        """The rows as text, each estimate as `value ± half-width`, a quantile as `value (low..high)`.
+
+        reliable: an estimate whose error is more than this part of it carries a ~.
+
+        Raises ParameterError for a level outside (0, 1), and where `reliable` is not above 0.
+        """
+        reliable, ends_of = a_share(reliable), self._every_end(level)
+        reach, ranges = self.half_widths(level), {} if self._answered is None else self._answered.ranges
         shown = []
-        for name, values in self.to_dict().items():
-            if name in reach:
-                shown.append([_with_reach(v, r) for v, r in zip(values, reach[name], strict=True)])
+        for i, (name, values) in enumerate(self.to_dict().items()):
+            if i not in ends_of:
+                shown.append([label(v) for v in values])
+                continue
+            marks = ["~" * unreliable(v, r, reliable) for v, r in zip(values, reach[name], strict=True)]
+            if i in ranges:
+                kind, both = self.to_arrow().schema.field(i).type, zip(*ends_of[i], strict=True)
+                texts = [with_ends(v, ends, ranges[i], kind) for v, ends in zip(values, both, strict=True)]
             else:
-                shown.append([_label(v) for v in values])
+                texts = [with_reach(v, r) for v, r in zip(values, reach[name], strict=True)]
+            shown.append([mark + text for mark, text in zip(marks, texts, strict=True)])
         return list(zip(*shown, strict=True))
 
 
@@ -412,49 +430,8 @@ def _of_type(values: Any, kind: pa.DataType) -> Any:
     return np.where(missing, np.array("NaT", name), whole)
 
 
-def _label(value: Cell) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value.isoformat(sep=" ") if isinstance(value, dt.datetime) else str(value)
-
-
-def _with_reach(value: Cell, reach: float) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, dt.date | dt.timedelta):
-        is_day = isinstance(value, dt.date) and not isinstance(value, dt.datetime)
-        return f"{_label(value)} ± {'?' if math.isnan(reach) else _days(reach) if is_day else _duration(reach)}"
-    if math.isnan(reach):
-        return f"{_number(value, 0.0)} ± ?"
-    return f"{_number(value, reach)} ± {_number(reach, reach)}"
-
-
 def _width(width: float, unit: str) -> str:
     return f"± {width:,.4g}{unit and f' {unit}'}"
-
-
-def _days(days: float) -> str:
-    return f"{math.ceil(days):,} day{'s' * (math.ceil(days) != 1)}"
-
-
-def _duration(seconds: float) -> str:
-    """A length of time in the largest unit of which it has two."""
-    per, unit = next(((n, u) for n, u in ((86400, "days"), (3600, "h"), (60, "min")) if seconds >= 2 * n), (1, "s"))
-    return f"{seconds / per:,.3g} {unit}" if seconds < 1000 * per else f"{seconds / per:,.0f} {unit}"
-
-
-def _number(value: Any, reach: float) -> str:
-    """A number with as many decimals as its error makes sense of."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if not reach > 0:
-        return f"{value:,.6g}"
-    decimals = 0
-    while decimals < 9 and 0 < reach * 10**decimals < 10:
-        decimals += 1
-    return f"{value:,.{decimals}f}"
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

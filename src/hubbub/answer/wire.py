@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +42,8 @@ class SentAnswer:
     choices: frozenset[int]
     promises: tuple[str, ...]
     sent: Mapping[float, Mapping[int, tuple[Any, Any]]]
+    bounded: tuple[str, ...] = ()
+    ranges: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     def ends(self, i: int, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """The ends of a column's intervals.
@@ -82,6 +84,8 @@ def written_release(release: Release) -> str:
         "numbers": [] if answered is None else list(answered.numbers),
         "choices": [] if answered is None else sorted(answered.choices),
         "promises": [] if answered is None else list(answered.promises),
+        "bounded": list(release.bounded),
+        "ranges": {} if answered is None else {str(i): list(both) for i, both in answered.ranges.items()},
         "ends": {} if answered is None else ends,
     }
     return json.dumps(wire, default=str)
@@ -109,6 +113,8 @@ def read_release(text: str) -> dict[str, Any]:
             frozenset(wire["choices"]),
             tuple(wire["promises"]),
             sent,
+            tuple(wire["bounded"]),
+            {int(i): (float(low), float(high)) for i, (low, high) in wire["ranges"].items()},
         )
         return {
             "cost": Fraction(wire["cost"]),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from hubbub.arguments import RELIABLE, a_share
 from hubbub.cli.console import INTERRUPTED, note, on_terminal, show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
 from hubbub.cli.options import (
@@ -55,6 +56,13 @@ BINARY = ("arrow", "parquet")
 @click.option(
     "--level", type=float, default=0.95, show_default=True, help="How likely the intervals hold the bounded truth."
 )
+@click.option(
+    "--reliable",
+    type=float,
+    default=0.3,
+    show_default=True,
+    help="In a table, mark with ~ what is off by more than this part of it.",
+)
 @output_option
 def command(
     sql: str | None,
@@ -66,19 +74,20 @@ def command(
     fresh: bool,
     form: str | None,
     level: float,
+    reliable: float,
     output: Path | None,
     **terms: Any,
 ) -> None:
     """Ask the question SQL, privately, at the cost of --epsilon (or --rho, or --within)."""
     asked, given = question_text(sql, file), terms_given(terms, params)
     chosen = chosen_format(form, output)
-    _check_output(chosen, level, output)
+    _check_output(chosen, level, reliable, output)
     with open_session(policy, purpose) as session:
         agree(session, asked, yes=yes, fresh=fresh, **given)
         release = session.sql(asked, fresh=fresh, **given)
         left = left_after(session, release)
     try:
-        show_release(release, chosen, level, output)
+        show_release(release, chosen, level, output, reliable=reliable)
     except OSError as error:
         if output is None:
             raise
@@ -90,7 +99,7 @@ def command(
 
 def say_cost(release: Release, left: str | None) -> None:
     """What an answer cost, and what is left for others like it (`left_after`)."""
-    for told in release.notes:
+    for told in release.remarks:
         note(told)
     if left is None:
         note("Public tables only: free.")
@@ -100,8 +109,9 @@ def say_cost(release: Release, left: str | None) -> None:
         note(f"A stored answer: nothing charged; epsilon {left} is left.")
 
 
-def _check_output(form: str, level: float, output: Path | None) -> None:
+def _check_output(form: str, level: float, reliable: float, output: Path | None) -> None:
     """Refuse before the charge what would fail after it."""
+    a_share(reliable)
     if not 0 < level < 1:
         raise click.UsageError(f"--level {level}: allowed is a number between 0 and 1, such as 0.95.")
     if form in BINARY and output is None and on_terminal("stdout"):
@@ -127,38 +137,51 @@ def agree(session: Session, sql: str, *, yes: bool, fresh: bool, **given: Any) -
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def show_release(release: Release, form: str, level: float, output: Path | None) -> None:
-    """An answer in one of the formats, to stdout or to a file."""
+def show_release(release: Release, form: str, level: float, output: Path | None, *, reliable: float = RELIABLE) -> None:
+    """An answer in one of the formats, to stdout or to a file; beside a file of CSV, what it cannot say itself."""
     from hubbub.answer.release import text_table
 
     estimates = release.half_widths(level)
     right = [name in estimates for name in release.columns]
     match form:
         case "table" if output is None:
-            show_table(release.columns, release.text_rows(level), right=right)
+            show_table(release.columns, release.text_rows(level, reliable=reliable), right=right)
         case "table":
-            write(text_table(release.columns, release.text_rows(level)), output)
+            shown = text_table(release.columns, release.text_rows(level, reliable=reliable))
+            write("\n".join([shown, *release.remarks]), output)
         case "md":
-            write(as_markdown(release.columns, release.text_rows(level), right=right), output)
+            shown = as_markdown(release.columns, release.text_rows(level, reliable=reliable), right=right)
+            write("\n\n".join([shown, *(remark for remark in release.remarks)]), output)
         case "csv":
             table = release.intervals(level)
             write(as_csv(table.column_names, [list(row.values()) for row in table.to_pylist()]), output)
+            if output is not None:
+                write(as_json(_beside(release, level, output)), output.with_name(f"{output.name}-metadata.json"))
         case "json":
             write(as_json(_document(release, level)), output)
         case _:
             _write_binary(release, form, level, output)
 
 
-def _document(release: Release, level: float) -> dict[str, object]:
+def _beside(release: Release, level: float, output: Path) -> dict[str, object]:
+    """What a file of CSV cannot say itself, under the name that "CSV on the Web" looks for (W3C 2015, section 5.3)."""
+    context = "http://www.w3.org/ns/csvw"
+    return {"@context": context, "url": output.name, "notes": list(release.remarks)} | _about(release, level)
+
+
+def _about(release: Release, level: float) -> dict[str, object]:
     return {
-        "rows": release.intervals(level).to_pylist(),
         "level": level,
         "cost": release.cost,
         "charged": release.charged,
         "charge": release.charge_id,
-        "notes": release.notes,
+        "bounded": release.bounded,
         "receipt": dict(release.receipt),
     }
+
+
+def _document(release: Release, level: float) -> dict[str, object]:
+    return {"rows": release.intervals(level).to_pylist(), **_about(release, level), "notes": release.notes}
 
 
 def _write_binary(release: Release, form: str, level: float, output: Path | None) -> None:
@@ -175,7 +198,7 @@ def _stream(release: Release, form: str, level: float, file: BinaryIO) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = release.intervals(level)
+    table = release.intervals(level).replace_schema_metadata({"hubbub.notes": "\n".join(release.remarks)})
     if form == "parquet":
         held = io.BytesIO()  # Parquet wants to know where it stands, which a pipe cannot say
         pq.write_table(table, held)

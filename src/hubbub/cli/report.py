@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "question", "purpose")
+_BOUNDED = "An answer holds no more of one unit than its receipt says; what that leaves out is not in the ±."
+_COLUMNS = ("time", "unit space", "analyst", "data set", "epsilon", "outcome", "question", "purpose", "bounded")
 
 
 @click.command("report")
@@ -51,24 +53,34 @@ def _rows(book: Ledger, since: str | None) -> list[tuple[str, ...]]:
     start = None if since is None else moment_of(since)
     asked = [
         (e.time, e.space, e.analyst, e.dataset, decimal_text(e.epsilon),
-         e.state if e.kind == "question" else f"{e.kind}, {e.state}", e.sql, e.purpose or "")
+         e.state if e.kind == "question" else f"{e.kind}, {e.state}", e.sql, e.purpose or "",
+         _bounded(e.details))
         for e in book.record.history(since=start)
     ]  # fmt: skip
     refused = [
-        (r.time, r.space, r.analyst, r.dataset, r.asked, f"refused: {r.account} had {r.left} left", r.sql, "")
+        (r.time, r.space, r.analyst, r.dataset, r.asked, f"refused: {r.account} had {r.left} left", r.sql, "", "")
         for r in book.record.refusals(since=start)
     ]
     return sorted([*asked, *refused])
+
+
+def _bounded(details: str) -> str:
+    """How much of one unit an answer holds, from its receipt; nothing where the receipt does not say."""
+    receipt = json.loads(details)
+    limits = (f"at most {p['max_rows']} rows in each of {p['max_groups']} groups" for p in receipt.get("plans", []))
+    return "; ".join(dict.fromkeys(f"{limit} of one unit ({receipt['unit']})" for limit in limits))
 
 
 def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:
     from hubbub.ledger.history import courses, text
 
     if rows:
-        said = len(_COLUMNS) if any(row[7] for row in rows) else len(_COLUMNS) - 1
+        said = 8 if any(row[7] for row in rows) else 7
         brief = [(time[:19].replace("T", " "), *(" ".join(text.split()) for text in rest)) for time, *rest in rows]
         right = (False, False, False, False, True, False, False, False)
         show_table(_COLUMNS[:said], [row[:said] for row in brief], right=right[:said])
+        if any(row[8] for row in rows):
+            note(_BOUNDED)
     else:
         note("Nothing was asked in this time.")
     for space in book.balance.spaces():

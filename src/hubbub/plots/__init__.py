@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,13 +95,34 @@ def whiskers(
     title: str,
     xlabel: str,
     ylabel: str,
+    footnote: str = "",
     ax: Any = None,
 ) -> Any:
     """Estimates with whiskers from low to high: as "bars" or "points", one per label, or as "lines" over numbers or
-    dates, in increasing order; a place that is None is left out, and an estimate that is NaN leaves a gap.
+    dates, in increasing order; a place that is None is left out, and an estimate that is NaN leaves a gap. footnote:
+    what is said in small letters below the picture.
 
     Raises ParameterError for another kind, and for columns of different lengths.
     """
+    drawn = _whiskers(places, estimates, lows, highs, kind=kind, title=title, xlabel=xlabel, ylabel=ylabel, ax=ax)
+    if footnote:
+        small = "\n".join(textwrap.fill(line, 80) for line in footnote.splitlines())
+        drawn.set_xlabel(f"{drawn.get_xlabel()}\n{small}".strip(), fontsize="small")
+    return drawn
+
+
+def _whiskers(
+    places: Sequence[Any],
+    estimates: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    *,
+    kind: str,
+    title: str,
+    xlabel: str,
+    ylabel: str,
+    ax: Any,
+) -> Any:
     _same(places=places, estimates=estimates, lows=lows, highs=highs)
     labels = [str(place) for place in places]
     match kind:

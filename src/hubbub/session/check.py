@@ -3,7 +3,8 @@
 Everything here follows from declarations and scales: expected errors, the mechanism in words, what the error bars do
 not cover, how often such a question fits, and the facts that a receipt shows. The error of a ratio depends on how many
 rows a group has, which is private; it is told for an assumed number. The error of a quantile in values depends on the
-data, so it is told in ranks.
+data: it is told in ranks, and in the column's unit as if the assumed number of values were spread evenly over the
+declared range.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
 from hubbub.tables.aggregate_query import Aggregate, Output
-from hubbub.tables.aggregates.base import Listed, Mechanisms, OwnPart
+from hubbub.tables.aggregates.base import Listed, Mechanisms, OwnPart, Promise
 from hubbub.tables.estimates import Estimates, expected
+from hubbub.tables.functions import DAY
+from hubbub.tables.kinds import TEMPORAL, Kind
+from hubbub.tables.left_out import counted
 from hubbub.tables.measure import listed
 from hubbub.tables.parts import Selection, Sums
 from hubbub.tables.plan import Plan
@@ -53,7 +57,9 @@ class ColumnError:
 
     plus_minus is None for a column that is computed from others, whose error depends on the answer, and for a
     quantile, whose error is `ranks`: how many ranks, of the rows counted in its group, it is off; and for a choice,
-    whose error is `rows`: by how many rows its value is less frequent than the most frequent one at most.
+    whose error is `rows`: by how many rows its value is less frequent than the most frequent one at most. even: the
+    error of a quantile in the column's unit (of times in days) if the assumed number of values were spread evenly over
+    the declared range; None where that is the whole range, and where the column has no such range.
     """
 
     name: str
@@ -61,6 +67,7 @@ class ColumnError:
     unit_note: str = ""
     ranks: float | None = None
     rows: int | None = None
+    even: float | None = None
 
 
 @dataclass(frozen=True)
@@ -221,9 +228,26 @@ def predicted(
 def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggregate, assume_rows: int) -> ColumnError:
     if isinstance(aggregate.function, Listed):
         promise = aggregate.function.promise(aggregate, price.own(at, aggregate))
-        return ColumnError(name, None, promise.note, promise.ranks, promise.rows)
+        if promise.ranks is None:
+            return ColumnError(name, None, promise.note, promise.ranks, promise.rows)
+        return _of_ranks(price.plans[at], name, aggregate, promise, assume_rows)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
     return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} values" * aggregate.function.ratio)
+
+
+def _of_ranks(plan: Plan, name: str, aggregate: Aggregate, promise: Promise, assume_rows: int) -> ColumnError:
+    """What being off by so many ranks means in values, if they were spread evenly over the declared range."""
+    assert promise.ranks is not None
+    value = plan.measurement_of(aggregate)[0].values[0]
+    low, high = (float(value.numbers(float(end))) for end in (value.floor, value.ceiling))
+    if promise.ranks >= assume_rows:
+        told = f"as many as a group of {assume_rows:,} values has: the answer may be any value of the declared range"
+        return ColumnError(name, None, told, promise.ranks)
+    kind = aggregate.function.kind(aggregate)
+    per, unit = (DAY if kind is Kind.TIMESTAMP else 1), " days" * (kind in TEMPORAL)
+    even = promise.ranks / assume_rows * (high - low) / per
+    told = f"± {even:,.4g}{unit}, if {assume_rows:,} values were spread evenly over the declared range; {promise.note}"
+    return ColumnError(name, None, told, promise.ranks, even=even)
 
 
 def mechanism(price: Price) -> str:
@@ -271,25 +295,10 @@ def notes(price: Price) -> tuple[str, ...]:
 
 def _bounding_notes(plan: Plan) -> Iterator[str]:
     """How much one unit counts, and what is done with more."""
-    rows, groups = plan.bounds.rows, plan.bounds.groups
-    limits = f"{rows:,} row{'s' * (rows > 1)}"
-    if plan.keys:
-        limits += f" in each of {groups:,} group{'s' * (groups > 1)}"
-    clipped = [m for m in plan.measurements if plan.clips(m)]
-    said = []
-    if any(not m.alone for m in clipped):
-        most = f"{groups * rows:,}" if plan.norm == "l1" else f"{math.sqrt(groups) * rows:,.4g}"
-        said.append(
-            f"one {plan.unit} counts in all its groups, its rows weighted down to an {plan.norm} norm of at most {most}"
-        )
-    if any(m.alone for m in clipped):
-        said.append(f"the sums of one {plan.unit} are clipped to the {plan.norm} norm of {limits}")
-    if len(clipped) < len(plan.measurements):
-        said.append(f"one {plan.unit} counts with at most {limits}")
-    yield f"The ± covers the noise; {'; '.join(said)}."
+    yield f"The ± covers the noise; {'; '.join(counted(plan))}."
     if plan.norm is not None and plan.private_keys:
         yield "Groups are found privately, so a unit's groups are dropped and its rows cut; no norm is clipped."
-    elif clipped and any(map(listed, plan.measurements)):
+    elif plan.clipping and any(map(listed, plan.measurements)):
         yield "Quantiles and distinct values have no norm to clip: for them groups are dropped and rows cut."
 
 

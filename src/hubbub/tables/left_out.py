@@ -1,0 +1,56 @@
+"""What bounding leaves out of an answer, in words, from a plan alone.
+
+An interval holds the *bounded* truth: a unit counts with at most R rows in each of C groups, and what is beyond is not
+in the answer, nor in its error bar. How much that is depends on the rows; that it may be something follows from the
+limits.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hubbub.tables.measure import MeasurementKind
+from hubbub.tables.plan import Plan
+
+__all__ = ["counted", "left_out"]
+
+
+def left_out(plan: Plan) -> str | None:
+    """The sentence that stands under an answer; None where all of every unit is in it."""
+    if plan.one_row:
+        return None
+    only_units = all(m.counting is MeasurementKind.UNITS for m in plan.measurements)
+    if plan.clipping:
+        limit = "; ".join(counted(plan))
+    elif not only_units:
+        limit = f"at most {_limits(plan)} of one {plan.unit}"
+    elif plan.keys and (plan.group_count or math.inf) > plan.bounds.groups:
+        limit = f"at most {_many(plan.bounds.groups, 'group')} of one {plan.unit}"
+    else:
+        return None
+    return f"bounded: {limit}; what that leaves out is not in the ±"
+
+
+def counted(plan: Plan) -> list[str]:
+    """How much one unit counts, and what is done with more: a part of a sentence for each sort of measurement."""
+    clipped = [m for m in plan.measurements if plan.clips(m)]
+    rows, groups, said = plan.bounds.rows, plan.bounds.groups, []
+    if any(not m.alone for m in clipped):
+        most = f"{groups * rows:,}" if plan.norm == "l1" else f"{math.sqrt(groups) * rows:,.4g}"
+        said.append(
+            f"one {plan.unit} counts in all its groups, its rows weighted down to an {plan.norm} norm of at most {most}"
+        )
+    if any(m.alone for m in clipped):
+        said.append(f"the sums of one {plan.unit} are clipped to the {plan.norm} norm of {_limits(plan)}")
+    if len(clipped) < len(plan.measurements):
+        said.append(f"one {plan.unit} counts with at most {_limits(plan)}")
+    return said
+
+
+def _limits(plan: Plan) -> str:
+    each = f" in each of {_many(plan.bounds.groups, 'group')}" if plan.keys else ""
+    return _many(plan.bounds.rows, "row") + each
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
