@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         PolicyError as PolicyError,
         QueryError as QueryError,
     )
+    from hubbub.file_formats import Csv as Csv
     from hubbub.ledger.budget import Budget as Budget
     from hubbub.session import Session as Session
     from hubbub.tables.columns import between as between, edges as edges, one_of as one_of, text as text
@@ -73,6 +74,7 @@ _HOME = {
     "PolicyError": "hubbub.errors",
     "QueryError": "hubbub.errors",
     "Budget": "hubbub.ledger.budget",
+    "Csv": "hubbub.file_formats",
     "Release": "hubbub.answer.release",
     "Session": "hubbub.session",
     "EACH_ROW": "hubbub.tables.declare",

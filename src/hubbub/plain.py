@@ -40,13 +40,13 @@ QUICK_PATHS: Final = {
         "tests/engines/test_parquet.py",
     ),
     "csv": QuickPath(
-        "hubbub.engines.duckdb.sources",
+        "hubbub.engines.duckdb.csv_files",
         "a line of a CSV has no quote",
-        "without quotes a field is what stands between two commas",
+        "without quotes a field is what stands between two delimiters",
         "tests/engines/test_plain.py",
     ),
     "utf8": QuickPath(
-        "hubbub.engines.duckdb.sources",
+        "hubbub.engines.duckdb.utf8",
         "every text of a column is UTF-8",
         "a text that is UTF-8 is its own bytes",
         "tests/engines/test_plain.py",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.engines.duckdb import sources
+from hubbub.engines.duckdb import csv_files, sources
 from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.sources import Held
 from hubbub.errors import EngineError, PolicyError
@@ -221,7 +221,7 @@ def test_a_csv_with_another_header_since_the_charge_is_not_read(
 
 def test_a_csv_is_read_whole_or_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of one file and half of another is nobody's rows."""
-    path, pieces, turns = tmp_path / "v.csv", sources._pieces, [1]
+    path, pieces, turns = tmp_path / "v.csv", csv_files._pieces, [1]
 
     def torn(file: Any) -> Any:
         yield from pieces(file)
@@ -230,7 +230,7 @@ def test_a_csv_is_read_whole_or_again(tmp_path: Path, monkeypatch: pytest.Monkey
             path.write_bytes(lines("id,x,y", *FIFTY[: 20 - turns[0]]))
 
     path.write_bytes(lines("id,x,y", *FIFTY))
-    monkeypatch.setattr(sources, "_pieces", torn)
+    monkeypatch.setattr(csv_files, "_pieces", torn)
     with csv_session(path) as session:
         assert session.sql("SELECT COUNT(*) AS n FROM v", epsilon=50).rows() == [(20,)]
         turns[0] = 99

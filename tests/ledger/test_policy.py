@@ -124,7 +124,7 @@ def test_bounds_may_be_dates_and_not_nullable(tmp_path):
         ('unit = "patient_id"', 'unit = "patient_id"\neach_row = true', 7, "both are given"),
         ('unit = "patient_id"', "each_row = 1", 9, "found 1; allowed: true or false"),
         ('unit = "patient_id"', 'unit = ""', 9, "found ''; allowed: text in quotes"),
-        ("visits.parquet", "visits.xlsx", 8, "allowed: a file that ends in .parquet, .csv, .duckdb"),
+        ("visits.parquet", "visits.doc", 8, "allowed: a file that ends in .parquet, .csv"),
         ("visits.parquet", "visits.duckdb", 8, 'a .duckdb file needs table = "NAME"'),
         ("max_rows = 2", 'table = "t"', 8, "a .parquet file holds one table: leave `table` out"),
         ("max_rows = 2", 'neighbours = "both"', 11, "found 'both'; allowed: add_remove, replace"),

@@ -141,6 +141,8 @@ def _table(name: str, old: TablePolicy, new: TablePolicy) -> Iterator[str]:
     if old.types != new.types:
         changed = sorted(c for c in old.types.keys() | new.types.keys() if old.types.get(c) != new.types.get(c))
         yield f"{name}: the declared types of {', '.join(changed)} change."
+    if old.csv != new.csv:
+        yield f"{name}: its CSV is read otherwise ([tables.{name}.csv]). Questions on it are asked anew."
 
 
 def _columns(table: str, old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -23,7 +23,9 @@ from typing import Any, Final
 
 from hubbub.addresses import Address, is_address, looks_like_connection, masked, names_a_table, raise_alone
 from hubbub.errors import ParameterError, PolicyError
+from hubbub.file_formats import FILES, Csv, kind_of_file
 from hubbub.ledger.budget import Budget, parse_epsilon
+from hubbub.ledger.csv_policy import read_csv_section
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.service_policy import ServicePolicy, read_service, seconds
@@ -45,8 +47,6 @@ POLICY_NAME: Final = "hubbub.toml"
 KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
 NEIGHBOURS: Final = ("add_remove", "replace")
 BOUNDINGS: Final = ("groups", "norm")
-_SUFFIXES: Final = (".parquet", ".csv", ".duckdb")
-_SAME: Final = {".pq": ".parquet", ".ddb": ".duckdb", ".db": ".duckdb"}
 _ELSEWHERE: Final = {"tables": "; postgresql://HOST/DATABASE, env:NAME or spark:TABLE", "public": ""}
 _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 
@@ -79,6 +79,7 @@ class TablePolicy:
     bounding: str = "groups"
     trusted_view: bool = False
     answer_time: float | None = None
+    csv: Csv | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class PublicPolicy:
     source: Path
     table: str | None = None
     types: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    csv: Csv | None = None
 
 
 @dataclass(frozen=True)
@@ -291,7 +293,8 @@ class _Reader:
         at = ("tables", name)
         section = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
-                   "unit_space", "through", "bounding", "trusted_view", "answer_time")  # fmt: skip
+                   "unit_space", "through", "bounding", "trusted_view", "answer_time",
+                   "csv")  # fmt: skip
         self.known(at, section, allowed, required=("source",))
         return TablePolicy(
             name=name,
@@ -312,6 +315,7 @@ class _Reader:
             answer_time=seconds(self, (*at, "answer_time"), section["answer_time"])
             if "answer_time" in section
             else None,
+            csv=read_csv_section(self, at, section),
         )
 
     def through(self, at: tuple[str, ...], value: object) -> Mapping[str, str]:
@@ -330,12 +334,13 @@ class _Reader:
     def public(self, name: str, body: object) -> PublicPolicy:
         at = ("public", name)
         section = self.section(at, body)
-        self.known(at, section, ("source", "table", "types"), required=("source",))
+        self.known(at, section, ("source", "table", "types", "csv"), required=("source",))
         return PublicPolicy(
             name=name,
             source=self.file_source((*at, "source"), section["source"], section),
             table=self.text((*at, "table"), section.get("table")),
             types=self.types((*at, "types"), section.get("types", {})),
+            csv=read_csv_section(self, at, section),
         )
 
     def unit(self, at: tuple[str, ...], section: dict[str, Any]) -> str | None:
@@ -465,21 +470,21 @@ class _Reader:
 
     def trusted_view(self, at: tuple[str, ...], section: dict[str, Any]) -> bool:
         value = self.flag((*at, "trusted_view"), section.get("trusted_view", False))
-        if value and Path(str(section["source"])).suffix.lower() in (".parquet", ".pq", ".csv"):
+        if value and kind_of_file(str(section["source"])) in ("parquet", "csv", "sheet"):
             raise self.wrong((*at, "trusted_view"), "a file of rows holds no views: leave `trusted_view` out")
         return value
 
     def file_source(self, at: tuple[str, ...], value: object, section: dict[str, Any]) -> Path:
         if at[0] == "public" and isinstance(value, str) and (is_address(value) or names_a_table(value)):
             raise self.wrong(at, "a public table is a file; write its rows to one")
-        allowed = f"a file that ends in {', '.join(_SUFFIXES)}{_ELSEWHERE[at[0]]}"
+        allowed = f"a file that ends in {FILES}{_ELSEWHERE[at[0]]}"
         path = self.place(at, value, allowed)
-        kind = _SAME.get(path.suffix.lower(), path.suffix.lower())
-        if kind not in _SUFFIXES:
+        kind = kind_of_file(path) or ("csv" if "csv" in section else None)
+        if kind is None:
             raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
-        if (kind == ".duckdb") != ("table" in section):
-            need = 'needs table = "NAME"' if kind == ".duckdb" else "holds one table: leave `table` out"
-            raise self.wrong(at, f"a {kind} file {need}")
+        if (kind in ("duckdb", "sqlite")) != ("table" in section) and kind != "sheet":
+            need = "holds one table: leave `table` out" if "table" in section else 'needs table = "NAME"'
+            raise self.wrong(at, f"a {path.suffix} file {need}")
         return path
 
     def section(self, at: tuple[str, ...], body: object, *, example: str = "") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hubbub.file_formats import ENCODINGS
 from hubbub.ledger.policy import BOUNDINGS, KINDS, NEIGHBOURS
 
 __all__ = ["policy_schema"]
@@ -34,8 +35,25 @@ _ONE_OF: Final = _table({"one_of": _VALUES, "null": _FLAG, "other": _TEXT, "othe
 _TRIM: Final = _table({"trim": _FLAG}, "trim")
 _NUMBERS: Final = {"type": "array", "minItems": 2, "items": {"type": "number"}}
 _EDGES: Final = _table({"edges": _NUMBERS, "nullable": _FLAG}, "edges")
+_CSV: Final = _table(
+    {
+        "delimiter": {**_TEXT, "description": "One character between fields, such as ';' or a tab."},
+        "encoding": {"enum": list(ENCODINGS)},
+        "decimal": {"enum": [".", ","]},
+        "thousands": {"enum": [".", ",", " ", "'", "_", "\N{NO-BREAK SPACE}"]},
+        "names": {
+            "type": "array",
+            "minItems": 1,
+            "items": _TEXT,
+            "description": "The columns, where no line has them.",
+        },
+        "formats": {"type": "object", "additionalProperties": _TEXT, "description": "Dates: { day = '%d.%m.%Y' }."},
+        "quoted_line_breaks": {**_FLAG, "description": "A line break in quotes is its field's: vouched for."},
+    },
+    description="How a CSV is written, where not with commas, in UTF-8, with a header line.",
+)
 _ONE_NAME: Final = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
-_SOURCE: Final = {**_TEXT, "description": "A .parquet, .csv or .duckdb file, relative to this one."}
+_SOURCE: Final = {**_TEXT, "description": "A file (.parquet, .csv, .duckdb, ...), relative to this one."}
 _ANYWHERE: Final = {**_TEXT, "description": "A file, or postgresql://USER@HOST/DATABASE, env:NAME, spark:TABLE."}
 _PRIVATE: Final = _table(
     {
@@ -55,6 +73,7 @@ _PRIVATE: Final = _table(
         "bounding": {"enum": list(BOUNDINGS)},
         "answer_time": {**_SECONDS, "description": "Seconds until the service answers a question about this table."},
         "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
+        "csv": _CSV,
     },
     "source",
     oneOf=[{"required": ["unit"]}, {"required": ["each_row"]}],
@@ -92,7 +111,7 @@ _SERVICE: Final = _table(
         "memory": {**_COUNT, "description": "MiB that a runner's engine may use."},
     }
 )
-_PUBLIC: Final = _table({"source": _SOURCE, "table": _TEXT, "types": _KINDS}, "source")
+_PUBLIC: Final = _table({"source": _SOURCE, "table": _TEXT, "types": _KINDS, "csv": _CSV}, "source")
 
 
 def policy_schema() -> dict[str, Any]:

@@ -274,7 +274,7 @@ def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any
     """What a session declares, for the record, where no policy file does."""
     description: dict[str, Any] = {}
     for name, declared in tables.items():
-        parts = {k: v for k, v in vars(declared).items() if k != "source"}
+        parts = {k: v for k, v in vars(declared).items() if k != "source" and not (k == "csv" and v is None)}
         where = place_of(declared.source).written(declared.source)
         description[name] = {
             "source": where,
@@ -303,6 +303,7 @@ def private_of(policy: TablePolicy) -> PrivateTable:
         through=dict(policy.through) or None,
         bounding=policy.bounding,  # type: ignore[arg-type]
         trusted_view=policy.trusted_view,
+        csv=policy.csv,
     )
 
 
@@ -348,7 +349,7 @@ def _declaration(what: Mapping[str, Any]) -> Declaration:
 
 
 def public_of(policy: PublicPolicy) -> PublicTable:
-    return public(policy.source, table=policy.table, types=policy.types)
+    return public(policy.source, table=policy.table, types=policy.types, csv=policy.csv)
 
 
 def agree_on_limits(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
+from hubbub.file_formats import Csv, csv_from
 from hubbub.spelling import one_spelling, space_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, trimmed
 from hubbub.tables.kinds import Kind, kind_named
@@ -76,6 +77,7 @@ class PrivateTable:
     unit_space: str | None = None
     through: Mapping[str, str] = field(default_factory=dict)
     trusted_view: bool = False
+    csv: Csv | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         if self.source is not None:
@@ -117,6 +119,7 @@ class PublicTable:
     source: Any = field(repr=False)
     inner_table: str | None = None
     types: Mapping[str, Kind] = field(default_factory=dict)
+    csv: Csv | None = None
 
 
 def _limit(name: str, value: object) -> int | None:
@@ -162,6 +165,7 @@ def table(
     unit_space: str | None = None,
     through: str | Mapping[str, str] | None = None,
     trusted_view: bool = False,
+    csv: Csv | Mapping[str, Any] | None = None,
 ) -> PrivateTable:
     """Declare a private table. Nothing is read until a question is asked.
 
@@ -186,6 +190,7 @@ def table(
     trusted_view: accept a view, a foreign table or generated columns where a base table is asked for. Whoever says so
         vouches that each row belongs to one unit, that it depends on that unit's rows and public ones alone, and that
         no row makes reading fail.
+    csv: how a CSV is written, where it is not with commas, in UTF-8, with a header line: hb.Csv(delimiter=";", ...).
 
     Raises PolicyError for anything declared wrongly.
     """
@@ -220,6 +225,7 @@ def table(
         unit_space=None if unit_space is None else space_name(_text("unit_space", unit_space)),
         through=_through(unit, through),
         trusted_view=trusted_view,
+        csv=None if csv is None else csv_from(csv),
     )
 
 
@@ -269,9 +275,18 @@ def _through(unit: str | EachRow, through: str | Mapping[str, str] | None) -> di
     return pairs
 
 
-def public(source: object, *, table: str | None = None, types: Mapping[str, str] | None = None) -> PublicTable:
+def public(
+    source: object,
+    *,
+    table: str | None = None,
+    types: Mapping[str, str] | None = None,
+    csv: Csv | Mapping[str, Any] | None = None,
+) -> PublicTable:
     """Declare a public table: one that protects nobody. It is answered exactly, at no cost.
+
+    csv: how a CSV is written, as for `table`; its columns are then text unless `types` says otherwise.
 
     Raises PolicyError for a source that is neither a path nor a frame.
     """
-    return PublicTable(source=_source(source), inner_table=table, types=_types(types))
+    how = None if csv is None else csv_from(csv)
+    return PublicTable(source=_source(source), inner_table=table, types=_types(types), csv=how)

@@ -117,6 +117,7 @@ class DuckDBEngine:
         self._attached: list[tuple[str, str, str]] = []
         self._paths: list[str] = [self._folder]
         self._files: dict[str, str] = {}
+        self._read_as: dict[str, str] = {}  # how the fields of a CSV are read
         self._stamped: dict[str, tuple[int, ...]] = {}  # the files of databases, as they were when they were opened
         self._lost: str | None = None  # a table whose file was another one when it had to be opened again
         self._looked_at: dict[str, object] = {}
@@ -174,6 +175,7 @@ class DuckDBEngine:
         if isinstance(table.source, str):
             self._paths.append(os.path.realpath(table.source))
             self._files[name] = table.source
+            self._read_as[name] = "" if table.csv is None else f" {table.csv.canonical()}"
             if relation.startswith(f"{place}."):
                 self._attached.append((os.path.realpath(table.source), place, name))
                 if stamp is not None:  # looked at before it was opened: one that came between is refused later
@@ -239,7 +241,8 @@ class DuckDBEngine:
         return True
 
     def mark(self, name: str) -> str | None:
-        """A text that changes when a file does, though its size and time be set to what they were, and with its path.
+        """A text that changes when a file does, though its size and time be set to what they were, with its path, and
+        with how it is declared to be read.
 
         None for a frame, of which only a refresh tells. Of the device nothing is said: its number is another one after
         a restart.
@@ -257,7 +260,8 @@ class DuckDBEngine:
             raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
         if not self._is_the_same(name):
             raise _replaced(name)
-        return f"{facts.st_ino} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns} {os.path.realpath(path)}"
+        stamp = f"{facts.st_ino} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns}"
+        return f"{stamp} {os.path.realpath(path)}{self._read_as[name]}"
 
     def _check_lost(self) -> None:
         """Raises PolicyError where the engine could not be opened again, for any table: nothing can be read."""

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hubbub.engines.duckdb.dialect import quote
-from hubbub.engines.duckdb.sources import as_utf8
+from hubbub.engines.duckdb.utf8 import as_utf8
 from hubbub.errors import PolicyError
 
 __all__ = ["Patient", "parquet_columns", "read_parquet"]

@@ -73,7 +73,7 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
         case ParquetFile():
             relation, physical, patient = _parquet(con, name, source)
             return relation, physical, None, patient
-        case CsvFile(path=path) if isinstance(table, PublicTable) and not table.types:
+        case CsvFile(path=path) if isinstance(table, PublicTable) and not table.types and table.csv is None:
             relation = f"read_csv({_text(path)})"
             return relation, _described(con, relation, name, source), None, None
         case DuckDBFile(path=path, table=inner):
@@ -83,7 +83,7 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
             return relation, _described(con, relation, name, source), None, None
         case CsvFile() | Frame():
             held = hold(name, source, table.types)
-            if isinstance(source, CsvFile) and not table.types:
+            if isinstance(source, CsvFile) and not table.types and isinstance(table, PrivateTable):
                 raise _untyped(name, held.schema.names)
             con.register(place, held.empty())
             try:

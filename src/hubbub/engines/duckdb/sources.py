@@ -8,21 +8,22 @@ one person never changes how another person's row is read.
 from __future__ import annotations
 
 import contextlib
-import csv
 import datetime as dt
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as arrow_csv
 
 from hubbub.addresses import looks_like_connection, masked
+from hubbub.engines.duckdb.csv_files import csv_header, read_csv
+from hubbub.engines.duckdb.utf8 import as_utf8, utf8_texts
 from hubbub.errors import PolicyError
+from hubbub.file_formats import FILES, Csv, kind_of_file
 from hubbub.plain import quick
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
@@ -35,8 +36,6 @@ __all__ = [
     "Frame",
     "Held",
     "ParquetFile",
-    "as_utf8",
-    "csv_header",
     "hold",
     "not_trusted",
     "safe_table",
@@ -53,6 +52,7 @@ class ParquetFile:
 @dataclass(frozen=True)
 class CsvFile:
     path: str
+    how: Csv = field(default_factory=Csv)
 
 
 @dataclass(frozen=True)
@@ -100,16 +100,19 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
         raise PolicyError(f"table {name!r}: there is no file {masked(str(path))!r}.")
     if path.is_dir():
         raise PolicyError(f"table {name!r}: {str(path)!r} is a folder; name one .parquet, .csv or .duckdb file.")
-    match path.suffix.lower():
-        case ".parquet" | ".pq":
+    kind = kind_of_file(path)
+    if table.csv is not None and kind not in (None, "csv"):
+        raise PolicyError(f"table {name!r}: csv= says how a CSV is written, and {path.name!r} is none.")
+    match kind or (table.csv and "csv"):
+        case "parquet":
             return ParquetFile(str(path.resolve()))
-        case ".csv":
-            return CsvFile(str(path.resolve()))
-        case ".duckdb" | ".ddb" | ".db":
+        case "csv":
+            return CsvFile(str(path.resolve()), table.csv or Csv())
+        case "duckdb":
             if not table.inner_table:
                 raise PolicyError(f"table {name!r}: which table of {str(path)!r}? Declare table='...'.")
             return DuckDBFile(str(path.resolve()), table.inner_table)
-    raise PolicyError(f"table {name!r}: {path.name!r} is not a known file type; expected .parquet, .csv or .duckdb.")
+    raise PolicyError(f"table {name!r}: {path.name!r} is not a known file type; expected {FILES}.")
 
 
 def not_trusted(name: str, inner: str, what: str) -> PolicyError:
@@ -165,13 +168,15 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
     Raises PolicyError for a source that has no usable schema.
     """
     if isinstance(source, CsvFile):
-        header = csv_header(name, source.path)
+        how = source.how
+        header = csv_header(name, source.path, how)
+        _check_formats(name, how, header, types)
         schema = pa.schema([(column, pa.string()) for column in header])
         return Held(
             schema,
-            lambda: _read_csv(source.path, header),
+            lambda: read_csv(source.path, header, how, types),
             lambda: stamp_of(source.path),
-            lambda: csv_header(name, source.path) == header,
+            lambda: csv_header(name, source.path, how) == header,
         )
     frame = source.frame
     if type(frame).__module__.split(".")[0] == "pandas":
@@ -196,161 +201,22 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
     return Held(safe, lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe))
 
 
+def _check_formats(name: str, how: Csv, header: list[str], types: Mapping[str, Kind]) -> None:
+    """Raises PolicyError for the format of a column that is not there, or holds no dates."""
+    for column in how.formats:
+        if column not in header:
+            raise PolicyError(f"table {name!r}: csv has a format for {column!r}; the columns are {', '.join(header)}.")
+        if types and types.get(column) not in (Kind.DATE, Kind.TIMESTAMP):
+            raise PolicyError(
+                f"table {name!r}: csv has a format for {column!r}, which is not declared as a date or a timestamp. "
+                f'Add types={{"{column}": "date"}}.'
+            )
+
+
 def stamp_of(path: str) -> tuple[int, ...]:
     """What changes when a file is written or replaced, though its size and time be set to what they were."""
     facts = os.stat(path)
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
-
-
-def csv_header(name: str, path: str) -> list[str]:
-    """The column names in the first line of a CSV.
-
-    Raises PolicyError for a file without a usable header.
-    """
-    problem = None
-    with open(path, "rb") as file:
-        header = _header(file)
-    if header is None:
-        problem = "the first line of the CSV is not a UTF-8 header"
-    elif not header or any(not column.strip() for column in header):
-        problem = "the first line of the CSV must name every column"
-    elif len({c.lower() for c in header}) < len(header):
-        problem = "two columns of the CSV have the same name (case aside); rename one"
-    if header is None or problem:
-        raise PolicyError(f"table {name!r}: {problem}.")
-    return header
-
-
-def _header(file: BinaryIO) -> list[str] | None:
-    """The fields of the first line of a CSV that was just opened; None if they cannot be told.
-
-    As bytes: decoding a buffer of text would look at rows, and fail on them.
-    """
-    with contextlib.suppress(UnicodeDecodeError, csv.Error):
-        return next(csv.reader([file.readline(1 << 20).decode("utf-8-sig")], strict=True), [])
-    return None
-
-
-_SLICE = 1 << 26
-_LONGEST = 1 << 29
-"""Bytes of a line: Arrow reads no piece of 2 GiB, and one person's line would be an error for all."""
-
-
-def _read_csv(path: str, header: list[str]) -> pa.Table:
-    """The rows of a CSV, every field a text: one line is one row, whatever stands in the lines around it.
-
-    By rule: fields are divided by commas and may stand in double quotes, a doubled quote inside them is one; a line
-    break always ends a row; a line with another number of fields, with a quote that is not closed, or beyond 512 MiB,
-    is left out; an empty field, or one that is not UTF-8, is NULL.
-
-    Raises PolicyError where the file that is read has another header, or none.
-    """
-    tables: list[pa.Table] = []
-    with open(path, "rb") as file:
-        if _header(file) != header:
-            raise PolicyError("the columns of a CSV have changed")
-        tables += [_parse(piece, header) for piece in _pieces(file)]
-    return pa.concat_tables(tables) if tables else pa.schema([(c, pa.string()) for c in header]).empty_table()
-
-
-def _pieces(file: Any) -> Iterator[bytes]:
-    """The rest of a file in pieces of whole lines, without those that are longer than `_LONGEST`."""
-    rest: list[bytes] = []  # of a line whose end is still to come; nothing of one that is too long already
-    size = 0
-
-    def begun() -> bytes:
-        return b"".join(rest) if size <= _LONGEST else b""
-
-    while chunk := file.read(_SLICE):
-        first, end, after = chunk.partition(b"\n")
-        size += len(first)
-        if size <= _LONGEST:
-            rest.append(first)
-        else:
-            rest = []
-        if end:
-            whole, end, last = after.rpartition(b"\n")
-            yield begun() + b"\n" + whole + end
-            rest, size = [last], len(last)
-    if rest:
-        yield begun()
-
-
-def _parse(piece: bytes, header: list[str]) -> pa.Table:
-    """The rows of whole lines: those without quotes together, by Arrow; the others one by one."""
-    plain, quoted = [], []
-    for line in piece.split(b"\n"):
-        bare = line.removesuffix(b"\r")
-        if b'"' not in bare and b"\r" in bare:
-            continue  # a line ends once: what stands behind another end has no place
-        if b'"' in bare or not quick("csv"):
-            fields = _fields(bare)
-            if bare and fields is not None and len(fields) == len(header):
-                quoted.append([_decoded(field) for field in fields])
-        elif bare.count(b",") == len(header) - 1 and bare:
-            plain.append(bare)
-    columns = zip(*quoted, strict=True) if quoted else [[]] * len(header)
-    one_by_one = pa.table([pa.array(column, pa.string()) for column in columns], names=header)
-    return pa.concat_tables([_split(plain, header), one_by_one])
-
-
-def _split(lines: list[bytes], header: list[str]) -> pa.Table:
-    """Lines that have one field for each column and no quotes, as a table. Arrow divides them; it drops none.
-
-    A line of our own stands first and is cut off again: Arrow would take a byte order mark off the first line it sees.
-    """
-    text = b"\n".join([b",".join([b"x"] * len(header)), *lines, b""])
-    parsed = arrow_csv.read_csv(
-        pa.BufferReader(text),
-        read_options=arrow_csv.ReadOptions(column_names=header, block_size=len(text) + 1, use_threads=False),
-        parse_options=arrow_csv.ParseOptions(
-            delimiter=",", quote_char=False, double_quote=False, escape_char=False, newlines_in_values=False
-        ),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types={column: pa.binary() for column in header}, strings_can_be_null=True, null_values=[""]
-        ),
-    )
-    return pa.table([as_utf8(column.slice(1)) for column in parsed.columns], names=header)
-
-
-def _fields(line: bytes) -> list[str] | None:
-    """The fields of one line; None if its quotes do not pair up."""
-    with contextlib.suppress(csv.Error):
-        return next(csv.reader([line.decode("utf-8", "surrogateescape")], strict=True), None)
-    return None
-
-
-def _decoded(text: str) -> str | None:
-    with contextlib.suppress(UnicodeEncodeError):
-        text.encode("utf-8")
-        return text or None
-    return None
-
-
-def as_utf8(column: Any) -> Any:
-    """Bytes as text; what is not UTF-8 is NULL."""
-    kind = pa.large_string() if pa.types.is_large_binary(column.type) else pa.string()
-    if quick("utf8"):
-        with contextlib.suppress(pa.ArrowInvalid):
-            return column.cast(kind)
-    if len(column) <= _FEW:
-        return pa.chunked_array([pa.array([_utf8(value) for value in column.to_pylist()], kind)])
-    half = len(column) // 2
-    return pa.chunked_array([c for part in (column[:half], column[half:]) for c in _chunks(as_utf8(part))], kind)
-
-
-_FEW = 256
-"""So many values are looked at one by one where one of them is not UTF-8."""
-
-
-def _chunks(column: Any) -> list[Any]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
-def _utf8(value: bytes | None) -> str | None:
-    with contextlib.suppress(UnicodeDecodeError):
-        return None if value is None else value.decode("utf-8")
-    return None
 
 
 def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
@@ -497,11 +363,7 @@ def _safe_column(column: Any) -> Any:
         # The instants as they are, in UTC; which of them a question can use, the engine's expression decides.
         return column.cast(pa.timestamp(kind.unit))
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        with contextlib.suppress(pa.ArrowInvalid):
-            column.validate(full=True)
-            if quick("utf8"):
-                return column
-        return as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()))
+        return utf8_texts(column)
     if pa.types.is_float16(kind):
         return column.cast(pa.float32())
     return column
