@@ -26,7 +26,7 @@ from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.aggregate_query import Aggregate, Statement
 from hubbub.tables.clipping import Norm
-from hubbub.tables.conditions import doubts
+from hubbub.tables.conditions import capped, doubts
 from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.price import Price, Spend, make_price
 from hubbub.tables.relations import PublicRelation, leaves, scans
@@ -174,7 +174,7 @@ def ask(
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
-    """What to say of conditions that nothing declared meets.
+    """What to say of conditions that nothing declared meets, and of numbers of rows that a limit caps.
 
     Raises QueryError, with a caret, where such a condition is all that is asked for.
     """
@@ -182,7 +182,8 @@ def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
     for doubt in doubted:
         if doubt.refused:
             raise refuse(doubt.text, sql, None, word=doubt.word)
-    return tuple(dict.fromkeys(f"note: {doubt.text}" for doubt in doubted))
+    limited = (text for question in statement.questions for text in capped(question))
+    return tuple(dict.fromkeys(f"note: {text}" for text in (*(doubt.text for doubt in doubted), *limited)))
 
 
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:

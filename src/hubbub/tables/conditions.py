@@ -26,7 +26,7 @@ from typing import Final
 
 from hubbub.errors import PolicyError
 from hubbub.tables.aggregate_query import AggregateQuery
-from hubbub.tables.columns import Declaration, OneOf
+from hubbub.tables.columns import Counted, Declaration, OneOf
 from hubbub.tables.expressions import (
     Call,
     Case,
@@ -56,7 +56,7 @@ from hubbub.tables.relations import (
 )
 from hubbub.tables.spans import span
 
-__all__ = ["Doubt", "doubts"]
+__all__ = ["Doubt", "capped", "doubts"]
 
 MOST_VALUES = 10_000
 """The values of an expression are found where its columns' declared values have at most so many combinations."""
@@ -94,6 +94,31 @@ def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
     known = _known(question.relation, above, public)
     doubts_there += (d for e in above for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
     return tuple(dict.fromkeys(doubts_there))
+
+
+def capped(question: AggregateQuery) -> tuple[str, ...]:
+    """What an answer says of numbers of one unit's rows: each counts as its limit where it is larger."""
+    relation, above = question.relation, [x for a in question.aggregates for x in a.arguments]
+    keys = [k.expression for k in question.keys]
+    known = declared_in(relation, names_read(relation).union(*map(columns_of, (*keys, *above))))
+    remarks: dict[str, None] = {}
+    for node in (*keys, *above):
+        for column in columns_in(node):
+            limit, told = known.get(column.name), known.told(column)
+            if (
+                not isinstance(limit, Counted)
+                or limit.high is None
+                or (told is not None and told[1] is not None and told[1] <= limit.high)
+            ):
+                continue
+            is_key = any(column in columns_in(key) for key in keys)
+            what = (
+                f"{column.called} = {limit.high} is {limit.high} or more"
+                if is_key
+                else (f"{column.called} counts as at most {limit.high}")
+            )
+            remarks[f"{what}: with so many rows one unit counts (max_total, or max_groups times max_rows)."] = None
+    return tuple(remarks)
 
 
 def _relations(node: Relation | PublicRelation) -> Iterator[Relation | PublicRelation]:
@@ -251,6 +276,8 @@ def _of_ranges(node: Compare, known: Mapping[str, Declaration], *, wanted: bool)
     whats = [known.get(name) for name in names]
     listed = [what for what in whats if isinstance(what, OneOf)]
     op = node.op if wanted else _OPPOSITE[node.op]
+    if any(isinstance(what, Counted) for what in whats):
+        return  # a limit is a choice: more rows than that may be there
     if not names or any(what.open for what in listed) or (op == "=" and len(listed) == len(whats)):
         return
     if not {node.left.kind, node.right.kind} <= NUMERIC | TEMPORAL:

@@ -255,6 +255,11 @@ def _undeclared(
     named = _named(expression, name)
     if isinstance(expression, Column) and isinstance(what, Between):
         return _too_many(expression, what, named)
+    if column is not None and isinstance(what, Counted):
+        return PolicyError(
+            f"GROUP BY {called}: it is a number of one unit's rows, for which no limit is declared. Cap it in the "
+            f"question, as in LEAST(COUNT(*), 20): GROUP BY LEAST({called}, 20); or declare max_total=20 of the table."
+        )
     computed = column is None or column.shown
     known = what is not None and not isinstance(what, Ranged)
     reason = f"{_declared_as(column)} {what!r}" if known else "it has no declared values"

@@ -32,7 +32,7 @@ from typing import Any
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
-from hubbub.tables.columns import Between, Declaration, Edges
+from hubbub.tables.columns import Between, Counted, Declaration, Edges
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -351,6 +351,12 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
         )
     if endless:
         called = endless[0].called
+        if isinstance(declared.get(endless[0].name), Counted):
+            raise QueryError(
+                f"{called} is a number of one unit's rows, for which no limit is declared, so one person could move "
+                f"the answer by any amount. Cap it in the question, as in LEAST(COUNT(*), 20): LEAST({called}, 20); or "
+                "declare max_total=20 of the table."
+            )
         least, _ = span(endless[0], declared) or (None, None)
         cap = f"LEAST({called}, 20)" if least is not None else f"LEAST(GREATEST({called}, low), high)"
         raise QueryError(

@@ -348,7 +348,8 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
             told = _carried(columns_, below_it)
         case Window(source=source, columns=calls):
             below_it = declared_in(source, read | _read_by(node))
-            declarations = below_it | {name: _of_window(call, below_it) for name, call in calls}
+            most = _most_rows(limits_of(source))
+            declarations = below_it | {name: _of_window(call, below_it, most) for name, call in calls}
             picked = [(name, c.arguments[0]) for name, c in calls if c.function in _PICKING and len(c.arguments) < 3]
             told = Known({}, below_it.columns | _carried(picked, below_it).columns, below_it.expressions)
         case Filter(source=source, condition=condition):
@@ -418,7 +419,7 @@ def _of_inner(inner: Inner, declared: Mapping[str, Declaration], most: Fraction 
     ends = span(inner.argument, declared) if inner.argument is not None else None
     match inner.function:
         case "COUNT" | "COUNT_ROWS" | "COUNT_DISTINCT":
-            return Ranged(Fraction(0), None) if most is None else Counted(Fraction(0), most)
+            return Counted(Fraction(0), most)
         case "SUM" if ends is not None:
             low = Fraction(0) if ends[0] is not None and ends[0] >= 0 else None
             high = Fraction(0) if ends[1] is not None and ends[1] <= 0 else None
@@ -430,12 +431,10 @@ def _of_inner(inner: Inner, declared: Mapping[str, Declaration], most: Fraction 
     return UNKNOWN
 
 
-def _of_window(call: WindowCall, declared: Mapping[str, Declaration]) -> Declaration:
+def _of_window(call: WindowCall, declared: Mapping[str, Declaration], most: Fraction | None) -> Declaration:
     match call.function:
-        case "ROW_NUMBER" | "RANK" | "DENSE_RANK":
-            return Ranged(Fraction(1), None)
-        case "COUNT" | "COUNT_ROWS":
-            return Ranged(Fraction(0), None)
+        case "ROW_NUMBER" | "RANK" | "DENSE_RANK" | "COUNT" | "COUNT_ROWS" as function:
+            return Counted(Fraction(0 if function.startswith("COUNT") else 1), most)
         case "LAG" | "LEAD" if len(call.arguments) < 3:
             return _with_null(_of(call.arguments[0], declared))
         case "FIRST_VALUE" | "LAST_VALUE" | "MIN" | "MAX":
