@@ -27,7 +27,7 @@ ROOMS = [
     "plots",
     "queries",
 ]
-ROOMS += ["synthesis", "verbs"]
+ROOMS += ["remedies", "synthesis", "verbs"]
 
 
 def _signature(found: object) -> str:

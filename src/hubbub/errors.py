@@ -6,7 +6,11 @@ taken from private rows. Exit codes are those of the command line.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from hubbub.remedies import Remedy
 
 __all__ = [
     "BudgetError",
@@ -20,9 +24,25 @@ __all__ = [
 
 
 class HubbubError(Exception):
-    """The base of every error hubbub raises on purpose."""
+    """The base of every error hubbub raises on purpose. remedies: ways out, as data (`hubbub.remedies`)."""
 
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, *parts: object, remedy: Remedy | Sequence[Remedy] = ()) -> None:
+        super().__init__(*parts)
+        self.remedies: tuple[Remedy, ...] = tuple(remedy) if isinstance(remedy, Sequence) else (remedy,)
+
+    @property
+    def remedy(self) -> Remedy | None:
+        """The first way out; None where there is none but to read the text."""
+        return self.remedies[0] if self.remedies else None
+
+    def said(self, words: Callable[[Remedy], str]) -> str:
+        """The text with each remedy in other words: those of a face. What was asked, below it, stays as it is."""
+        first, line, rest = str(self).partition("\n")
+        for remedy in sorted(self.remedies, key=lambda r: -len(r.in_python())):
+            first = first.replace(remedy.in_python(), words(remedy))
+        return f"{first}{line}{rest}"
 
 
 class QueryError(HubbubError):
@@ -46,8 +66,10 @@ class BudgetError(HubbubError):
 
     exit_code = 4
 
-    def __init__(self, message: str, *, asked: str = "", left: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, *, asked: str = "", left: str = "", remedy: Remedy | Sequence[Remedy] = ()
+    ) -> None:
+        super().__init__(message, remedy=remedy)
         self.asked = asked
         self.left = left
 

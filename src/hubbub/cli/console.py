@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from hubbub.cli.cli_messages import at_the_command_line
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ def coloured() -> bool | None:
 
 def show_error(error: HubbubError) -> None:
     """One red line with the class of the error, in the words of this place, then the rest of it, such as a caret."""
-    first, _, rest = printable(str(error)).partition("\n")
-    first = at_the_command_line(first)
+    first, _, rest = printable(error.said(lambda remedy: remedy.on_the_command_line())).partition("\n")
     click.secho(f"{type(error).__name__}: {first}", fg="red", bold=True, err=True, color=coloured())
     if rest:
         click.echo(rest, err=True)

@@ -27,6 +27,7 @@ from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
+from hubbub.remedies import AskLess
 
 __all__ = [
     "MAX_FAILURES",
@@ -285,7 +286,7 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
         EVERYONE: f"the unit space {request.space!r}",
     }[kind]
     what = {"question": "the question", "reading": "reading this answer", "block": "the block", "plan": "the plan"}
-    allowance = standing.allowance
+    allowance, remedy = standing.allowance, None
     whole = budget.epsilon if allowance is None or allowance.epsilon is None else allowance.epsilon
     of_whole = "" if kind == "block" else f" of {decimal_text(whole)}"
     if allowance is not None and allowance.over(at):
@@ -299,7 +300,8 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
     elif not left.question and not left.epsilon:
         rest = f"0{of_whole} is left for {whom}. The budget is spent: no new question fits"
     elif budget.pure:
-        rest = f"{largest}{of_whole} is left for {whom}. Ask with epsilon {largest} or less"
+        remedy = AskLess(largest)
+        rest = f"{largest}{of_whole} is left for {whom}. Ask with {remedy.in_python()}"
     else:
         rest = (
             f"rho {float(left.rho):.6g}{of_whole and f' under the limit of epsilon{of_whole[3:]}'} is left for {whom}; "
@@ -312,4 +314,5 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
         "again for free.",
         asked=asked,
         left=largest,
+        remedy=() if remedy is None else remedy,
     )

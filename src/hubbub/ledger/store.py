@@ -32,6 +32,7 @@ from hubbub.ledger.standing import Balance
 from hubbub.ledger.steward import Steward
 from hubbub.ledger.timetable import Timetable
 from hubbub.ledger.versions import Versions
+from hubbub.remedies import KeepBudget
 from hubbub.spelling import space_name
 
 __all__ = ["Charge", "Entry", "Ledger", "LedgerView", "State", "StoredRelease"]
@@ -262,10 +263,11 @@ class Ledger:
                     _add_space(writer, space, budget)
                     added.append(space)
                 elif budget_there != budget:
+                    keeping = KeepBudget(tuple(repr(budget_there)[len("Budget(") : -1].split(", ")))
                     raise PolicyError(
-                        f"this session declares {budget!r} for the unit space {space!r}, but its ledger "
-                        f"{self.where} was created with {budget_there!r}. A ceiling is "
-                        f"fixed when the ledger is created: ask with {budget_there!r}."
+                        f"{budget!r} is declared for the unit space {space!r}, but its ledger {self.where} was created "
+                        f"with {budget_there!r}. A ceiling is fixed when the ledger is created: {keeping.in_python()}",
+                        remedy=keeping,
                     )
             # A session that is refused for its sources leaves no space behind that the next one would find here.
             self.versions.note_sources(writer, {at: self.spelling.get(s, s) for at, s in sources.items()})

@@ -50,7 +50,8 @@ def answered(
             raise
         raise QueryError(
             f"{error}\nThe private part was answered, charged ({stored.charge_id}) and stored: with another outer "
-            "part it is free."
+            "part it is free.",
+            remedy=error.remedies,
         ) from None
 
 

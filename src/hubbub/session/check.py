@@ -20,6 +20,7 @@ from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.noise import DiscreteLaplace
+from hubbub.remedies import GiveOptions
 from hubbub.tables.aggregate_query import Aggregate, Output
 from hubbub.tables.aggregates.base import Listed, Mechanisms, OwnPart, Promise
 from hubbub.tables.estimates import Estimates, expected
@@ -418,9 +419,11 @@ def smallest_spend(
 
     missing = short(at_most)
     if missing:
+        more = GiveOptions(("at_most",))
         raise QueryError(
-            f"within= cannot be met at epsilon {decimal_text(at_most)}: {'; '.join(missing)}. Allow more with at_most, "
-            "or ask for less."
+            f"that width cannot be met at epsilon {decimal_text(at_most)}: {'; '.join(missing)}. Allow more, "
+            f"{more.in_python()}, or ask for less.",
+            remedy=more,
         )
     bad, good = Fraction(0), at_most
     while True:

@@ -18,6 +18,7 @@ from typing import Any, Final, TypedDict, TypeVar, get_args
 from hubbub.arguments import an_amount
 from hubbub.errors import ParameterError
 from hubbub.ledger.budget import EpsilonLike
+from hubbub.remedies import GiveOptions
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.declare import Bounding, Limits
 
@@ -93,9 +94,13 @@ class Options:
         _check_limits(self)
         given = [a for a in (self.epsilon, self.rho, self.within) if a is not None]
         if len(given) != 1:
+            amounts = ("epsilon", "rho", "within", "at_most")
+            ways = (("epsilon",), ("rho",), ("within", "at_most"))
+            epsilon, rho, within = (GiveOptions(way, instead=amounts) for way in ways)
             raise ParameterError(
-                "a question is asked at one amount: epsilon=..., rho=... (under a budget with delta), or within=... "
-                "with at_most=..."
+                f"a question is asked at one amount: {epsilon.in_python()}, {rho.in_python()} (under a budget with "
+                f"delta), or {within.in_python()}",
+                remedy=(epsilon, rho, within),
             )
         for name in _AMOUNTS:
             if getattr(self, name) is not None:
@@ -110,7 +115,12 @@ class Options:
                     f"within={self.within!r}: expected a positive width, or one for each column named."
                 )
         if (self.within is None) != (self.at_most is None):
-            raise ParameterError("within=... needs at_most=...: the largest epsilon that may be spent to get there.")
+            within, at_most = GiveOptions(("within",)), GiveOptions(("at_most",))
+            raise ParameterError(
+                f"{within.in_python()} needs {at_most.in_python()}: the largest epsilon that may be spent to get "
+                "there.",
+                remedy=(at_most, within) if self.at_most is None else (within, at_most),
+            )
 
     @property
     def limits(self) -> Limits:

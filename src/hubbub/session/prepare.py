@@ -20,6 +20,7 @@ from hubbub.engines.outer import OuterSide, most_equal
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, parse_epsilon
+from hubbub.remedies import GiveOptions, UseDelta
 from hubbub.session.check import smallest_spend
 from hubbub.session.options import NOISES, Options
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
@@ -181,7 +182,7 @@ def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
     doubted = [doubt for question in statement.questions for doubt in doubts(question, image)]
     for doubt in doubted:
         if doubt.refused:
-            raise refuse(doubt.text, sql, None, word=doubt.word)
+            raise refuse(doubt.text, sql, None, word=doubt.word, remedy=doubt.remedy or ())
     limited = (text for question in statement.questions for text in capped(question))
     return tuple(dict.fromkeys(f"note: {text}" for text in (*(doubt.text for doubt in doubted), *limited)))
 
@@ -248,9 +249,11 @@ def amount_of(budget: Budget, plans: Sequence[Plan], options: Options) -> Amount
     private = any(plan.private_keys for plan in plans)
     if budget.pure:
         if rho is not None or noise == "gaussian":
+            asking = GiveOptions(("epsilon",), instead=("rho", "noise"))
             raise ParameterError(
-                "Gaussian noise and rho belong to a budget with delta, as in hb.Budget(epsilon=3, delta=1e-6); this "
-                "one is pure. Ask with epsilon=..."
+                f"Gaussian noise and rho belong to a budget with delta, as in {UseDelta().in_python()}; this one is "
+                f"pure. Ask with {asking.in_python()}",
+                remedy=(UseDelta(), asking),
             )
         assert epsilon is not None
         amount = parse_epsilon(epsilon)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.arguments import a_level, names
 from hubbub.errors import PolicyError, QueryError
 from hubbub.progress import at_work
+from hubbub.remedies import TrimBlanks
 
 if TYPE_CHECKING:
     from hubbub.session.run import Door
@@ -126,7 +127,7 @@ def synthetic_table(door: Door, asked: SynthesisAsked, *, fresh: bool) -> Synthe
     nothing = hardly_any(stored.payload)
     if nothing is not None:
         spent = "A fiftieth of the amount was charged, and the rest came back." if charged else "Nothing was charged."
-        raise QueryError(f"{nothing} {spent}")
+        raise QueryError(f"{nothing} {spent}", remedy=TrimBlanks())
     schema = asked.question.schema
     codes, report, predicted = unpacked(stored.payload, schema)
     cost = asked.epsilon if charged else Fraction(0)

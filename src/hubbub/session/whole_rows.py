@@ -19,6 +19,7 @@ from hubbub.accounting import ZCDP, Event, rho_of_epsilon
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
+from hubbub.remedies import DeclareLimits, GiveOptions, UseDelta
 from hubbub.session.run import Request, Steps
 from hubbub.tables.columns import Between, Edges, OneOf, trimmed
 from hubbub.tables.declare import PrivateTable
@@ -209,9 +210,11 @@ def ask_marginals(
     plan = plan_marginals(schema.domain, wanted, rho=rho, weights=checked, unit_rows=moved)
     worse = plan.hopeless(assume_rows)
     if worse:
+        more = GiveOptions(("assume_rows",))
         raise ParameterError(
             f"at this epsilon the noise of {', '.join(worse[0])} would be worse than spreading about {assume_rows:,} "
-            "rows evenly over its cells. Spend more, ask for fewer or coarser columns, or say assume_rows=..."
+            f"rows evenly over its cells. Spend more, ask for fewer or coarser columns, or say {more.in_python()}",
+            remedy=more,
         )
     amount = parse_epsilon(epsilon)
     ask = {
@@ -312,9 +315,11 @@ def rows_that_count(data: OpenTables, table: str, asked: int | None) -> int:
         return declared.max_total
     if declared.max_groups is not None and declared.max_rows is not None:
         return declared.max_groups * declared.max_rows
+    declaring, giving = DeclareLimits(("max_total",), table=table), GiveOptions(("rows_per_unit",))
     raise PolicyError(
-        f"how many rows of one {declared.unit} count is not declared for table {table!r}. Declare max_total=..., or "
-        "give rows_per_unit=..."
+        f"how many rows of one {declared.unit} count is not declared for table {table!r}. Declare "
+        f"{declaring.in_python()}, or give {giving.in_python()}",
+        remedy=(declaring, giving),
     )
 
 
@@ -324,7 +329,8 @@ def _rho(data: OpenTables, budget: Callable[[str], Budget], table: str, epsilon:
     if held.pure:
         raise PolicyError(
             "synthetic tables and sets of marginals are priced in zCDP, and this budget has no delta. Use one, as in "
-            "hb.Budget(epsilon=3, delta=1e-6)."
+            f"{UseDelta().in_python()}.",
+            remedy=UseDelta(),
         )
     return rho_of_epsilon(an_amount(epsilon), held.delta_conversion)
 

@@ -26,6 +26,7 @@ from hubbub.accounting import ZCDP, Number
 from hubbub.accounting.amounts import amount, count
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.noise import Bits
+from hubbub.remedies import TrimBlanks
 from hubbub.synthesis.constraints import Constraint, constraint
 from hubbub.synthesis.planner import SynthesisPlan, plan_synthesis
 from hubbub.synthesis.probe import SHARE, Probe, probe, undeclared
@@ -282,7 +283,7 @@ def hardly_any(payload: str) -> str | None:
     return (
         f"hardly any row has declared values: check spelling and blanks. Only {about} rows hold a declared value in "
         "every column asked for, so a synthetic table would be made of noise, and none was drawn. Compare what the "
-        "source holds with what is declared (hb.one_of(..., trim=True) cuts off blanks), or ask for fewer columns."
+        f"source holds with what is declared ({TrimBlanks().in_python()} cuts off blanks), or ask for fewer columns."
     )
 
 

@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import Final
 
 from hubbub.errors import PolicyError
+from hubbub.remedies import AllowOthers
 from hubbub.tables.aggregate_query import AggregateQuery
 from hubbub.tables.columns import Counted, Declaration, OneOf
 from hubbub.tables.expressions import (
@@ -71,6 +72,7 @@ class Doubt:
     text: str
     refused: bool = False
     word: str | None = None
+    remedy: AllowOthers | None = None
 
 
 def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
@@ -201,9 +203,10 @@ def _of_list(
     lacking = f"{called} has no declared value {which}"
     near = _nearest(missing, list(declared.values()))
     if wanted and in_where and len(missing) == len(asked):
+        others = AllowOthers(next(iter(columns_in(operand))).called)
         yield Doubt(
-            f"{lacking}; {near} Nothing was charged. Where other values may occur, declare that: hb.one_of(..., "
-            "others=True).",
+            f"{lacking}; {near} Nothing was charged. Where other values may occur, declare that: {others.in_python()}.",
+            remedy=others,
             refused=True,
             word=_shown(missing[0]) if isinstance(missing[0].value, str) else None,
         )

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
 from hubbub.spelling import one_spelling, space_name
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, trimmed
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, between, one_of, trimmed
 from hubbub.tables.kinds import Kind, kind_named
 from hubbub.tables.remote import is_remote, remote
 
@@ -87,6 +87,22 @@ class PrivateTable:
     def without_source(self) -> PrivateTable:
         """The declaration alone, for what outlives the question."""
         return replace(self, source=None)
+
+    def declaring(self, column: str, how: str, *values: Any) -> PrivateTable:
+        """This table with one more thing declared of a column, as a remedy says it (`hubbub.remedies`).
+
+        how: "between" or "one_of" with values, "type" with a kind, "others" or "trim" of values that are declared.
+        """
+        if how == "type":
+            return replace(self, types={**self.types, column: Kind(*values)})
+        if how in ("others", "trim"):
+            what = self.columns.get(column)
+            if not isinstance(what, OneOf):
+                raise PolicyError(f"column {column!r} has no declared values. Declare them: hb.one_of(...).")
+            flagged = replace(what, others=True) if how == "others" else replace(what, trim=True)
+            return replace(self, columns={**self.columns, column: flagged})
+        made = between(*values) if how == "between" else one_of(*values)
+        return replace(self, columns={**self.columns, column: made})
 
     @property
     def limits(self) -> Limits:

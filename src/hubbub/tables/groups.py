@@ -18,6 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hubbub.errors import PolicyError, QueryError
+from hubbub.remedies import DeclareLimits, DeclareValues, GiveKeys, Rewrite, UseDelta
 from hubbub.tables.columns import Between, Counted, Declaration, Edges, OneOf, Ranged, Scalar, plain_moment
 from hubbub.tables.expressions import (
     Case,
@@ -252,22 +253,27 @@ def _undeclared(
     column = missing[0] if missing else None
     what = None if column is None else declared.get(column.name)
     called = "this expression" if column is None else column.called
-    named = _named(expression, name)
+    keys = _keys_of(expression, name)
+    named = _named(keys)
     if isinstance(expression, Column) and isinstance(what, Between):
-        return _too_many(expression, what, named)
+        return _too_many(expression, what, keys)
     if column is not None and isinstance(what, Counted):
+        cap, limit = Rewrite(f"GROUP BY LEAST({called}, 20)"), DeclareLimits(("max_total",), (20,))
         return PolicyError(
             f"GROUP BY {called}: it is a number of one unit's rows, for which no limit is declared. Cap it in the "
-            f"question, as in LEAST(COUNT(*), 20): GROUP BY LEAST({called}, 20); or declare max_total=20 of the table."
+            f"question, as in LEAST(COUNT(*), 20): {cap.in_python()}; or declare {limit.in_python()} of the table.",
+            remedy=(cap, limit),
         )
     computed = column is None or column.shown
     known = what is not None and not isinstance(what, Ranged)
     reason = f"{_declared_as(column)} {what!r}" if known else "it has no declared values"
     subject = called if isinstance(expression, Column) or column is None else f"an expression of {called}"
-    ways = f"give {named}" if computed else f'declare them: columns={{"{called}": hb.one_of(...)}}, or give {named}'
+    declaring = DeclareValues(called)
+    ways = f"give {named}" if computed else f"declare them: {declaring.in_python()}, or give {named}"
     return PolicyError(
         f"GROUP BY {subject}: {reason}. Which groups exist would tell who is in the table; {ways}. Under a budget with "
-        "delta, groups can be found privately."
+        "delta, groups can be found privately.",
+        remedy=(*(() if computed else (declaring,)), keys, UseDelta()),
     )
 
 
@@ -275,22 +281,25 @@ def _declared_as(column: Column | None) -> str:
     return "its values lie in" if column is not None and column.shown else "it is declared as"
 
 
-def _named(expression: Expression, name: str) -> str:
-    """How a question names the groups of a key."""
+def _keys_of(expression: Expression, name: str) -> GiveKeys:
     column = name or (expression.called if isinstance(expression, Column) else "")
-    if column:
-        return f'them with the question: keys={{"{column}": [...]}}'
-    return 'it a name, as in "... AS part", and its groups with the question: keys={"part": [...]}'
+    return GiveKeys(column) if column else GiveKeys("part", unnamed=True)
 
 
-def _too_many(column: Column, what: Between, named: str) -> PolicyError:
+def _named(keys: GiveKeys) -> str:
+    """How a question names the groups of a key."""
+    first = 'it a name, as in "... AS part", and its groups' if keys.unnamed else "them"
+    return f"{first} with the question: {keys.in_python()}"
+
+
+def _too_many(column: Column, what: Between, keys: GiveKeys) -> PolicyError:
     """Why the values of a range are not listed, and what to group by instead."""
     name, kind, low, high = column.called, column.kind, what.low, what.high
     if not isinstance(low, Fraction) or not isinstance(high, Fraction):
         why, size = "moments cannot be listed", None
         if kind is Kind.DATE and isinstance(low, dt.date) and isinstance(high, dt.date):
             size = (high - low).days + 1
-        ways = f"GROUP BY EXTRACT(year FROM {name})"
+        coarser = ways = f"GROUP BY EXTRACT(year FROM {name})"
     else:
         why, size = "fractions cannot be listed", None
         if kind is Kind.INTEGER:
@@ -299,14 +308,15 @@ def _too_many(column: Column, what: Between, named: str) -> PolicyError:
         power = math.floor(math.log10(high - low)) - 1 if high > low else 0
         step = f"{10**power}" if power >= 0 else f"{Decimal(10) ** power:f}"
         ends = ", ".join(f"{float(low + (high - low) * i / 4):g}" for i in range(5))
-        ways = f"GROUP BY FLOOR({name} / {step})"
+        coarser = ways = f"GROUP BY FLOOR({name} / {step})"
         if not column.shown:
             ways += f", or declare intervals: hb.edges({ends})"
     if size is not None:
         why = f"that is {size:,} values, and at most {MOST_IN_A_RANGE:,} are listed"
     return PolicyError(
         f"GROUP BY {name}: {_declared_as(column)} {what!r}, and every group is answered, but {why}. {ways}; or give "
-        f"{named}. Under a budget with delta, groups can be found privately."
+        f"{_named(keys)}. Under a budget with delta, groups can be found privately.",
+        remedy=(Rewrite(coarser), keys, UseDelta()),
     )
 
 

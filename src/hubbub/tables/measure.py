@@ -32,6 +32,7 @@ from typing import Any
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
+from hubbub.remedies import DeclareRange, Rewrite
 from hubbub.tables.columns import Between, Counted, Declaration, Edges
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import (
@@ -343,11 +344,12 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
     columns = sorted(columns_in(argument), key=lambda c: c.called)
     endless = [c for c in columns if c.kind in NUMERIC | TEMPORAL and None in (span(c, declared) or ())]
     for column, called in ((c, c.called) for c in endless if not c.shown):
-        low_and_high = '"2020-01-01", "2024-12-31"' if column.kind in TEMPORAL else "low, high"
+        remedy = DeclareRange(called, temporal=column.kind in TEMPORAL)
+        clamp = Rewrite(f"LEAST(GREATEST({called}, low), high)")
         raise PolicyError(
             f"the column {called} has no declared bounds, so one person could move the answer by any amount. "
-            f'Declare them: columns={{"{called}": hb.between({low_and_high})}}; or clamp in the question: '
-            f"LEAST(GREATEST({called}, low), high)."
+            f"Declare them: {remedy.in_python()}; or clamp in the question: {clamp.in_python()}.",
+            remedy=(remedy, clamp),
         )
     if endless:
         called = endless[0].called
@@ -361,28 +363,34 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
         cap = f"LEAST({called}, 20)" if least is not None else f"LEAST(GREATEST({called}, low), high)"
         raise QueryError(
             f"how small or large {called} can be does not follow from declared bounds, so one person could move the "
-            f"answer by any amount. Give it a range in the question: {cap}."
+            f"answer by any amount. Give it a range in the question: {cap}.",
+            remedy=Rewrite(cap),
         )
     why = _endless(argument, declared)
     if why is not None:
-        raise QueryError(f"the range of the expression does not follow from declared bounds: {why}")
+        raise QueryError(
+            f"the range of the expression does not follow from declared bounds: {why[0]} Write {why[1].in_python()}.",
+            remedy=why[1],
+        )
     of_column = f" of {columns[0].called}" if columns else ""
     raise QueryError(
         f"the range of the expression{of_column} does not follow from declared bounds (a division by something "
-        "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high)."
+        "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high).",
+        remedy=Rewrite("LEAST(GREATEST(..., low), high)"),
     )
 
 
-def _endless(node: Expression, declared: Mapping[str, Declaration]) -> str | None:
+def _endless(node: Expression, declared: Mapping[str, Declaration]) -> tuple[str, Rewrite] | None:
     """Which operand leaves an expression without a range, and what to write for it; None where that is not known."""
     for child in children(node):
         if child.kind in NUMERIC and (endless := _endless(child, declared)) is not None:
             return endless
     match node:
         case Call(name="LN" | "LOG10" as name, arguments=(x,)) if _reaches_zero(x, declared):
-            return f"{name} falls without end where {_called(x)} comes to 0. Write {name}(GREATEST({_called(x)}, 1))."
+            fitting = Rewrite(f"{name}(GREATEST({_called(x)}, 1))")
+            return f"{name} falls without end where {_called(x)} comes to 0.", fitting
         case Arithmetic(op="/" | "//", right=x) if _reaches_zero(x, declared):
-            return f"{_called(x)} may be 0, and stands below. Write GREATEST({_called(x)}, 1) for it."
+            return f"{_called(x)} may be 0, and stands below.", Rewrite(f"GREATEST({_called(x)}, 1)")
     return None
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
+from hubbub.remedies import DeclareLimits
 from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.aggregates.base import measurements, measurements_of
@@ -265,10 +266,13 @@ def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measure
         if not counts_rows:
             return Bounds(1, 1)
         if total is None and (groups is None or rows is None):
+            whole = DeclareLimits(("max_total",), table=scan.table)
+            parts = DeclareLimits(("max_groups", "max_rows"), table=scan.table)
             raise PolicyError(
                 f"how many rows of one {unit} may count is not declared for table {scan.table!r}. "
-                "Declare max_total=..., or max_groups=... and max_rows=... (their product is used); or give them "
-                "with the question."
+                f"Declare {whole.in_python()}, or {parts.in_python()} (their product is used); or give them with the "
+                "question.",
+                remedy=(whole, parts),
             )
         return Bounds(1, total or (groups or 1) * (rows or 1))
     missing = [
@@ -277,9 +281,11 @@ def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measure
         if needed and value is None
     ]
     if missing:
+        remedy = DeclareLimits(tuple(missing), table=scan.table)
         raise PolicyError(
             f"this question needs {' and '.join(missing)} of table {scan.table!r}: in how many groups, and with "
-            f"how many rows in each, one {unit} may count. Declare {', '.join(f'{m}=...' for m in missing)}, or give "
-            "them with the question."
+            f"how many rows in each, one {unit} may count. Declare {remedy.in_python()}, or give them with the "
+            "question.",
+            remedy=remedy,
         )
     return Bounds(groups or 1, rows or 1)

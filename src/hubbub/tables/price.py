@@ -216,8 +216,7 @@ def assemble(
     if private and not spend.delta:
         raise PolicyError(
             "which groups there are is private here, and showing them needs a delta: that a group exists would tell "
-            "that a unit is in it. Declare the groups (hb.one_of, keys=), or use a budget with delta, as in "
-            "hb.Budget(epsilon=3, delta=1e-6)."
+            "that a unit is in it. Declare the groups, or use a budget with delta."
         )
     rest = iter(shares)
     parts = []

@@ -49,7 +49,7 @@ def describe(rows: Rows, columns: Sequence[str]) -> Answer:
     ranged = [n for n, d in rows.facts.declared.items() if isinstance(d, Between | Edges)]
     chosen = columns or ranged
     if not chosen:
-        raise QueryError("describe: no column has declared bounds. Name one, or declare it: hb.between(low, high).")
+        raise QueryError("describe: no column has declared bounds. Name one, or declare the bounds of one.")
     terms = []
     for n in chosen:
         terms.append(f.count(n).alias(f"{n}_count"))

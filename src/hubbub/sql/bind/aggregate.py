@@ -356,7 +356,7 @@ class _Private:
         try:
             aggregate = function.made(arguments, constants)
         except QueryError as error:
-            raise reader.refuse(str(error), node) from None
+            raise reader.refuse(str(error), node, remedy=error.remedies) from None
         return aggregate if function.listed else aggregate[0]
 
     def _constant(self, node: exp.Expr, rows: ExpressionReader) -> object:

@@ -7,12 +7,13 @@ everything it reads is public or released, so it stays what it is, SQL of the us
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from hubbub.errors import InternalError, QueryError
+from hubbub.remedies import Remedy
 from hubbub.sql.bind.renumber import renumbered
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
 from hubbub.sql.text.locate import refuse
@@ -82,8 +83,10 @@ class Reader:
     select: Callable[[Reader, exp.Select, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
     set_operation: Callable[[Reader, exp.SetOperation, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
 
-    def refuse(self, message: str, node: exp.Expr | None, word: str | None = None) -> QueryError:
-        return refuse(message, self.text, node, word=word)
+    def refuse(
+        self, message: str, node: exp.Expr | None, word: str | None = None, *, remedy: Sequence[Remedy] = ()
+    ) -> QueryError:
+        return refuse(message, self.text, node, word=word, remedy=remedy)
 
     def place(self, letter: str) -> str:
         """A name for a node of the relation that no other has."""

@@ -20,6 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
+from hubbub.remedies import GiveParameter
 from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.lineage import noisy_outputs, traced
@@ -253,7 +254,8 @@ def _fill(statement: exp.Query, text: str, params: Mapping[str, object] | Sequen
         name = node.name
         if name and not (name.isascii() and name.isdigit()):
             if name not in named:
-                raise refuse(f"the parameter {name!r} has no value: params={{{name!r}: ...}}.", text, node)
+                remedy = GiveParameter(name)
+                raise refuse(f"the parameter {name!r} has no value: {remedy.in_python()}.", text, node, remedy=remedy)
             value = named[name]
             used.add(name)
         else:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from hubbub.remedies import DeclareType
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import EACH_ROW, PrivateTable
@@ -124,11 +125,13 @@ class Scope:
         """
         expression = self.find(node)
         if isinstance(expression, Column) and expression.kind is Kind.OTHER:
+            remedy = DeclareType(expression.called)
             raise refuse(
                 f"the column {node.name!r} is of a type that questions cannot use. If it holds text or numbers, "
-                f'declare types={{"{node.name}": "text"}}.',
+                f"declare {remedy.in_python()}.",
                 self.text,
                 node,
+                remedy=remedy,
             )
         return expression
 

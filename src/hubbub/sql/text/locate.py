@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
+from hubbub.remedies import Remedy
 
 __all__ = ["caret", "in_words", "refuse", "written"]
 
@@ -39,7 +42,14 @@ def caret(text: str, start: int, end: int) -> str:
     return f"  {line}\n  {' ' * (start - begin)}{'^' * max(1, width)}"
 
 
-def refuse(message: str, text: str, node: exp.Expr | None, *, word: str | None = None) -> QueryError:
+def refuse(
+    message: str,
+    text: str,
+    node: exp.Expr | None,
+    *,
+    word: str | None = None,
+    remedy: Remedy | Sequence[Remedy] = (),
+) -> QueryError:
     """A QueryError with a caret at `node`, or at the first place of `word`, or without one."""
     span = None
     if word is not None:
@@ -47,7 +57,7 @@ def refuse(message: str, text: str, node: exp.Expr | None, *, word: str | None =
         span = (at, at + len(word) - 1) if at >= 0 else None
     if span is None and node is not None:
         span = _span(node)
-    return QueryError(message if span is None else f"{message}\n{caret(text, *span)}")
+    return QueryError(message if span is None else f"{message}\n{caret(text, *span)}", remedy=remedy)
 
 
 def written(node: exp.Expr, text: str) -> str:

@@ -34,6 +34,7 @@ from hubbub.accounting import ZCDP, Event, Repeated
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.mechanisms import ExponentialMechanism, PermuteAndFlip
 from hubbub.noise import Bits, Grid
+from hubbub.remedies import DeclareRange, DeclareValues, Rewrite
 from hubbub.tables.aggregates.base import (
     ANY_KIND,
     Aggregate,
@@ -218,6 +219,22 @@ def _labels(part: ChoicePart, positions: NDArray[np.int64]) -> NDArray[Any]:
     return np.asarray(labels[positions])
 
 
+def _without_values(called: str, inner: Expression) -> PolicyError:
+    """What to do about a choice among values that nobody declared."""
+    own = isinstance(inner, Column) and not inner.shown
+    name = inner.called if isinstance(inner, Column) else "this expression"
+    values, limits, clamp = DeclareValues(name), DeclareRange(name), Rewrite("LEAST(GREATEST(n, 0), 120)")
+    declare = (
+        f"Declare them, {values.in_python()}, or, of whole numbers, {limits.in_python()}; clamp" if own else "Clamp"
+    )
+    return PolicyError(
+        f"{called} chooses among declared values, and {name} has none that can be listed. {declare} it in the "
+        f"question, {clamp.in_python()}; name its values, CASE WHEN ... THEN 'a' ELSE 'b' END; or group by it and "
+        "order by the count.",
+        remedy=(values, limits, clamp) if own else clamp,
+    )
+
+
 def values_of(argument: Expression, declared: Declared, called: str) -> tuple[Value, tuple[Scalar, ...]]:
     """The declared values of an argument but NULL, and a row's value as a step: its position, counted from `floor`.
 
@@ -232,13 +249,7 @@ def values_of(argument: Expression, declared: Declared, called: str) -> tuple[Va
     key = grouped(inner, declared)
     values = without_image(key, declared)
     if values is None:
-        name = inner.called if isinstance(inner, Column) else "this expression"
-        raise PolicyError(
-            f"{called} chooses among declared values, and {name} has none that can be listed. Declare them, "
-            'columns={"ward": hb.one_of("A", "B")}, or hb.between(0, 120) for whole numbers; clamp it in the question, '
-            "LEAST(GREATEST(n, 0), 120); name its values, CASE WHEN ... THEN 'a' ELSE 'b' END; or group by it and "
-            "order by the count."
-        )
+        raise _without_values(called, inner)
     labels = tuple(value for value in values if value is not None)
     if not labels:
         raise QueryError(f"{called} chooses among declared values, and there is none but NULL.")

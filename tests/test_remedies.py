@@ -1,0 +1,342 @@
+"""What a refusal says to do is data, and does what it says: each remedy is applied, and the question is then answered.
+
+A remedy may change what was asked or declared; the answer has the columns that were asked for, and as many groups as
+are declared or named.
+"""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.errors import HubbubError, ParameterError
+from hubbub.remedies import REMEDIES, Attempt, DeclareRange, GiveKeys, TrimBlanks, read_remedy
+
+SOURCE = Path(__file__).parents[1] / "src/hubbub"
+N = 600
+PEOPLE = pa.table(
+    {
+        "id": pa.array(range(N)),
+        "ward": pa.array(["ABC"[i % 3] for i in range(N)]),
+        "spaced": pa.array([" A ", " B "][i % 2] for i in range(N)),
+        "n": pa.array([i % 5 for i in range(N)]),
+        "age": pa.array([float(i % 90) for i in range(N)]),
+        "kind": pa.array([["x", "y"][i % 2] for i in range(N)]).dictionary_encode(),
+        "day": pa.array([dt.date(2024, 1, 1 + i % 28) for i in range(N)]),
+    }
+)
+PURE = hb.Budget(epsilon=40)
+DELTA = hb.Budget(epsilon=40, delta="1e-6")
+
+
+def table(**declared: Any) -> Any:
+    return hb.table(PEOPLE, **{"unit": "id", "max_groups": 1, "max_rows": 1, **declared})
+
+
+@dataclass
+class Case:
+    """site: the file and function that refuses. fill: the blanks of each remedy, by its place in `error.remedies`."""
+
+    site: str
+    sql: str
+    fill: Mapping[int, dict[str, Any]]
+    columns: tuple[str, ...] = ("x",)
+    groups: int = 1
+    table: Callable[[], Any] = table
+    budget: Any = PURE
+    options: Mapping[str, Any] = field(default_factory=lambda: {"epsilon": 4})
+    before: Callable[[Path], None] | None = None
+    ask: str = "sql"
+
+
+def _created(place: Path) -> None:
+    hb.Session({"t": table()}, budget=DELTA, ledger=place).close()
+
+
+SUM, BY_WARD = "SELECT SUM(n) AS x FROM t", "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward"
+RANGE = {"columns": {"n": hb.between(0, 4)}}
+CASES = {
+    "undeclared range": Case(
+        "tables/measure.py:_range_of",
+        SUM,
+        {0: {"low": 0, "high": 4}, 1: {"sql": "SELECT SUM(LEAST(GREATEST(n, 0), 4)) AS x FROM t"}},
+    ),
+    "undeclared days": Case(
+        "tables/measure.py:_range_of",
+        "SELECT MEDIAN(day) AS x FROM t",
+        {0: {"low": "2024-01-01", "high": "2024-12-31"}},
+    ),
+    "a computed range": Case(
+        "tables/measure.py:_range_of",
+        "SELECT SUM(m) AS x FROM (SELECT id, SUM(n) AS m FROM t GROUP BY id)",
+        {0: {"sql": "SELECT SUM(LEAST(m, 20)) AS x FROM (SELECT id, SUM(n) AS m FROM t GROUP BY id)"}},
+        table=lambda: table(**RANGE),
+    ),
+    "a range that does not follow": Case(
+        "tables/measure.py:_range_of",
+        "SELECT SUM(length(ward)) AS x FROM t",
+        {0: {"sql": "SELECT SUM(LEAST(GREATEST(length(ward), 0), 9)) AS x FROM t"}},
+    ),
+    "a logarithm": Case(
+        "tables/measure.py:_endless",
+        "SELECT SUM(LN(n)) AS x FROM t",
+        {0: {"sql": "SELECT SUM(LN(GREATEST(n, 1))) AS x FROM t"}},
+        table=lambda: table(**RANGE),
+    ),
+    "a division": Case(
+        "tables/measure.py:_endless",
+        "SELECT SUM(1 / n) AS x FROM t",
+        {0: {"sql": "SELECT SUM(1 / GREATEST(n, 1)) AS x FROM t"}},
+        table=lambda: table(**RANGE),
+    ),
+    "undeclared groups": Case(
+        "tables/groups.py:_undeclared",
+        BY_WARD,
+        {0: {"values": ("A", "B", "C")}, 1: {"values": ("A", "B", "C")}, 2: {}},
+        ("ward", "x"),
+        3,
+    ),
+    "a key without a name": Case(
+        "tables/groups.py:_keys_of",
+        "SELECT COUNT(*) AS x FROM t GROUP BY LEFT(ward, 1)",
+        {1: {"values": ("A", "B", "C"), "sql": "SELECT LEFT(ward, 1) AS part, COUNT(*) AS x FROM t GROUP BY 1"}},
+        ("part", "x"),
+        3,
+        table=lambda: table(columns={"ward": hb.text()}),
+    ),
+    "groups by a number of rows": Case(
+        "tables/groups.py:_undeclared",
+        "SELECT m, COUNT(*) AS x FROM (SELECT id, COUNT(*) AS m FROM t GROUP BY id) GROUP BY m",
+        {
+            0: {
+                "sql": "SELECT LEAST(m, 20) AS m, COUNT(*) AS x FROM (SELECT id, COUNT(*) AS m FROM t GROUP BY id) "
+                "GROUP BY LEAST(m, 20)"
+            },
+            1: {},
+        },
+        ("m", "x"),
+        20,
+        table=lambda: hb.table(PEOPLE, unit="id"),
+    ),
+    "too many groups": Case(
+        "tables/groups.py:_too_many",
+        "SELECT age, COUNT(*) AS x FROM t GROUP BY age",
+        {
+            0: {"sql": "SELECT FLOOR(age / 10) AS age, COUNT(*) AS x FROM t GROUP BY FLOOR(age / 10)"},
+            1: {"values": tuple(range(10))},
+        },
+        ("age", "x"),
+        10,
+        table=lambda: table(columns={"age": hb.between(0, 99)}),
+    ),
+    "an undeclared value": Case(
+        "tables/conditions.py:_of_list",
+        "SELECT COUNT(*) AS x FROM t WHERE ward = 'C'",
+        {0: {}},
+        table=lambda: table(columns={"ward": hb.one_of("A", "B")}),
+    ),
+    "a parameter": Case("sql/bind/query.py:_fill", "SELECT COUNT(*) AS x FROM t WHERE n > $least", {0: {"value": 2}}),
+    "a type": Case(
+        "sql/bind/scope.py:column",
+        "SELECT COUNT(ward) AS x FROM t",
+        {0: {}},
+        table=lambda: hb.table(
+            PEOPLE.select(["id", "ward"]).to_pandas().astype({"ward": object}), unit="id", max_groups=1, max_rows=1
+        ),
+    ),
+    "limits": Case(
+        "tables/plan.py:_bounds",
+        "SELECT COUNT(*) AS x FROM t",
+        {0: {"values": (2,)}, 1: {"values": (1, 2)}},
+        table=lambda: hb.table(PEOPLE, unit="id"),
+    ),
+    "limits of groups": Case(
+        "tables/plan.py:_bounds",
+        BY_WARD,
+        {0: {"values": (1, 2)}},
+        ("ward", "x"),
+        3,
+        table=lambda: hb.table(PEOPLE, unit="id", columns={"ward": hb.one_of("A", "B", "C")}),
+    ),
+    "rho": Case(
+        "session/prepare.py:amount_of",
+        "SELECT COUNT(*) AS x FROM t",
+        {0: {}, 1: {"values": (2,)}},
+        options={"rho": "0.1"},
+    ),
+    "no amount": Case(
+        "session/options.py:check",
+        "SELECT COUNT(*) AS x FROM t",
+        {0: {"values": (1,)}, 1: {"values": ("0.1",)}, 2: {"values": (20, 4)}},
+        budget=DELTA,
+        options={},
+    ),
+    "half of within": Case(
+        "session/options.py:check", "SELECT COUNT(*) AS x FROM t", {0: {"values": (4,)}}, options={"within": 20}
+    ),
+    "within": Case(
+        "session/check.py:smallest_spend",
+        "SELECT COUNT(*) AS x FROM t",
+        {0: {"values": (30,)}},
+        options={"within": 4, "at_most": "0.1"},
+    ),
+    "another budget": Case(
+        "ledger/store.py:_agree", "SELECT COUNT(*) AS x FROM t", {0: {}}, budget=PURE, before=_created
+    ),
+    "too much": Case("ledger/charging.py:overrun", "SELECT COUNT(*) AS x FROM t", {0: {}}, options={"epsilon": 50}),
+    "the most frequent": Case(
+        "tables/aggregates/mode.py:_without_values",
+        "SELECT MODE(n) AS x FROM t",
+        {
+            0: {"values": (0, 1, 2, 3, 4)},
+            1: {"low": 0, "high": 4},
+            2: {"sql": "SELECT MODE(LEAST(GREATEST(n, 0), 4)) AS x FROM t"},
+        },
+    ),
+    "synthesis without delta": Case(
+        "session/whole_rows.py:_rho",
+        "t",
+        {0: {}},
+        ("ward",),
+        0,
+        table=lambda: table(columns={"ward": hb.one_of("A", "B", "C")}),
+        ask="synthesize",
+    ),
+    "rows of a unit": Case(
+        "session/whole_rows.py:rows_that_count",
+        "t",
+        {0: {"values": (1,)}, 1: {"values": (1,)}},
+        ("ward",),
+        0,
+        table=lambda: hb.table(PEOPLE, unit="id", columns={"ward": hb.one_of("A", "B", "C")}),
+        budget=DELTA,
+        ask="synthesize",
+    ),
+    "hardly any row": Case(
+        "session/publish.py:synthetic_table",
+        "t",
+        {0: {"column": "spaced"}},
+        ("spaced",),
+        0,
+        table=lambda: table(columns={"spaced": hb.one_of("A", "B")}),
+        budget=DELTA,
+        options={"epsilon": 10},
+        ask="synthesize",
+    ),
+}
+"""Every refusal that has a remedy, and what is filled in."""
+
+ELSEWHERE = {
+    "session/whole_rows.py:ask_marginals",  # test_marginals_that_would_be_noise
+    "synthesis/session_adapter.py:hardly_any",  # the text of synthetic_table
+}
+
+
+def tried(attempt: Attempt, tables: Mapping[str, Any], place: Path, ask: str = "sql") -> tuple[list[str], int]:
+    """The columns of the answer, and how many rows it has (0 for synthetic tables, whose number is noisy)."""
+    with hb.Session(dict(tables), budget=attempt.budget, ledger=place) as session:
+        if ask == "synthesize":
+            return list(session.synthesize(attempt.sql, **attempt.options).to_dict()), 0
+        answer = session.sql(attempt.sql, **attempt.options)
+        return answer.columns, len(answer)
+
+
+EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
+
+
+@pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
+def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
+    case = CASES[name]
+    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": case.table()}
+    place = tmp_path / "budget.db"
+    if case.before is not None:
+        case.before(place)
+    with pytest.raises(HubbubError) as caught:
+        tried(attempt, tables, place, case.ask)
+    error = caught.value
+    assert error.remedy is error.remedies[0]
+    assert all(remedy.in_python() in str(error) or remedy.kind == "use a delta" for remedy in error.remedies)
+    remedy = read_remedy(json.loads(json.dumps(error.remedies[at].to_wire()))).fill(**case.fill[at])
+    another = place if case.before is not None else tmp_path / "another.db"
+    columns, rows = tried(*remedy.apply(attempt, tables), another, case.ask)
+    assert (tuple(columns), rows) == (case.columns, case.groups)
+
+
+def _sites() -> set[str]:
+    """The functions that make a remedy."""
+    made = {kind.__name__ for kind in REMEDIES.values()}
+    return {
+        f"{file.relative_to(SOURCE)}:{inner.name}"
+        for file in SOURCE.rglob("*.py")
+        for inner in ast.walk(ast.parse(file.read_text()))
+        if isinstance(inner, ast.FunctionDef)
+        and any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in made for n in ast.walk(inner))
+    }
+
+
+def test_every_site_that_makes_a_remedy_has_a_case() -> None:
+    wanted = {case.site for case in CASES.values()} | ELSEWHERE
+    assert _sites() - wanted == set()
+    assert wanted - _sites() == set()
+
+
+def test_every_kind_of_remedy_is_applied(tmp_path: Path) -> None:
+    kinds = set()
+    for name, case in CASES.items():
+        place = tmp_path / f"{name}.db"
+        if case.before is not None:
+            case.before(place)
+        with pytest.raises(HubbubError) as caught:
+            tried(Attempt(case.sql, case.options, case.budget), {"t": case.table()}, place, case.ask)
+        kinds |= {caught.value.remedies[at].kind for at in case.fill}
+    assert kinds == set(REMEDIES)
+
+
+def test_a_blank_is_never_guessed() -> None:
+    attempt, tables = Attempt(SUM, {"epsilon": 1}, PURE), {"t": table()}
+    with pytest.raises(ParameterError, match=r"fill in what only you know: remedy.fill\(low=..., high=...\)"):
+        DeclareRange("n").apply(attempt, tables)
+    with pytest.raises(ParameterError, match="of which table"):
+        DeclareRange("n", 0, 4).apply(attempt, {**tables, "u": table()})
+    applied = DeclareRange("n", 0, 4, table="u").apply(attempt, {**tables, "u": table()})[1]
+    assert set(applied["u"].columns) == {"n"}
+    assert applied["t"] == tables["t"]
+    with pytest.raises(ParameterError, match="not a part"):
+        DeclareRange("n").fill(middle=2)
+
+
+def test_each_face_has_its_own_words_and_what_was_asked_stays() -> None:
+    keys = GiveKeys("ward")
+    error = hb.QueryError(f"give {keys.in_python()}.\n  {keys.in_python()}", remedy=keys)
+    assert (
+        error.said(lambda remedy: remedy.on_the_command_line())
+        == f"give --keys 'ward=VALUE,VALUE'.\n  {keys.in_python()}"
+    )
+    assert hb.QueryError("plain").remedy is None
+    assert TrimBlanks().missing == ("column",)
+
+
+@pytest.mark.parametrize("wire", [{}, {"remedy": "sudo"}, {"remedy": "give keys"}, {"remedy": "give keys", "no": 1}])
+def test_what_is_not_a_remedy_is_not_read(wire: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match="not a remedy"):
+        read_remedy(wire)
+
+
+def test_marginals_that_would_be_noise(tmp_path: Path) -> None:
+    tables = {"t": table(columns={"ward": hb.one_of("A", "B", "C")})}
+    with hb.Session(tables, budget=DELTA, ledger=tmp_path / "a.db") as session:
+        with pytest.raises(ParameterError, match="assume_rows") as caught:
+            session.marginals("t", [["ward"]], epsilon="0.01", assume_rows=1)
+        remedy = caught.value.remedy
+        assert remedy is not None
+        attempt, _ = remedy.fill(values=(10**6,)).apply(Attempt("t", {"epsilon": "0.01", "assume_rows": 1}), tables)
+        assert session.marginals("t", [["ward"]], **attempt.options).table("ward").num_rows == 3
