@@ -124,7 +124,7 @@ CASES = {
             1: {},
         },
         ("m", "x"),
-        20,
+        21,
         table=lambda: hb.table(PEOPLE, unit="id"),
     ),
     "too many groups": Case(

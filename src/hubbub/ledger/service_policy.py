@@ -31,7 +31,7 @@ class ServicePolicy:
 class _Reader(Protocol):
     """What reads a policy file (`hubbub.ledger.policy`)."""
 
-    def known(self, at: tuple[str, ...], found: dict[str, Any], allowed: tuple[str, ...]) -> None: ...
+    def known(self, at: tuple[str, ...], section: dict[str, Any], allowed: tuple[str, ...]) -> None: ...
 
     def flag(self, at: tuple[str, ...], value: object) -> bool: ...
 
@@ -40,17 +40,17 @@ class _Reader(Protocol):
     def wrong(self, at: tuple[str, ...], message: str) -> Exception: ...
 
 
-def read_service(reader: _Reader, found: dict[str, Any]) -> ServicePolicy:
+def read_service(reader: _Reader, section: dict[str, Any]) -> ServicePolicy:
     """The section; what it does not say is the default."""
     default = ServicePolicy()
-    reader.known(("service",), found, tuple(ServicePolicy.__dataclass_fields__))
+    reader.known(("service",), section, tuple(ServicePolicy.__dataclass_fields__))
     return ServicePolicy(
-        answer_time=seconds(reader, ("service", "answer_time"), found.get("answer_time", default.answer_time)),
-        tick=seconds(reader, ("service", "tick"), found.get("tick", default.tick)),
-        lanes=reader.limit(("service", "lanes"), found.get("lanes")) or default.lanes,
-        shared_answers=reader.flag(("service", "shared_answers"), found.get("shared_answers", True)),
-        max_aggregates=reader.limit(("service", "max_aggregates"), found.get("max_aggregates")),
-        memory=reader.limit(("service", "memory"), found.get("memory")) or default.memory,
+        answer_time=seconds(reader, ("service", "answer_time"), section.get("answer_time", default.answer_time)),
+        tick=seconds(reader, ("service", "tick"), section.get("tick", default.tick)),
+        lanes=reader.limit(("service", "lanes"), section.get("lanes")) or default.lanes,
+        shared_answers=reader.flag(("service", "shared_answers"), section.get("shared_answers", True)),
+        max_aggregates=reader.limit(("service", "max_aggregates"), section.get("max_aggregates")),
+        memory=reader.limit(("service", "memory"), section.get("memory")) or default.memory,
     )
 
 

@@ -163,10 +163,10 @@ class Timetable:
                 asked, slot = _reading(asked, target), _not_before(slot, target.slot)
             made = Request.of(asked, self._handle.rules, owned=False)
             books = AccountState().begin(writer.connection, writer.head)
-            found = record(writer, books, made, UnderWay())
-            if isinstance(found, Refused):
-                note_refusal(writer, asked, found)
-                refused = found.error
+            recorded = record(writer, books, made, UnderWay())
+            if isinstance(recorded, Refused):
+                note_refusal(writer, asked, recorded)
+                refused = recorded.error
             else:
                 _write(writer, made.id, slot, target, uuid.uuid4().hex[:12], ask)
                 done = _one(writer.connection, "c.id = ?", made.id)
@@ -252,7 +252,7 @@ class Timetable:
                 slot = slot if target is None else _not_before(slot, target.slot)
                 _write(writer, one.id, slot, target, one.incident, one.ask, again=True)
                 moved.append(one.id)
-            return [found for found in _rows(writer.connection, "s.due > ?", at.wall) if found.id in moved]
+            return [moved_row for moved_row in _rows(writer.connection, "s.due > ?", at.wall) if moved_row.id in moved]
 
     def stop(self) -> None:
         """Note that the service stops in good order: what was run until now was run to its end."""
@@ -302,10 +302,10 @@ class Timetable:
         """Where a question stands in the chain, for its analyst: hashes, no numbers; the head as of its outcome."""
         told = self.fate(one) != "asked"
         with self._handle.reading() as connection:
-            found = "SELECT hash FROM journal WHERE serial = "
-            charge = connection.execute(f"{found}?", (one.serial,)).fetchone()[0]
+            hash_at = "SELECT hash FROM journal WHERE serial = "
+            charge = connection.execute(f"{hash_at}?", (one.serial,)).fetchone()[0]
             head = connection.execute(
-                f"{found}(SELECT max(step.serial) FROM step JOIN charge ON charge.serial = step.charge "
+                f"{hash_at}(SELECT max(step.serial) FROM step JOIN charge ON charge.serial = step.charge "
                 "WHERE charge.id = ? AND step.state IN ('stored', 'failed', 'withdrawn'))",
                 (one.paid_by,),
             ).fetchone()
@@ -323,8 +323,8 @@ _SELECT: Final = (
 
 def _rows(connection: Connection, where: str, *parameters: str | int) -> list[Scheduled]:
     """Questions with their last slots, oldest first."""
-    found = connection.execute(f"{_SELECT}{where} ORDER BY c.serial", parameters).fetchall()
-    return [_read(row) for row in found]
+    rows = connection.execute(f"{_SELECT}{where} ORDER BY c.serial", parameters).fetchall()
+    return [_read(row) for row in rows]
 
 
 def _one(connection: Connection, where: str, *parameters: str | int) -> Scheduled | None:
@@ -392,10 +392,10 @@ def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | N
     ).fetchone()
     if row is None:
         return None
-    found = _one(connection, "c.id = ?", row[0])
-    if found is None or row[1] != write_amount(asked.epsilon) or _without_now(found.ask) != _without_now(ask):
+    known = _one(connection, "c.id = ?", row[0])
+    if known is None or row[1] != write_amount(asked.epsilon) or _without_now(known.ask) != _without_now(ask):
         raise QueryError(f"the idempotency key {asked.request!r} stands for another question. Use a new key.")
-    return found
+    return known
 
 
 def _without_now(ask: str) -> dict[str, Any]:
@@ -411,9 +411,9 @@ def _under_way(connection: Connection, waiting: Sequence[Scheduled], asked: Char
         (asked.space, asked.question_key),
     ).fetchall()
     enough = {serial for serial, epsilon in same if read_amount(epsilon) >= asked.epsilon}
-    found = [one for one in waiting if one.serial in enough]
-    mine = [one for one in found if one.analyst == asked.analyst]
-    theirs = [one for one in found if one.shares is None] if shared else []
+    under_way = [one for one in waiting if one.serial in enough]
+    mine = [one for one in under_way if one.analyst == asked.analyst]
+    theirs = [one for one in under_way if one.shares is None] if shared else []
     return next(iter([*mine, *theirs]), None)
 
 
