@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +16,8 @@ from typing import Any, Final, Literal
 
 from hubbub.errors import PolicyError
 
-__all__ = ["DIRECTIVES", "ENCODINGS", "FILES", "Csv", "FileKind", "csv_from", "kind_of_file", "several_files"]
+__all__ = ["DIRECTIVES", "ENCODINGS", "FILES", "Csv", "FileKind", "csv_from", "files_of", "kind_of_file",
+           "several_files"]  # fmt: skip
 
 FileKind = Literal["parquet", "csv", "duckdb", "sqlite", "sheet"]
 
@@ -49,8 +52,19 @@ def kind_of_file(path: str | Path) -> FileKind | None:
 
 
 def several_files(path: str | Path) -> bool:
-    """Whether a path may name several Parquet files: a folder, or a pattern such as `visits/*.parquet`."""
-    return Path(path).is_dir() or bool(re.search(r"[*?]", str(path)))
+    """Whether a path names several Parquet files: a folder, or a pattern such as `visits/*.parquet`."""
+    return os.path.isdir(path) or (not os.path.exists(path) and bool(re.search(r"[*?]", str(path))))
+
+
+def files_of(path: str | Path) -> list[str]:
+    """The files that a path names, without links, in the order of their names: one file, or the Parquet files of a
+    folder and of the folders in it, or those that fit a pattern. Not those that begin with `_` or `.`.
+    """
+    if not several_files(path):
+        return [os.path.realpath(path)]
+    pattern = os.path.join(path, "**", "*") if os.path.isdir(path) else str(path)
+    names = (name for name in glob.glob(pattern, recursive=True) if kind_of_file(name) == "parquet")
+    return sorted(os.path.realpath(name) for name in names if os.path.isfile(name) and Path(name).name[0] not in "_.")
 
 
 DIRECTIVES: Final[Mapping[str, str]] = {

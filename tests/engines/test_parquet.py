@@ -223,5 +223,5 @@ def test_only_the_columns_that_can_fail_are_read_by_arrow(tmp_path: Path) -> Non
     engine.add("t", hb.table(str(path), unit="n", max_total=1))
     patient = engine._known["t"].patient
     assert isinstance(patient, Patient)
-    assert patient.table().column_names == ["note", "at", "file_row_number"]
+    assert patient.table().column_names == ["note", "at", "file_row_number", "file_of_row"]
     engine.close()

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from hubbub.addresses import Address, is_address, looks_like_connection, masked, names_a_table, raise_alone
 from hubbub.errors import ParameterError, PolicyError
-from hubbub.file_formats import FILES, Csv, kind_of_file
+from hubbub.file_formats import FILES, Csv, kind_of_file, several_files
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.csv_policy import read_csv_section
 from hubbub.ledger.redact import without_passwords
@@ -479,7 +479,8 @@ class _Reader:
             raise self.wrong(at, "a public table is a file; write its rows to one")
         allowed = f"a file that ends in {FILES}{_ELSEWHERE[at[0]]}"
         path = self.place(at, value, allowed)
-        kind = kind_of_file(path) or ("csv" if "csv" in section else None)
+        several = "parquet" if several_files(path) or re.search(r"[*?]", str(path)) else None
+        kind = kind_of_file(path) or several or ("csv" if "csv" in section else None)
         if kind is None:
             raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
         if (kind in ("duckdb", "sqlite")) != ("table" in section) and kind != "sheet":

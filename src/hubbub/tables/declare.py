@@ -185,7 +185,8 @@ def table(
 ) -> PrivateTable:
     """Declare a private table. Nothing is read until a question is asked.
 
-    source: a path to a .parquet, .csv or .duckdb file, any frame with `__arrow_c_stream__`, the address of a Postgres
+    source: a path to a .parquet, .csv or .duckdb file, a folder of Parquet files or a pattern that names them, any
+        frame with `__arrow_c_stream__`, the address of a Postgres
         database or the variable that holds it ("env:NAME"), a table of Spark ("spark:NAME") or a data frame of Spark.
     unit: the column that names who is protected; rows where it is NULL are dropped. Or `EACH_ROW`.
     table: the table's name inside a DuckDB file or a database.

@@ -44,6 +44,7 @@ from hubbub.engines.duckdb.spill import Spill
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.errors import EngineError, PolicyError, QueryError
+from hubbub.file_formats import files_of
 from hubbub.plain import quick
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
@@ -173,7 +174,7 @@ class DuckDBEngine:
             stamp = stamp_of(table.source) if isinstance(table.source, str) else None
         relation, physical, held, patient = _relation(self._con, place, name, table)
         if isinstance(table.source, str):
-            self._paths.append(os.path.realpath(table.source))
+            self._paths += files_of(table.source)
             self._files[name] = table.source
             self._read_as[name] = "" if table.csv is None else f" {table.csv.canonical()}"
             if relation.startswith(f"{place}."):
@@ -219,7 +220,7 @@ class DuckDBEngine:
             return
         if not same:
             raise PolicyError(
-                f"the columns of the table {name!r} have changed; open a new session. Nothing was charged."
+                f"the columns or the files of the table {name!r} have changed; open a new session. Nothing was charged."
             )
 
     def _same_columns(self, name: str, known: _Known) -> bool:
@@ -233,8 +234,12 @@ class DuckDBEngine:
             self.mark(name)  # says that it is gone
             return False
         if self._looked_at.get(name) != stamp:
-            path = os.path.realpath(self._files[name])
-            relation, physical, patient = _parquet(self._con.cursor(), name, ParquetFile(path))
+            path = self._files[name]
+            try:
+                source = ParquetFile(path, tuple(files_of(path)))
+                relation, physical, patient = _parquet(self._con.cursor(), name, source)
+            except PolicyError:  # of several files one is of other columns, or may not be opened any more
+                return False
             if (relation, physical, patient) != (known.relation, known.physical, known.patient):
                 return False
             self._looked_at[name] = stamp
@@ -255,12 +260,14 @@ class DuckDBEngine:
         if path is None:
             return None
         try:
-            facts = os.stat(path)
+            files = [os.stat(file) for file in files_of(path)]
         except OSError:
-            raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.") from None
+            files = []
+        if not files:
+            raise PolicyError(f"the source of the table {name!r} is gone. Nothing was charged.")
         if not self._is_the_same(name):
             raise _replaced(name)
-        stamp = f"{facts.st_ino} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns}"
+        stamp = " ".join(f"{f.st_ino} {f.st_size} {f.st_mtime_ns} {f.st_ctime_ns}" for f in files)
         return f"{stamp} {os.path.realpath(path)}{self._read_as[name]}"
 
     def _check_lost(self) -> None:

@@ -19,7 +19,7 @@ two readers agree on where the digits are too many: such a column is refused.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,8 @@ __all__ = ["Patient", "parquet_columns", "read_parquet"]
 
 _ROW = "file_row_number"
 """What DuckDB calls the number of a row in its file."""
+_FILE = "file_of_row"
+"""What we let it call the file's name."""
 
 _DAY = {"MILLIS": 86_400_000, "MICROS": 86_400_000_000}
 _LAST = 2**63 - 1
@@ -45,7 +47,7 @@ _LAST = 2**63 - 1
 class Patient:
     """The reading of a file that fails on no value. columns: all of the file; fallible: those that Arrow reads."""
 
-    path: str
+    files: tuple[str, ...]
     columns: tuple[str, ...]
     fallible: Mapping[str, str]
 
@@ -53,29 +55,50 @@ class Patient:
         """What to write after FROM, where `view` holds `table`."""
         shown = ", ".join(f"{'patient' if c in self.fallible else 'quick'}.{quote(c)}" for c in self.columns)
         return (
-            f"(SELECT {shown} FROM read_parquet({_text(self.path)}, hive_partitioning=false, file_row_number=true) AS "
-            f"quick JOIN {view} AS patient ON quick.{_ROW} = patient.{_ROW}) AS patient_reading"
+            f"(SELECT {shown} FROM read_parquet({_listed(self.files)}, hive_partitioning=false, file_row_number=true, "
+            f"filename={_text(_FILE)}) AS quick JOIN {view} AS patient "
+            f"ON quick.{_ROW} = patient.{_ROW} AND quick.{_FILE} = patient.{_FILE}) AS patient_reading"
         )
 
     def table(self) -> pa.Table:
         """The columns that Arrow reads, beside the row's number."""
-        with pq.ParquetFile(self.path) as file:
+        return pa.concat_tables([self._of_file(path) for path in self.files])
+
+    def _of_file(self, path: str) -> pa.Table:
+        with pq.ParquetFile(path) as file:
             leaves, reader = [leaf.path for leaf in _leaves(file)], file.reader
             columns = {
                 name: _AS[kind](reader.read_all(column_indices=[leaves.index(name)]).column(0))
                 for name, kind in self.fallible.items()
             }
-            return pa.table({**columns, _ROW: np.arange(file.metadata.num_rows)})
+            rows = file.metadata.num_rows
+            return pa.table({**columns, _ROW: np.arange(rows), _FILE: pa.repeat(path, rows)})
 
 
-def read_parquet(path: str) -> str:
+def read_parquet(files: Sequence[str]) -> str:
     """What to write after FROM. A folder named year=2020 is not a column: DuckDB and Arrow differ there."""
-    return f"read_parquet({_text(path)}, hive_partitioning=false)"
+    return f"read_parquet({_listed(files)}, hive_partitioning=false)"
 
 
-def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple[dict[str, str], Patient | None]:
+def patient_reading(
+    name: str, files: Sequence[str], physical: Mapping[str, str], fallible: Mapping[str, str]
+) -> Patient | None:
+    """The reading of files of these columns that fails on no value; None where the quick one fails on none.
+
+    Raises PolicyError where a column of several files is called what the engine calls the name of a file.
+    """
+    if not fallible:
+        return None
+    if _FILE in {column.lower() for column in physical}:
+        raise PolicyError(
+            f"table {name!r}: a column is called {_FILE}, which is what the engine calls the name of a file; rename it."
+        )
+    return Patient(tuple(files), tuple(physical), fallible)
+
+
+def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The physical type of each column as DuckDB described it, or a word that no question can use where a value could
-    make its reader fail for good; and the patient reading, unless no value can make the quick one fail.
+    make its reader fail for good; and the columns of which a value can make the quick reading fail.
 
     Raises PolicyError for a file whose columns cannot be told apart by their names.
     """
@@ -110,9 +133,7 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
             fallible[column] = "text"
         elif (unit := _unit(leaf)) is not None:
             fallible[column] = f"{_WITH_UNIT[base]} {unit}"
-    if not fallible:
-        return physical, None
-    return physical, Patient(path, tuple(described), fallible)
+    return physical, fallible
 
 
 _WITH_UNIT = {"TIME": "time", "TIMESTAMP": "moment", "TIMESTAMP WITH TIME ZONE": "instant"}
@@ -177,6 +198,10 @@ _AS: Mapping[str, Callable[[Any], Any]] = {
     "instant MILLIS": lambda column: _microseconds(column).cast(pa.timestamp("us", "UTC")),
 }
 """From Arrow's column to the one that DuckDB's reader would have given."""
+
+
+def _listed(files: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, files))}]"
 
 
 def _text(value: str) -> str:

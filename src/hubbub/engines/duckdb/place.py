@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hubbub.engines.base import Named
+from hubbub.file_formats import files_of, several_files
 from hubbub.ledger.places import INSIDE
 from hubbub.spelling import one_spelling
 
@@ -40,10 +41,12 @@ class DuckDBPlace:
         return os.path.realpath(named.source) + (f"{INSIDE}{named.table}" if named.table else "")
 
     def here(self, named: Named) -> Hashable:
-        """A file by its number on its device; a frame by itself."""
+        """A file by its number on its device, several by theirs; a frame by itself."""
         if not isinstance(named.source, str | Path):
             return "frame", id(named.source)
         try:
+            if several_files(named.source):
+                return tuple((at.st_dev, at.st_ino) for at in map(os.stat, files_of(named.source)))
             at = os.stat(named.source)
         except OSError:
             return None

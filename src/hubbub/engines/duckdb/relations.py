@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hubbub.engines.duckdb.attached import check_base_table
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
-from hubbub.engines.duckdb.parquet import Patient, parquet_columns, read_parquet
+from hubbub.engines.duckdb.parquet import Patient, parquet_columns, patient_reading, read_parquet
 from hubbub.engines.duckdb.sources import (
     CsvFile,
     DuckDBFile,
@@ -96,9 +96,20 @@ def _parquet(
     con: duckdb.DuckDBPyConnection, name: str, source: ParquetFile
 ) -> tuple[str, dict[str, str], Patient | None]:
     """What to write after FROM, the physical types by the file's footer, and the patient reading, if one is needed."""
-    relation = read_parquet(source.path)
-    physical, patient = parquet_columns(name, source.path, _described(con, relation, name, source))
-    return relation, physical, patient
+    relation = read_parquet(source.files)
+    first = None
+    for file in source.files:
+        described = _described(con, read_parquet([file]), name, source)
+        columns = parquet_columns(name, file, described)
+        if first is not None and columns != first:
+            raise PolicyError(
+                f"table {name!r}: the files of {source.path!r} have different columns, or types; the first by name and "
+                f"{os.path.basename(file)!r} do. Give each a table of its own, or write them anew."
+            )
+        first = columns
+    assert first is not None
+    physical, fallible = first
+    return relation, physical, patient_reading(name, source.files, physical, fallible)
 
 
 def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source: object) -> dict[str, str]:

@@ -23,7 +23,7 @@ from hubbub.addresses import looks_like_connection, masked
 from hubbub.engines.duckdb.csv_files import csv_header, read_csv
 from hubbub.engines.duckdb.utf8 import as_utf8, utf8_texts
 from hubbub.errors import PolicyError
-from hubbub.file_formats import FILES, Csv, kind_of_file
+from hubbub.file_formats import FILES, Csv, files_of, kind_of_file, several_files
 from hubbub.plain import quick
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
@@ -46,7 +46,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ParquetFile:
+    """One file, or several of the same columns: a folder, or a pattern."""
+
     path: str
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,11 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     if not isinstance(table.source, str):
         return Frame(table.source)
     path = Path(table.source)
+    if several_files(path):
+        files = tuple(files_of(path))
+        if not files:
+            raise PolicyError(f"table {name!r}: no file of {masked(str(path))!r} ends in .parquet.")
+        return ParquetFile(str(path), files)
     if not os.path.exists(path):  # False, too, for a name that no file can have
         if looks_like_connection(table.source):
             raise PolicyError(
@@ -98,14 +106,12 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
                 "Nothing was charged."
             )
         raise PolicyError(f"table {name!r}: there is no file {masked(str(path))!r}.")
-    if path.is_dir():
-        raise PolicyError(f"table {name!r}: {str(path)!r} is a folder; name one .parquet, .csv or .duckdb file.")
     kind = kind_of_file(path)
     if table.csv is not None and kind not in (None, "csv"):
         raise PolicyError(f"table {name!r}: csv= says how a CSV is written, and {path.name!r} is none.")
     match kind or (table.csv and "csv"):
         case "parquet":
-            return ParquetFile(str(path.resolve()))
+            return ParquetFile(str(path.resolve()), (str(path.resolve()),))
         case "csv":
             return CsvFile(str(path.resolve()), table.csv or Csv())
         case "duckdb":
@@ -214,9 +220,13 @@ def _check_formats(name: str, how: Csv, header: list[str], types: Mapping[str, K
 
 
 def stamp_of(path: str) -> tuple[int, ...]:
-    """What changes when a file is written or replaced, though its size and time be set to what they were."""
-    facts = os.stat(path)
-    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
+    """What changes when a file is written or replaced, though its size and time be set to what they were; or when one
+    of several files is, or comes, or goes.
+    """
+    files = [os.stat(file) for file in files_of(path)]
+    if not files:
+        raise FileNotFoundError(path)
+    return tuple(n for f in files for n in (f.st_dev, f.st_ino, f.st_size, f.st_mtime_ns, f.st_ctime_ns))
 
 
 def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:

@@ -1,0 +1,117 @@
+"""A folder of Parquet files, or those that fit a pattern, are one table; each row is what its own file says."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hubbub as hb
+from hubbub.file_formats import files_of
+
+BAD = b"\xff bad"
+
+
+def parts(folder: Path, *, bad: int | None = None, count: int = 4) -> None:
+    """Files of ten units each; in one of them a text that is not UTF-8, which DuckDB's reader stops at."""
+    for n in range(count):
+        (folder / f"day={n}").mkdir(parents=True, exist_ok=True)
+        names = [BAD if n == bad and i == 0 else f"unit {n} {i}".encode() for i in range(10)]
+        texts = pa.array(names, pa.binary())
+        columns = {
+            "id": pa.Array.from_buffers(pa.string(), 10, texts.buffers()),
+            "x": pa.array(range(10 * n, 10 * n + 10)),
+        }
+        pq.write_table(pa.table(columns), folder / f"day={n}" / "part.parquet")
+
+
+def session(source: Path, **more: Any) -> hb.Session:
+    table = hb.table(source, unit="id", max_groups=1, max_rows=1, columns={"x": hb.between(0, 100)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hb.Session({"v": table}, budget=hb.Budget(10**6), **{"ledger": None} | more)
+
+
+QUESTION = "SELECT COUNT(*) AS n, SUM(x) AS total FROM v"
+
+
+def test_a_folder_and_a_pattern_are_one_table(tmp_path: Path) -> None:
+    parts(tmp_path / "v")
+    (tmp_path / "v" / "_SUCCESS").write_text("")
+    (tmp_path / "v" / "_old.parquet").write_text("not a table")
+    for source, n in ((tmp_path / "v", 40), (tmp_path / "v" / "*" / "*.parquet", 40), (tmp_path / "v" / "day=1", 10)):
+        with session(source) as asked:
+            (row,) = asked.sql(QUESTION, epsilon=100_000).rows()
+            assert row[0] == n
+            assert row[1] == pytest.approx(sum(range(40)) if n == 40 else sum(range(10, 20)), abs=1)
+
+
+@pytest.mark.parametrize("bad", range(4))
+def test_a_bad_value_in_one_file_changes_no_row_of_another(tmp_path: Path, bad: int) -> None:
+    """The patient reading joins rows by their number in their own file: by the number alone, files would mix."""
+    parts(tmp_path / "v", bad=bad)
+    with session(tmp_path / "v") as asked:
+        sums = "SELECT COUNT(*) AS n, SUM(x) AS total FROM v"
+        (row,) = asked.sql(sums, epsilon=100_000).rows()
+        assert row == (39, pytest.approx(sum(range(40)) - 10 * bad, abs=1))
+        high = f"SELECT COUNT(*) AS n FROM v WHERE id = 'unit {3 - bad} 7' AND x = {10 * (3 - bad) + 7}"
+        assert asked.sql(high, epsilon=1000).rows() == [(1,)]
+
+
+def test_a_file_that_comes_later_is_another_version_in_another_session(tmp_path: Path) -> None:
+    parts(tmp_path / "v", count=3)
+    ledger = tmp_path / "budget.db"
+    with session(tmp_path / "v", ledger=ledger) as asked:
+        assert asked.sql(QUESTION, epsilon=1000).rows()[0][0] == 30
+        parts(tmp_path / "v", count=4)
+        left = asked.remaining
+        with pytest.raises(hb.PolicyError, match="the files of the table 'v' have changed"):
+            asked.sql(QUESTION, epsilon=1000)
+        assert asked.remaining == left
+    with session(tmp_path / "v", ledger=ledger) as asked:
+        answer = asked.sql(QUESTION, epsilon=1000)
+        assert answer.charged
+        assert answer.rows()[0][0] == 40
+
+
+def test_files_of_other_columns_and_folders_without_files_are_refused(tmp_path: Path) -> None:
+    parts(tmp_path / "v")
+    pq.write_table(pa.table({"id": ["a"], "x": [1.5]}), tmp_path / "v" / "other.parquet")
+    with pytest.raises(hb.PolicyError, match="different columns, or types"):
+        session(tmp_path / "v")
+    (tmp_path / "empty").mkdir()
+    for source in (tmp_path / "empty", tmp_path / "none*.parquet"):
+        with pytest.raises(hb.PolicyError, match=r"ends in \.parquet"):
+            session(source)
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(tmp_path: Path) -> None:
+    path = tmp_path / "what?.parquet"
+    pq.write_table(pa.table({"id": ["a"], "x": [1]}), path)
+    pq.write_table(pa.table({"id": ["a"], "x": [1]}), tmp_path / "whats.parquet")
+    assert files_of(path) == [str(path.resolve())]
+
+
+def test_a_policy_names_a_folder_or_a_pattern(tmp_path: Path) -> None:
+    parts(tmp_path / "v")
+    for source in ("v", "v/*/part.parquet"):
+        text = f"""
+        [ledger]
+        file = "budget.db"
+        [budget]
+        epsilon = 1000
+        [tables.v]
+        source = "{source}"
+        unit = "id"
+        max_groups = 1
+        max_rows = 1
+        """
+        (tmp_path / "hubbub.toml").write_text(text)
+        with hb.Session.from_policy(tmp_path / "hubbub.toml", create_ledger=True) as asked:
+            assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=500).rows() == [(40,)]
+        for old in tmp_path.glob("budget.db*"):
+            old.unlink()
