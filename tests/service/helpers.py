@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import hubbub as hb
 from hubbub.ledger import hash_chain
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger
-from hubbub.ledger.timetable import Queue, instant
+from hubbub.ledger.timetable import Queue, Scheduled, Timetable, instant
+from hubbub.service.desk import Desk
+from hubbub.session.empty import EmptyTables, schema_of
+from hubbub.session.run import Order, Outcome
+from hubbub.session.runner import Runner
 
 SPACE = "patient_id"
 START = 1_790_000_000 * SECOND
@@ -40,3 +49,102 @@ def ledger_at(place: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, **more
     with Ledger.open(place, budgets={SPACE: Budget(30)}, **more) as ledger:
         ledger.timetable.running = clock.running
         yield ledger
+
+
+COUNT = "SELECT COUNT(*) AS n FROM v"
+ANSWER_TIME = 5.0
+
+
+def declared() -> dict[str, hb.PrivateTable]:
+    """A table of ninety people."""
+    rows = pa.table({"id": list(range(90)), "x": [i % 50 for i in range(90)], "w": ["a", "b", "c"] * 30})
+    columns = {"x": hb.between(0, 50), "w": hb.one_of("a", "b", "c")}
+    return {"v": hb.table(rows, unit="id", columns=columns, max_groups=1, max_rows=1, unit_space=SPACE)}
+
+
+@lru_cache(maxsize=1)
+def _runner() -> tuple[Runner, dict[str, Any]]:
+    made = Runner(declared())
+    return made, schema_of(made._data)
+
+
+_PAYLOADS: dict[str, Outcome] = {}
+
+
+def executed(order: Order) -> Outcome:
+    """What a real runner brings; of one question always the same, so that two worlds have the same answers."""
+    order = Order.from_wire(order.to_wire())
+    name = json.dumps([order.ask()["sql"], order.ask()["options"]])
+    if name not in _PAYLOADS:
+        _PAYLOADS[name] = _runner()[0].execute(order, drawing=lambda: None)
+    return replace(_PAYLOADS[name], charge=order.charge)
+
+
+class World:
+    """A desk by the test's clock, and a runner whose run takes as long as the test says.
+
+    takes: seconds. outcome: "answer", "failure" (an error of the engine's), or "silence" (it is killed at its end).
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        takes: float = 0.2,
+        outcome: str = "answer",
+        queue: Queue = QUEUE,
+        desk: type[Desk] = Desk,
+        timetable: type[Timetable] = Timetable,
+        **more: Any,
+    ) -> None:
+        self.clock, self.takes, self.outcome, self.lines = Clock(), takes, outcome, list[str]()
+        self._due: list[tuple[float, Scheduled, Outcome | None]] = []
+        monkeypatch.setattr(hash_chain, "now", self.clock.wall)
+        self.ledger = Ledger.open(place, budgets={SPACE: Budget(30)}, **more)
+        self.ledger.timetable = timetable(self.ledger._handle, running=self.clock.running)
+        self.queue, self._class = queue, desk
+        self.desk = self.opened()
+
+    def opened(self) -> Desk:
+        """A desk as a new process of the clerk would have it."""
+        return self._class(
+            EmptyTables(declared(), _runner()[1]),
+            self.ledger,
+            policy="{}",
+            times={"v": round(ANSWER_TIME * SECOND)},
+            queue=self.queue,
+            start=self.start,
+            log=lambda line: self.lines.append(f"{self.clock.seconds:g} {line}"),
+        )
+
+    def start(self, one: Scheduled, order: Order) -> None:
+        """A run begins; it ends by itself, or is killed at the end of its window."""
+        brought = executed(order) if self.outcome == "answer" else None
+        if self.outcome == "failure":
+            brought = Outcome(order.charge, incident="of the engine", words="private words")
+        self._due.append((self.clock.seconds + self.takes, one, brought))
+
+    def until(self, seconds: float) -> None:
+        """Let time pass, in steps that no event straddles."""
+        seconds = round(seconds, 6)
+        while self.clock.seconds < seconds:
+            self.clock.seconds = round(min(seconds, self.clock.seconds + 0.05), 6)
+            self.desk.tick()
+            for each in [d for d in self._due if d[0] <= self.clock.seconds]:
+                self._due.remove(each)
+                if each[2] is not None:
+                    self.desk.finished(each[1], each[2])
+            self.desk.tick()
+
+    def restart(self) -> None:
+        """The clerk dies and comes again: what ran is gone."""
+        self._due.clear()
+        self.desk = self.opened()
+        self.desk.restart()
+
+    def close(self) -> None:
+        """Close it; its ledger must be sound."""
+        assert self.ledger.record.verify().problems == ()
+        self.desk.data.close()
+        self.ledger.close()

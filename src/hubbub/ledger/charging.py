@@ -33,6 +33,7 @@ __all__ = [
     "MAX_FAILURES",
     "MAX_FAILURES_ALL",
     "Busy",
+    "Locked",
     "Refused",
     "Request",
     "accounts_of",
@@ -95,6 +96,10 @@ def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tup
             return (analyst_account(analyst),)
         case _:
             return (EVERYONE, analyst_account(analyst))
+
+
+class Locked(PolicyError):
+    """Too many questions failed: a steward looks first."""
 
 
 @dataclass(frozen=True)
@@ -174,14 +179,14 @@ def check_failures(books: AccountState, space: str, analyst: str, rules: Rules) 
     allowed, allowed_all = rules.max_failures, rules.max_failures_all
     failures = books.failures(space, analyst)
     if failures >= allowed:
-        raise PolicyError(
+        raise Locked(
             f"{failures} questions of the analyst {analyst!r} failed in the engine, or died there, and {allowed} are "
             "allowed, because that something fails may tell about the data. Stored answers stay readable. A steward "
             f"looks at the incidents (`hubbub history`) and clears this: `hubbub ledger unlock {analyst}`."
         )
     joint = books.joint_failures(space, allowed)
     if joint >= allowed_all:
-        raise PolicyError(
+        raise Locked(
             f"{joint} questions about the unit space {space!r} failed in the engine, or died there, and {allowed_all} "
             "are allowed to all analysts together, because that something fails may tell about the data. Stored "
             "answers stay readable. A steward looks at the incidents (`hubbub history`) and clears this for everybody: "

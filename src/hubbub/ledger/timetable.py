@@ -22,6 +22,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
+from hubbub.ledger import incidents
 from hubbub.ledger.accounts import read_amount, write_amount
 from hubbub.ledger.blocks import note_refusal
 from hubbub.ledger.books import AccountState, moment
@@ -213,10 +215,11 @@ class Timetable:
         writer.append("step", one.serial, state, one.incident if state == "failed" else None, None)
         writer.connection.execute("DELETE FROM pending WHERE charge = ?", (one.serial,))
 
-    def stage(self, charge_id: str, payload: str | None) -> bool:
+    def stage(self, charge_id: str, payload: str | None, *, words: str | None = None) -> bool:
         """Keep what a run brought, until its release: an answer, or None for a failure. Whether it came in time.
 
-        It does while the window of its slot is open, and the first time alone.
+        It does while the window of its slot is open, and the first time alone. words: what the engine said of a
+        failure, for the steward alone; they are kept under the incident of its submission.
         """
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
@@ -224,8 +227,13 @@ class Timetable:
                 if one.id == charge_id and state == "drawing" and one.slot.time(at) < one.slot.ends:
                     text = None if payload is None else checked_text(payload, "release")
                     _set(writer.connection, one.serial, "failure" if text is None else "answer", text)
-                    return True
-        return False
+                    break
+            else:
+                return False
+        if payload is None and words is not None:
+            with suppress(PolicyError):
+                incidents.keep(self._handle.path, one.incident, words)
+        return True
 
     def restart(self, queue: Queue) -> list[Scheduled]:
         """After a start of the service, before it serves: what had started is a failure, told at its release, unless

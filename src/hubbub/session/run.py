@@ -42,6 +42,7 @@ from hubbub.progress import at_work
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, StoredRelease
+    from hubbub.ledger.timetable import Queue, Scheduled
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
@@ -285,9 +286,10 @@ class Door:
 
     def stored(self, request: Request) -> StoredRelease | None:
         """The stored answer that is as good, if there is one."""
-        return self._stored(request, self.version(request))
+        return self.stored_at(request, self.version(request))
 
-    def _stored(self, request: Request, version: str) -> StoredRelease | None:
+    def stored_at(self, request: Request, version: str) -> StoredRelease | None:
+        """As `stored`, of a version of the rows."""
         return self.ledger.record.find_release(
             space=request.space,
             question_key=request.key(version),
@@ -346,13 +348,13 @@ class Door:
         rows = self._version(request.space, marks)
         charge, known = self._requested(request, name, rows)
         if charge is None and known is None and not fresh:
-            known = self._stored(request, rows)
+            known = self.stored_at(request, rows)
         if known is not None:
             self.ledger.charges.share(known, self.analyst)
             self.ledger.charges.advance(known.charge_id, "shown")
             return known
         # All that can fail is looked up first: what is charged is at once in the hands of whoever lets go of it.
-        asked, budget = self._charge(request, name, rows), self.ledger.balance.budget(request.space)
+        asked, budget = self.charge_of(request, name, rows), self.ledger.balance.budget(request.space)
         if charge is None:
             if version is not None and asked.data_version != version:
                 raise QueryError(CHANGED)
@@ -370,6 +372,21 @@ class Door:
             event=asked.event,
             marks=marks,
             capped=request.capped,
+        )
+
+    def submit(self, request: Request, *, name: str, version: str, length: int, queue: Queue) -> Scheduled:
+        """A charge with its place in the schedule of the service, which has it executed at its time and closes it.
+
+        name: the idempotency key. length: its answer time, in microseconds.
+
+        Raises BudgetError, PolicyError, QueryError; nothing was charged then.
+        """
+        return self.ledger.timetable.submit(
+            self.charge_of(request, a_name(name, "idempotency_key"), version),
+            ask=json.dumps(request.ask()),
+            length=length,
+            queue=queue,
+            shared=self.ledger.rules.shared_answers,
         )
 
     def record(self, outcome: Outcome) -> None:
@@ -401,7 +418,7 @@ class Door:
             raise InternalError(f"charge {outcome.charge} was stored and is not there")
         return release
 
-    def _charge(self, request: Request, name: str | None, version: str) -> Charge:
+    def charge_of(self, request: Request, name: str | None, version: str) -> Charge:
         """The charge of a request, as the ledger records it."""
         return Charge(
             cost=cost_of(request.event),
@@ -432,7 +449,7 @@ class Door:
         stored = self.ledger.record.release(entry.id)
         if stored is not None:
             return None, stored
-        charge = self._retried(self._charge(request, name, version), entry.id)
+        charge = self._retried(self.charge_of(request, name, version), entry.id)
         if charge is None:
             raise QueryError(
                 f"the request {name!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "

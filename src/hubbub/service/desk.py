@@ -1,0 +1,278 @@
+"""The desk of the clerk: what an analyst may do, and what he is told, at any moment, of what.
+
+Everything told of a question before its release follows from submissions and declarations: that it was asked, when it
+is told, its incident. `check`, histories, receipts, events and counts are read from the schedule alone, never from a
+run. There are three states: asked, answered, no answer. Cancelling only stops the waiting: the run goes on, the charge
+stays.
+
+Answers and refusals are plain values for JSON. The desk holds no rows: it plans on empty tables (`session.empty`), and
+hands an order to `start` at its virtual start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+
+from hubbub.errors import EngineError, HubbubError, InternalError, QueryError
+from hubbub.ledger.charge import checked_analyst, checked_purpose
+from hubbub.ledger.schedule import SECOND
+from hubbub.ledger.timetable import Queue, Scheduled, instant
+from hubbub.session.ask import release_of
+from hubbub.session.check import Check
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement
+from hubbub.session.run import Door, Order, Outcome, Request
+from hubbub.session.statement import checked, largest_epsilon, public_answer, request_of
+
+if TYPE_CHECKING:
+    from hubbub.ledger.store import Ledger, StoredRelease
+    from hubbub.session.empty import EmptyTables
+
+__all__ = ["ACTS", "Desk", "Unknown"]
+
+_LONGEST_SQL: Final = 100_000
+ACTS: Final = ("check", "ask", "answer", "cancel", "history", "receipt", "events", "tables")
+"""What an analyst may ask of the desk, by name."""
+
+
+class Unknown(HubbubError):
+    """There is no such question of this analyst."""
+
+
+class Desk:
+    """What stands between analysts and the ledger.
+
+    data: the declared tables, without rows. policy: their text, for receipts. times: the answer time of each table, in
+    microseconds. start: has an order run, now. log: where a line goes for the steward: at submissions and releases.
+    """
+
+    def __init__(
+        self,
+        data: EmptyTables,
+        ledger: Ledger,
+        *,
+        policy: str,
+        times: Mapping[str, int],
+        queue: Queue,
+        start: Callable[[Scheduled, Order], None],
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.data, self.ledger, self.queue, self.log = data, ledger, queue, log
+        self._times, self._start = times, start
+        self._door = Door(data, ledger, analyst="nobody", policy=policy)
+
+    def tick(self) -> None:
+        """Do what has come: outcomes are told, and what is to run now is started."""
+        for one in self.ledger.timetable.tick():
+            self._start(one, self._order(one))
+
+    def finished(self, one: Scheduled, outcome: Outcome) -> bool:
+        """What a run brought, kept aside until its release. Whether it came in time."""
+        return self.ledger.timetable.stage(one.id, outcome.payload, words=outcome.words)
+
+    def check(self, analyst: str, sql: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What a question would cost and when it would be answered; reads no rows, charges nothing."""
+        self.tick()
+        if self.data.declared(_text(sql)) is not None:
+            return self._free()
+        given = Options.from_wire(options)
+        asked = self.data.ask(sql, given, self.ledger.balance.budget)
+        if not isinstance(asked, PricedStatement):
+            return self._free()
+        told = checked(self._door.of(checked_analyst(analyst)), asked, given)
+        return {**told.to_wire(), "answer_time": self._length(asked) / SECOND}
+
+    def ask(
+        self, analyst: str, sql: str, options: Mapping[str, Any], request: str, purpose: str | None = None
+    ) -> dict[str, Any]:
+        """Ask. A stored answer or one about public tables comes at once; else a place in the schedule, at its charge.
+
+        request: the name of this request (idempotency key): sent again, it is the same question.
+        """
+        self.tick()
+        declared = self.data.declared(_text(sql))
+        if declared is not None:
+            return {"state": "answered", "answer": public_answer(self.data, declared).to_wire()}
+        given = Options.from_wire(options)
+        asked = self.data.ask(sql, given, self.ledger.balance.budget)
+        if not isinstance(asked, PricedStatement):
+            return {"state": "answered", "answer": public_answer(self.data, asked).to_wire()}
+        door = self._door.of(checked_analyst(analyst), checked_purpose(purpose))
+        made = request_of(asked, self.data, given)
+        if made.capped:
+            raise QueryError("the service answers questions that run what they were charged, and no others.")
+        version = door.version(made)
+        known = self.ledger.record.requested(space=made.space, analyst=analyst, request=request)
+        stored = None if known is not None else door.stored_at(made, version)
+        if stored is not None:
+            self.ledger.charges.share(stored, analyst)
+            return {"state": "answered", "answer": self._answer(door, asked, given, stored, charged=False)}
+        one = self._submit(door, made, request, version, self._length(asked))
+        self.tick()  # a free lane starts it now
+        return self._told(one)
+
+    def _submit(self, door: Door, made: Request, request: str, version: str, length: int) -> Scheduled:
+        one = door.submit(made, name=request, version=version, length=length, queue=self.queue)
+        if one.new:
+            self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")
+        return one
+
+    def answer(self, analyst: str, charge: str) -> dict[str, Any]:
+        """What is told of a question of his: when its answer comes; the answer; or that there is none."""
+        self.tick()
+        return self._told(self._mine(analyst, charge), whole=True)
+
+    def cancel(self, analyst: str, charge: str) -> dict[str, Any]:
+        """Stop waiting. The run goes on, the charge stays: when it is too late to cancel would tell when it ended."""
+        self.tick()
+        one = self._mine(analyst, charge)
+        return {"id": one.id, "cancelled": False, "why": "a question that was charged is run to its release"}
+
+    def disconnected(self, analyst: str, charge: str) -> None:
+        """The analyst does not wait any more: nothing follows."""
+
+    def history(self, analyst: str) -> list[dict[str, Any]]:
+        """The questions of an analyst, oldest first."""
+        self.tick()
+        return [
+            {**self._told(one), "sql": one.sql, "asked_at": instant(one.slot.at.wall)}
+            for one in self.ledger.timetable.of(analyst)
+        ]
+
+    def receipt(self, analyst: str, charge: str) -> dict[str, Any]:
+        """What a question asked and cost; where it stands in the chain, and the head as of its release."""
+        self.tick()
+        one = self._mine(analyst, charge)
+        told = self.ledger.record.receipt(one.id)
+        state = self.ledger.timetable.fate(one)
+        return {**told, "state": state, "incident": one.incident, "chain": self.ledger.timetable.links(one)}
+
+    def events(self, analyst: str) -> list[dict[str, Any]]:
+        """How far each question of his is: how many wait before it, and the seconds until it is told."""
+        self.tick()
+        now = self.ledger.timetable.now()
+        waiting = [o for o in self.ledger.timetable.everybody() if o.slot.time(now) < o.slot.due]
+        return [
+            {
+                "id": one.id,
+                "before": sum(o.slot.starts < one.slot.starts for o in waiting),
+                "seconds": max(0.0, (one.slot.due - one.slot.time(now)) / SECOND),
+            }
+            for one in waiting
+            if one.analyst == analyst
+        ]
+
+    def tables(self, analyst: str) -> dict[str, Any]:
+        """The declared tables: the columns, their kinds, and their answer times."""
+        del analyst
+        return {
+            name: {
+                "columns": {column: kind.value for column, kind in info.columns.items()},
+                "private": info.private,
+                "answer_time": self._times.get(name, 0) / SECOND,
+            }
+            for name, info in self.data.catalog.items()
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """Counts that step at submissions and releases alone: never chain height, run times, rows, memory."""
+        self.tick()
+        now = self.ledger.timetable.now()
+        everybody = self.ledger.timetable.everybody()
+        fates = [self.ledger.timetable.fate(one) for one in everybody]
+        return {
+            "hubbub_questions_total": len(everybody),
+            "hubbub_answers_total": fates.count("answered"),
+            "hubbub_no_answers_total": fates.count("no answer"),
+            "hubbub_virtual_queue": sum(one.slot.time(now) < one.slot.due for one in everybody),
+        }
+
+    def restart(self) -> None:
+        """After a start of the service, once runners are ready."""
+        for one in self.ledger.timetable.restart(self.queue):
+            self.log(f"moved {one.id}, told at {instant(one.slot.due)}")
+        self.tick()
+
+    def next_time(self) -> int | None:
+        """The wall time of the next start or release, in microseconds."""
+        return self.ledger.timetable.next_time()
+
+    def _free(self) -> dict[str, Any]:
+        """The check of what is exact and free."""
+        balance = self.ledger.balance
+        left = min(largest_epsilon(balance.budget(s), balance.left(s)) for s in set(self.data.spaces().values()))
+        told = Check(Fraction(0), left, (), "declarations and public tables only: exact and free.", ())
+        return {**told.to_wire(), "answer_time": 0.0}
+
+    def _mine(self, analyst: str, charge: str) -> Scheduled:
+        one = self.ledger.timetable.find(str(charge))
+        if one is None or one.analyst != analyst:
+            raise Unknown("there is no such question of yours.")
+        return one
+
+    def _told(self, one: Scheduled, *, whole: bool = False) -> dict[str, Any]:
+        """Its state now, with the answer if there is one and it is wanted."""
+        state = self.ledger.timetable.fate(one)
+        told = {"id": one.id, "state": state, "release_at": instant(one.slot.due), "incident": one.incident}
+        if state != "answered" or not whole:
+            return told
+        stored = self.ledger.record.release(one.paid_by)
+        if stored is None:
+            raise InternalError(f"the question {one.id} was answered, and its answer is not there")
+        asked, given = self._again(one)
+        door = self._door.of(one.analyst)
+        return {**told, "answer": self._answer(door, asked, given, stored, charged=one.shares is None)}
+
+    def _again(self, one: Scheduled) -> tuple[PricedStatement, Options]:
+        """The statement of a question, planned anew from its own words."""
+        ask = json.loads(one.ask)
+        given = Options.from_wire(ask["options"])
+        now = datetime.fromisoformat(ask["now"])
+        asked = self.data.ask(ask["sql"], given, self.ledger.balance.budget, now)
+        if not isinstance(asked, PricedStatement):
+            raise InternalError(f"the question {one.id} is about public tables alone")
+        return asked, given
+
+    def _answer(
+        self, door: Door, asked: PricedStatement, given: Options, stored: StoredRelease, *, charged: bool
+    ) -> str:
+        """A stored answer as text, whose receipt names no line of the chain.
+
+        Raises EngineError where a run brought what is not an answer.
+        """
+        paid = self.ledger.timetable.find(stored.charge_id)
+        links = {"charge": {"hash": stored.entry.hash}} if paid is None else self.ledger.timetable.links(paid)
+        try:
+            release = release_of(door, asked, given, stored, charged=charged)
+            return replace(release, receipt={**release.receipt, "chain": links}).to_wire()
+        except (KeyError, TypeError, ValueError, IndexError, InternalError):
+            raise EngineError(stored.charge_id[:12] if paid is None else paid.incident) from None
+
+    def _order(self, one: Scheduled) -> Order:
+        """What a runner is told: the question, what was charged for it, and nothing of the ledger."""
+        entry, ask = self.ledger.record.entry(one.id), json.loads(one.ask)
+        return Order(
+            charge=one.id,
+            kind="sql",
+            ask=lambda: ask,
+            space=one.space,
+            budget=self.ledger.balance.budget(one.space),
+            key=entry.question_key,
+            version=entry.data_version or "",
+            event=entry.event,
+        )
+
+    def _length(self, asked: PricedStatement) -> int:
+        """The answer time of a question: the sum of its tables'."""
+        return sum(self._times[name] for name in asked.tables)
+
+
+def _text(sql: str) -> str:
+    if not isinstance(sql, str) or len(sql) > _LONGEST_SQL:
+        raise QueryError(f"a question is a text of at most {_LONGEST_SQL:,} characters. Nothing was charged.")
+    return sql
