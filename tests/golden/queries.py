@@ -56,6 +56,19 @@ GOLDEN["geometric means"] = [
         {"tolerance": 1e-3, "plain": "SELECT geometric_mean(clerk + 1) AS g FROM orders WHERE total > 20"},
     ),
 ]
+GOLDEN["survey weights"] = [
+    (
+        "SELECT status, WEIGHTED_COUNT(clerk) AS n, WEIGHTED_AVG(total, clerk) AS m FROM orders GROUP BY status",
+        {
+            "tolerance": 1e-3,
+            "plain": "SELECT status, SUM(clerk) AS n, SUM(total * clerk) / SUM(clerk) AS m FROM orders GROUP BY status",
+        },
+    ),
+    (
+        "SELECT WEIGHTED_SUM(total, clerk) FILTER (WHERE total > 20) AS s FROM orders",
+        {"tolerance": 1e-3, "plain": "SELECT SUM(total * clerk) AS s FROM orders WHERE total > 20"},
+    ),
+]
 GOLDEN["choices"] = [
     "SELECT MODE(status) AS m, COUNT(*) AS n FROM orders WHERE clerk < 5 AND o_id < 149",
     "SELECT returned, MODE(part) AS m FROM lineitem WHERE line = 1 OR part = 'nut' GROUP BY returned",

@@ -106,6 +106,7 @@ _TERMS: Final = (
         callback=lambda _context, _option, given: _keys(given),
         help="The groups of a column, in place of declared ones; values as for -p. May be repeated.",
     ),
+    click.option("--weight", metavar="COLUMN", help="Rows count by this column in COUNT, SUM and AVG."),
     click.option("--bounding", type=click.Choice(["groups", "norm"]), help="How a unit beyond these is cut down."),
 )
 

@@ -43,6 +43,7 @@ class AskOptions(TypedDict, total=False):
     keys: Mapping[str, Sequence[object]] | None
     params: Mapping[str, object] | Sequence[object]
     weights: Mapping[str, int] | None
+    weight: str | None
     within: float | Mapping[str, float] | None
     at_most: EpsilonLike | None
     assume_rows: int
@@ -56,8 +57,9 @@ class Options:
     "gaussian". delta: what finding groups privately may cost. max_groups, max_rows, max_total: how much one unit
     contributes, over what is declared. bounding: "groups" or "norm", over what is declared. keys: the groups of
     columns, by name. params: values for `$name` (a mapping) or `?` (a list). weights: how much the error of a column
-    counts, by its name. within: in place of an amount, the half-width to keep; at_most: the largest epsilon for it.
-    assume_rows: the number of values in a group for which the error of a mean is predicted.
+    counts, by its name. weight: the column by which rows count in COUNT, SUM and AVG, as in a survey. within: in place
+    of an amount, the half-width to keep; at_most: the largest epsilon for it. assume_rows: the number of values in a
+    group for which the error of a mean is predicted.
     """
 
     epsilon: EpsilonLike | None = None
@@ -71,6 +73,7 @@ class Options:
     keys: Mapping[str, Sequence[object]] | None = None
     params: Mapping[str, object] | Sequence[object] = ()
     weights: Mapping[str, int] | None = None
+    weight: str | None = None
     within: float | Mapping[str, float] | None = None
     at_most: EpsilonLike | None = None
     assume_rows: int = 1000
@@ -105,6 +108,8 @@ class Options:
         for name in _AMOUNTS:
             if getattr(self, name) is not None:
                 an_amount(getattr(self, name), name)
+        if self.weight is not None and (not isinstance(self.weight, str) or not self.weight):
+            raise ParameterError(f"weight={self.weight!r}: expected the name of a column.")
         if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
             raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
         if self.within is not None:

@@ -141,7 +141,9 @@ def ask(
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
     """
     now = now or dt.datetime.now(dt.UTC).replace(tzinfo=None)
-    statement = parse(sql, catalog, public=outer, params=options.params, keys=options.keys, now=now)
+    statement = parse(
+        sql, catalog, public=outer, params=options.params, keys=options.keys, weight=options.weight, now=now
+    )
     if isinstance(statement, PublicQuestion):
         return statement
     wanted = sum(len(q.aggregates) for q in statement.questions)
@@ -169,6 +171,7 @@ def ask(
     price = make_price(flat, amount.spend, weights=_weights(statement, options.weights))
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
     shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
+    shown = shown if options.weight is None else f"{shown} /* weight: {json.dumps(options.weight)} */"
     weights = _weights(statement, options.weights)
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
     return PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told)

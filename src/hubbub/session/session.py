@@ -210,6 +210,7 @@ class Session:
         bounding: "groups" or "norm", in place of what is declared: what is done with a unit beyond these.
         keys: the groups of columns, by name. params: values for `$name` (a mapping) or `?` (a list).
         weights: how much the error of a column counts when the amount is divided, 1 unless said.
+        weight: the column by which rows count in COUNT, SUM and AVG, as in a survey; declared with bounds from 0 on.
         fresh: draw anew, and pay again, even if the answer is stored.
         idempotency_key: a name for this request; sent again with it, the request is charged and drawn once.
 

@@ -19,6 +19,7 @@ from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.groups import Groups, read_groups
 from hubbub.sql.bind.outer import resolve_inside
 from hubbub.sql.bind.unmatched import leaves_out
+from hubbub.sql.bind.weighted import weighted
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.hints import instead
 from hubbub.sql.text.locate import written
@@ -283,8 +284,8 @@ class _Private:
         for one in aggregate if isinstance(aggregate, list) else [aggregate]:
             self._check_unmatched(one, node)
         if isinstance(aggregate, list):
-            return exp.Array(expressions=[self._column_of(one) for one in aggregate])
-        return self._column_of(aggregate)
+            return exp.Array(expressions=[self._column_of(weighted(one, self.rows, node)) for one in aggregate])
+        return self._column_of(weighted(aggregate, self.rows, node))
 
     def _check_unmatched(self, aggregate: Aggregate, node: exp.Expr) -> None:
         """Raises QueryError where SQL would count a public row that meets no row of people."""

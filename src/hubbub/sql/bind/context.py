@@ -68,14 +68,16 @@ def _no_query(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> PrivateRe
 class Reader:
     """Reads one statement. What it finds is gathered here: questions, and the outer queries of WITH.
 
-    select, set_operation: what reads a query, which reads its sub-queries by `resolve`. `hubbub.sql.bind.query` ties
-    that knot; without it tables alone can be looked up.
+    weight: the column that rows count by, if the question says one. select, set_operation: what reads a query, which
+    reads its sub-queries by `resolve`. `hubbub.sql.bind.query` ties that knot; without it tables alone can be looked
+    up.
     """
 
     text: str
     catalog: Catalog
     public: PublicSide | None
     keys: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    weight: str | None = None
     questions: list[AggregateQuery] = field(default_factory=list)
     common: list[exp.CTE] = field(default_factory=list)
     places: int = 0

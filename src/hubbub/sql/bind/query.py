@@ -54,12 +54,14 @@ def parse(
     public: PublicSide | None = None,
     params: Mapping[str, object] | Sequence[object] = (),
     keys: Mapping[str, Sequence[object]] | None = None,
+    weight: str | None = None,
     now: dt.datetime | None = None,
 ) -> Statement | PublicQuestion:
     """Read one statement.
 
     public: answers what the reader asks about public data. params: values for `$name` or `?`. keys: the groups of
-    columns that GROUP BY names. now: what now() is, in UTC; this moment unless said.
+    columns that GROUP BY names. weight: the column by which rows count in COUNT, SUM and AVG. now: what now() is, in
+    UTC; this moment unless said.
 
     Raises QueryError for anything that is not on the allow-list, with a caret at its place.
     """
@@ -81,11 +83,13 @@ def parse(
         _fill(statement, text, params)
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
+            if weight is not None:
+                raise QueryError("weight: rows of people count by it, and this question reads public tables alone.")
             return PublicQuestion(printed(statement), tuple(tables))
         _freeze(statement, now or dt.datetime.now(dt.UTC).replace(tzinfo=None))
         _name_aggregates(statement)
         return _statement(
-            statement, Reader(text, catalog, public, _keys(keys), select=select, set_operation=set_operation)
+            statement, Reader(text, catalog, public, _keys(keys), weight, select=select, set_operation=set_operation)
         )
     except RecursionError:
         raise QueryError("the statement is nested too deeply to be read; write it flatter.") from None

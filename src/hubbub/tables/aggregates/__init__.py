@@ -4,12 +4,24 @@ A new aggregate is a file of this folder and its name in `FAMILIES`. The binder 
 reference and the auditor's questions are checked against its record, and its verb is made from it.
 """
 
-from hubbub.tables.aggregates import count, covariance, geometric, mean, mode, quantile, regression, spread, sum, top_k
+from hubbub.tables.aggregates import (
+    count,
+    covariance,
+    geometric,
+    mean,
+    mode,
+    quantile,
+    regression,
+    spread,
+    sum,
+    top_k,
+    weighted,
+)
 from hubbub.tables.aggregates.base import Aggregate, Family, Function, Listed
 
 __all__ = ["FAMILIES", "FUNCTIONS", "Aggregate", "Family", "Function", "Listed", "forms", "names", "spelled"]
 
-_FILES = (count, sum, mean, spread, quantile, covariance, regression, geometric, mode, top_k)
+_FILES = (count, sum, mean, spread, quantile, covariance, regression, geometric, mode, top_k, weighted)
 
 FAMILIES: tuple[Family, ...] = tuple(file.FAMILY for file in _FILES)
 

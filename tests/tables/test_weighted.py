@@ -1,0 +1,178 @@
+"""Survey weights: plain arithmetic's counts, sums and means, which no unit moves by more than is charged."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.tables.aggregates.base import Aggregate
+from hubbub.tables.aggregates.weighted import WEIGHTED_AVG, WEIGHTED_SUM
+from hubbub.tables.columns import between
+from hubbub.tables.expressions import Column
+from hubbub.tables.kinds import Kind
+from hubbub.tables.measure import Bounds, MeasurementKind, l1, l2_squared
+from people import HUGE, session
+
+COLUMNS = {"x": hb.between(-10, 60), "w": hb.between(0, 10), "g": hb.one_of("a", "b"), "v": hb.between(-1, 10)}
+
+
+def _rows(count: int = 300, seed: int = 1) -> list[dict[str, Any]]:
+    chance = Random(seed)
+    return [
+        {
+            "id": i,
+            "x": None if i % 17 == 0 else chance.randrange(-40, 240) / 4,
+            "w": None if i % 23 == 0 else chance.randrange(0, 80) / 8,
+            "g": chance.choice("ab"),
+            "v": 1.0,
+        }
+        for i in range(count)
+    ]
+
+
+def _asked(text: str, epsilon: Any = HUGE, **more: Any) -> Any:
+    table = hb.table(pa.Table.from_pylist(_rows()), unit="id", max_rows=1, max_groups=1, columns=COLUMNS)
+    with session(epsilon=10**7 * HUGE, v=table) as s:
+        return s.sql(text, epsilon=epsilon, **more)
+
+
+def _plainly(group: str) -> tuple[float, float, float, float]:
+    rows = [r for r in _rows() if r["g"] == group and r["w"] is not None]
+    both = [r for r in rows if r["x"] is not None]
+    total = sum(r["x"] * r["w"] for r in both)
+    return sum(r["w"] for r in rows), sum(r["w"] for r in both), total, total / sum(r["w"] for r in both)
+
+
+WRITTEN = "SELECT g, WEIGHTED_COUNT(w) AS n, WEIGHTED_SUM(x, w) AS s, WEIGHTED_AVG(x, w) AS m FROM v GROUP BY g"
+BY_OPTION = "SELECT g, COUNT(*) AS n, COUNT(x) AS c, SUM(x) AS s, AVG(x) AS m, SUM(x) / COUNT(x) AS r FROM v GROUP BY g"
+
+
+def test_they_are_what_plain_arithmetic_gives() -> None:
+    for group, *found in _asked(WRITTEN).rows():
+        n, _, total, mean = _plainly(group)
+        assert found == pytest.approx([n, total, mean], rel=1e-5)
+
+
+def test_weight_makes_counts_sums_and_means_weighted() -> None:
+    for group, *found in _asked(BY_OPTION, weight="w").rows():
+        n, known, total, mean = _plainly(group)
+        assert found == pytest.approx([n, known, total, mean, mean], rel=1e-5)
+    plain = _asked("SELECT COUNT(*) AS n, WEIGHTED_COUNT(w) AS all FROM v").rows()[0]
+    assert plain[0] == 300
+    (share,) = _asked("SELECT AVG(x > 20) AS m FROM v", weight="w").rows()[0]
+    assert 0 < share < 1
+
+
+@pytest.mark.parametrize(("rows", "groups"), [(1, 1), (3, 2)])
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_the_sensitivity_of_products_is_the_most_that_one_unit_adds(rows: int, groups: int, neighbours: Any) -> None:
+    declared = {"x": between(-3, 5), "w": between(0, 4)}
+    x, w = Column("x", Kind.INTEGER), Column("w", Kind.INTEGER)
+    for function in (WEIGHTED_SUM, WEIGHTED_AVG):
+        product = function.measured(Aggregate(function, (x, w)), declared)[0]
+        assert product.counting is MeasurementKind.PRODUCT
+        a, b = product.values
+        ends = itertools.product(range(a.low, a.high + 1), range(b.low, b.high + 1))
+        each = {(i * j) >> product.shift for i, j in ends}  # what one row adds, over every row
+        assert (min(each), max(each)) == (product.low, product.high)
+        parts = range(rows * min(each), rows * max(each) + 1)  # what one unit adds to one group
+        most = max(abs(p) for p in parts)
+        apart = max(abs(p - q) for p in (min(parts), max(parts), 0) for q in (min(parts), max(parts), 0))
+        reach = l1(product, Bounds(groups, rows), groups, neighbours)
+        squared = l2_squared(product, Bounds(groups, rows), groups, neighbours)
+        move = most if neighbours == "add_remove" else apart
+        assert (reach, squared) == (groups * move, groups * move**2)
+
+
+def test_a_weight_beyond_its_range_counts_as_its_end_and_a_missing_one_not_at_all() -> None:
+    rows = [
+        {"id": 1, "x": 1.0, "w": 1e9},
+        {"id": 2, "x": 4.0, "w": -5.0},
+        {"id": 3, "x": 7.0, "w": None},
+        {"id": 4, "x": 9.0, "w": 5.0},
+    ]
+    table = hb.table(
+        pa.Table.from_pylist(rows), unit="id", max_rows=1, max_groups=1, columns={k: COLUMNS[k] for k in "xw"}
+    )
+    with session(epsilon=10**7 * HUGE, v=table) as s:
+        found = s.sql("SELECT COUNT(*) AS n, SUM(x) AS s, AVG(x) AS m FROM v", epsilon=HUGE, weight="w").rows()[0]
+    assert found == pytest.approx([15, 10 + 45, 55 / 15], rel=1e-5)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    chance, groups = Random(5), 400
+    rows = [
+        {"id": i, "g": i % groups, "x": float(chance.randrange(-10, 61)), "w": float(chance.randrange(0, 11))}
+        for i in range(groups * 30)
+    ]
+    columns = {"x": COLUMNS["x"], "w": COLUMNS["w"], "g": hb.between(0, groups - 1)}
+    table = hb.table(pa.Table.from_pylist(rows), unit="id", max_rows=1, max_groups=1, columns=columns)
+    with session(epsilon=100, v=table) as s:
+        answer = s.sql("SELECT g, COUNT(*) AS n, SUM(x) AS s, AVG(x) AS m FROM v GROUP BY g", epsilon=1, weight="w")
+    truth: dict[int, list[float]] = {}
+    for g in range(groups):
+        own = [r for r in rows if r["g"] == g]
+        n, total = sum(r["w"] for r in own), sum(r["w"] * r["x"] for r in own)
+        truth[g] = [n, total, total / n]
+    for at, name in enumerate("nsm"):
+        ends = answer.intervals().to_pylist()
+        held = sum(r[f"{name}_low"] <= truth[r["g"]][at] <= r[f"{name}_high"] for r in ends)
+        assert held >= 350, name  # 380 expected at least; 30 fewer has a probability below 1e-9
+
+
+def test_twice_the_weight_is_twice_the_noise() -> None:
+    table = pa.Table.from_pylist(_rows())
+    widths = []
+    for most in (10, 20):
+        declared = hb.table(table, unit="id", max_rows=1, max_groups=1, columns={**COLUMNS, "w": hb.between(0, most)})
+        with session(epsilon=10, v=declared) as s:
+            widths.append(s.sql("SELECT SUM(x) AS s FROM v", epsilon=1, weight="w").half_widths()["s"][0])
+    assert widths[1] == pytest.approx(2 * widths[0], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "weight", "words"),
+    [
+        ("SELECT COUNT(*) FROM v", "v", "a weight is at least 0"),
+        ("SELECT COUNT(*) FROM v", "g", "a weight is a number"),
+        ("SELECT COUNT(*) FROM v", "nobody", "no column 'nobody'"),
+        ("SELECT COUNT(*) FROM (SELECT x FROM v) u", "w", "has to hand it on"),
+        ("SELECT MEDIAN(x) FROM v", "w", "has no weighted form"),
+        ("SELECT COUNT(DISTINCT id) FROM v", "w", "has no weighted form"),
+        ("SELECT WEIGHTED_AVG(x, id) FROM v", None, "no declared bounds"),
+    ],
+)
+def test_what_is_no_weight_is_refused_with_a_way_out(text: str, weight: str | None, words: str) -> None:
+    with pytest.raises((QueryError, PolicyError), match=words):
+        _asked(text, weight=weight)
+    with pytest.raises(ParameterError, match="weight"):
+        _asked(text, weight=3)
+
+
+def test_a_stored_answer_is_one_of_the_same_weight() -> None:
+    table = hb.table(pa.Table.from_pylist(_rows()), unit="id", max_rows=1, max_groups=1, columns=COLUMNS)
+    with session(epsilon=100, v=table) as s:
+        plain, weighted, written = (
+            s.sql(text, epsilon=Fraction(1), **more)
+            for text, more in (
+                ("SELECT COUNT(*) AS n FROM v", {}),
+                ("SELECT COUNT(*) AS n FROM v", {"weight": "w"}),
+                ("SELECT WEIGHTED_COUNT(w) AS n FROM v", {}),
+            )
+        )
+        assert [plain.charged, weighted.charged, written.charged] == [True, True, False]
+
+
+def test_in_python() -> None:
+    table = hb.table(pa.Table.from_pylist(_rows()), unit="id", max_rows=1, max_groups=1, columns=COLUMNS)
+    with session(epsilon=10**7 * HUGE, v=table) as s:
+        asked = s.table("v").group_by("g").agg(m=hb.weighted_mean("x", "w"), n=hb.weighted_count("w"))
+        for group, mean, n in asked.run(epsilon=HUGE).rows():
+            assert [n, mean] == pytest.approx([_plainly(group)[0], _plainly(group)[3]], rel=1e-5)
