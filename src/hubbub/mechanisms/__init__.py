@@ -14,7 +14,7 @@ Numbers      `LaplaceMechanism`, `GaussianMechanism`, `StaircaseMechanism`, `KNo
 Each person  `RandomizedResponse`, `KaryResponse`, `response_sample_size`
 Choosing     `ExponentialMechanism`, `PermuteAndFlip`, `NoisyMax`, `QuantileMechanism`, `weighted_choice`
 Asking       `SparseVector`, `SparseVectorRun`, `above_threshold`
-Groups       `GroupThreshold`, `OptimalGroupSelection`
+Groups       `GroupThreshold`, `OptimalGroupSelection`, `UnknownTopK`
 Workloads    `laplace_for`, `gaussian_for`, `k_norm_for`; `plan` predicts the error of each strategy and picks
 Checking     `examine`, `epsilon_between`, `delta_between`, `claimed_delta`, `Finding`
 Pictures     `draw_laws`, `draw_local_and_central`, `draw_plans`
@@ -52,6 +52,7 @@ from hubbub.mechanisms.ratio import ratio_interval
 from hubbub.mechanisms.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
 from hubbub.mechanisms.sparse import SparseVector, SparseVectorRun, above_threshold
 from hubbub.mechanisms.staircase import StaircaseLaw, StaircaseMechanism
+from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.mechanisms.workloads import gaussian_for, k_norm_for, laplace_for
 
@@ -78,6 +79,7 @@ __all__ = [
     "Spend",
     "StaircaseLaw",
     "StaircaseMechanism",
+    "UnknownTopK",
     "above_threshold",
     "add_noise",
     "calibrated",
