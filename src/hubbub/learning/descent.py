@@ -79,17 +79,18 @@ def descend(
     squared: int,
     plan: Plan,
     n: float,
+    curvature: float = 0.25,
     bits: Bits | None = None,
 ) -> Descent:
     """Yields the event of each step before it is drawn; returns the mean of the later iterates, (outputs, width)
     weights.
 
     residual: as `Coded.sums` takes it, one for each output. squared: the squared sensitivity of one step's sums. n: the
-    number of rows, public or bought.
+    number of rows, public or bought. curvature: the largest one of the loss.
     """
     design, noise = rows.design, noise_of(rho / plan.steps, squared)
     length = math.sqrt(design.norm2) / ONE
-    step = plan.lr * 4 / max(n, 1.0)
+    step = plan.lr / (curvature * max(n, 1.0))
     at, speed, mean = np.zeros((3, outputs, design.width))
     late = 0
     for t in range(plan.steps):

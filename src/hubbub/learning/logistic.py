@@ -47,6 +47,43 @@ def softmax_residual(scores: Integers, label: Integers) -> Integers:
     return residuals
 
 
+def descent_squared(problem: Problem) -> int:
+    """The squared sensitivity of one step."""
+    assert isinstance(problem.target, Classes)
+    residual = 1 if len(problem.target.values) == 2 else 2
+    return problem.moved(residual * SCALE**2 * problem.design.norm2)
+
+
+def plan_classes(problem: Problem, n: float) -> Plan:
+    """How descent goes with about n rows."""
+    return plan_descent(n / problem.rows_per_unit, float(problem.rho))
+
+
+def predicted_classes(problem: Problem, rows: int) -> tuple[int, float]:
+    """How many passes, and the noise on a sum over rows in one of them, in rows."""
+    steps = plan_classes(problem, rows).steps
+    noise = noise_of(problem.rho / steps, descent_squared(problem))
+    return steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
+
+
+def draw_classes(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
+    """Draw the weights of a target of classes."""
+    assert isinstance(problem.target, Classes)
+    outputs = len(problem.target.values)
+    plan = plan_classes(problem, n)
+    weights = yield from descend(
+        rows,
+        binary_residual if outputs == 2 else softmax_residual,
+        outputs=1 if outputs == 2 else outputs,
+        rho=problem.rho,
+        squared=descent_squared(problem),
+        plan=plan,
+        n=n * problem.heaviest,
+        bits=bits,
+    )
+    return {"weights": [on_grid(w).tolist() for w in weights], "steps": plan.steps}
+
+
 class LogisticRegression(Estimator):
     """Logistic regression, binary or of several classes.
 
@@ -83,36 +120,11 @@ class LogisticRegression(Estimator):
         if self.positive is not None and (self.positive not in problem.target.values or len(problem.target.values) > 2):
             raise ParameterError(f"positive={self.positive!r}: it is one of two classes, {problem.target.values!r}.")
 
-    def plan(self, problem: Problem, n: float) -> Plan:
-        """How descent goes with about n rows."""
-        return plan_descent(n / problem.rows_per_unit, float(problem.rho))
-
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
-        steps = self.plan(problem, rows).steps
-        noise = noise_of(problem.rho / steps, self.squared(problem))
-        return steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
-
-    def squared(self, problem: Problem) -> int:
-        """The squared sensitivity of one step."""
-        assert isinstance(problem.target, Classes)
-        two = 1 if len(problem.target.values) == 2 else 2
-        return two * SCALE**2 * problem.design.norm2 * problem.reach**2
+        return predicted_classes(problem, rows)
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
-        assert isinstance(problem.target, Classes)
-        outputs = len(problem.target.values)
-        plan = self.plan(problem, n)
-        weights = yield from descend(
-            rows,
-            binary_residual if outputs == 2 else softmax_residual,
-            outputs=1 if outputs == 2 else outputs,
-            rho=problem.rho,
-            squared=self.squared(problem),
-            plan=plan,
-            n=n * problem.heaviest,
-            bits=bits,
-        )
-        return {"weights": [on_grid(w).tolist() for w in weights], "steps": plan.steps}
+        return draw_classes(problem, rows, n, bits)
 
     def _load(self, kept: Mapping[str, Any]) -> None:
         self._weights = np.array(kept["fit"]["weights"], np.int64)

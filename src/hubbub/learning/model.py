@@ -143,6 +143,16 @@ class Problem:
         """How many of a row's largest shares a unit moves a sum: R, times 256 with weights, twice for replace."""
         return self.rows_per_unit * self.heaviest * (1 if self.neighbours == "add_remove" else 2)
 
+    def moved(self, squared: int, *, counts: bool = False) -> int:
+        """How far a unit moves a sum in squared l2, if one row of weight 1 moves it by `squared` at most.
+
+        counts: whether all that rows add is 0 or more: then the two shares that are exchanged under replace have an
+        inner product of 0 or more, and differ by at most the sum of their squared lengths.
+        """
+        if counts and self.neighbours == "replace":
+            return 2 * squared * (self.rows_per_unit * self.heaviest) ** 2
+        return squared * self.reach**2
+
     @property
     def heaviest(self) -> int:
         """What the heaviest row counts on the grid of weights."""
@@ -166,7 +176,7 @@ class Problem:
     @property
     def parts(self) -> tuple[Fraction | None, Fraction]:
         """What is spent on the number of rows, if it is bought, and what on the model."""
-        if self.rows is not None:
+        if self.rows is not None or not self.estimator._buys_rows:
             return None, self.spend.amount
         first = self.spend.amount * _ROWS_SHARE
         return first, self.spend.amount - first
@@ -175,15 +185,15 @@ class Problem:
         """The number of rows (the sum of their weights, as a share of the largest): public, or bought."""
         share, _ = self.parts
         if share is None:
-            assert self.rows is not None
-            return float(self.rows)
-        noise = calibrated(spend=self._spent(share), l1=self.reach, l2_squared=self.reach**2)
+            return float(self.rows or 1)
+        noise = calibrated(spend=self.part(share), l1=self.reach, l2_squared=self.moved(1, counts=True))
         yield noise.event
         mass = len(rows.label) if rows.weights is None else int(rows.weights.sum())
         (noisy,) = noise.release([mass], bits=bits)
         return max(1.0, noisy / self.heaviest)
 
-    def _spent(self, share: Fraction) -> Spend:
+    def part(self, share: Fraction) -> Spend:
+        """So much of the amount."""
         return Spend(epsilon=share) if self.spend.pure else Spend(rho=share)
 
     @property
@@ -203,7 +213,7 @@ class Problem:
         """Draw the model. Yields each event before it is drawn; returns what is kept."""
         n = yield from self.count_rows(rows, bits)
         fit = yield from self.estimator._draw(self, rows, n, bits)
-        return self.written(fit | {"rows": n})
+        return self.written(fit | ({"rows": n} if self.estimator._buys_rows else {}))
 
     def written(self, fit: Mapping[str, Any]) -> dict[str, Any]:
         """What is kept of a fit, as JSON."""
@@ -239,6 +249,7 @@ class Estimator:
 
     _tasks: ClassVar[tuple[str, ...]] = ()
     _linear: ClassVar[bool] = True
+    _buys_rows: ClassVar[bool] = True
 
     features: Sequence[str] | None
     target: str | None
@@ -427,7 +438,6 @@ class Estimator:
         self.design_ = Design.from_json(kept["design"])
         self.feature_names_in_ = np.array(list(self.design_.columns), object)
         self.n_features_in_ = len(self.design_.columns)
-        self.rows_ = float(kept["fit"]["rows"])
         self.kept_ = dict(kept)
         if kept["classes"] is not None:
             self.classes_ = np.array(kept["classes"])

@@ -1,0 +1,206 @@
+"""Linear regression: by private gradient descent, from noisy moments, or the mean alone where nothing more can be
+learned.
+
+The target is a number of a declared range, moved to [-1/2, 1/2] and rounded to steps of a 1024th.
+
+**Descent.** The residual, prediction - target, is clamped to +-c, c a quarter unless said, in whole numbers: one row
+moves the sum of (residual x features) by at most c 2^20 sqrt N on the grid (`hubbub.learning.descent`).
+
+**Moments.** With z = (features, target), the sum of z z^T holds all that least squares asks. One row moves it by
+|z|^2 <= N + (2^8)^2 in Frobenius norm, and its upper triangle by no more. Noise is put on the upper triangle once; the
+matrix is then made positive semidefinite, and a ridge of the size of its noise is added: post-processing.
+
+**The mean.** One row moves the sum of targets, in 1024ths, by at most 512.
+
+Which of the three is chosen follows from the number of rows, public or bought, and the amount: with
+kappa = n sqrt(2 rho), the mean below 20; moments between 50 N (features of 1) and 900, where descent would make few
+steps against little noise; else descent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.learning.descent import Floats, descend, noise_of, plan_descent
+from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid
+from hubbub.learning.features import ONE, Design, Integers, Numbers
+from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
+from hubbub.noise import Bits
+
+__all__ = ["LinearRegression", "clamped_residual", "draw_numbers", "predicted_numbers"]
+
+_METHODS = ("auto", "descent", "moments", "mean")
+_TOO_FEW = 20
+_MOMENTS = (50, 900)
+
+
+def clamped_residual(scores: Integers, label: Integers, *, clamp: int = SCALE // 4) -> Integers:
+    """Prediction - target of each row, within +-clamp: (1, n).
+
+    >>> clamped_residual(np.array([[0, 1 << 40]]), np.array([512, 0])).tolist()
+    [[0, 262144]]
+    """
+    target = (label - LEVELS // 2) * (SCALE // LEVELS)
+    return np.asarray(np.clip((scores >> 4) - target, -clamp, clamp))
+
+
+def descent_squared(problem: Problem, clamp: int) -> int:
+    """The squared sensitivity of one step of descent."""
+    return problem.moved(clamp**2 * problem.design.norm2)
+
+
+def moments_squared(problem: Problem) -> int:
+    """The squared sensitivity of the upper triangle of moments."""
+    return problem.moved((problem.design.norm2 + ONE**2) ** 2)
+
+
+def mean_squared(problem: Problem) -> int:
+    """The squared sensitivity of the sum of targets."""
+    return problem.moved((LEVELS // 2) ** 2)
+
+
+def _method(problem: Problem, n: float, method: str) -> str:
+    kappa = n / problem.rows_per_unit * math.sqrt(2 * float(problem.rho))
+    if method != "auto":
+        return method
+    if kappa < _TOO_FEW:
+        return "mean"
+    return "moments" if _MOMENTS[0] * problem.design.norm2 / ONE**2 <= kappa < _MOMENTS[1] else "descent"
+
+
+def predicted_numbers(problem: Problem, rows: int, method: str, clamp: int) -> tuple[int, float]:
+    """How many passes, and the noise on a sum over rows in one of them, in rows."""
+    match _method(problem, rows, method):
+        case "mean":
+            return 1, math.sqrt(noise_of(problem.rho, mean_squared(problem)).sigma2) / (LEVELS * problem.heaviest)
+        case "moments":
+            sigma = math.sqrt(noise_of(problem.rho, moments_squared(problem)).sigma2)
+            return 1, sigma / (ONE**2 * problem.heaviest)
+    steps = plan_descent(rows / problem.rows_per_unit, float(problem.rho)).steps
+    sigma = math.sqrt(noise_of(problem.rho / steps, descent_squared(problem, clamp)).sigma2)
+    return steps, sigma / (SCALE * ONE * problem.heaviest)
+
+
+def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, method: str, clamp: int) -> Fit:
+    """Draw the weights of a target that is a number."""
+    match _method(problem, n, method):
+        case "mean":
+            return (yield from _mean(problem, rows, n, bits))
+        case "moments":
+            return (yield from _from_moments(problem, rows, bits))
+    plan = plan_descent(n / problem.rows_per_unit, float(problem.rho))
+    weights = yield from descend(
+        rows,
+        partial(clamped_residual, clamp=clamp),
+        outputs=1,
+        rho=problem.rho,
+        squared=descent_squared(problem, clamp),
+        plan=plan,
+        n=n * problem.heaviest,
+        curvature=1.0,
+        bits=bits,
+    )
+    return {"weights": [on_grid(w).tolist() for w in weights], "steps": plan.steps}
+
+
+def _mean(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
+    noise = noise_of(problem.rho, mean_squared(problem))
+    yield noise.event
+    mass = 1 if rows.weights is None else rows.weights
+    (noisy,) = noise.release([int(((rows.label - LEVELS // 2) * mass).sum())], bits=bits)
+    weights = np.zeros(problem.design.width)
+    weights[0] = np.clip(noisy / (LEVELS * max(n, 1.0) * problem.heaviest), -0.5, 0.5)
+    return {"weights": [on_grid(weights).tolist()], "steps": 1}
+
+
+def _from_moments(problem: Problem, rows: Coded, bits: Bits | None) -> Fit:
+    assert isinstance(problem.target, Range)
+    target = Numbers(problem.target.low, problem.target.high, linear=True)
+    design = Design({**problem.design.columns, "": target})
+    both = Coded(design, [*rows.codes, (rows.label + 1) // 2], rows.label, rows.weights, threads=rows.threads)
+    noise = noise_of(problem.rho, moments_squared(problem))
+    yield noise.event
+    upper = np.triu_indices(design.width)
+    noisy = noise.release([int(v) for v in both.second_moment()[upper]], bits=bits)
+    moment = np.zeros((design.width, design.width))
+    moment[upper] = np.array(noisy, np.float64) / ONE**2
+    moment = moment + np.triu(moment, 1).T
+    weights = solved(moment, math.sqrt(noise.sigma2) / ONE**2)
+    return {"weights": [on_grid(weights).tolist()], "steps": 1}
+
+
+def solved(moment: Floats, sigma: float) -> Floats:
+    """Weights by least squares of a noisy moment matrix, whose last row is the target's, in units of half its range."""
+    values, vectors = np.linalg.eigh(moment)
+    whole = (vectors * np.maximum(values, 0)) @ vectors.T
+    gram, cross = whole[:-1, :-1], whole[:-1, -1]
+    ridge = max(sigma * math.sqrt(len(gram)), 1e-9 * max(float(gram[0, 0]), 1.0))
+    penalty = np.full(len(gram), ridge)
+    penalty[0] = 1e-3 * ridge  # the mean is not shrunk
+    return np.array(np.linalg.solve(gram + np.diag(penalty), cross) / 2)
+
+
+class LinearRegression(Estimator):
+    """Linear regression on a target of a declared range.
+
+    features: columns; by default all that are declared. target: a column of declared range. bins: of columns of
+    numbers, by name or for all: their number or edges, a feature each, beside the number itself. method: "descent",
+    "moments", "mean" or "auto". clamp: how far off a row may be, as a share of the range: a residual beyond counts as
+    that. weight: a column of weights. rows: how many there are, where that is public; else it is bought.
+
+    After a fit: `coef_` and `intercept_`, of the features `feature_names_`, in the target's unit; `n_iter_`.
+    """
+
+    _tasks: ClassVar[tuple[str, ...]] = ("numbers",)
+
+    def __init__(
+        self,
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        *,
+        bins: int | Mapping[str, Any] | None = None,
+        method: str = "auto",
+        clamp: float = 0.25,
+        weight: str | None = None,
+        rows: int | None = None,
+    ) -> None:
+        self.features, self.target, self.bins, self.clamp = features, target, bins, clamp
+        self.method, self.weight, self.rows = method, weight, rows
+
+    def _bins(self, name: str) -> Any:
+        return self.bins.get(name) if isinstance(self.bins, Mapping) else self.bins
+
+    def _checked(self, problem: Problem) -> None:
+        super()._checked(problem)
+        if self.method not in _METHODS:
+            raise ParameterError(f"method={self.method!r}: expected one of {', '.join(_METHODS)}.")
+        if isinstance(self.clamp, bool) or not isinstance(self.clamp, int | float) or not 0.001 <= self.clamp <= 1:
+            raise ParameterError(f"clamp={self.clamp!r}: expected a share of the range, from 0.001 to 1.")
+
+    def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
+        return predicted_numbers(problem, rows, self.method, round(self.clamp * SCALE))
+
+    def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
+        return draw_numbers(problem, rows, n, bits, self.method, round(self.clamp * SCALE))
+
+    def _load(self, kept: Mapping[str, Any]) -> None:
+        self._weights = np.array(kept["fit"]["weights"], np.int64)
+        self.n_iter_ = int(kept["fit"]["steps"])
+        self.feature_names_ = list(self.design_.names[1:])
+        low, high = (float(Fraction(end)) for end in kept["range"])
+        self._limits = low, high
+        self.coef_ = self._weights[0, 1:] / WEIGHT_ONE * (high - low)
+        self.intercept_ = float(self._weights[0, 0] / WEIGHT_ONE * (high - low) + (low + high) / 2)
+
+    def predict(self, X: Any) -> Floats:
+        """The prediction for each row, within the declared range."""
+        low, high = self._fitted()._limits
+        scores = self._codes(X).scores(self._weights)[0] / (ONE * WEIGHT_ONE)
+        return np.array(np.clip(scores * (high - low) + (low + high) / 2, low, high))
