@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
+from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.duckdb.dialect import quote
-from hubbub.engines.duckdb.sources import not_trusted
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 

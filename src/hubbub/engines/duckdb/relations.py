@@ -20,6 +20,8 @@ from hubbub.engines.duckdb.sources import (
     Frame,
     Held,
     ParquetFile,
+    Sheet,
+    SqliteFile,
     hold,
     source_of,
 )
@@ -81,9 +83,10 @@ def _relation(con: duckdb.DuckDBPyConnection, place: str, name: str, table: Priv
             check_base_table(con, place, inner, name, trusted=isinstance(table, PrivateTable) and table.trusted_view)
             relation = f"{place}.main.{quote(inner)}"
             return relation, _described(con, relation, name, source), None, None
-        case CsvFile() | Frame():
-            held = hold(name, source, table.types)
-            if isinstance(source, CsvFile) and not table.types and isinstance(table, PrivateTable):
+        case CsvFile() | SqliteFile() | Sheet() | Frame():
+            trusted = isinstance(table, PrivateTable) and table.trusted_view
+            held = hold(name, source, table.types, trusted=trusted)
+            if isinstance(source, CsvFile | Sheet) and not table.types and isinstance(table, PrivateTable):
                 raise _untyped(name, held.schema.names)
             con.register(place, held.empty())
             try:
@@ -125,7 +128,7 @@ def _described(con: duckdb.DuckDBPyConnection, relation: str, name: str, source:
 def _untyped(name: str, header: Sequence[str]) -> PolicyError:
     example = ", ".join(f'"{c}": "text"' for c in header[:3])
     return PolicyError(
-        f"table {name!r}: a CSV has no types, and guessing them would read the rows. Declare them, as in "
+        f"table {name!r}: a CSV or a sheet has no types, and guessing them would read the rows. Declare them, as in "
         f"types={{{example}{', ...' if len(header) > 3 else ''}}} "
         "(integer, number, text, boolean, date, timestamp; a column not named is text)."
     )

@@ -8,7 +8,6 @@ one person never changes how another person's row is read.
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -21,6 +20,9 @@ import pyarrow.compute as pc
 
 from hubbub.addresses import looks_like_connection, masked
 from hubbub.engines.duckdb.csv_files import csv_header, read_csv
+from hubbub.engines.duckdb.fitted import OBJECTS, fitted
+from hubbub.engines.duckdb.sheets import read_sheet, sheet_columns
+from hubbub.engines.duckdb.sqlite_file import read_sqlite, sqlite_columns
 from hubbub.engines.duckdb.utf8 import as_utf8, utf8_texts
 from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, Csv, files_of, kind_of_file, several_files
@@ -36,8 +38,9 @@ __all__ = [
     "Frame",
     "Held",
     "ParquetFile",
+    "Sheet",
+    "SqliteFile",
     "hold",
-    "not_trusted",
     "safe_table",
     "source_of",
     "stamp_of",
@@ -65,6 +68,18 @@ class DuckDBFile:
 
 
 @dataclass(frozen=True)
+class SqliteFile:
+    path: str
+    table: str
+
+
+@dataclass(frozen=True)
+class Sheet:
+    path: str
+    table: str | None
+
+
+@dataclass(frozen=True)
 class Frame:
     frame: Any
 
@@ -72,7 +87,7 @@ class Frame:
         return f"a {type(self.frame).__name__}"
 
 
-Source = ParquetFile | CsvFile | DuckDBFile | Frame
+Source = ParquetFile | CsvFile | DuckDBFile | SqliteFile | Sheet | Frame
 
 READINGS = 3
 """How often a file is read, or a question, where files are written anew meanwhile."""
@@ -114,19 +129,14 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
             return ParquetFile(str(path.resolve()), (str(path.resolve()),))
         case "csv":
             return CsvFile(str(path.resolve()), table.csv or Csv())
-        case "duckdb":
+        case "sheet":
+            return Sheet(str(path.resolve()), table.inner_table)
+        case "duckdb" | "sqlite":
             if not table.inner_table:
                 raise PolicyError(f"table {name!r}: which table of {str(path)!r}? Declare table='...'.")
-            return DuckDBFile(str(path.resolve()), table.inner_table)
+            of_kind = DuckDBFile if kind == "duckdb" else SqliteFile
+            return of_kind(str(path.resolve()), table.inner_table)
     raise PolicyError(f"table {name!r}: {path.name!r} is not a known file type; expected {FILES}.")
-
-
-def not_trusted(name: str, inner: str, what: str) -> PolicyError:
-    """The refusal of a source that is not a base table. what: such as "is a view"."""
-    return PolicyError(
-        f"table {name!r}: {inner!r} {what}, which can mix rows of several people. Name a base table; or, where each "
-        "row belongs to one unit and depends on nobody else's rows, declare trusted_view = true."
-    )
 
 
 @dataclass
@@ -168,8 +178,11 @@ class Held:
             raise PolicyError("a file was written anew while it was read")
 
 
-def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
-    """A CSV file or a frame, held by its schema; no row is read here.
+def hold(
+    name: str, source: CsvFile | SqliteFile | Sheet | Frame, types: Mapping[str, Kind], *, trusted: bool = False
+) -> Held:
+    """A file that this process reads, or a frame, held by its schema; no row is read here, but of a spreadsheet, which
+    cannot be read in part. trusted: whether a view may stand for a base table.
 
     Raises PolicyError for a source that has no usable schema.
     """
@@ -184,6 +197,10 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
             lambda: stamp_of(source.path),
             lambda: csv_header(name, source.path, how) == header,
         )
+    if isinstance(source, SqliteFile):
+        return _hold_sqlite(name, source, types, trusted=trusted)
+    if isinstance(source, Sheet):
+        return _hold_sheet(name, source, types)
     frame = source.frame
     if type(frame).__module__.split(".")[0] == "pandas":
         labels = [str(label) for label in frame.columns]
@@ -205,6 +222,30 @@ def hold(name: str, source: CsvFile | Frame, types: Mapping[str, Kind]) -> Held:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
     safe = _safe_schema(schema)
     return Held(safe, lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe))
+
+
+def _hold_sqlite(name: str, source: SqliteFile, types: Mapping[str, Kind], *, trusted: bool) -> Held:
+    path, inner = source.path, source.table
+    kinds = sqlite_columns(name, path, inner, types, trusted=trusted)
+    schema = pa.schema([(column, OBJECTS[kind][0] if kind else UNUSABLE) for column, kind in kinds.items()])
+    return Held(
+        schema,
+        lambda: read_sqlite(path, inner, schema, kinds),
+        lambda: stamp_of(path),
+        lambda: sqlite_columns(name, path, inner, types, trusted=trusted) == kinds,
+    )
+
+
+def _hold_sheet(name: str, source: Sheet, types: Mapping[str, Kind]) -> Held:
+    path, inner = source.path, source.table
+    header = sheet_columns(name, path, inner)
+    schema = pa.schema([(column, OBJECTS[types.get(column, Kind.TEXT)][0]) for column in header])
+    return Held(
+        schema,
+        lambda: read_sheet(path, inner, schema, types),
+        lambda: stamp_of(path),
+        lambda: sheet_columns(name, path, inner) == header,
+    )
 
 
 def _check_formats(name: str, how: Csv, header: list[str], types: Mapping[str, Kind]) -> None:
@@ -233,7 +274,7 @@ def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
     """The Arrow type of a pandas column, from its dtype and the declaration; `column` has no rows."""
     dtype = str(column.dtype)
     if dtype == "object":
-        return _OBJECTS.get(declared, (UNUSABLE, None))[0] if declared else UNUSABLE
+        return OBJECTS.get(declared, (UNUSABLE, None))[0] if declared else UNUSABLE
     if _made_float(dtype) and declared is Kind.INTEGER:
         return pa.int64()
     try:
@@ -256,12 +297,12 @@ def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
         if _made_float(str(series.dtype)) and wanted == pa.int64():
             columns.append(_whole(series))
             continue
-        if str(series.dtype) != "object" and (quick("pandas") or all(kind != wanted for kind, _ in _OBJECTS.values())):
+        if str(series.dtype) != "object" and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
             with contextlib.suppress(Exception):  # objects are somebody else's code, in categories too
                 columns.append(pa.array(series, wanted, from_pandas=True))
                 continue
-        fit = next((fit for kind, fit in _OBJECTS.values() if kind == wanted), lambda _: None)
-        columns.append(pa.array([_fitted(value, fit) for value in series.tolist()], wanted))
+        fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
+        columns.append(pa.array([fitted(value, fit) for value in series.tolist()], wanted))
     return pa.table(columns, names=schema.names)
 
 
@@ -281,65 +322,6 @@ def _whole(series: Any) -> pa.Array:
     kept[~near] = 0.0
     steps = kept.astype("int64")
     return pa.array(steps, pa.int64(), mask=~(near & (steps == floats)))
-
-
-def _fitted(value: Any, fit: Callable[[Any], Any]) -> Any:
-    """What becomes of an object; NULL where it does not let itself be looked at: whatever its code raises."""
-    with contextlib.suppress(Exception):
-        return fit(value)
-    return None
-
-
-# Of a subclass its value as it is stored: what it says of itself, how it compares, is its own code.
-
-
-def _fit_integer(value: Any) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    plain = int.__index__(value)
-    return plain if -(2**63) <= plain < 2**63 else None
-
-
-def _fit_number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if isinstance(value, float):
-        return float.__float__(value)
-    plain = int.__index__(value)
-    try:
-        return float(plain)
-    except OverflowError:
-        return float("inf") if plain > 0 else float("-inf")
-
-
-def _fit_text(value: Any) -> str | None:
-    if not isinstance(value, str):
-        return None
-    plain = str.__str__(value)
-    plain.encode()  # raises where it is no UTF-8
-    return plain
-
-
-def _fit_date(value: Any) -> dt.date | None:
-    return value if type(value) is dt.date else None
-
-
-def _fit_moment(value: Any) -> dt.datetime | None:
-    if not isinstance(value, dt.datetime):
-        return None
-    plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
-    return dt.datetime(*plain.timetuple()[:6], plain.microsecond)
-
-
-_OBJECTS: dict[Kind | None, tuple[pa.DataType, Callable[[Any], Any]]] = {
-    Kind.INTEGER: (pa.int64(), _fit_integer),
-    Kind.NUMBER: (pa.float64(), _fit_number),
-    Kind.TEXT: (pa.string(), _fit_text),
-    Kind.BOOLEAN: (pa.bool_(), lambda value: value if isinstance(value, bool) else None),
-    Kind.DATE: (pa.date32(), _fit_date),
-    Kind.TIMESTAMP: (pa.timestamp("us"), _fit_moment),
-}
-"""For a column of objects with a declared kind: its Arrow type, and what becomes of each object."""
 
 
 def _safe_schema(schema: pa.Schema) -> pa.Schema:

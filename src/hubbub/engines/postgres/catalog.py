@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from hubbub.engines.duckdb.sources import not_trusted
+from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.postgres.dialect import POSTGRES
 from hubbub.engines.postgres.settings import Kept, begin
 from hubbub.errors import PolicyError

@@ -32,8 +32,8 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from hubbub.engines.base import Exact, Located, Schema
+from hubbub.engines.base_tables import not_trusted
 from hubbub.engines.duckdb.engine import DuckDBEngine
-from hubbub.engines.duckdb.sources import not_trusted
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
 from hubbub.engines.spark.dialect import SPARK

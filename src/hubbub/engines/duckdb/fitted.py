@@ -1,0 +1,82 @@
+"""Values of a program as values of a column: each from itself alone, NULL where it does not fit."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from hubbub.tables.kinds import Kind
+
+__all__ = ["OBJECTS", "fitted", "rows_as_table"]
+
+
+def fitted(value: Any, fit: Callable[[Any], Any]) -> Any:
+    """What becomes of an object; NULL where it does not let itself be looked at: whatever its code raises."""
+    with contextlib.suppress(Exception):
+        return fit(value)
+    return None
+
+
+def rows_as_table(rows: Sequence[Sequence[Any]], schema: pa.Schema, fits: Sequence[Callable[[Any], Any]]) -> pa.Table:
+    """Rows of objects as a table; a row that is shorter has NULL at its end."""
+    columns = []
+    for i, (kind, fit) in enumerate(zip(schema.types, fits, strict=True)):
+        values = [fitted(row[i], fit) if i < len(row) else None for row in rows]
+        columns.append(pa.array(values, kind))
+    return pa.table(columns, schema=schema)
+
+
+# Of a subclass its value as it is stored: what it says of itself, how it compares, is its own code.
+
+
+def _fit_integer(value: Any) -> int | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    plain = int.__index__(value)
+    return plain if -(2**63) <= plain < 2**63 else None
+
+
+def _fit_number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if isinstance(value, float):
+        return float.__float__(value)
+    plain = int.__index__(value)
+    try:
+        return float(plain)
+    except OverflowError:
+        return float("inf") if plain > 0 else float("-inf")
+
+
+def _fit_text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    plain = str.__str__(value)
+    plain.encode()  # raises where it is no UTF-8
+    return plain
+
+
+def _fit_date(value: Any) -> dt.date | None:
+    return value if type(value) is dt.date else None
+
+
+def _fit_moment(value: Any) -> dt.datetime | None:
+    if not isinstance(value, dt.datetime):
+        return None
+    plain = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+    return dt.datetime(*plain.timetuple()[:6], plain.microsecond)
+
+
+OBJECTS: Final[Mapping[Kind | None, tuple[pa.DataType, Callable[[Any], Any]]]] = {
+    Kind.INTEGER: (pa.int64(), _fit_integer),
+    Kind.NUMBER: (pa.float64(), _fit_number),
+    Kind.TEXT: (pa.string(), _fit_text),
+    Kind.BOOLEAN: (pa.bool_(), lambda value: value if isinstance(value, bool) else None),
+    Kind.DATE: (pa.date32(), _fit_date),
+    Kind.TIMESTAMP: (pa.timestamp("us"), _fit_moment),
+}
+"""For a column of objects with a declared kind: its Arrow type, and what becomes of each object."""

@@ -1,0 +1,153 @@
+"""A table of a SQLite file, read once into this process by the standard library.
+
+SQLite gives each value a type of its own. A column's kind is that of its declared type, by SQLite's rule of affinity
+(https://sqlite.org/datatype3.html, 3.1), or as the policy says; a value of another type is NULL, and so is a text that
+is not UTF-8. Dates and times are texts in ISO form.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from hubbub.engines.base_tables import not_trusted
+from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
+from hubbub.errors import PolicyError
+from hubbub.sql.bind.scope import did_you_mean
+from hubbub.tables.kinds import Kind
+
+__all__ = ["read_sqlite", "sqlite_columns"]
+
+_MANY = 1 << 16
+"""Rows at a time."""
+
+
+def sqlite_columns(
+    name: str, path: str, inner: str, types: Mapping[str, Kind], *, trusted: bool
+) -> Mapping[str, Kind | None]:
+    """The kind of each column of a table; None for one that no question can use.
+
+    Raises PolicyError for what is not a base table and not trusted, and for a file that is being written.
+    """
+    problem = None
+    try:
+        with _opened(path) as con:
+            tables = dict(con.execute("SELECT name, type || ' ' || coalesce(sql, '') FROM sqlite_schema").fetchall())
+            columns = con.execute("SELECT name, type, hidden FROM pragma_table_xinfo(?)", [inner]).fetchall()
+    except (sqlite3.Error, OSError):
+        problem = "it cannot be opened as a SQLite file, or another program holds it"
+    if problem is None and _writing(path):
+        problem = "a file -wal beside it holds what is not written into it yet; close the program that writes it"
+    if problem:
+        raise PolicyError(f"table {name!r}: {path!r} cannot be read: {problem}.")
+    what = tables.get(inner, "")
+    if not what.startswith(("table", "view")):
+        raise PolicyError(f"table {name!r}: the file has no table {inner!r}. {did_you_mean(inner, tables)}")
+    odd = (
+        "is a view" if what.startswith("view")
+        else "is a virtual table" if "VIRTUAL" in what.upper().partition("(")[0]
+        else "has generated columns" if any(hidden in (2, 3) for *_, hidden in columns)
+        else None
+    )  # fmt: skip
+    if odd is not None and not trusted:
+        raise not_trusted(name, inner, odd)
+    return {column: types.get(column) or _affinity(kind) for column, kind, hidden in columns if hidden != 1}
+
+
+def read_sqlite(path: str, inner: str, schema: pa.Schema, kinds: Mapping[str, Kind | None]) -> pa.Table:
+    """The rows of a table, of the schema that was promised, as they are in one transaction.
+
+    Raises OSError where the file is being written.
+    """
+    if _writing(path):
+        raise OSError("the file is being written")
+    columns = ", ".join('"' + column.replace('"', '""') + '"' for column in schema.names)
+    named = '"' + inner.replace('"', '""') + '"'
+    fits = [_FITS.get(kinds[column], lambda _: None) for column in schema.names]
+    tables = [schema.empty_table()]
+    with _opened(path) as con:
+        cursor = con.execute(f"SELECT {columns} FROM {named}")
+        while rows := cursor.fetchmany(_MANY):
+            tables.append(rows_as_table(rows, schema, fits))
+    return pa.concat_tables(tables)
+
+
+def _writing(path: str) -> bool:
+    """Whether rows stand in a log beside the file: which of them are read would depend on who has it open."""
+    with contextlib.suppress(OSError):
+        return os.path.getsize(f"{path}-wal") > 0
+    return False
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[sqlite3.Connection]:
+    with contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as con:
+        con.text_factory = _text
+        con.execute("PRAGMA trusted_schema = OFF")
+        con.execute("BEGIN")
+        yield con
+
+
+def _text(value: bytes) -> str | None:
+    with contextlib.suppress(UnicodeDecodeError):
+        return value.decode("utf-8")
+    return None
+
+
+def _affinity(declared: str) -> Kind | None:
+    """The kind of a declared type. `BOOLEAN` and the types of times are those of SQL, of which SQLite knows nothing."""
+    word = (declared or "").upper()
+    for part, kind in _AFFINITIES.items():
+        if part in word:
+            return kind
+    return None
+
+
+_AFFINITIES: Mapping[str, Kind] = {
+    "BOOL": Kind.BOOLEAN,
+    "DATETIME": Kind.TIMESTAMP,
+    "TIMESTAMP": Kind.TIMESTAMP,
+    "DATE": Kind.DATE,
+    "INT": Kind.INTEGER,
+    "CHAR": Kind.TEXT,
+    "CLOB": Kind.TEXT,
+    "TEXT": Kind.TEXT,
+    "REAL": Kind.NUMBER,
+    "FLOA": Kind.NUMBER,
+    "DOUB": Kind.NUMBER,
+    "NUMERIC": Kind.NUMBER,
+    "DECIMAL": Kind.NUMBER,
+}
+
+
+def _whole_or_text(value: Any) -> str | None:
+    """A text; a whole number as it is written, since a column without a type keeps the one that was given."""
+    return str(value) if isinstance(value, str) or type(value) is int else None
+
+
+def _day(value: Any) -> dt.date | None:
+    return dt.date.fromisoformat(value) if isinstance(value, str) and len(value) == 10 else None
+
+
+def _moment(value: Any) -> dt.datetime | None:
+    if not isinstance(value, str):
+        return None
+    moment: dt.datetime | None = OBJECTS[Kind.TIMESTAMP][1](dt.datetime.fromisoformat(value))
+    return moment
+
+
+_FITS: Mapping[Kind | None, Any] = {
+    Kind.INTEGER: OBJECTS[Kind.INTEGER][1],
+    Kind.NUMBER: OBJECTS[Kind.NUMBER][1],
+    Kind.TEXT: _whole_or_text,
+    Kind.BOOLEAN: lambda value: bool(value) if type(value) is int and value in (0, 1) else None,
+    Kind.DATE: _day,
+    Kind.TIMESTAMP: _moment,
+}

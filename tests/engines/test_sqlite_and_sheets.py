@@ -1,0 +1,212 @@
+"""SQLite files and spreadsheets: a value that does not fit is NULL, and changes no other."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hubbub as hb
+from hubbub.engines.duckdb.sheets import _FITS
+from hubbub.engines.duckdb.sources import Sheet, SqliteFile, hold
+from hubbub.tables.kinds import Kind
+
+
+def session(table: Any, **more: Any) -> hb.Session:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return hb.Session({"v": table}, budget=hb.Budget(10**6), **{"ledger": None} | more)
+
+
+def declared(path: Path, **more: Any) -> Any:
+    columns = {"cost": hb.between(0, 100), "ward": hb.one_of("A", "B")}
+    return hb.table(path, unit="id", max_groups=1, max_rows=1, **{"columns": columns, "table": "visits"} | more)
+
+
+def database(path: Path, *more: tuple[Any, ...]) -> Path:
+    with sqlite3.connect(path) as con:
+        con.execute(
+            "CREATE TABLE visits (id INTEGER PRIMARY KEY, ward VARCHAR(9), cost DECIMAL(9,2), day DATE, at DATETIME, "
+            "ok BOOLEAN, any)"
+        )
+        con.executemany(
+            "INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [(i, "AB"[i % 2], 10, "2025-01-02", "2025-01-02 03:04:05", i % 2, i) for i in range(40)],
+        )
+        con.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?, ?, ?)", more)
+        con.execute("CREATE VIEW shown AS SELECT * FROM visits")
+        con.execute("CREATE TABLE made (id INTEGER, twice INTEGER GENERATED ALWAYS AS (id * 2))")
+        con.execute("CREATE VIRTUAL TABLE words USING fts5(id, text)")
+    con.close()
+    return path
+
+
+def test_a_sqlite_file_is_asked_like_any_other(tmp_path: Path) -> None:
+    for end in (".sqlite", ".db"):
+        with session(declared(database(tmp_path / f"v{end}"))) as asked:
+            rows = asked.sql("SELECT ward, COUNT(*) AS n, SUM(cost) AS c FROM v GROUP BY ward", epsilon=10_000).rows()
+            assert rows == [("A", 20, pytest.approx(200, abs=1)), ("B", 20, pytest.approx(200, abs=1))]
+            when = "at = TIMESTAMP '2025-01-02 03:04:05' AND day = DATE '2025-01-02' AND ok"
+            assert asked.sql(f"SELECT COUNT(*) AS n FROM v WHERE {when}", epsilon=1000).rows() == [(20,)]
+
+
+HOSTILE = [
+    b"\xff",
+    "2025-02-30",
+    "x" * 100,
+    2**63 - 1,
+    -(2**63),
+    1e308,
+    float("inf"),
+    "",
+    "0001-01-01",
+    "9999-12-31T24:00",
+]
+
+
+@pytest.mark.parametrize("bad", HOSTILE, ids=repr)
+def test_a_value_of_another_type_is_null_and_changes_no_other(tmp_path: Path, bad: Any) -> None:
+    """Into every column of one row, whatever its declared type: SQLite takes it."""
+    plain = hold("v", SqliteFile(str(database(tmp_path / "a.db")), "visits"), {"any": Kind.NUMBER}).table()
+    worse = [(1000, *[bad] * 6), (1001, bytes(3), memoryview(b"\xfe"), None, bad, None, None)]
+    found = hold("v", SqliteFile(str(database(tmp_path / "b.db", *worse)), "visits"), {"any": Kind.NUMBER}).table()
+    assert found.slice(0, 40).equals(plain)
+    assert found.num_rows == 42
+    with session(declared(tmp_path / "b.db")) as asked:
+        assert (
+            asked.sql("SELECT COUNT(*) AS n FROM v WHERE cost >= 0 AND at < DATE '2030-01-01'", epsilon=1000).rows()[0][
+                0
+            ]
+            >= 40
+        )
+
+
+@pytest.mark.parametrize(
+    ("inner", "word"),
+    [("shown", "is a view"), ("made", "generated columns"), ("words", "virtual"), ("visit", "visits")],
+)
+def test_what_is_no_base_table_of_sqlite_is_refused(tmp_path: Path, inner: str, word: str) -> None:
+    with pytest.raises(hb.PolicyError, match=word):
+        session(declared(database(tmp_path / "v.sqlite"), table=inner, columns={}))
+
+
+def test_a_trusted_view_of_sqlite_is_read(tmp_path: Path) -> None:
+    with session(declared(database(tmp_path / "v.sqlite"), table="shown", trusted_view=True)) as asked:
+        assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1000).rows() == [(40,)]
+
+
+def test_a_file_that_another_program_writes_is_refused(tmp_path: Path) -> None:
+    path = database(tmp_path / "v.sqlite")
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("DELETE FROM visits WHERE id < 10")
+    writer.commit()
+    with pytest.raises(hb.PolicyError, match="-wal beside it"):
+        session(declared(path))
+    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    writer.close()
+    with session(declared(path)) as asked:
+        assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1000).rows() == [(30,)]
+    (tmp_path / "none.sqlite").write_bytes(b"no database")
+    with pytest.raises(hb.PolicyError, match="cannot be opened as a SQLite file"):
+        session(declared(tmp_path / "none.sqlite"))
+
+
+CELL = {str: '<c t="inlineStr"><is><t>{}</t></is></c>', bool: '<c t="b"><v>{:d}</v></c>', type(None): "<c/>"}
+
+
+def sheet(path: Path, *sheets: list[list[Any]]) -> Path:
+    """A workbook by hand: what Excel writes, without what it adds."""
+    names = [f"Sheet{i + 1}" for i in range(len(sheets))]
+    with zipfile.ZipFile(path, "w") as book:
+        parts = "".join(
+            f'<Override PartName="/xl/worksheets/{n}.xml" ContentType="application/vnd.openxmlformats-officedocument.'
+            'spreadsheetml.worksheet+xml"/>'
+            for n in names
+        )
+        book.writestr(
+            "[Content_Types].xml",
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName='
+            '"/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'  # noqa: E501
+            f"{parts}</Types>",
+        )
+        at = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+        of = "http://schemas.openxmlformats.org/package/2006/relationships"
+        main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        book.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{of}"><Relationship Id="r" Type="{at}/officeDocument" Target="xl/workbook.xml"/>'
+            "</Relationships>",
+        )
+        listed = "".join(f'<sheet name="{n}" sheetId="{i + 1}" r:id="r{i}"/>' for i, n in enumerate(names))
+        book.writestr(
+            "xl/workbook.xml", f'<workbook xmlns="{main}" xmlns:r="{at}"><sheets>{listed}</sheets></workbook>'
+        )
+        links = "".join(
+            f'<Relationship Id="r{i}" Type="{at}/worksheet" Target="worksheets/{n}.xml"/>' for i, n in enumerate(names)
+        )
+        book.writestr("xl/_rels/workbook.xml.rels", f'<Relationships xmlns="{of}">{links}</Relationships>')
+        for name, rows in zip(names, sheets, strict=True):
+            cells = [[CELL.get(type(v), "<c><v>{}</v></c>").format(v) for v in row] for row in rows]
+            body = "".join(f"<row>{''.join(row)}</row>" for row in cells)
+            text = f'<worksheet xmlns="{main}"><sheetData>{body}</sheetData></worksheet>'
+            book.writestr(f"xl/worksheets/{name}.xml", text)
+    return path
+
+
+HEAD = ["id", "zip", "cost", "ok", "day"]
+ROWS = [[i, 2138, 10.5, True, "2025-01-02"] for i in range(20)]
+TYPES = {"id": Kind.INTEGER, "cost": Kind.NUMBER, "ok": Kind.BOOLEAN, "day": Kind.DATE}
+
+
+def test_a_sheet_is_asked_like_any_other(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "v.xlsx", [HEAD, *ROWS, [None] * 5])
+    types = {"id": "integer", "cost": "number", "ok": "boolean"}
+    with session(declared(path, table=None, types=types, columns={"cost": hb.between(0, 100)})) as asked:
+        (row,) = asked.sql(
+            "SELECT COUNT(*) AS n, SUM(cost) AS c FROM v WHERE zip = '2138' AND ok", epsilon=10_000
+        ).rows()
+        assert row == (20, pytest.approx(210, abs=1))
+
+
+@pytest.mark.parametrize("bad", ["x", -1.5, True, 2**60, None, "2025-02-30"])
+def test_a_cell_of_another_type_is_null_and_changes_no_other(tmp_path: Path, bad: Any) -> None:
+    one = sheet(tmp_path / "a.xlsx", [HEAD, *ROWS])
+    two = sheet(tmp_path / "b.xlsx", [HEAD, *ROWS, [99, bad, bad, bad, bad]])
+    found = []
+    for path in (one, two):
+        held = hold("v", Sheet(str(path), None), TYPES)
+        found.append(held.table())
+    assert found[1].slice(0, 20).equals(found[0])
+    assert found[1].num_rows == 21
+
+
+def test_which_sheet_and_a_first_row_are_said(tmp_path: Path) -> None:
+    two = sheet(tmp_path / "v.xlsx", [["a"], [1]], [HEAD, *ROWS])
+    with pytest.raises(hb.PolicyError, match="has the sheets Sheet1, Sheet2; say which with table="):
+        session(declared(two, table=None, types={"id": "integer"}))
+    with pytest.raises(hb.PolicyError, match="no sheet 'Sheet3'"):
+        session(declared(two, table="Sheet3", types={"id": "integer"}))
+    with session(declared(two, table="Sheet2", types={"id": "integer"}, columns={})) as asked:
+        assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1000).rows() == [(20,)]
+    with pytest.raises(hb.PolicyError, match="has no types"):
+        session(declared(two, table="Sheet2", columns={}))
+    (tmp_path / "none.xlsx").write_bytes(b"no workbook")
+    with pytest.raises(hb.PolicyError, match="cannot be read as a spreadsheet"):
+        session(declared(tmp_path / "none.xlsx", table=None, types={"id": "integer"}))
+    for head in ([["a", 1]], [["a", "A"]], []):
+        with pytest.raises(hb.PolicyError, match=r"first row|same name"):
+            session(declared(sheet(tmp_path / "w.xlsx", head), table=None, types={"a": "text"}))
+
+
+def test_a_date_of_a_sheet_is_a_date() -> None:
+    """The reader gives dates of cells with a date's style; a text that looks like one is a text."""
+    assert _FITS[Kind.DATE](dt.datetime(2025, 1, 2, 3)) == dt.date(2025, 1, 2)
+    assert _FITS[Kind.DATE]("2025-01-02") is None
+    assert _FITS[Kind.TIMESTAMP](dt.date(2025, 1, 2)) == dt.datetime(2025, 1, 2)
+    assert _FITS[Kind.TEXT](dt.date(2025, 1, 2)) == "2025-01-02"
