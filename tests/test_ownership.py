@@ -37,7 +37,7 @@ from hubbub.tables.draw_release import draw
 from hubbub.tables.estimates import read
 from hubbub.tables.measure import MeasurementKind
 from hubbub.tables.parts import Sums
-from hubbub.tables.plan import Plan, make_plans
+from hubbub.tables.plan import Plan, Search, make_plans
 from hubbub.tables.price import Price, Spend, make_price
 from hubbub.tables.relations import leaves, scans
 from seeded import SeededBits
@@ -150,6 +150,17 @@ def compare(plan: Plan, before: Exact, after: Exact, why: str) -> None:
         assert sum(m * m for m in moved) <= plan.squared_sensitivity(measurement), why
 
 
+def histograms(plan: Plan) -> Iterator[Plan]:
+    """Of the searches that this plan's limits could be found by, and a sum's bound."""
+    if plan.keys and not plan.private_keys and not plan.one_row:
+        yield Search(plan, "groups").histogram
+    if not plan.one_row:
+        yield Search(plan, "rows").histogram
+    for measurement in plan.measurements:
+        if measurement.counting is MeasurementKind.SUM:
+            yield Search(plan, "t0.n", measurement).histogram
+
+
 def lost(price: Price, before: list[Exact], after: list[Exact]) -> Fraction:
     """What the whole vector of noisy sums tells of the difference: for each part the l1 distance by its scale."""
     total = Fraction(0)
@@ -195,6 +206,7 @@ def check(
     except HubbubError as error:
         assert not isinstance(error, InternalError), sql
         return False
+    searched = [tuple(h for plan in of_question for h in histograms(plan)) for of_question in plans]
     other = {**units, (0 if neighbours == "replace" and units else 9): newcomer}
     found = []
     world.fill(units)
@@ -202,8 +214,11 @@ def check(
     for people in (units, other):
         world.fill(people)
         rows = [world.rows(q, public) for q, public in zip(statement.questions, publics, strict=True)]
-        found.append((world.exacts(plans, publics), rows))
+        found.append((world.exacts(plans, publics), rows, world.exacts(searched, publics)))
     for plan, before, after in zip(every, found[0][0], found[1][0], strict=True):
+        compare(plan, before, after, sql)
+    for plan, before, after in zip((h for of in searched for h in of), found[0][2], found[1][2], strict=True):
+        assert plan.sensitivity(plan.measurements[0]) == (1 if neighbours == "add_remove" else 2)
         compare(plan, before, after, sql)
     assert price is None or lost(price, found[0][0], found[1][0]) <= 1, sql
     for before_rows, after_rows in zip(found[0][1], found[1][1], strict=True):

@@ -15,7 +15,7 @@ from audit.frozen import FrozenBits
 from hubbub.audit import Pair, SessionAudit, Violation, audit_session, fresh, pairs, replay
 from hubbub.audit.fixtures import SCENES, Scene, people
 from hubbub.audit.neighbours import Relation
-from hubbub.audit.questions import AGGREGATES, HOUSE, PRIVATE_KEYS, ROWS, SYNTHESIS, TOGETHER
+from hubbub.audit.questions import AGGREGATES, FOUND, HOUSE, PRIVATE_KEYS, ROWS, SYNTHESIS, TOGETHER
 from hubbub.errors import InternalError, ParameterError
 from hubbub.mechanisms import ExponentialMechanism, GaussianMechanism, GroupThreshold, LaplaceMechanism, NoisyMax
 from hubbub.mechanisms.quantiles import QuantileMechanism
@@ -71,6 +71,7 @@ LEAN = {
         *TOGETHER[::3],
     ],
     "names": [*PRIVATE_KEYS],
+    "found": [*FOUND],
     "whole": [*SYNTHESIS],
 }
 """Every aggregate and every form, several to a question."""
@@ -84,6 +85,8 @@ LEAN = {
         ("house", "add_remove"),
         ("delta", "replace"),
         ("names", "replace"),
+        ("found", "add_remove"),
+        ("found", "replace"),
         ("whole", "replace"),
     ],
 )
@@ -137,6 +140,7 @@ PLANTED = [
     (planted.noise_of_one_cell_for_all, "reused", "house", "add_remove", FEW, ALONE),
     (planted.charge_after_answer, "cost", "house", "add_remove", FEW, ALONE),
     (planted.groups_in_order_of_their_counts, "answer", "house", "add_remove", FEW, ALONE),
+    (planted.search_that_never_stops_alike, "moved", "found", "add_remove", FOUND[1:2], "every extreme of x"),
     (planted.words_of_the_data, "said", "house", "add_remove", FEW, ALONE),
 ]
 

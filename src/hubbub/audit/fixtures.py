@@ -5,6 +5,7 @@
     house    several tables of one unit space, one of them reached by a key, and public ones; pure epsilon
     delta    the house under a budget with delta: Gaussian noise
     names    the same, by names that are found privately
+    found    people, of whom limits and the bounds of sums are found in the charge
     whole    synthetic tables and marginals
 
 A unit of the house is what it holds in all tables: neighbours get rows in one of them or in all.
@@ -154,6 +155,15 @@ def open_people(frame: pa.Table, relation: Relation, bits: Bits | None = None, *
     return _session({"t": declared}, delta, bits)
 
 
+def _open_found(frame: pa.Table, relation: Relation, bits: Bits | None = None) -> Session:
+    """The same where limits and the bounds of sums are found in the charge."""
+    from hubbub.tables.columns import between
+    from hubbub.tables.declare import table
+
+    declared = columns() | {"x": between(0, "auto"), "n": between(0, "auto")}
+    return _session({"t": table(frame, unit=UNIT, neighbours=relation, columns=declared)}, "1e-3", bits)
+
+
 def open_rows(frame: pa.Table, relation: Relation, bits: Bits | None = None) -> Session:
     """The same where each row is a unit."""
     from hubbub.tables.declare import EACH_ROW, public, table
@@ -274,5 +284,6 @@ SCENES: Final = (
     Scene("house", asked.HOUSE, open_house, house_pairs),
     Scene("delta", (*asked.HOUSE, *asked.GAUSSIAN), _open_delta, house_pairs, 9),
     Scene("names", asked.PRIVATE_KEYS, _open_delta, house_pairs),
+    Scene("found", asked.FOUND, _open_found, _of_people),
     Scene("whole", asked.SYNTHESIS, _open_whole, _of_people),
 )

@@ -10,6 +10,7 @@ from hubbub.tables.aggregates import FAMILIES
 
 __all__ = [
     "AGGREGATES",
+    "FOUND",
     "GAUSSIAN",
     "HOUSE",
     "PRIVATE_KEYS",
@@ -172,6 +173,20 @@ PRIVATE_KEYS: Final = tuple(
 """Groups found privately, by names that nobody declared: at an epsilon where groups of a few units are shown."""
 
 _ALL: Final[Mapping[str, Any]] = {"columns": ["ward", "ok", "n"], "rows_per_unit": 2}
+
+_FOUND: Final[Mapping[str, Any]] = {"epsilon": "900", "noise": "laplace"}
+
+FOUND: Final = (
+    Question("SELECT COUNT(*) AS a FROM t", {**_FOUND, "max_rows": "auto"}),
+    Question("SELECT SUM(x) AS a, SUM(n) AS b FROM t", _FOUND),
+    Question("SELECT ward, COUNT(*) AS a, SUM(x) AS b FROM t GROUP BY ward",
+             {**_FOUND, "max_rows": "auto", "max_groups": "auto"}),
+    Question("SELECT ok, AVG(must) AS a, COUNT(DISTINCT id) AS b FROM t GROUP BY ROLLUP (ok)",
+             {**_FOUND, "max_rows": "auto", "max_groups": 2}),
+    Question("SELECT ward, SUM(CASE WHEN ok THEN x END) AS a FROM t GROUP BY ward",
+             {"epsilon": "5000", "max_groups": 2}),
+)  # fmt: skip
+"""Bounds that are found in the charge. So few units tell of bounds at a large epsilon alone."""
 
 SYNTHESIS: Final = (
     *(

@@ -89,6 +89,18 @@ params_option = click.option(
 )
 
 
+class Limit(click.ParamType[Any]):
+    """A whole number, or "auto"."""
+
+    name = "limit"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises click's own error for anything else."""
+        if value == "auto" or isinstance(value, int):
+            return value
+        return click.INT.convert(value, param, ctx)
+
+
 _TERMS: Final = (
     click.option("--epsilon", metavar="NUMBER", help="What the question may cost: 0.5, or a ratio such as 1/3."),
     click.option("--rho", metavar="NUMBER", help="The same as zCDP, in place of --epsilon, under a budget with delta."),
@@ -96,8 +108,8 @@ _TERMS: Final = (
     click.option("--at-most", metavar="NUMBER", help="The largest epsilon that --within may cost."),
     click.option("--noise", type=click.Choice(["laplace", "gaussian"]), help="Default: Gaussian under delta."),
     click.option("--delta", metavar="NUMBER", help="What finding groups privately may cost."),
-    click.option("--max-groups", type=int, metavar="N", help="In how many groups one unit counts."),
-    click.option("--max-rows", type=int, metavar="N", help="With how many rows one unit counts in a group."),
+    click.option("--max-groups", type=Limit(), metavar="N", help="In how many groups one unit counts; auto: found."),
+    click.option("--max-rows", type=Limit(), metavar="N", help="With how many rows in a group; auto: found."),
     click.option("--max-total", type=int, metavar="N", help="With how many rows one unit counts without groups."),
     click.option(
         "--keys",

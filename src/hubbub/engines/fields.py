@@ -16,7 +16,7 @@ from decimal import Context, Decimal
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean, find_name
 from hubbub.sql.emit.dialect import Dialect
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, trimmed
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, trimmed
 from hubbub.tables.kinds import Kind
 
 __all__ = ["Fields", "normalised"]
@@ -57,8 +57,8 @@ class Fields:
                 f"table {self.name!r}: column {column!r} is declared as {what!r}, but it holds values of type "
                 f"{kind.value}, which have no blanks around them. Declare its type as text, or leave that out."
             )
-        if isinstance(what, Between | Edges) and kind is not Kind.OTHER:
-            numeric = isinstance(what, Edges) or what.numeric
+        if isinstance(what, Between | Edges | UpTo) and kind is not Kind.OTHER:
+            numeric = not isinstance(what, Between) or what.numeric
             fits = kind in ((Kind.INTEGER, Kind.NUMBER) if numeric else (Kind.DATE, Kind.TIMESTAMP))
             if not fits:
                 raise PolicyError(
@@ -149,7 +149,7 @@ class Fields:
 
 def _kind_declared(what: Declaration | None) -> Kind | None:
     match what:
-        case Between(numeric=True) | Edges():
+        case Between(numeric=True) | Edges() | UpTo():
             return Kind.NUMBER
         case Between():
             return Kind.TIMESTAMP

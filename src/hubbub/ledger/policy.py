@@ -386,6 +386,8 @@ class _Reader:
         if not isinstance(ends, list) or len(ends) != 2:
             raise self.wrong(at, f"between is {ends!r}; allowed: a list of two values, [low, high]")
         low, high = ends
+        if high == "auto" and isinstance(low, int | float) and not isinstance(low, bool) and 0 <= low < math.inf:
+            return
         if any(isinstance(end, float) and not math.isfinite(end) for end in ends):
             raise self.wrong(at, f"between is {ends!r}; both ends must be finite")
         if not isinstance(low, _ENDS) or isinstance(low, bool) or isinstance(high, bool):

@@ -106,6 +106,16 @@ class Record:
         standings = books.standings(space, self._handle.budget(connection, space), (account,), None, moment(connection))
         return 1 if all(standing.admits(cost) for standing in standings) else 2
 
+    def bounds_found(self, *, space: str, analyst: str, version: str) -> list[str]:
+        """The payloads of an analyst's answers to questions whose bounds were found, of these versions of the rows."""
+        with self._handle.reading() as connection:
+            rows = connection.execute(
+                "SELECT release.payload FROM charge JOIN release ON release.charge = charge.serial "
+                "WHERE unit_space = ? AND analyst = ? AND data_version = ? AND details LIKE ? ORDER BY charge.serial",
+                (space, analyst, version, '%"sums_to_bound"%'),
+            ).fetchall()
+        return [payload for (payload,) in rows]
+
     def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
         """The charge that an idempotency key stands for, if it was used."""
         with self._handle.reading() as connection:

@@ -14,12 +14,13 @@ from hubbub.answer.release import Refinement, Refining, Release
 from hubbub.arguments import an_amount
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text
-from hubbub.session.check import predicted
+from hubbub.session.check import details, predicted
+from hubbub.session.finding import public_part, told
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.refine import refinement
 from hubbub.session.run import CHANGED, Door
-from hubbub.session.statement import estimates_of, evaluated, is_staged, largest_epsilon, request_of
+from hubbub.session.statement import drawn_plans, estimates_of, evaluated, is_staged, largest_epsilon, request_of
 from hubbub.tables.draw_release import price_of
 from hubbub.tables.estimates import combine, expected
 from hubbub.tables.price import make_price
@@ -27,7 +28,7 @@ from hubbub.tables.price import make_price
 if TYPE_CHECKING:
     from hubbub.ledger.store import StoredRelease
 
-__all__ = ["answered", "release_of"]
+__all__ = ["answered", "knowing", "release_of"]
 
 _ALONE: Final = "the rows changed while they were asked about again: this is the second answer alone, at its own noise."
 
@@ -42,7 +43,9 @@ def answered(
     version: str | None = None,
 ) -> Release:
     """The stored answer, or a new one: charged, run, drawn, stored. The arguments are those of `Door.open`."""
+    asked = knowing(door, asked, options, fresh=fresh)
     stored, charged = door.release(request_of(asked, door.data, options), fresh=fresh, name=name, version=version)
+    _refuse_nothing(stored, charged=charged)
     try:
         return release_of(door, asked, options, stored, charged=charged)
     except QueryError as error:
@@ -55,17 +58,48 @@ def answered(
         ) from None
 
 
+def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool = False) -> PricedStatement:
+    """The statement with the bounds that this analyst bought before, in the same search of the same rows.
+
+    Another analyst's are not looked at: to read an answer counts against one's own limit. fresh: none is.
+    """
+    if asked.finding is None or fresh:
+        return asked
+    version = door.version(request_of(asked, door.data, options))
+    known: dict[str, Any] = {}
+    for payload in door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version):
+        known |= {entry["key"]: entry for entry in json.loads(payload).get("found", ())}
+    return asked.knowing({key: {k: v for k, v in e.items() if k != "plan"} for key, e in known.items()})
+
+
+def _refuse_nothing(stored: StoredRelease, *, charged: bool) -> None:
+    """Raises QueryError where a search found no bound."""
+    nothing = json.loads(stored.payload).get("nothing")
+    if nothing is not None:
+        spent = "The search was charged, and the rest came back." if charged else "Nothing was charged."
+        raise QueryError(f'{nothing}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
+
+
 def release_of(
     door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, *, charged: bool
 ) -> Release:
     """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
+    receipt = door.receipt(stored)
+    lines: tuple[str, ...] = ()
+    record = json.loads(stored.payload).get("found", ())
+    if record:
+        plans = drawn_plans(asked, json.loads(stored.payload))
+        shown = details(price_of(plans, json.loads(stored.payload)))
+        lines = told(plans, record)
+        receipt |= {k: shown[k] for k in ("measurements", "plans", "max_groups", "max_rows")}
+        receipt |= {"found": [public_part(entry) for entry in record]}
     return Release(
         cost=stored.epsilon if charged else Fraction(0),
         charged=charged,
         charge_id=stored.charge_id,
-        receipt=door.receipt(stored),
+        receipt=receipt,
         epsilon=stored.entry.epsilon,
-        notes=asked.notes,
+        notes=(*lines, *asked.notes),
         _answered=evaluated(door, asked, stored),
         _refine=Refining(
             lambda epsilon: refined(door, asked, options, stored, epsilon),
@@ -86,14 +120,14 @@ def refined(
     """
     request = request_of(asked, door.data, options)
     version = door.version(request)
-    told, more, amount = foreseen(door, asked, options, stored, epsilon)
-    if not told.helps:
-        amounts = (told.epsilon * 2**k for k in range(1, 8))
+    forecast, more, amount = foreseen(door, asked, options, stored, epsilon)
+    if not forecast.helps:
+        amounts = (forecast.epsilon * 2**k for k in range(1, 8))
         enough = next((e for e in amounts if foreseen(door, asked, options, stored, str(e))[0].helps), None)
         hint = "" if enough is None else f" At epsilon {decimal_text(enough)} it would."
         raise QueryError(
-            f"refine at epsilon {decimal_text(told.epsilon)} would not make this answer better.{hint} Nothing "
-            f"was charged.\n{told}"
+            f"refine at epsilon {decimal_text(forecast.epsilon)} would not make this answer better.{hint} Nothing "
+            f"was charged.\n{forecast}"
         )
     if request.key(version) != stored.entry.question_key:
         raise QueryError(CHANGED)
@@ -132,6 +166,11 @@ def foreseen(
             "refine is for questions whose private parts do not read another's release: drawn anew, that would "
             "make them other questions."
         )
+    if asked.finding is not None:
+        raise QueryError(
+            "refine is for bounds that are given: ask with the bound that was found (it stands in the receipt), and "
+            "refine that."
+        )
     request = request_of(asked, door.data, options)
     if request.key(door.version(request)) != stored.entry.question_key:
         raise QueryError(CHANGED)
@@ -149,14 +188,14 @@ def foreseen(
         {c.name: c.ranks for c in predicted(price, asked.statement.outputs, asked.places, 1000) if c.ranks is not None}
         for price in (bought, more.price)
     ]
-    told = refinement(
+    forecast = refinement(
         evaluated(door, asked, stored),
         asked.grouped(expected(more.price)),
         ranks=[ranks[0], {name: min(now, ranks[1][name]) for name, now in ranks[0].items()}],
     )
     shown = left.epsilon if more.amount.spend.pure else largest_epsilon(budget, left)
     fits = door.ledger.balance.admits(cost, space=asked.space, **paying)
-    return replace(told, epsilon=amount.epsilon, left=shown, fits=fits), more, same
+    return replace(forecast, epsilon=amount.epsilon, left=shown, fits=fits), more, same
 
 
 def _is_still(door: Door, asked: PricedStatement, options: Options, version: str) -> bool:

@@ -1,16 +1,17 @@
 """Bounds bought with budget, on a grid of powers of two that no data chose.
 
 A value x falls on the place sign(x) * (ceil(log2 |x|) + 41), from -104 to 104, so that values between 2^-40 and 2^63
-are told apart by powers of two. One value of each unit is counted at its place, with noise; the outermost places whose
-noisy count exceeds a threshold give the bounds (Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020,
-"Differentially Private SQL with Bounded User Contribution", section 5.1.1). The threshold is one that some empty place
-exceeds with probability 1/1000 at most. How many rows a unit has is asked in the same way.
+are told apart by powers of two. One value of each unit is counted at its place, with noise (Wilson, Zhang, Lam,
+Desfontaines, Simmons-Marengo, Gipson 2020, "Differentially Private SQL with Bounded User Contribution", section 5.1.1).
+The bounds are those of the outermost places whose noisy count exceeds a threshold, which some empty place does with
+probability 1/1000 at most; but on either side of 0 no further out than the walk of `hubbub.mechanisms.place_search`
+goes, so that one draw of noise far away is not taken for a value. How many rows a unit has is asked in the same way.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from hubbub.arguments import an_amount, names
 from hubbub.engines.duckdb.dialect import quote
 from hubbub.errors import BudgetError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text
+from hubbub.mechanisms.calibration import Spend
+from hubbub.mechanisms.place_search import PlaceSearch
 from hubbub.session.ask import answered
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
@@ -49,7 +52,7 @@ def suggested_bounds(
     options: dict[str, Any] = {"epsilon": amount, "max_groups": 1, "max_rows": 1}
     if not door.ledger.balance.budget(declared.space).pure:
         options["noise"] = "laplace"  # pure noise, whatever the budget: only the threshold's tail matters here
-    twice = 2 if declared.neighbours == "replace" else 1
+    search = PlaceSearch(Spend(epsilon=amount), declared.neighbours == "replace")
 
     def priced(sql: str) -> tuple[PricedStatement, Options]:
         given = Options.of(options)
@@ -57,14 +60,14 @@ def suggested_bounds(
         assert isinstance(asked, PricedStatement)  # the table is private
         return asked, given
 
-    def places(question: tuple[PricedStatement, Options], count: int) -> list[int]:
+    def places(question: tuple[PricedStatement, Options], count: int, *, first: int = 1) -> list[int]:
         rows = answered(door, *question).rows()
-        return shown(rows, count, amount / twice)  # type: ignore[arg-type]
+        return shown({int(place): int(n) for place, n in rows}, count, search, first=first)  # type: ignore[arg-type]
 
     if not columns:
         if declared.unit is EACH_ROW or declared.path is not None:
             raise QueryError("suggest_bounds without columns asks for the rows of a unit, which needs a unit column.")
-        most = places(priced(rows_sql(table, str(declared.unit))), MOST_ROWS + 1)
+        most = places(priced(rows_sql(table, str(declared.unit))), MOST_ROWS + 1, first=0)
         return {"max_total": 2 ** most[-1] if most else None}
     if len({c.lower() for c in columns}) < len(columns):
         raise QueryError("suggest_bounds: a column stands twice; name each once. Nothing was charged.")
@@ -106,10 +109,23 @@ def rows_sql(table: str, unit: str) -> str:
     return f"SELECT {place} AS place, COUNT(*) AS n FROM ({inner}) GROUP BY {place}"
 
 
-def shown(rows: Iterable[tuple[int, int]], places: int, epsilon: Fraction) -> list[int]:
-    """The places whose noisy count exceeds what noise of scale 1 / epsilon does, in order."""
-    threshold = math.log(places / (2 * MISTAKE)) / float(epsilon)
-    return sorted(place for place, count in rows if count > threshold)
+def shown(rows: Mapping[int, int], places: int, search: PlaceSearch, *, first: int = 1) -> list[int]:
+    """The places whose noisy count exceeds what noise does, in order, that are not beyond the walk on their side.
+
+    first: the place that is first on its side.
+    """
+    threshold = math.log(places / (2 * MISTAKE)) * search.unit
+    above, below = (_end_of_walk(side, search, first) for side in (rows, {-place: n for place, n in rows.items()}))
+    return sorted(place for place, count in rows.items() if count > threshold and -below <= place <= above)
+
+
+def _end_of_walk(rows: Mapping[int, int], search: PlaceSearch, least: int) -> int:
+    """Where the walk from the largest noisy count of the places from `least` on ends; below them, if none is walked."""
+    side = sorted(place for place in rows if place >= least)
+    if not side:
+        return least - 1
+    end = search.found([rows[place] for place in side])
+    return least - 1 if end is None else side[end]
 
 
 def bounds_at(places: list[int]) -> Between | None:

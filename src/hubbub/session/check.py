@@ -100,6 +100,7 @@ class Check:
     fits: bool | None = None
     sides: tuple[Side, ...] = ()
     how_many: int | None = None
+    bounds: tuple[tuple[int, tuple[ColumnError, ...]], ...] = ()
     _types: Callable[[], tuple[tuple[str, str], ...]] = field(default=tuple, repr=False, compare=False)
 
     @property
@@ -143,6 +144,8 @@ class Check:
             given["sides"], given["notes"] = tuple(Side(**side) for side in sides), tuple(given["notes"])
             types = tuple((str(name), str(kind)) for name, kind in wire["types"])
             given["_types"] = lambda: types
+            bounds = ((bound, tuple(ColumnError(**c) for c in columns)) for bound, columns in given["bounds"])
+            given["bounds"] = tuple(bounds)
             return cls(**given)
         except (KeyError, TypeError, ValueError, ArithmeticError):
             raise ParameterError("this is not a check of this version of hubbub.") from None
@@ -156,6 +159,10 @@ class Check:
         many = "" if self.how_many is None else f"; {self.how_many:,} such questions fit"
         lines.append(f"cost: epsilon {cost}; left: {left}{many}{'' if self.affordable else ', NOT ENOUGH'}")
         lines += [self.mechanism, *self.notes]
+        if self.bounds:
+            names = [column.name for column in self.bounds[0][1]]
+            table = [(f"{bound:,}", *(_row(c)[1] for c in columns)) for bound, columns in self.bounds]
+            lines += ["", text_table(("bound found", *names), table)]
         if len(self.sides) > 1:
             names = [column.name for column in self.sides[0].columns]
             rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
@@ -279,15 +286,15 @@ def _called(part: Sums) -> str:
     return names.get(part.name, part.name)
 
 
-def notes(price: Price) -> tuple[str, ...]:
-    """Who is protected, and what the ± does not cover."""
+def notes(price: Price, *, bounded: bool = True) -> tuple[str, ...]:
+    """Who is protected, and what the ± does not cover. bounded: whether the limits are known."""
     remarks: dict[str, None] = {}
     for plan in price.plans:
         if plan.each_row and plan.one_row:
             remarks["protected: each single row. The ± covers the noise."] = None
             continue
         remarks[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
-        remarks |= dict.fromkeys(_bounding_notes(plan))
+        remarks |= dict.fromkeys(_bounding_notes(plan)) if bounded else {}
         if plan.private_keys:
             remarks["Which groups there are is private: small groups are left out."] = None
     remarks |= dict.fromkeys(p.draws.note for p in price.parts if isinstance(p.draws, Mechanisms) and p.draws.note)

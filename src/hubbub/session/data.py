@@ -146,7 +146,9 @@ class OpenTables:
         """
         asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, max_aggregates=self.max_aggregates)
         if isinstance(asked, PricedStatement):
-            for plan in (plan for plans in asked.plans for plan in plans):
+            for plan in asked.price.plans:
+                self.engine.prepare(plan)
+            for plan in () if asked.finding is None else asked.finding.histograms:
                 self.engine.prepare(plan)
         return asked
 

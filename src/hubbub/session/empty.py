@@ -105,9 +105,7 @@ def answer_types(asked: PricedStatement) -> tuple[tuple[str, str], ...]:
     if any((plan.group_count or 0) > _MANY for plans in asked.plans for plan in plans):
         return ()
     nobody = [
-        exact(plan, [], {i: [] for i, m in enumerate(plan.measurements) if not summed(m)})
-        for plans in asked.plans
-        for plan in plans
+        exact(plan, [], {i: [] for i, m in enumerate(plan.measurements) if not summed(m)}) for plan in asked.price.plans
     ]
     with suppress(HubbubError):
         estimates = asked.grouped(read(asked.price, draw(asked.price, nobody)))

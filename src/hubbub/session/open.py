@@ -337,11 +337,13 @@ def reach(policy: TablePolicy) -> Located:
 
 
 def _declaration(what: Mapping[str, Any]) -> Declaration:
+    """What a policy says of a column."""
     if "edges" in what:
         return edges(*what["edges"], nullable=what.get("nullable", True))
     if "between" in what:
         low, high = what["between"]
-        return between(low, high, nullable=what.get("nullable", True))
+        ranged: Declaration = between(low, high, nullable=what.get("nullable", True))
+        return ranged
     if "one_of" not in what:
         return text(trim=what["trim"])
     values = (*what["one_of"], *([None] if what.get("null") else []))

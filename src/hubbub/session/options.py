@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, TypedDict, TypeVar, get_args
+from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
 from hubbub.arguments import an_amount
 from hubbub.errors import ParameterError
@@ -36,8 +36,8 @@ class AskOptions(TypedDict, total=False):
     rho: EpsilonLike | None
     noise: str | None
     delta: EpsilonLike | None
-    max_groups: int | None
-    max_rows: int | None
+    max_groups: int | Literal["auto"] | None
+    max_rows: int | Literal["auto"] | None
     max_total: int | None
     bounding: Bounding | None
     keys: Mapping[str, Sequence[object]] | None
@@ -53,21 +53,21 @@ class AskOptions(TypedDict, total=False):
 class Options:
     """How a question is asked.
 
-    epsilon: what the answer may cost. rho: the same as zCDP, under a budget with delta. noise: "laplace" or
-    "gaussian". delta: what finding groups privately may cost. max_groups, max_rows, max_total: how much one unit
-    contributes, over what is declared. bounding: "groups" or "norm", over what is declared. keys: the groups of
-    columns, by name. params: values for `$name` (a mapping) or `?` (a list). weights: how much the error of a column
-    counts, by its name. weight: the column by which rows count in COUNT, SUM and AVG, as in a survey. within: in place
-    of an amount, the half-width to keep; at_most: the largest epsilon for it. assume_rows: the number of values in a
-    group for which the error of a mean is predicted.
+    epsilon: what the answer may cost. rho: the same as zCDP, under a budget with delta. noise: "laplace" or "gaussian".
+    delta: what finding groups privately may cost. max_groups, max_rows, max_total: how much one unit contributes, over
+    what is declared; "auto" for groups and rows: found in the same charge. bounding: "groups" or "norm", over what is
+    declared. keys: the groups of columns, by name. params: values for `$name` (a mapping) or `?` (a list). weights: how
+    much the error of a column counts, by its name. weight: the column by which rows count in COUNT, SUM and AVG, as in
+    a survey. within: in place of an amount, the half-width to keep; at_most: the largest epsilon for it. assume_rows:
+    the number of values in a group for which the error of a mean is predicted.
     """
 
     epsilon: EpsilonLike | None = None
     rho: EpsilonLike | None = None
     noise: str | None = None
     delta: EpsilonLike | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
+    max_groups: int | Literal["auto"] | None = None
+    max_rows: int | Literal["auto"] | None = None
     max_total: int | None = None
     bounding: Bounding | None = None
     keys: Mapping[str, Sequence[object]] | None = None
@@ -130,7 +130,10 @@ class Options:
     @property
     def limits(self) -> Limits:
         """What a question says of contributions."""
-        return Limits(self.max_groups, self.max_rows, self.max_total, self.bounding)
+        given = {"groups": self.max_groups, "rows": self.max_rows}
+        numbers = {name: value if isinstance(value, int) else None for name, value in given.items()}
+        auto = tuple(name for name, value in given.items() if value == "auto")
+        return Limits(**numbers, total=self.max_total, bounding=self.bounding, auto=auto)
 
     def at(self, epsilon: EpsilonLike) -> Options:
         """The same at an epsilon, in place of `within`."""
@@ -177,6 +180,8 @@ def _check_limits(options: Options) -> None:
         raise ParameterError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     for name in ("max_groups", "max_rows", "max_total"):
         value = getattr(options, name)
+        if isinstance(value, str) and value == "auto" and name != "max_total":
+            continue
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
             raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
 

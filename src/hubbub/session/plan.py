@@ -53,7 +53,7 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
         analyst=door.analyst,
         purpose=door.purpose,
         epsilon=sum((one.epsilon for one in due), Fraction(0)),
-        events=[one.price.event for one in due],
+        events=[one.event for one in due],
         plan="; ".join(one.sql if isinstance(one, PublicQuestion) else one.text for one, _ in asked),
     )
     try:
@@ -75,7 +75,7 @@ def _check_tables(door: Door, due: Sequence[PricedStatement]) -> None:
         for name in one.tables:
             by_table.setdefault(name, []).append(one)
     for name, asked in by_table.items():
-        costs, space = [cost_of(one.price.event) for one in asked], asked[0].space
+        costs, space = [cost_of(one.event) for one in asked], asked[0].space
         if not door.ledger.balance.admits(sum(costs[1:], costs[0]), space=space, dataset=name, analyst=door.analyst):
             amount = decimal_text(sum((one.epsilon for one in asked), Fraction(0)))
             left = decimal_text(door.ledger.balance.remaining(space, dataset=name, analyst=door.analyst))

@@ -9,11 +9,12 @@ import datetime as dt
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from hubbub.accounting import Event
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 from hubbub.engines.duckdb.relations import image
 from hubbub.engines.outer import OuterSide, most_equal
@@ -22,6 +23,7 @@ from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.remedies import GiveOptions, UseDelta
 from hubbub.session.check import smallest_spend
+from hubbub.session.finding import Finding, Known, assumed, refuse_beside
 from hubbub.session.options import NOISES, Options
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
@@ -55,7 +57,8 @@ class Amount:
 class PricedStatement:
     """A statement with its plans, question by question, and its price. text: as people read it, with its values.
 
-    now: what now() is in it, in UTC: whoever reads the same text later asks another question.
+    now: what now() is in it, in UTC: whoever reads the same text later asks another question. finding: the bounds that
+    are found in the charge; the plans are those before, and the price is that for bounds in the middle.
     """
 
     sql: str
@@ -69,6 +72,19 @@ class PricedStatement:
     public: tuple[str, ...] = ()
     weights: str = ""
     notes: tuple[str, ...] = ()
+    finding: Finding | None = None
+
+    @property
+    def event(self) -> Event:
+        """What is charged; of a statement whose bounds are found, at most."""
+        return self.price.event if self.finding is None or not self.finding.due else self.finding.event
+
+    def knowing(self, known: Mapping[str, Known]) -> PricedStatement:
+        """The same where some of the bounds that are to be found are known."""
+        if self.finding is None:
+            return self
+        finding = replace(self.finding, known=known)
+        return replace(self, finding=finding, price=assumed(finding))
 
     @property
     def epsilon(self) -> Fraction:
@@ -167,14 +183,16 @@ def ask(
     told = _noted(sql, statement)
     flat = tuple(plan for per_question in plans for plan in per_question)
     places = _places(plans)
+    refuse_beside(options, flat, staged=any(leaf.released for q in statement.questions for leaf in leaves(q.relation)))
     amount = _amount(held, flat, statement, places, options)
-    price = make_price(flat, amount.spend, weights=_weights(statement, options.weights))
+    weights = _weights(statement, options.weights)
+    finding = Finding(flat, amount.spend, weights=weights) if any(plan.to_find for plan in flat) else None
+    price = make_price(flat, amount.spend, weights=weights) if finding is None else assumed(finding)
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
     shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
     shown = shown if options.weight is None else f"{shown} /* weight: {json.dumps(options.weight)} */"
-    weights = _weights(statement, options.weights)
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told)
+    return PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told, finding)
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def request_again(order: Order, data: OpenTables) -> Request:
             asked = data.ask(ask["sql"], options, budget, dt.datetime.fromisoformat(ask["now"]))
             if not isinstance(asked, PricedStatement):
                 raise InternalError(f"the order {order.charge} is about public tables alone")
-            return request_of(asked, data, options)
+            return request_of(asked.knowing(ask.get("known", {})), data, options)
         case "synthesis":
             return ask_synthesis(data, budget, **ask).request(data)
         case "model":

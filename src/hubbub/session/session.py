@@ -32,7 +32,7 @@ from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.policy import Policy, find_policy, load_policy
 from hubbub.ledger.store import Entry
 from hubbub.session import publish as publishing
-from hubbub.session.ask import answered
+from hubbub.session.ask import answered, knowing
 from hubbub.session.bounds import suggested_bounds
 from hubbub.session.check import Check
 from hubbub.session.data import OpenTables
@@ -194,7 +194,7 @@ class Session:
         asked = self._data.ask(sql, given, self._ledger.balance.budget)
         if isinstance(asked, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
-        return checked(self._door, asked, given)
+        return checked(self._door, knowing(self._door, asked, given), given)
 
     @takes_options
     def sql(
@@ -206,7 +206,8 @@ class Session:
         "gaussian"; by default Gaussian under a budget with delta. delta: what finding groups privately may cost.
         within: in place of an amount, the half-width that 95 % of answers are to keep, for all columns or by name; the
         smallest epsilon that does, up to `at_most`, is found from declarations alone and charged.
-        max_groups, max_rows, max_total: how much one unit contributes, in place of what is declared.
+        max_groups, max_rows, max_total: how much one unit contributes, in place of what is declared; "auto" for groups
+        and rows: found in the same charge, which the answer then says.
         bounding: "groups" or "norm", in place of what is declared: what is done with a unit beyond these.
         keys: the groups of columns, by name. params: values for `$name` (a mapping) or `?` (a list).
         weights: how much the error of a column counts when the amount is divided, 1 unless said.

@@ -20,12 +20,14 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.remainder import Remaining
 from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
 from hubbub.session.empty import answer_types
+from hubbub.session.finding import BOUNDS_SHOWN, TOO_FEW, before_it_is_found, resolved, with_bounds
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Request
 from hubbub.sql.bind.query import PublicQuestion
 from hubbub.tables.draw_release import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, read
+from hubbub.tables.plan import Plan
 
 if TYPE_CHECKING:
     from hubbub.ledger.budget import Budget
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
-__all__ = ["checked", "estimates_of", "evaluated", "is_staged", "public_answer", "request_of"]
+__all__ = ["checked", "drawn_plans", "estimates_of", "evaluated", "is_staged", "public_answer", "request_of"]
 
 
 def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Request:
@@ -46,14 +48,20 @@ def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Re
     return Request(
         kind="sql",
         text=asked.text,
-        ask=lambda: {"sql": asked.sql, "now": asked.now.isoformat(), "options": options.to_wire()},
+        ask=lambda: {
+            "sql": asked.sql,
+            "now": asked.now.isoformat(),
+            "options": options.to_wire(),
+            **({} if asked.finding is None else {"known": dict(asked.finding.known)}),
+        },
         space=asked.space,
         tables=asked.tables,
         epsilon=asked.epsilon,
-        event=asked.price.event,
+        event=asked.event,
         key=key,
-        details=details(asked.price),
-        steps=lambda bits: _steps(asked, data, bits),
+        details=_details(asked),
+        steps=lambda bits: (_steps if asked.finding is None else _finding_steps)(asked, data, bits),
+        capped=asked.finding is not None and asked.finding.due > 0,
         # A part that reads releases fails on their values, and one that reads public tables on theirs.
         public_words=any(asked.leaves(q) for q in range(len(asked.plans))),
     )
@@ -72,6 +80,35 @@ def _steps(asked: PricedStatement, data: OpenTables, bits: Bits | None) -> Gener
         exacts = list(exacts)  # all that can fail fails before anything is drawn
     yield asked.price.event
     return json.dumps(draw(asked.price, exacts, bits, into=drawn))
+
+
+def _details(asked: PricedStatement) -> dict[str, Any]:
+    """What a receipt shows when it is charged: of bounds that are found then, which they are."""
+    told = details(asked.price)
+    if asked.finding is None:
+        return told
+    auto = {f"max_{what}": "auto" for plan in asked.finding.plans for what in plan.auto}
+    sums = sorted({what for plan in asked.finding.plans for what in plan.to_find if what not in plan.auto})
+    return {k: v for k, v in told.items() if k not in ("measurements", "plans")} | auto | {"sums_to_bound": sums}
+
+
+def _finding_steps(asked: PricedStatement, data: OpenTables, bits: Bits | None) -> Generator[Event, None, str]:
+    """First the bounds, one histogram each; then the answer, drawn with them. Too few units: nothing else is drawn."""
+    finding = asked.finding
+    assert finding is not None
+    question_of = [q for q, plans in enumerate(asked.plans) for _ in plans]
+
+    def public(question: int) -> dict[str, Any]:
+        return {leaf.place: asked.outer.leaf(leaf, {}) for leaf in asked.leaves(question)}
+
+    made = yield from finding.find(lambda plan, number: data.run(plan, public(question_of[number])).vectors[0], bits)
+    if made is None:
+        return json.dumps({"format": FORMAT, "nothing": TOO_FEW})
+    plans, record = made
+    price = finding.price(plans)
+    exacts = [data.run(plan, public(question_of[number])) for number, plan in enumerate(plans)]
+    yield finding.answer_event if finding.due else price.event
+    return json.dumps(draw(price, exacts, bits) | {"found": record})
 
 
 def _exacts(asked: PricedStatement, data: OpenTables, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
@@ -107,7 +144,12 @@ def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimat
     payload = json.loads(stored.payload)
     if payload.get("format") != FORMAT:
         raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
-    return read(price_of([plan for plans in asked.plans for plan in plans], payload), payload)
+    return read(price_of(drawn_plans(asked, payload), payload), payload)
+
+
+def drawn_plans(asked: PricedStatement, payload: Mapping[str, Any]) -> tuple[Plan, ...]:
+    """The plans that a stored draw was made of: with the bounds that were found for it."""
+    return resolved([plan for plans in asked.plans for plan in plans], payload.get("found", ()))
 
 
 def public_answer(data: OpenTables, question: PublicQuestion) -> Release:
@@ -128,7 +170,8 @@ def largest_epsilon(budget: Budget, left: Remaining) -> Fraction:
 def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
     """What a statement would cost and how good its answer would be; reads no rows, charges nothing."""
     request = request_of(asked, door.data, options)
-    cost, price, ledger = cost_of(request.event), asked.price, door.ledger
+    cost, price, ledger, finding = cost_of(request.event), asked.price, door.ledger, asked.finding
+    unknown = finding if finding is not None and finding.due else None
     paying: dict[str, Any] = {"dataset": request.dataset, "analyst": door.analyst, "block": door.block}
     left = ledger.balance.left(asked.space, **paying)
     fits = ledger.balance.admits(cost, space=asked.space, **paying)
@@ -137,7 +180,7 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
     rows = options.assume_rows
     both = (
         ()
-        if budget.pure
+        if budget.pure or finding is not None
         else sides(
             price.plans,
             outputs,
@@ -153,7 +196,17 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
         left=left.epsilon if asked.amount.spend.pure else largest_epsilon(budget, left),
         columns=predicted(price, outputs, places, rows),
         mechanism=mechanism(price),
-        notes=(*asked.notes, *notes(price)),
+        notes=(
+            *asked.notes,
+            *(() if unknown is None else before_it_is_found(unknown)),
+            *notes(price, bounded=unknown is None),
+        ),
+        bounds=()
+        if unknown is None
+        else tuple(
+            (bound, predicted(unknown.price(with_bounds(unknown.plans, bound)), outputs, places, rows))
+            for bound in BOUNDS_SHOWN
+        ),
         stored=door.stored(request) is not None,
         groups=sum(plan.group_count or 0 for plan in price.plans) or None,
         fits=fits,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, Literal, overload
 
 from hubbub.errors import PolicyError
 
@@ -23,6 +23,7 @@ __all__ = [
     "Ranged",
     "Scalar",
     "Text",
+    "UpTo",
     "between",
     "edges",
     "one_of",
@@ -50,6 +51,20 @@ class Between:
     def __repr__(self) -> str:
         tail = "" if self.nullable else ", nullable=False"
         return f"between({_plain(self.low)}, {_plain(self.high)}{tail})"
+
+
+@dataclass(frozen=True)
+class UpTo:
+    """A column whose sums get an upper bound that is found: `between(0, "auto")`.
+
+    low: values below are clamped to it; 0 or more. bound: of one unit's sum within a group, once it was found.
+    """
+
+    low: Fraction
+    bound: Fraction | None = None
+
+    def __repr__(self) -> str:
+        return f"between({_plain(self.low)}, 'auto')"
 
 
 @dataclass(frozen=True)
@@ -127,7 +142,7 @@ class Counted(Ranged):
     """What follows for a number of one unit's rows: the limit that is declared of it, which is a choice and no fact."""
 
 
-Declaration = Between | OneOf | Edges | Ranged | Text
+Declaration = Between | OneOf | Edges | Ranged | Text | UpTo
 
 BLANKS: Final = "".join(map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
 """Unicode's space separators, which TRIM removes, on every engine."""
@@ -177,19 +192,27 @@ def _temporal(text: str, which: str) -> dt.date | dt.datetime:
         ) from None
 
 
-def between(low: object, high: object, *, nullable: bool = True) -> Between:
+@overload
+def between(low: object, high: Literal["auto"], *, nullable: bool = True) -> UpTo: ...  # type: ignore[overload-overlap]
+@overload
+def between(low: object, high: object, *, nullable: bool = True) -> Between: ...
+def between(low: object, high: object, *, nullable: bool = True) -> Between | UpTo:
     """Declare that a column's values lie between `low` and `high`, ends included.
 
     Values outside are clamped when they are aggregated, NaN counts as NULL. A NULL is left out of SUM, AVG and
     COUNT(column); with `nullable=False` it counts as the midpoint.
 
-    low, high: numbers, dates, datetimes or ISO strings, low < high.
+    low, high: numbers, dates, datetimes or ISO strings, low < high. With high="auto", and low a number of 0 or more,
+    the column may be summed without a bound: how much one unit adds to a group at most is found in the same charge
+    (`hubbub.mechanisms.place_search`), and NULL is left out.
 
     Raises PolicyError for bounds that are missing, infinite, NaN, of two kinds, or not in order.
 
     >>> between(0, 120)
     between(0, 120)
     """
+    if isinstance(high, str) and high == "auto":
+        return _up_to(low, nullable)
     lo, hi = _bound(low, "lower"), _bound(high, "upper")
     if isinstance(lo, Fraction) != isinstance(hi, Fraction) or isinstance(lo, dt.datetime) != isinstance(
         hi, dt.datetime
@@ -198,6 +221,18 @@ def between(low: object, high: object, *, nullable: bool = True) -> Between:
     if not lo < hi:  # type: ignore[operator]
         raise PolicyError(f"between({low!r}, {high!r}): the lower bound must be below the upper one.")
     return Between(lo, hi, nullable)
+
+
+def _up_to(low: object, nullable: object) -> UpTo:
+    least = _bound(low, "lower")
+    if not isinstance(least, Fraction) or least < 0:
+        raise PolicyError(
+            f"between({low!r}, 'auto'): the lower bound is a number of 0 or more. Where values may be below 0, declare "
+            "both bounds, or sum GREATEST(x, 0) and GREATEST(-x, 0) of two columns."
+        )
+    if nullable is not True:
+        raise PolicyError(f"between({low!r}, 'auto', nullable={nullable!r}): without bounds a NULL has no midpoint.")
+    return UpTo(least)
 
 
 def edges(*ends: object, nullable: bool = True) -> Edges:

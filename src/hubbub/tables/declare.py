@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, get_args
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
 from hubbub.spelling import one_spelling, space_name
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, between, one_of, trimmed
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, between, one_of, trimmed
 from hubbub.tables.kinds import Kind, kind_named
 from hubbub.tables.remote import is_remote, remote
 
@@ -51,13 +51,14 @@ class Limits:
     """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups.
 
     bounding: how a unit beyond that is cut down: "groups" are dropped and rows cut, or its "norm" over all groups is
-    clipped (`hubbub.tables.clipping`).
+    clipped (`hubbub.tables.clipping`). auto: which of "groups" and "rows" a question wants found.
     """
 
     groups: int | None = None
     rows: int | None = None
     total: int | None = None
     bounding: Bounding | None = None
+    auto: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,7 @@ def table(
         raise PolicyError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
     declared = dict(columns or {})
     for name, what in declared.items():
-        if not isinstance(what, Between | OneOf | Edges | Text):
+        if not isinstance(what, Between | OneOf | Edges | Text | UpTo):
             raise PolicyError(
                 f"column {name!r} is declared as {what!r}; expected hb.between(low, high), hb.one_of(...), "
                 "hb.edges(...) or hb.text(...)."

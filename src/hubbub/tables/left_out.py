@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from hubbub.tables.measure import MeasurementKind
+from hubbub.tables.measure import Measurement, MeasurementKind, column_to_find
 from hubbub.tables.plan import Plan
 
 __all__ = ["counted", "left_out"]
@@ -19,10 +19,14 @@ def left_out(plan: Plan) -> str | None:
     """The sentence that stands under an answer; None where all of every unit is in it."""
     if plan.one_row:
         return None
-    only_units = all(m.counting is MeasurementKind.UNITS for m in plan.measurements)
+    rows = [m for m in plan.measurements if m.counting is not MeasurementKind.UNITS and not m.cap]
+    sums = [m for m in plan.measurements if m.cap]
     if plan.clipping:
         limit = "; ".join(counted(plan))
-    elif not only_units:
+    elif sums:
+        limit = " and ".join([*([_limits(plan)] if rows else []), *(_sum(plan, m) for m in sums)])
+        limit = f"at most {limit} of one {plan.unit}"
+    elif rows:
         limit = f"at most {_limits(plan)} of one {plan.unit}"
     elif plan.keys and (plan.group_count or math.inf) > plan.bounds.groups:
         limit = f"at most {_many(plan.bounds.groups, 'group')} of one {plan.unit}"
@@ -42,14 +46,27 @@ def counted(plan: Plan) -> list[str]:
         )
     if any(m.alone for m in clipped):
         said.append(f"the sums of one {plan.unit} are clipped to the {plan.norm} norm of {_limits(plan)}")
-    if len(clipped) < len(plan.measurements):
+    sums = [m for m in plan.measurements if m.cap]
+    if sums:
+        said.append(f"one {plan.unit} counts with at most {' and '.join(_sum(plan, m) for m in sums)}")
+    if len(clipped) + len(sums) < len(plan.measurements):
         said.append(f"one {plan.unit} counts with at most {_limits(plan)}")
     return said
 
 
+def _sum(plan: Plan, measurement: Measurement) -> str:
+    """A unit's clipped sum."""
+    column = (column_to_find(measurement.values[0].argument, plan.declared) or "").partition(".")[2]
+    most = float(measurement.cap * measurement.step)
+    return f"a sum of {column} of {most:,.12g}" + _each(plan)
+
+
 def _limits(plan: Plan) -> str:
-    each = f" in each of {_many(plan.bounds.groups, 'group')}" if plan.keys else ""
-    return _many(plan.bounds.rows, "row") + each
+    return _many(plan.bounds.rows, "row") + _each(plan)
+
+
+def _each(plan: Plan) -> str:
+    return f" in each of {_many(plan.bounds.groups, 'group')}" if plan.keys else ""
 
 
 def _many(count: int, what: str) -> str:

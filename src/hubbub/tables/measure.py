@@ -33,7 +33,7 @@ from typing import Any
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
 from hubbub.remedies import DeclareRange, Rewrite
-from hubbub.tables.columns import Between, Counted, Declaration, Edges
+from hubbub.tables.columns import Between, Counted, Declaration, Edges, UpTo
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -80,6 +80,13 @@ QUANTILE_BITS = 16
 """A quantile is chosen among at most 2^16 steps."""
 
 VALUE_BITS = 40
+
+SUM_PLACES = 40
+"""Places of a search above 0."""
+
+TO_FIND = -1
+"""In place of a cap that is found in the charge."""
+
 LARGEST_EXPONENT = 960
 
 
@@ -142,7 +149,8 @@ class Measurement:
 
     argument: what is counted where it is not NULL (VALUES, DISTINCT; UNITS may have one).
     values: one for SUM and QUANTILES, two for PRODUCT. shift, centre: of a PRODUCT, as the module's head says.
-    alone: a SUM that no count goes with, whose own norm is clipped (`hubbub.tables.clipping`).
+    alone: a SUM that no count goes with, whose own norm is clipped (`hubbub.tables.clipping`). cap: where a unit's SUM
+    within a group is clipped to [0, cap] in place of its rows; `TO_FIND` until that bound is found, 0 for none.
     """
 
     counting: MeasurementKind
@@ -151,6 +159,7 @@ class Measurement:
     shift: int = 0
     centre: int = 0
     alone: bool = False
+    cap: int = 0
 
     @property
     def low(self) -> int:
@@ -182,7 +191,8 @@ class Measurement:
         """A JSON-ready form: two measurements with the same form are the same vector."""
         argument = None if self.argument is None else canonical(self.argument)
         fields = [self.counting.value, argument, [v.canonical() for v in self.values], self.shift, self.centre]
-        return [*fields, "alone"] if self.alone else fields
+        fields += ["alone"] if self.alone else []
+        return [*fields, "cap", "auto" if self.cap == TO_FIND else self.cap] if self.cap else fields
 
 
 def l1(measurement: Measurement, bounds: Bounds, groups: int | None, neighbours: Neighbours) -> int:
@@ -214,6 +224,10 @@ def l2_squared(measurement: Measurement, bounds: Bounds, groups: int | None, nei
 def _reach(measurement: Measurement, bounds: Bounds) -> tuple[int, int]:
     if measurement.counting is MeasurementKind.QUANTILES:
         raise InternalError("the sensitivity of a quantile is one of ranks")
+    if measurement.cap == TO_FIND:
+        raise InternalError("a bound that is to be found has no sensitivity yet")
+    if measurement.cap:
+        return measurement.cap, measurement.cap
     rows = 1 if measurement.counting is MeasurementKind.UNITS else bounds.rows
     low, high = min(0, measurement.low), max(0, measurement.high)
     return rows * max(-low, high), rows * (high - low)
@@ -266,6 +280,41 @@ def count_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measu
         if nullable(argument, declared)
         else Measurement(MeasurementKind.ROWS)
     )
+
+
+def bounded_sum(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement | None:
+    """The SUM of a column whose bound is found (`UpTo`), or of what is that column or nothing; None for any other.
+
+    To find the bound a row is on the grid of the search, at most its last place; once it is found, on at most 2^22
+    steps up to it.
+    """
+    what = declared.get(column_to_find(argument, declared) or "")
+    if not isinstance(what, UpTo):
+        return None
+    if what.bound is None:
+        grid, most, cap = Grid(sum_exponent(argument)), 2 ** (SUM_PLACES - 1), TO_FIND
+    else:
+        grid = Grid(_exponent(Fraction(0), what.bound, GRID_BITS, whole_numbers=whole(argument)))
+        most = cap = math.ceil(what.bound / grid.step)
+    floor = min(math.floor(what.low / grid.step), most)
+    return Measurement(MeasurementKind.SUM, values=(Value(argument, grid, floor, most),), cap=cap)
+
+
+def sum_exponent(argument: Expression) -> int:
+    """a: sums are searched on the grid 0, 2^a, 2^(a+1), ..., 2^(a+39): whole numbers from 1, others from 1/256 on."""
+    return 0 if whole(argument) else -8
+
+
+def column_to_find(argument: Expression, declared: Mapping[str, Declaration]) -> str | None:
+    """The column of such a SUM."""
+    match argument:
+        case Column(name=name) if isinstance(declared.get(name), UpTo):
+            return name
+        case Case(values=values, default=default):
+            branches = [v for v in (*values, default) if not (isinstance(v, Literal) and v.value in (None, 0))]
+            columns = {column_to_find(v, declared) for v in branches}
+            return columns.pop() if len(columns) == 1 else None
+    return None
 
 
 def sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measurement:
@@ -343,6 +392,12 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
         return low, high
     columns = sorted(columns_in(argument), key=lambda c: c.called)
     endless = [c for c in columns if c.kind in NUMERIC | TEMPORAL and None in (span(c, declared) or ())]
+    for called in (c.called for c in columns if isinstance(declared.get(c.name), UpTo)):
+        raise PolicyError(
+            f'between(..., "auto") finds a bound for SUM({called}) alone. For what you ask, declare a range of '
+            f'{called}, columns={{"{called}": hb.between(low, high)}}, with max_rows="auto" where rows may be many; '
+            f"or clamp in the question: LEAST({called}, high)."
+        )
     for column, called in ((c, c.called) for c in endless if not c.shown):
         remedy = DeclareRange(called, temporal=column.kind in TEMPORAL)
         clamp = Rewrite(f"LEAST(GREATEST({called}, low), high)")

@@ -98,7 +98,7 @@ def options(plan: Plan, aggregates: Sequence[Aggregate], *, pairs: bool) -> list
     counts = _direct(plan, aggregates)
     each: list[list[Choice]] = []
     for family in families:
-        alone = not family.wants_sum and family.count not in counts
+        alone = bool(family.total.cap) or (not family.wants_sum and family.count not in counts)
         ways: list[Choice] = ["total"] if alone else ["centred"]
         if not alone and family.value.centre:
             ways.append("total")
@@ -124,6 +124,8 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
         parts = plan.measurement_of(aggregate)
         count = next((m for m in parts if m.counting in (MeasurementKind.VALUES, MeasurementKind.ROWS)), None)
         for total in (m for m in parts if m.counting is MeasurementKind.SUM):
+            if total.cap:
+                count = total  # its centre is 0, so no count goes with it
             if count is None:
                 raise InternalError("a sum without its count")
             old = families.get(total, _Family(total, count, False, False))

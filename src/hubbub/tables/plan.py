@@ -11,8 +11,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
@@ -21,14 +22,16 @@ from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.aggregates.base import measurements, measurements_of
 from hubbub.tables.clipping import Norm
-from hubbub.tables.columns import Declaration, Scalar, trimmed
+from hubbub.tables.columns import Declaration, Scalar, UpTo, trimmed
 from hubbub.tables.declare import Limits, Neighbours
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (
+    TO_FIND,
     Bounds,
     Measurement,
     MeasurementKind,
+    column_to_find,
     l1,
     l2_squared,
     listed,
@@ -43,9 +46,55 @@ from hubbub.tables.relations import (
     single,
 )
 
-__all__ = ["Plan", "make_plans"]
+__all__ = ["ASSUMED", "PLACES", "Plan", "Search", "make_plans"]
 
 MAX_GROUPS_OF_ANSWER = 1_000_000
+_MOST_BOUND = 2**31 - 1
+
+
+ASSUMED = 32
+"""The bound for which a plan is made where it is found later."""
+
+PLACES = 41
+"""Places of a search (`hubbub.mechanisms.place_search`, which is above this room's floor, says the same)."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """A bound that is found: what one value of each unit is, of which a plan is made.
+
+    plan: whose rows are looked at. what: "groups", the number of declared groups a unit is in; "rows", the largest
+    number of its rows in one of the groups that it counts in; or the column of which a unit's largest sum in one of
+    them is looked at, with the measurement that adds it up.
+    """
+
+    plan: Plan
+    what: str
+    measurement: Measurement | None = None
+
+    @property
+    def value(self) -> Callable[[int], Fraction]:
+        """The bound that a place stands for: 2^(place - 1) of its grid's steps, and of place 0 that of place 1."""
+        step = Fraction(1) if self.measurement is None else Fraction(self.measurement.step)
+        return lambda place: step * 2 ** (max(place, 1) - 1)
+
+    @cached_property
+    def key(self) -> str:
+        """A canonical text: equal for searches of the same in the same declared rows."""
+        known = json.loads(self.plan.key())
+        argument = None if self.measurement is None else self.measurement.canonical()
+        left = {k: v for k, v in known.items() if k not in ("measurements", "aggregates", "bounds")}
+        return json.dumps([self.what, argument, known["bounds"][0] if self.what != "groups" else None, left])
+
+    @cached_property
+    def histogram(self) -> Plan:
+        """The plan of the histogram: one place for each unit, so that a unit moves one count by one."""
+        units = (Measurement(MeasurementKind.UNITS),)
+        places = (tuple(range(PLACES)),)
+        return replace(
+            self.plan, keys=(), one_row=False, bounds=Bounds(1, 1), domains=places, measurements=units, norm=None,
+            auto=(), search=self,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,6 +104,7 @@ class Plan:
     keys: those of the grouping. domains: the groups of each, None for a key whose groups are found privately.
     one_row: whether no unit has two rows, so that nothing needs bounding. declared: what is known of columns.
     norm: the norm that is clipped where that was asked for, the norm of the noise; None for dropping groups.
+    auto: which of "groups" and "rows" are found in the charge. search: where this is the histogram of a search.
     """
 
     question: AggregateQuery
@@ -65,6 +115,34 @@ class Plan:
     measurements: tuple[Measurement, ...]
     declared: Mapping[str, Declaration] = field(repr=False, hash=False)
     norm: Norm | None = None
+    auto: tuple[str, ...] = ()
+    search: Search | None = None
+
+    @property
+    def to_find(self) -> tuple[str, ...]:
+        """What is found before this plan can be drawn, in order: groups, rows, and columns that are summed."""
+        columns = [c for m in self.measurements if (c := self._summed(m)) is not None]
+        return (*self.auto, *dict.fromkeys(columns))
+
+    def _summed(self, measurement: Measurement) -> str | None:
+        return column_to_find(measurement.values[0].argument, self.declared) if measurement.cap == TO_FIND else None
+
+    def searching(self, what: str) -> Search:
+        """The search of one of `to_find`, where those before it were found."""
+        return Search(self, what, next((m for m in self.measurements if self._summed(m) == what), None))
+
+    def with_found(self, what: str, bound: Fraction) -> Plan:
+        """The plan with one of `to_find` found."""
+        if what in ("groups", "rows"):
+            auto = tuple(name for name in self.auto if name != what)
+            size = min(int(bound), _MOST_BOUND)
+            groups = min(size, self.group_count or size) if what == "groups" else self.bounds.groups
+            return replace(self, auto=auto, bounds=Bounds(groups, size if what == "rows" else self.bounds.rows))
+        old = self.declared[what]
+        assert isinstance(old, UpTo)
+        declared = {**self.declared, what: UpTo(old.low, bound)}
+        measured = measurements(self.question.aggregates, declared, private_keys=self.private_keys)
+        return replace(self, declared=declared, measurements=measured)
 
     @property
     def private_keys(self) -> bool:
@@ -167,7 +245,12 @@ class Plan:
                 "relation": canonical_relation(self.question.relation),
                 "keys": [canonical(k.expression) for k in self.keys],
                 "domains": [None if d is None else [[type(v).__name__, str(v)] for v in d] for d in self.domains],
-                "bounds": [self.bounds.groups, self.bounds.rows, self.one_row, *([self.norm] if self.clipping else [])],
+                "bounds": [
+                    "auto" if "groups" in self.auto else self.bounds.groups,
+                    "auto" if "rows" in self.auto else self.bounds.rows,
+                    self.one_row,
+                    *([self.norm] if self.clipping else []),
+                ],
                 "neighbours": self.neighbours,
                 "declared": [[name, repr(self.declared[name])] for name in sorted(self.read & self.declared.keys())],
                 "units": [
@@ -239,8 +322,35 @@ def make_plans(
         measured = measurements(question.aggregates, declared, private_keys=private, own_norms=own_norms)
         bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, asked)
         keys = tuple(question.keys[i] for i in chosen)
-        plans.append(Plan(question, keys, one_row, bounds, of_set, measured, declared, norm if clips else None))
+        plan = Plan(question, keys, one_row, bounds, of_set, measured, declared, norm if clips else None)
+        plans.append(_with_auto(plan, asked))
     return tuple(plans)
+
+
+def _with_auto(plan: Plan, asked: Limits) -> Plan:
+    """The plan with what has to be found for it.
+
+    Raises QueryError where that cannot be done beside something else that is asked.
+    """
+    counts_rows = any(map(_counts_rows, plan.measurements))
+    needed = {"groups": bool(plan.keys) and plan.group_count != 1, "rows": counts_rows}
+    auto = () if plan.one_row else tuple(n for n in needed if n in asked.auto and needed[n])
+    made = replace(plan, auto=auto)
+    for column in (c for c in made.to_find if c not in needed):
+        if sum(made._summed(m) == column for m in plan.measurements) > 1:
+            raise QueryError(
+                f"two sums of one column whose bound is found ({column.partition('.')[2]}): ask them one by one, or "
+                "declare its bounds."
+            )
+    if made.to_find and (plan.private_keys or plan.norm is not None):
+        why = "the groups are found privately" if plan.private_keys else "norms are clipped"
+        hint = "Declare the groups, or give keys=" if plan.private_keys else 'Ask with bounding="groups"'
+        raise QueryError(f'no bound can be found where {why}. {hint}, or give numbers in place of "auto".')
+    return made
+
+
+def _counts_rows(measurement: Measurement) -> bool:
+    return measurement.counting is not MeasurementKind.UNITS and not measurement.cap
 
 
 def _domain(
@@ -257,11 +367,14 @@ def _domain(
 def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measurement, ...], asked: Limits) -> Bounds:
     """The limits a question needs, and only those; what the question says goes before what is declared."""
     declared = limits_of(question.relation)
-    groups, rows = asked.groups or declared.groups, asked.rows or declared.rows
+    given = (ASSUMED if n in asked.auto else limit for n, limit in (("groups", asked.groups), ("rows", asked.rows)))
+    groups, rows = (a or b for a, b in zip(given, (declared.groups, declared.rows), strict=True))
     total = asked.total or (None if asked.groups or asked.rows else declared.total)
     scan = scans(question.relation)[0]
     unit = "unit" if scan.unit is None else scan.unit
-    counts_rows = any(m.counting is not MeasurementKind.UNITS for m in measurements)
+    counts_rows = any(map(_counts_rows, measurements))
+    if not grouped and counts_rows and "rows" in asked.auto:
+        return Bounds(1, ASSUMED)
     if not grouped:
         if not counts_rows:
             return Bounds(1, 1)

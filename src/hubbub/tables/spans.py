@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, plain_moment
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Ranged, UpTo, plain_moment
 from hubbub.tables.expressions import (
     Arithmetic,
     ArithmeticOp,
@@ -207,6 +207,8 @@ def _declared(what: Declaration | None, kind: Kind) -> Range:
             return low, high
         case Between(low=dt.date() as first, high=dt.date() as last):
             return _temporal(first, last, kind)
+        case UpTo(low=low):
+            return low, None
         case Edges(low=low, high=high) | Ranged(low=low, high=high):
             return low, high
         case OneOf(values=values) if kind in TEMPORAL:

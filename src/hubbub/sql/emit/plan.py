@@ -35,11 +35,20 @@ from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Column, Expression, columns_of
 from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.measure import Measurement, MeasurementKind, Value
-from hubbub.tables.plan import Plan
+from hubbub.tables.plan import PLACES, Plan, Search
 from hubbub.tables.relations import names_read
 from hubbub.tables.repeats import cuts
 
-__all__ = ["aggregate_sql", "image_sql", "listed_sql", "may_be_missing", "placed_sql", "ranks_groups", "summed"]
+__all__ = [
+    "aggregate_sql",
+    "image_sql",
+    "listed_sql",
+    "may_be_missing",
+    "placed_sql",
+    "ranks_groups",
+    "search_sql",
+    "summed",
+]
 
 
 def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str:
@@ -50,6 +59,8 @@ def aggregate_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> 
     The result has columns g0, g1, ... (positions in the declared domains; the key itself where groups are found
     privately) and m0, m1, ...: one for each measurement that is a sum over units.
     """
+    if plan.search is not None:
+        return search_sql(plan.search, places, dialect)
     stages = [*_owned(plan, places, dialect), *_placed(plan, dialect), *_contributions(plan, dialect)]
     keys = [f"g{i}" for i in range(len(plan.domains))]
     sums = [f"{dialect.grand_total(f'm{i}')} AS m{i}" for i, m in enumerate(plan.measurements) if summed(m)]
@@ -105,7 +116,8 @@ def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str
 
 def ranks_groups(plan: Plan) -> bool:
     """Whether a unit's groups are ranked, and no more is done than rows scaled and added up, in declared groups."""
-    return not (plan.one_row or plan.clipping or plan.private_keys) and _too_many_groups(plan)
+    plain = plan.search is None and not any(m.cap for m in plan.measurements)
+    return plain and not (plan.one_row or plan.clipping or plan.private_keys) and _too_many_groups(plan)
 
 
 def may_be_missing(measurement: Measurement) -> bool:
@@ -281,6 +293,8 @@ def _group_names(plan: Plan) -> list[str]:
 def _bounded(i: int, measurement: Measurement, plan: Plan, dialect: Dialect) -> str:
     if plan.clips(measurement):
         return clipped_sql(plan, i, dialect)
+    if measurement.cap:
+        return f"CASE WHEN s{i} > {measurement.cap} THEN {measurement.cap} ELSE s{i} END"
     rows = plan.bounds.rows
     match measurement.counting:
         case MeasurementKind.UNITS:
@@ -340,6 +354,36 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
     yield "counted", f"  SELECT {keys}x, n, sum(n) OVER ({over}) AS upto\n  FROM values_of"
     left = dialect.tried(f"({plan.bounds.rows} - {dialect.tried('(upto - n)')})")
     yield "chosen", f"  SELECT {keys}x, least(n, {left}) AS n\n  FROM counted\n  WHERE {left} > 0"
+
+
+def search_sql(search: Search, places: Mapping[str, Place], dialect: Dialect) -> str:
+    """How many units have their value on each place of a search (`hubbub.tables.search`), in the columns g0 and m0.
+
+    present    the groups of each unit; or counted: what it has in each, of which `kept` are as many as count
+    most       one value for each unit
+    """
+    plan, what = search.plan, search.what
+    stages = [*_owned(plan, places, dialect), *_placed(plan, dialect)]
+    keys = "".join(f"g{i}, " for i in range(len(plan.domains)))
+    value = "1" if search.measurement is None else f"v{_values(plan).index(search.measurement.values[0])}"
+    if plan.one_row:
+        stages.append(("most", f"  SELECT {value} AS most\n  FROM {_rows(plan)}"))
+    elif what == "groups":
+        tight = keys.rstrip(", ")
+        stages.append(("present", f"  SELECT unit, {tight}\n  FROM {_rows(plan)}\n  GROUP BY unit, {tight}"))
+        stages.append(("most", "  SELECT unit, count(*) AS most\n  FROM present\n  GROUP BY unit"))
+    else:
+        size = "count(*)" if search.measurement is None else dialect.total(value)
+        counted = f"  SELECT unit, {keys}{size} AS n\n  FROM {_rows(plan)}\n  GROUP BY {keys}unit"
+        stages.append(("counted", counted))
+        if _too_many_groups(plan):
+            order = _order_of_groups(plan, dialect)
+            stages.append(("kept", dialect.first("counted", "*", "unit", order, plan.bounds.groups)))
+        stages.append(("most", f"  SELECT unit, max(n) AS most\n  FROM {stages[-1][0]}\n  GROUP BY unit"))
+    upto = " ".join(f"WHEN most <= {2**k} THEN {k + 1}" for k in range(PLACES - 2))
+    place = f"CASE WHEN most IS NULL OR most <= 0 THEN 0 {upto} ELSE {PLACES - 1} END"
+    stages.append(("standing", f"  SELECT {place} AS g0\n  FROM most"))
+    return _text(stages, "SELECT g0, count(*) AS m0\nFROM standing\nGROUP BY g0")
 
 
 def image_sql(expression: Expression, columns: Sequence[Column], dialect: Dialect) -> str:

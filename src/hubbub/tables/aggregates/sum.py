@@ -24,7 +24,7 @@ from hubbub.tables.aggregates.base import (
     Slope,
     Total,
 )
-from hubbub.tables.measure import Measurement, count_of, sum_of
+from hubbub.tables.measure import Measurement, bounded_sum, count_of, sum_of
 
 __all__ = ["FAMILY", "SUM"]
 
@@ -37,8 +37,11 @@ class Sum(Function):
     zero_adds_nothing: ClassVar[bool] = True
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
-        """The centred sum, and the count that its centre is taken off by."""
+        """The centred sum, and the count that its centre is taken off by; alone where a unit's sum is clipped."""
         (argument,) = aggregate.arguments
+        capped = bounded_sum(argument, declared)
+        if capped is not None:
+            return (capped,)
         return sum_of(argument, declared), count_of(argument, declared)
 
     def quantities(self, parts: Sequence[Measurement]) -> tuple[Quantity, ...]:

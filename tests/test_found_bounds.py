@@ -1,0 +1,192 @@
+"""Bounds that are found in the charge of their answer, as a session sells them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.accounting import ZCDP, Composed, DiscreteLaplace, PureDP, from_json
+from hubbub.session import Session
+from hubbub.session.ask import knowing
+from hubbub.session.check import Check
+from hubbub.session.options import Options
+from hubbub.session.prepare import PricedStatement
+from hubbub.session.run import Order
+from hubbub.session.runner import request_again
+from hubbub.session.statement import request_of
+from people import visits
+from seeded import SeededBits
+
+COUNT = "SELECT COUNT(*) AS n FROM t"
+SUM = "SELECT SUM(x) AS s FROM t"
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def people(units: int = 3000) -> pa.Table:
+    """Units with 1, 2, 4 or 8 rows, spread over three wards; x of 2.5 in each row."""
+    rows = [(u, "ABC"[(u + i) % 3], 2.5, i) for u in range(units) for i in range(2 ** (u % 4))]
+    return pa.table({name: [row[i] for row in rows] for i, name in enumerate(("id", "ward", "x", "n"))})
+
+
+def opened(frame: pa.Table | None = None, *, delta: Any = None, bits: Any = None, **changes: Any) -> Session:
+    columns = {"ward": hb.one_of("A", "B", "C"), "x": hb.between(0, "auto"), "n": hb.between(0, 9)}
+    arguments: dict[str, Any] = {"unit": "id", "columns": columns, **changes}
+    budget = hb.Budget(50) if delta is None else hb.Budget(50, delta)
+    frame = people() if frame is None else frame
+    return Session({"t": hb.table(frame, **arguments)}, budget=budget, ledger=None, _bits=bits or SeededBits(5))
+
+
+def test_the_answer_says_what_was_found_and_is_charged_once() -> None:
+    with opened() as s:
+        r = s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert (r.cost, s.remaining) == (1, 49)
+        (entry,) = s.history()
+    assert abs(r.to_dict()["n"][0] - 11250) < 200
+    assert r.bounded == ("bounded: at most 8 rows of one id; what that leaves out is not in the ±",)
+    assert r.notes[0].startswith("found: at most 8 rows of one id; with probability .95 at most ")
+    (found,) = r.receipt["found"]
+    assert (found["what"], found["bound"]) == ("rows", "8")
+    assert r.receipt["max_rows"] == 8
+    assert from_json(entry.event) == Composed([DiscreteLaplace(Fraction(10, 3), 1), PureDP(Fraction(7, 10))])
+    assert hb.Release.from_wire(r.to_wire()).remarks == r.remarks
+
+
+def test_under_a_budget_with_delta_both_are_rhos() -> None:
+    with opened(delta=1e-6) as s:
+        s.sql(COUNT, epsilon=2, max_rows="auto")
+        first, second = from_json(s.history()[0].event).events  # type: ignore[attr-defined]
+    assert isinstance(first, ZCDP)
+    assert isinstance(second, ZCDP)
+    assert first.rho * 85 == second.rho * 15
+
+
+def test_under_replace_the_histogram_has_twice_the_noise() -> None:
+    with opened(neighbours="replace") as s:
+        s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert from_json(s.history()[0].event).events[0] == DiscreteLaplace(Fraction(20, 3), 2)  # type: ignore[attr-defined]
+
+
+def test_a_bound_that_was_found_is_not_bought_again() -> None:
+    with opened() as s:
+        first = s.sql(COUNT, epsilon=1, max_rows="auto")
+        more = s.sql(COUNT, epsilon=2, max_rows="auto")
+        assert from_json(s.history()[-1].event) == Composed([DiscreteLaplace(4, 8)])
+        assert more.half_widths()["n"][0] < first.half_widths()["n"][0] / 2
+        free = s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert (free.cost, free.rows()) == (0, more.rows())
+        s.as_analyst("bob").sql(COUNT, epsilon=3, max_rows="auto")
+        assert isinstance(from_json(s.history()[-1].event).events[-1], PureDP)  # type: ignore[attr-defined]
+        s.refresh("t")
+        s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert isinstance(from_json(s.history()[-1].event).events[-1], PureDP)  # type: ignore[attr-defined]
+
+
+def test_too_few_units_give_the_rest_back_and_say_so() -> None:
+    with opened(people(20)) as s:
+        with pytest.raises(hb.QueryError, match=r"too few units to find a bound.*the rest came back"):
+            s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert s.remaining == 50 - Fraction(3, 10)
+        with pytest.raises(hb.QueryError, match=r"too few units.*Nothing was charged"):
+            s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert s.remaining == 50 - Fraction(3, 10)
+
+
+def test_sums_are_clipped_to_what_was_found() -> None:
+    with opened() as s:
+        r = s.sql(SUM, epsilon=2)
+        assert abs(r.to_dict()["s"][0] - 2.5 * 11250) < 300
+        assert r.bounded[0].startswith("bounded: at most a sum of x of 32 of one id")
+        (part,) = r.receipt["measurements"]
+        assert Fraction(part["sensitivity"]) * Fraction(part["step"]) == 32
+        by_ward = s.sql("SELECT ward, SUM(x) AS s, COUNT(*) AS n FROM t GROUP BY ward", epsilon=9, max_rows="auto",
+                        max_groups="auto")  # fmt: skip
+    assert all(abs(v - 2.5 * 3750) < 600 for v in by_ward.to_dict()["s"])
+    assert {f["what"] for f in by_ward.receipt["found"]} == {"groups", "rows", "x"}
+
+
+def test_a_sum_is_clipped_by_unit_and_group_whatever_its_rows() -> None:
+    frame = pa.table({"id": [*range(2000), *[7] * 1000], "ward": ["A"] * 3000, "x": [1.0] * 3000,
+                      "n": [1] * 3000})  # fmt: skip
+    with opened(frame) as s:
+        r = s.sql(SUM, epsilon=20)
+    assert r.receipt["found"][0]["bound"] == "1"
+    assert abs(r.to_dict()["s"][0] - 2000) < 5
+
+
+def test_check_tells_the_error_for_three_bounds_and_reads_nothing() -> None:
+    with opened() as s:
+        c = s.check(COUNT, epsilon=1, max_rows="auto")
+        assert [bound for bound, _ in c.bounds] == [4, 32, 256]
+        widths = [column.plus_minus for _, (column,) in c.bounds]
+        assert widths[2] == pytest.approx(64 * widths[0], rel=0.1)  # type: ignore[operator]
+        assert "bound found" in str(c)
+        assert "30 %" in str(c) or "30%" in str(c)
+        assert Check.from_wire(json.loads(json.dumps(c.to_wire()))).bounds == c.bounds
+        assert s.remaining == 50
+        s.sql(COUNT, epsilon=1, max_rows="auto")
+        assert s.check(COUNT, epsilon=2, max_rows="auto").bounds == ()  # it is known now
+
+
+@pytest.mark.parametrize(
+    ("sql", "options", "words"),
+    [
+        ("SELECT AVG(x) FROM t", {"max_rows": "auto"}, "finds a bound for SUM\\(x\\) alone"),
+        ("SELECT SUM(x * 2) FROM t", {}, "finds a bound for SUM\\(x\\) alone"),
+        ("SELECT SUM(x), SUM(CASE WHEN n > 1 THEN x END) FROM t", {}, "one by one"),
+        (COUNT, {"max_rows": "auto", "bounding": "norm"}, "norms are clipped"),
+        (COUNT, {"max_rows": "auto", "epsilon": None, "within": 10, "at_most": 1}, "found in the charge"),
+        (COUNT, {"max_rows": "most"}, "max_rows='most'"),
+        (COUNT, {"max_total": "auto"}, "max_total='auto'"),
+    ],
+)
+def test_what_cannot_be_found_is_refused_before_the_charge(sql: str, options: dict[str, Any], words: str) -> None:
+    with opened() as s:
+        with pytest.raises(hb.HubbubError, match=words):
+            s.sql(sql, **{"epsilon": 1, **options})
+        assert s.remaining == 50
+
+
+def test_an_average_takes_a_range_and_rows_that_are_found() -> None:
+    with opened() as s:
+        r = s.sql("SELECT AVG(n) AS a, STDDEV(n) AS d FROM t", epsilon=5, max_rows="auto")
+        assert abs(r.to_dict()["a"][0] - 2.333) < 0.2
+        with pytest.raises(hb.QueryError, match="ask with the bound that was found"):
+            r.refine(1)
+
+
+def test_declared_bounds_are_zero_or_more() -> None:
+    assert repr(hb.between(0, "auto")) == "between(0, 'auto')"
+    for low in (-1, "2020-01-01", None):
+        with pytest.raises(hb.PolicyError):
+            hb.between(low, "auto")
+    with pytest.raises(hb.PolicyError, match="no midpoint"):
+        hb.between(0, "auto", nullable=False)
+    with pytest.raises(hb.PolicyError, match="holds values of type text"):
+        Session({"t": visits(columns={"ward": hb.between(0, "auto")})}, budget=hb.Budget(1), ledger=None)
+
+
+def test_a_process_without_a_ledger_makes_the_same_request() -> None:
+    with opened() as s:
+        s.sql(COUNT, epsilon=1, max_rows="auto")
+        door, options = s._door, Options.of({"epsilon": 2, "max_rows": "auto"})
+        asked = door.data.ask(COUNT, options, door.ledger.balance.budget)
+        assert isinstance(asked, PricedStatement)
+        request = request_of(knowing(door, asked, options), door.data, options)
+        order = door.open(request, sent=True)
+        assert isinstance(order, Order)
+        again = request_again(Order.from_wire(order.to_wire()), door.data)
+        assert (again.event, again.key("v"), again.capped) == (request.event, request.key("v"), False)
+        door.ledger.charges.let_go(order.charge)
