@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "policy": ("hubbub.cli.policy", "Check a policy file, compare two versions, write its JSON Schema."),
     "ledger": ("hubbub.cli.ledger", "Create, verify, back up and mend the ledger."),
     "check": ("hubbub.cli.check", "What a question would cost and how exact it would be; reads no rows."),
+    "bounds": ("hubbub.cli.bounds", "How much a question's limits leave out, and which are best."),
     "query": ("hubbub.cli.query", "Ask a question, privately."),
     "shell": ("hubbub.cli.shell", "Ask question after question, at a prompt or from a pipe."),
     "budget": ("hubbub.cli.budget", "What has been spent, and what is left."),

@@ -35,6 +35,7 @@ from hubbub.session import publish as publishing
 from hubbub.session.ask import answered, knowing
 from hubbub.session.bounds import suggested_bounds
 from hubbub.session.check import Check
+from hubbub.session.check_bounds import BoundsCheck, bounds_checked
 from hubbub.session.data import OpenTables
 from hubbub.session.model import FitCheck, M, ask_model, fitted_model
 from hubbub.session.open import (
@@ -289,6 +290,21 @@ class Session:
         Raises what `sql` raises, for any column, before the first is charged; QueryError for a column named twice.
         """
         return suggested_bounds(self._door, a_name(table, "suggest_bounds"), columns, epsilon)
+
+    def check_bounds(
+        self, sql: str, *, epsilon: EpsilonLike, at: EpsilonLike | None = None, fresh: bool = False, **options: Any
+    ) -> BoundsCheck:
+        """Buy how much the limits of a question leave out: of units in more groups, with more rows, or larger sums.
+
+        One noisy histogram for each limit, one place for each unit (`hubbub.session.check_bounds`); `epsilon` is
+        divided among them. `print` shows, for each candidate limit, the share of units beyond it, the share of rows
+        that it leaves out at least, and which limit has the least predicted error. at: the epsilon of the question that
+        this is predicted for; by default the same. The other options are those of `sql`; max_groups and max_rows need
+        not be declared.
+
+        Raises what `sql` raises.
+        """
+        return bounds_checked(self._door, sql, {**options, "epsilon": epsilon}, at=at, fresh=fresh)
 
     def synthesize(
         self,
