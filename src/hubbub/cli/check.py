@@ -10,7 +10,7 @@ import click
 from hubbub.cli.console import printable
 from hubbub.cli.formats import as_json
 from hubbub.cli.options import (
-    open_session,
+    open_session_to_check,
     params_option,
     policy_option,
     question_options,
@@ -51,7 +51,7 @@ def command(
 ) -> None:
     """What the question SQL would cost and how exact it would be; reads no rows."""
     asked, given = question_text(sql, file), terms_given(terms, params)
-    with open_session(policy) as session:
+    with open_session_to_check(policy) as session:
         estimate = session.check(asked, assume_rows=assume_rows, **given)
     write(as_json(_fields(estimate)) if form == "json" else printable(str(estimate)), None)
 

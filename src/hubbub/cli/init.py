@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from hubbub.cli.console import note
-from hubbub.errors import PolicyError
+from hubbub.cli.sniff import dialect_of, guess_types
+from hubbub.errors import HubbubError, PolicyError
+from hubbub.file_formats import Csv, kind_of_file, several_files
 from hubbub.ledger.policy import KINDS, POLICY_NAME
 
 __all__ = ["command", "policy_text"]
@@ -32,11 +35,15 @@ _EXAMPLES = {
 
 
 @click.command("init")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--unit", metavar="COLUMN", help="The column that names who is protected.")
 @click.option("--each-row", is_flag=True, help="Protect single rows: right only where nobody has two.")
-@click.option("--table", metavar="NAME", help="Which table of a DuckDB file.")
+@click.option("--table", metavar="NAME", help="Which table of a database, or sheet of a spreadsheet.")
+@click.option(
+    "--public", multiple=True, metavar="FILE", help="A file that protects nobody, to join with; may be repeated."
+)
 @click.option("--sniff", is_flag=True, help="Guess a CSV's types from its rows: a steward's decision.")
+@click.option("--force", is_flag=True, help="Write over a policy under which nothing was charged yet.")
 @click.option(
     "-o",
     "--output",
@@ -45,43 +52,133 @@ _EXAMPLES = {
     show_default=True,
     metavar="FILE",
 )
-def command(file: Path, unit: str | None, each_row: bool, table: str | None, sniff: bool, output: Path) -> None:
-    """Write a commented hubbub.toml for FILE, a .parquet, .csv or .duckdb file: names and types, never values."""
+def command(
+    files: tuple[str, ...],
+    unit: str | None,
+    each_row: bool,
+    table: str | None,
+    public: tuple[str, ...],
+    sniff: bool,
+    force: bool,
+    output: Path,
+) -> None:
+    """Write a commented hubbub.toml for the tables FILE...: names and types, never values.
+
+    FILE is a Parquet file or a folder of them, a CSV, a DuckDB or SQLite file, a spreadsheet, or the address of a
+    Postgres database (postgresql://..., env:NAME) with --table.
+    """
     if each_row == (unit is not None):
         raise click.UsageError("say who is protected: --unit COLUMN for a column that names a person, or --each-row.")
-    if _ELSEWHERE.match(str(file)):
-        raise click.UsageError(
-            "init reads a file. A table of Postgres or Spark is declared by hand: under [tables.NAME], "
-            'source = "env:VARIABLE" and table = "SCHEMA.NAME", or source = "spark:NAME".'
-        )
-    columns = _columns(file, table, sniff=sniff)
-    _check_unit(file, columns, unit)
-    text = policy_text(_relative(file, output), columns, unit=unit, table=table)
+    if table is not None and len(files) > 1:
+        raise click.UsageError("--table is for one source; write one policy, and paste the other's section into it.")
+    sources = [_source(file, table, unit, output, sniff=sniff) for file in files]
+    sources += [_source(file, None, None, output, sniff=sniff, is_public=True) for file in public]
+    _distinct(sources)
+    text = "\n".join([_HEAD, *(part for one in sources for part in _parts(one))])
+    if force:
+        _check_unused(output)
     try:
-        with output.open("x", encoding="utf-8") as out:
+        with output.open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)
     except FileExistsError:
-        raise PolicyError(f"{output} exists and is left as it is. Name another file with -o.") from None
+        raise PolicyError(
+            f"{output} exists and is left as it is. Name another file with -o; --force writes over it while nothing is "
+            "charged."
+        ) from None
     except OSError as error:
         raise PolicyError(f"cannot write {output}: {error.strerror}.") from error
-    if file.suffix.lower() == ".csv":
+    if any(one.types_said for one in sources):
         note(_about_csv(sniffed=sniff))
-    note(f"Wrote {output}. Read it through, fill in bounds and categories, then: hubbub ledger create")
+    note(
+        f"Wrote {output}. Read it through, fill in bounds and categories. `hubbub check` then prices questions; "
+        "before the first one is asked: hubbub ledger create"
+    )
 
 
-def _columns(file: Path, table: str | None, *, sniff: bool) -> list[tuple[str, str]]:
-    from hubbub.engines.duckdb.engine import DuckDBEngine
+@dataclass(frozen=True)
+class Source:
+    """A table of the policy to be written. source: as the policy shall name it; columns: name and kind, in order."""
+
+    source: str
+    columns: Sequence[tuple[str, str]]
+    unit: str | None
+    table: str | None = None
+    csv: Csv | None = None
+    types_said: bool = False
+    is_public: bool = False
+
+    @property
+    def name(self) -> str:
+        return _table_name(self.source, self.table)
+
+
+def _source(
+    file: str, table: str | None, unit: str | None, output: Path, *, sniff: bool, is_public: bool = False
+) -> Source:
+    """What can be told of a table without its rows; with `sniff` the types of a CSV, by them."""
     from hubbub.engines.duckdb.relations import describe
-    from hubbub.tables.declare import public
 
-    if not sniff:
-        return describe(file, table)
-    engine = DuckDBEngine()
+    if _ELSEWHERE.match(file):
+        if is_public:
+            raise click.UsageError("a public table is a file; write its rows to one.")
+        return Source(file, _columns_there(file, table, unit), unit, table)
+    path = Path(file)
+    if not (path.exists() or several_files(path)):
+        raise PolicyError(f"there is no file {file!r}.")
+    kind = "parquet" if several_files(path) else kind_of_file(path)
+    csv = dialect_of(path) if kind == "csv" else None
+    columns = describe(path, table, csv)
+    if csv is not None and sniff:
+        types, csv, unsure = guess_types(path, csv)
+        for column in unsure:
+            said = f"{column} is taken as {csv.formats[column]}; %m/%d/%Y would fit as well"
+            note(f"{file}: {said}. Correct it in the policy if so.")
+        columns = list(types.items())
+    _check_unit(path, columns, unit)
+    said = kind in ("csv", "sheet")
+    return Source(_relative(path, output), columns, unit, table, csv, types_said=said, is_public=is_public)
+
+
+def _columns_there(address: str, table: str | None, unit: str | None) -> list[tuple[str, str]]:
+    """The columns of a table that an engine elsewhere holds, by its catalogue."""
+    from hubbub.session.open import schema_of
+    from hubbub.tables.declare import EACH_ROW, table as declare
+
+    if table is None and not address.startswith("spark:"):
+        raise click.UsageError('a database needs the table too: --table "SCHEMA.NAME".')
+    declared = declare(address, unit=EACH_ROW if unit is None else unit, table=table)
+    return [(name, kind.value) for name, kind in schema_of(address, declared).items()]
+
+
+def _distinct(sources: Sequence[Source]) -> None:
+    names = [one.name for one in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise PolicyError(f"two of the tables would be called {name!r}; rename a file, or write two policies.")
+
+
+def _check_unused(output: Path) -> None:
+    """Raises PolicyError where the policy that stands there has a ledger with charges, or one that cannot be read."""
+    if not output.exists():
+        return
+    from hubbub.ledger.policy import load_policy
+    from hubbub.ledger.store import Ledger
+
+    problem = None
     try:
-        columns = engine.add(file.stem, public(str(file), table=table)).columns
-        return [(name, kind.value) for name, kind in columns.items()]
-    finally:
-        engine.close()
+        policy = load_policy(output)
+        if isinstance(policy.ledger, Path) and not policy.ledger.exists():
+            return
+        ledger = Ledger.inspect(policy.ledger, key=policy.key())
+        try:
+            if ledger.record.history():
+                problem = "its ledger holds charges"
+        finally:
+            ledger.close()
+    except HubbubError:
+        problem = "it, or its ledger, cannot be read"
+    if problem:
+        raise PolicyError(f"{output} is left as it is: {problem}. Name another file with -o.")
 
 
 def _check_unit(file: Path, columns: Sequence[tuple[str, str]], unit: str | None) -> None:
@@ -117,13 +214,40 @@ def policy_text(source: str, columns: Sequence[tuple[str, str]], *, unit: str | 
         unit: the column that names the protected unit; None for each row.
         table: the table in a DuckDB file.
     """
-    name = _table_name(source, table)
-    usable = [(column, kind) for column, kind in columns if kind in KINDS and column != unit]
-    parts = [_HEAD, _table(name, source, unit, table)]
-    if source.lower().endswith(".csv"):
-        parts.append(_types(name, columns))
-    parts.append(_domains(name, usable))
-    return "\n".join(parts)
+    one = Source(source, columns, unit, table, types_said=source.lower().endswith(".csv"))
+    return "\n".join([_HEAD, *_parts(one)])
+
+
+def _parts(one: Source) -> list[str]:
+    """The sections of a table."""
+    name = one.name
+    usable = [(column, kind) for column, kind in one.columns if kind in KINDS and column != one.unit]
+    section = "public" if one.is_public else "tables"
+    head = _public(one) if one.is_public else _table(name, one.source, one.unit, one.table)
+    parts = [head, _csv(section, name, one.csv), _types(section, name, one.columns) if one.types_said else ""]
+    return [part for part in (*parts, "" if one.is_public else _domains(name, usable)) if part]
+
+
+def _public(one: Source) -> str:
+    lines = [f"[public.{_key(one.name)}]           # its rows protect nobody, and are answered exactly"]
+    lines += [f"source = {_text(one.source)}", *([f"table = {_text(one.table)}"] if one.table is not None else []), ""]
+    return "\n".join(lines)
+
+
+def _csv(section: str, name: str, csv: Csv | None) -> str:
+    """How the file is written, where it is not as most are."""
+    if csv is None or csv == Csv():
+        return ""
+    usual = Csv()
+    lines = [f"[{section}.{_key(name)}.csv]"]
+    for key in ("delimiter", "encoding", "decimal", "thousands"):
+        value = getattr(csv, key)
+        if value != getattr(usual, key):
+            lines.append(f"{key} = {_text(value)}")
+    if csv.formats:
+        forms = ", ".join(f"{_key(column)} = {_text(form)}" for column, form in csv.formats.items())
+        lines.append(f"formats = {{ {forms} }}")
+    return "\n".join(lines) + "\n"
 
 
 _HEAD = """\
@@ -158,8 +282,8 @@ def _table(name: str, source: str, unit: str | None, table: str | None) -> str:
     )
 
 
-def _types(name: str, columns: Sequence[tuple[str, str]]) -> str:
-    lines = [f"[tables.{_key(name)}.types]       # {', '.join(KINDS)}"]
+def _types(section: str, name: str, columns: Sequence[tuple[str, str]]) -> str:
+    lines = [f"[{section}.{_key(name)}.types]       # {', '.join(KINDS)}"]
     lines += [f"{_key(column)} = {_text(kind if kind in KINDS else 'text')}" for column, kind in columns]
     return "\n".join(lines) + "\n"
 
@@ -174,7 +298,10 @@ def _domains(name: str, columns: Sequence[tuple[str, str]]) -> str:
 
 
 def _table_name(source: str, table: str | None) -> str:
-    name = re.sub(r"\W+", "_", table or Path(source).stem).strip("_").lower() or "data"
+    if source.startswith("spark:"):
+        source = source.rpartition(":")[2].rpartition(".")[2]
+    stem = Path(source).name.partition(".")[0]
+    name = re.sub(r"\W+", "_", (table or stem).rpartition(".")[2]).strip("_").lower() or "data"
     return f"t_{name}" if name[0].isdigit() else name
 
 

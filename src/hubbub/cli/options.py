@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hubbub.cli.console import on_terminal, printable
+from hubbub.cli.console import note, on_terminal, printable
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy
@@ -27,6 +29,7 @@ __all__ = [
     "one_space",
     "open_ledger",
     "open_session",
+    "open_session_to_check",
     "output_option",
     "params_option",
     "policy_option",
@@ -236,6 +239,21 @@ def open_session(policy: Path | None, purpose: str | None = None) -> Session:
     from hubbub.session import Session
 
     return Session.from_policy(policy, purpose=purpose)
+
+
+def open_session_to_check(policy: Path | None) -> Session:
+    """The session of a policy file for pricing alone; where its ledger is not made yet, against the whole budget."""
+    from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.session import Session
+    from hubbub.session.open import declared_tables
+
+    said = load_policy(policy or find_policy())
+    if not isinstance(said.ledger, Path) or os.path.lexists(said.ledger):
+        return open_session(policy)
+    note("There is no ledger yet, so nothing is spent. Before a question is asked: hubbub ledger create")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return Session(declared_tables(said), budget=said.budget, ledger=None, _policy=said)
 
 
 def open_ledger(

@@ -26,6 +26,7 @@ from hubbub.ledger.versions import ROWS, same_people
 from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
 from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
+from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import remote
 
 __all__ = [
@@ -334,6 +335,24 @@ def reach(policy: TablePolicy) -> Located:
         return engine.located(policy.name)
     finally:
         engine.close()
+
+
+def schema_of(name: str, declared: PrivateTable) -> Mapping[str, Kind]:
+    """The columns of a table and their kinds, by its catalogue; reads no rows.
+
+    Raises PolicyError where the place cannot be reached, or holds no such table.
+    """
+    engine = engine_for({name: declared})
+    try:
+        return engine.add(name, declared).columns
+    finally:
+        engine.close()
+
+
+def declared_tables(policy: Policy) -> dict[str, PrivateTable | PublicTable]:
+    """What a policy declares, private and public, by name."""
+    tables: dict[str, PrivateTable | PublicTable] = {p.name: private_of(p) for p in policy.tables.values()}
+    return tables | {p.name: public_of(p) for p in policy.public.values()}
 
 
 def _declaration(what: Mapping[str, Any]) -> Declaration:

@@ -40,12 +40,11 @@ from hubbub.session.data import OpenTables
 from hubbub.session.model import FitCheck, M, ask_model, fitted_model
 from hubbub.session.open import (
     agree_on_limits,
+    declared_tables,
     described,
     neighbours_of,
     older_places,
     open_ledger,
-    private_of,
-    public_of,
     source_places,
     user,
 )
@@ -154,10 +153,8 @@ class Session:
         if path is not None:
             a_name(str(path) if isinstance(path, Path) else path, "policy")
         policy = load_policy(path if path is not None else find_policy())
-        tables: dict[str, PrivateTable | PublicTable] = {p.name: private_of(p) for p in policy.tables.values()}
-        tables |= {p.name: public_of(p) for p in policy.public.values()}
         return cls(
-            tables,
+            declared_tables(policy),
             budget=policy.budget,
             ledger=policy.ledger,
             analyst=analyst,

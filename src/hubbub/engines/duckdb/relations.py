@@ -27,6 +27,7 @@ from hubbub.engines.duckdb.sources import (
 )
 from hubbub.engines.fields import Fields, normalised
 from hubbub.errors import PolicyError
+from hubbub.file_formats import Csv
 from hubbub.sql.emit.plan import image_sql
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import PrivateTable, PublicTable
@@ -148,12 +149,14 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def describe(source: str | Path, table: str | None = None) -> list[tuple[str, str]]:
+def describe(source: str | Path, table: str | None = None, csv: Csv | None = None) -> list[tuple[str, str]]:
     """Column names and kinds of a file, from its metadata; every column of a CSV is text.
+
+    csv: how a CSV is written.
 
     Raises PolicyError for a file that is missing or of another type.
     """
-    declared = PublicTable(source=os.fspath(source), inner_table=table, types={"": Kind.TEXT})
+    declared = PublicTable(source=os.fspath(source), inner_table=table, types={"": Kind.TEXT}, csv=csv)
     with duckdb.connect(config=_SHUT) as con:
         physical = _relation(con, "source", Path(source).stem, declared)[1]
     return [(name, normalised(kind, "", DUCKDB)[0].value) for name, kind in physical.items()]
