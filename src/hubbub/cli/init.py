@@ -135,8 +135,8 @@ def _source(
             note(f"{file}: {said}. Correct it in the policy if so.")
         columns = list(types.items())
     _check_unit(path, columns, unit)
-    said = kind in ("csv", "sheet")
-    return Source(_relative(path, output), columns, unit, table, csv, types_said=said, is_public=is_public)
+    written = kind in ("csv", "sheet")
+    return Source(_relative(path, output), columns, unit, table, csv, types_said=written, is_public=is_public)
 
 
 def _columns_there(address: str, table: str | None, unit: str | None) -> list[tuple[str, str]]:

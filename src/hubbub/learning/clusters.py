@@ -13,7 +13,6 @@ post-processing.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,7 @@ from hubbub.learning.features import ONE, Design, Integers, Numbers
 from hubbub.learning.model import Estimator, Fit, Problem
 from hubbub.mechanisms.calibration import Calibrated, calibrated
 from hubbub.noise import Bits
+from hubbub.noise.public import public_generator
 
 __all__ = ["KMeans", "nearest"]
 
@@ -135,12 +135,6 @@ class KMeans(Estimator):
         return np.array(np.sqrt(np.maximum(squared, 0)))
 
 
-def _generator(released: Floats) -> np.random.Generator:
-    """Public randomness: a function of what was released."""
-    seed = hashlib.sha256(released.tobytes()).digest()
-    return np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
-
-
 def _cells(size: int) -> Places:
     """The coarse cell of each code: at most 32 of neighbouring codes, and one of the last code."""
     coarse = np.minimum(np.arange(size) * _BINS // max(size - 1, _BINS), _BINS - 1)
@@ -153,7 +147,7 @@ def _gathered(cell: Places, held: Integers) -> Integers:
 
 def _begun(design: Design, cells: Sequence[Places], noisy: Floats, k: int) -> Floats:
     """The first centres: those of rows drawn from noisy histograms, column by column, clustered without noise."""
-    rng = _generator(noisy)
+    rng = public_generator(noisy.tobytes())
     parts, at = [], 0
     for cell, column in zip(cells, design.columns.values(), strict=True):
         size = int(cell[-1]) + 1
@@ -181,7 +175,7 @@ def _begun(design: Design, cells: Sequence[Places], noisy: Floats, k: int) -> Fl
 
 def _moved(sums: Floats, centres: Floats, least: float) -> Floats:
     """The new centres: of noisy sums, within the range; beside the largest cluster's where one has hardly any rows."""
-    rng = _generator(sums)
+    rng = public_generator(sums.tobytes())
     sizes = sums[:, 0]
     new = np.clip(sums[:, 1:] / np.maximum(sizes, 1)[:, None], -1, 1)
     # Where the noise is as large as the cluster, the old centre counts as well.
