@@ -174,7 +174,7 @@ SELECT COUNT(*) AS n FROM visits WHERE code LIKE 'I21%';
 SELECT COUNT(*) AS n FROM visits WHERE code LIKE 'I21%';
 -- wards of the public table
 SELECT w.building, COUNT(*) AS n FROM visits v JOIN wards w ON w.ward = v.ward GROUP BY w.building;
--- floor by inline values [VALUES] (not yet)
+-- floor by inline values [VALUES]
 SELECT f.level, COUNT(*) AS n FROM visits v
 JOIN (VALUES ('Cardiology', 1), ('Surgery', 2)) AS f(ward, level) ON f.ward = v.ward GROUP BY f.level;
 -- cost by sex of the patient
@@ -236,9 +236,36 @@ SUMMARIZE visits
 SELECT MODE(ward) AS w FROM visits;
 -- tails of cost [KURTOSIS] (never: not supported)
 SELECT KURTOSIS(cost) FROM visits;
--- diversity of wards [ENTROPY] (not yet)
+-- diversity of wards [ENTROPY]
 SELECT ENTROPY(ward) AS bits FROM visits;
--- patients, approximately [APPROX_COUNT_DISTINCT] (not yet)
+-- patients, approximately [APPROX_COUNT_DISTINCT]
 SELECT APPROX_COUNT_DISTINCT(patient_id) AS n FROM visits
 -- means
-SELECT COUNT(DISTINCT patient_id) AS n FROM visits;
+SELECT COUNT(DISTINCT patient_id) AS n FROM visits;;
+-- length of stay by DATEDIFF of two dates, as Spark writes it
+SELECT AVG(DATEDIFF(discharged_at, admitted_at)) AS days FROM visits
+-- means
+SELECT AVG(DATE_DIFF('day', admitted_at, discharged_at)) AS days FROM visits;
+-- floors listed in WITH
+WITH floors(ward, level) AS (VALUES ('Cardiology', 1), ('Surgery', 2))
+SELECT level, AVG(cost) AS mean FROM visits JOIN floors USING (ward) GROUP BY level;
+-- visits of a listed set
+SELECT COUNT(*) AS n FROM visits WHERE ward IN (SELECT w FROM (VALUES ('Surgery'), ('Oncology')) AS f(w));
+-- diversity of wards among urgent visits
+SELECT ENTROPY(ward) AS bits FROM visits WHERE urgent;
+-- days of one year by YEAR
+SELECT day, COUNT(*) AS n FROM visits WHERE YEAR(day) = 2023 GROUP BY 1;
+-- cost per point of severity of the mild
+SELECT AVG(cost / severity) FILTER (WHERE severity BETWEEN 1 AND 2) AS mean FROM visits;
+-- cost per severity above one, NULLIF
+SELECT AVG(cost / NULLIF(severity - 1, 0)) AS mean FROM visits;
+-- gap between visits, both ends by WHERE
+SELECT AVG(gap) AS mean FROM (SELECT cost - LAG(cost) OVER (PARTITION BY patient_id ORDER BY admitted_at) AS gap
+  FROM visits) AS v WHERE gap BETWEEN -3000 AND 3000;
+-- which visit of a patient it was
+SELECT k, AVG(cost) AS mean FROM (SELECT cost, ROW_NUMBER() OVER (PARTITION BY patient_id ORDER BY admitted_at) AS k
+  FROM visits) AS v GROUP BY k HAVING COUNT(*) > 0;
+-- visits weighted by severity, as a survey
+SELECT WEIGHTED_AVG(cost, severity) AS mean FROM visits
+-- means
+SELECT SUM(cost * severity) / SUM(severity) AS mean FROM visits

@@ -118,7 +118,7 @@ SELECT AVG(POW(total / 100, 2)) AS mean FROM orders;
 SELECT REGR_SLOPE(o.total, c.age) AS slope FROM orders o JOIN customers c ON c.customer_id = o.customer_id;
 -- age and spending
 SELECT CORR(o.total, c.age) AS r FROM orders o JOIN customers c ON c.customer_id = o.customer_id;
--- the best sku by quantity [ARG_MAX] (not yet)
+-- the best sku by quantity [ARG_MAX] (never: ORDER BY s DESC LIMIT 1)
 SELECT ARG_MAX(sku, quantity) AS best FROM items;
 -- the best sku, as it can be asked
 SELECT sku FROM (SELECT sku, SUM(quantity) AS q FROM items GROUP BY sku) AS s ORDER BY q DESC LIMIT 1;

@@ -175,6 +175,8 @@ class _Private:
             return whole_key
         if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup | exp.IgnoreNulls):
             return self._aggregate(node)
+        if isinstance(node, exp.Anonymous):
+            self._check_called(node)
         if isinstance(node, exp.Column):
             if not node.table and node.name.lower() in names:
                 # What the name stands for: beside the release's own columns the name itself could mean another thing.
@@ -190,6 +192,21 @@ class _Private:
             self.rows.scope.column(node)  # refuses the unknown name, with a hint
         self._change_children(node, names)
         return node
+
+    def _check_called(self, node: exp.Anonymous) -> None:
+        """Raises QueryError for a function of rows that is no aggregate: its name is misspelt, or there is none."""
+        star = any(isinstance(argument, exp.Star) for argument in node.expressions)
+        if not star and all(
+            any(isinstance(p, exp.AggFunc | exp.Query) for p in _up_to(column, node))
+            or not self.rows.scope.knows(column)
+            or any(self._key_of(p) is not None for p in (column, *_up_to(column, node)))
+            for column in node.find_all(exp.Column)
+        ):
+            return
+        name = str(node.this).upper()
+        raise self.rows.reader.refuse(
+            f"there is no aggregate {name}. {instead(name, names())}Allowed: {forms()}.", node, word=f"{node.this}("
+        )
 
     def _window(self, node: exp.Window, names: Mapping[str, exp.Expr]) -> exp.Expr:
         """A window function over the rows of the answer: it stays what it is, and what it looks at is released."""
@@ -324,6 +341,8 @@ class _Private:
         if isinstance(node, exp.Filter):
             condition = rows.condition(node.expression.this, "FILTER")
             node = node.this
+        if isinstance(node, exp.ApproxDistinct):
+            node = exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
         function = _function_of(node)
         if function is None and type(node) not in _FORMS:
             raise self._unsupported(node, whole)

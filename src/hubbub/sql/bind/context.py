@@ -78,6 +78,7 @@ class Reader:
     public: PublicSide | None
     keys: dict[str, tuple[object, ...]] = field(default_factory=dict)
     weight: str | None = None
+    keys_read: set[str] = field(default_factory=set)
     questions: list[AggregateQuery] = field(default_factory=list)
     common: list[exp.CTE] = field(default_factory=list)
     places: int = 0

@@ -6,6 +6,7 @@ One `match`, no fallback: a node type that has no case is refused by name, with 
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import re
 import sys
 from collections.abc import Callable
@@ -395,7 +396,9 @@ class ExpressionReader:
         if name in ("DATE_TRUNC", "DATE_DIFF", "EXTRACT"):
             known = PARTS if name == "EXTRACT" else UNITS
             if value not in known:
-                raise self.refuse(f"{name} knows {', '.join(sorted(known))}.", node)
+                near = difflib.get_close_matches(str(value), sorted(known), n=1)
+                hint = f" Did you mean {near[0]}?" if near else ""
+                raise self.refuse(f"{name} knows {', '.join(sorted(known))}.{hint}", node)
         elif name == "REPLACE" and not (isinstance(value, str) and len(value) <= 100):
             raise self.refuse("REPLACE takes texts of at most 100 characters.", node)
         elif name == "REGEXP_MATCHES":

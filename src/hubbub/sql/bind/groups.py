@@ -71,8 +71,13 @@ class Groups:
         declared = declared_in(relation, names_read(relation) | columns_of(read))
         key = grouped(read, declared)
         given = find_name(name, self.rows.reader.keys) if name else None
+        columns = columns_in(read)
+        if given is None and len(columns) == 1:
+            given = find_name(columns[0].called, self.rows.reader.keys)  # by the column that the key is made of
         if given is None:
             return key
+        self.rows.reader.keys_read.add(given)
+        name = name or given
         kind = Key(read).kind
         values = tuple(dict.fromkeys(fitted(v, kind, name) for v in self.rows.reader.keys[given]))  # type: ignore[arg-type]
         if not values:

@@ -96,7 +96,22 @@ def _resolve_item(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Priva
         return reader.named(node, ctes)
     if isinstance(node, exp.Subquery):
         return reader.resolve(node, ctes)
+    if isinstance(node, exp.Values):
+        return _listed(reader, node)
     raise reader.refuse(f"{node.key.upper()} is not supported in FROM.", node)
+
+
+def _listed(reader: Reader, node: exp.Values) -> PublicQuery:
+    """VALUES, whose rows stand in the question: public."""
+    constant = exp.Tuple | exp.Literal | exp.Boolean | exp.Null | exp.Neg | exp.Paren | exp.Cast | exp.DataType
+    cells = (part for row in node.expressions for part in row.walk())
+    inside = next((part for part in cells if not isinstance(part, constant)), None)
+    if inside is not None:
+        raise reader.refuse("VALUES lists constants: texts, numbers, dates, TRUE, FALSE and NULL.", inside)
+    listed = node.copy()
+    if listed.args.get("alias") is None:
+        listed.set("alias", exp.TableAlias(this=exp.to_identifier("listed")))
+    return PublicQuery(exp.select("*").from_(listed))
 
 
 def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | Scan | str) -> Item:

@@ -28,6 +28,7 @@ from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, 
 from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import instead_of_rows
 from hubbub.sql.text.locate import caret, refuse, written
+from hubbub.sql.text.read import AsWritten
 from hubbub.tables.aggregate_query import Output, Statement
 from hubbub.tables.aggregates import spelled
 from hubbub.tables.columns import one_of
@@ -105,7 +106,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         raise _rows(relation, node, reader)
     if not reader.questions:
         raise reader.refuse("the question names no table: add FROM.", node)
-    unused = set(reader.keys) - {n for q in reader.questions for n in q.names}
+    unused = set(reader.keys) - reader.keys_read - {n for q in reader.questions for n in q.names}
     if unused:
         raise QueryError(f"keys: the question does not group by {', '.join(map(repr, sorted(unused)))}.")
     tree = relation.tree
@@ -318,7 +319,7 @@ def _one_statement(text: str) -> exp.Query:
         end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
         if end is not None:
             raise QueryError(f"one statement at a time: this text holds several.\n{caret(text, end.start, end.end)}")
-        statement = sqlglot.parse_one(text[: tokens[-1].end + 1], read="duckdb")
+        statement = sqlglot.parse_one(text[: tokens[-1].end + 1], read=AsWritten)
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
     if not isinstance(statement, exp.Query):

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from hubbub.sql.bind.aggregate import private
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
+from hubbub.sql.bind.entropy import entropy
 from hubbub.sql.bind.from_ import read_from
 from hubbub.sql.bind.group_by import has_aggregate, no_order
 from hubbub.sql.bind.outer import outer_tree, resolve_inside
@@ -49,6 +50,9 @@ def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRel
     Raises QueryError for whatever it may not hold.
     """
     rows = read_from(reader, node, ctes)
+    of_counts = None if rows is None else entropy(reader, node)
+    if of_counts is not None:
+        return PublicQuery(outer_tree(reader, of_counts, ctes))
     if rows is None:
         return PublicQuery(outer_tree(reader, node, ctes))
     _check_clauses(reader, node)

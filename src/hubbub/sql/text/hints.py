@@ -16,6 +16,11 @@ _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the colu
 _MATCHES: Final = "Write REGEXP_MATCHES(x, '^[A-C]'), LIKE or CONTAINS(x, 'text')."
 _BETWEEN: Final = "Write DATE_DIFF('day', a, b), or EXTRACT(epoch FROM b - a) for seconds."
 _TRUNCATED: Final = "Write SIGN(x) * FLOOR(ABS(x)), or CAST(x AS BIGINT), which rounds."
+_LARGEST: Final = (
+    "One row decides it; ask for the group with the largest total: SELECT k FROM (SELECT k, SUM(x) AS s FROM t "
+    "GROUP BY k) ORDER BY s DESC LIMIT 1."
+)
+_SHAPE: Final = "Ask for QUANTILE_CONT(x, [0.05, 0.5, 0.95]), or for counts in bands: GROUP BY FLOOR(x / 10)."
 _INSTEAD: Final = {
     **dict.fromkeys(("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
@@ -27,6 +32,8 @@ _INSTEAD: Final = {
     **dict.fromkeys(("ANY_VALUE", "ARBITRARY"), "One row's value tells of a person; write MEDIAN(x), or group by x."),
     **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), "Rows are not listed; group by x and count."),
     **dict.fromkeys(("CBRT", "LOG2"), "Write POWER(x, 0.5) for roots, LN(x) / LN(2) for logarithms."),
+    **dict.fromkeys(("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY"), _LARGEST),
+    **dict.fromkeys(("KURTOSIS", "SKEWNESS"), _SHAPE),
     **dict.fromkeys(("ISNULL", "NVL2"), "Write COALESCE(x, 0), or x IS NULL."),
 }
 

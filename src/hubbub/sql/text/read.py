@@ -1,0 +1,28 @@
+"""SQL as it is read: DuckDB's, and what people write who know another dialect."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parsers.duckdb import DuckDBParser
+
+__all__ = ["AsWritten"]
+
+_of_units = DuckDBParser.FUNCTIONS["DATEDIFF"]
+
+
+def _date_diff(args: list[exp.Expr]) -> exp.Expr:
+    """DATEDIFF(unit, start, end); of two arguments, as in MySQL and Spark, the days from the second to the first."""
+    if len(args) == 2:
+        return exp.DateDiff(this=args[0], expression=args[1], unit=exp.Literal.string("day"))
+    difference: exp.Expr = _of_units(args)
+    return difference
+
+
+class AsWritten(DuckDB):
+    """DuckDB's SQL, with DATEDIFF of two arguments."""
+
+    class Parser(DuckDBParser):
+        FUNCTIONS: ClassVar = {**DuckDBParser.FUNCTIONS, "DATEDIFF": _date_diff}
