@@ -85,8 +85,8 @@ class LimitCheck:
             )
             for c in self.candidates
         ]
-        of = "left out of the sum" if self.what.startswith("sum") else "left out of these"
-        head = (self.what, "units beyond it", of, "predicted error")
+        left_out = "left out of the sum" if self.what.startswith("sum") else "left out of these"
+        head = (self.what, "units beyond it", left_out, "predicted error")
         advice = (
             "too few units to recommend a limit"
             if self.recommended is None

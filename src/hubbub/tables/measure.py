@@ -398,6 +398,26 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
             f'{called}, columns={{"{called}": hb.between(low, high)}}, with max_rows="auto" where rows may be many; '
             f"or clamp in the question: LEAST({called}, high)."
         )
+    _refuse_endless(endless, declared)
+    why = _endless(argument, declared)
+    if why is not None:
+        raise QueryError(
+            f"the range of the expression does not follow from declared bounds: {why[0]} Write {why[1].in_python()}.",
+            remedy=why[1],
+        )
+    of_column = f" of {columns[0].called}" if columns else ""
+    raise QueryError(
+        f"the range of the expression{of_column} does not follow from declared bounds (a division by something "
+        "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high).",
+        remedy=Rewrite("LEAST(GREATEST(..., low), high)"),
+    )
+
+
+def _refuse_endless(endless: list[Column], declared: Mapping[str, Declaration]) -> None:
+    """Refuse the first of columns without a range, if there are any: what to declare, or to write.
+
+    Raises PolicyError for a table's own column, QueryError for a computed one.
+    """
     for column, called in ((c, c.called) for c in endless if not c.shown):
         remedy = DeclareRange(called, temporal=column.kind in TEMPORAL)
         clamp = Rewrite(f"LEAST(GREATEST({called}, low), high)")
@@ -421,18 +441,6 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
             f"answer by any amount. Give it a range in the question: {cap}.",
             remedy=Rewrite(cap),
         )
-    why = _endless(argument, declared)
-    if why is not None:
-        raise QueryError(
-            f"the range of the expression does not follow from declared bounds: {why[0]} Write {why[1].in_python()}.",
-            remedy=why[1],
-        )
-    of_column = f" of {columns[0].called}" if columns else ""
-    raise QueryError(
-        f"the range of the expression{of_column} does not follow from declared bounds (a division by something "
-        "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high).",
-        remedy=Rewrite("LEAST(GREATEST(..., low), high)"),
-    )
 
 
 def _endless(node: Expression, declared: Mapping[str, Declaration]) -> tuple[str, Rewrite] | None:
