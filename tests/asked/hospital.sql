@@ -268,4 +268,8 @@ SELECT k, AVG(cost) AS mean FROM (SELECT cost, ROW_NUMBER() OVER (PARTITION BY p
 -- visits weighted by severity, as a survey
 SELECT WEIGHTED_AVG(cost, severity) AS mean FROM visits
 -- means
-SELECT SUM(cost * severity) / SUM(severity) AS mean FROM visits
+SELECT SUM(cost * severity) / SUM(severity) AS mean FROM visits;
+-- lengths of stay in words
+SELECT CASE WHEN date_diff('day', admitted_at, discharged_at) = 0 THEN 'same day'
+  WHEN date_diff('day', admitted_at, discharged_at) <= 3 THEN 'short' ELSE 'long' END AS stay, COUNT(*) AS n
+FROM visits GROUP BY stay

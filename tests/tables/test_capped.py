@@ -47,6 +47,12 @@ def test_nothing_is_said_where_where_keeps_the_number_below_its_limit() -> None:
     assert dict(answer.rows()) == {0: 0, 1: 1, 2: 1}
 
 
+def test_nothing_is_said_where_the_question_caps_it_lower() -> None:
+    answer = _asked(f"SELECT LEAST(n, 2) AS k, COUNT(*) AS c FROM {PER_UNIT} GROUP BY 1", max_groups=4, max_rows=1)
+    assert answer.notes == ()
+    assert _asked(f"SELECT AVG(LEAST(n, 2)) AS m FROM {PER_UNIT}", max_groups=2, max_rows=2).notes == ()
+
+
 @pytest.mark.parametrize("source", [PER_UNIT, NUMBERED])
 def test_without_a_limit_the_refusal_shows_the_cap(source: str) -> None:
     with pytest.raises(QueryError, match=r"LEAST\(COUNT\(\*\), 20\): LEAST\(n, 20\); or declare max_total"):

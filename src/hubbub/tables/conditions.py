@@ -41,6 +41,7 @@ from hubbub.tables.expressions import (
     children,
     columns_in,
     columns_of,
+    rebuild,
 )
 from hubbub.tables.groups import Evaluate, fitted
 from hubbub.tables.kinds import NUMERIC, TEMPORAL
@@ -55,7 +56,7 @@ from hubbub.tables.relations import (
     leaves,
     names_read,
 )
-from hubbub.tables.spans import span
+from hubbub.tables.spans import Known, span
 
 __all__ = ["Doubt", "capped", "doubts"]
 
@@ -113,6 +114,9 @@ def capped(question: AggregateQuery) -> tuple[str, ...]:
                 or (told is not None and told[1] is not None and told[1] <= limit.high)
             ):
                 continue
+            unlimited = Known({**known, column.name: Counted(limit.low, None)}, known.columns, known.expressions)
+            if span(_as_asked(node), known) == span(_as_asked(node), unlimited):
+                continue  # LEAST(n, 5): the limit decides nothing
             is_key = any(column in columns_in(key) for key in keys)
             what = (
                 f"{column.called} = {limit.high} is {limit.high} or more"
@@ -121,6 +125,15 @@ def capped(question: AggregateQuery) -> tuple[str, ...]:
             )
             remarks[f"{what}: with so many rows one unit counts (max_total, or max_groups times max_rows)."] = None
     return tuple(remarks)
+
+
+def _as_asked(node: Expression) -> Expression:
+    """A key without the cap that `hubbub.tables.groups.grouped` puts on a number of rows."""
+    match node:
+        case Case(conditions=(Compare(op=">", left=Column() as column, right=cap),), values=(value,), default=default):
+            if default == column and value == cap:
+                return column
+    return rebuild(node, _as_asked)
 
 
 def _relations(node: Relation | PublicRelation) -> Iterator[Relation | PublicRelation]:

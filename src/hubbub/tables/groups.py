@@ -98,10 +98,8 @@ def without_image(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar
 def by_form(key: Key, declared: Mapping[str, Declaration]) -> tuple[Scalar, ...] | None:
     """The groups that follow from the form of an expression: constants, a condition, whole numbers in a range."""
     expression = key.expression
-    if isinstance(expression, Case):
-        constants = [v for v in (*expression.values, expression.default) if isinstance(v, Literal)]
-        if len(constants) == len(expression.values) + 1:
-            return _usable(_of_constants(constants, key.kind), key.kind)
+    if (constants := _constants(key)) is not None:
+        return constants
     if expression.kind is Kind.BOOLEAN:
         return False, True
     if whole(expression):
@@ -125,18 +123,18 @@ def _image(
     columns = columns_in(expression)
     timed = {c: steps for c in columns if c not in known and (steps := moments(c, expression, declared)) is not None}
     listed = {**known, **timed}
-    if isinstance(expression, Case) and len(listed) < len(columns):
-        constants = [v for v in (*expression.values, expression.default) if isinstance(v, Literal)]
-        if len(constants) == len(expression.values) + 1:
-            return _usable(_of_constants(constants, key.kind), key.kind)
+    if len(listed) < len(columns) and (constants := _constants(key)) is not None:
+        return constants
     if expression.kind is Kind.BOOLEAN and len(listed) < len(columns):
         return None
     parts = parts_of(expression, listed, declared)
     if parts is None or not columns:
         return None
     if parts.combinations > MOST_COMBINATIONS:
-        if whole(expression):
+        if whole(expression) or expression.kind is Kind.BOOLEAN:
             return None
+        if (constants := _constants(key)) is not None:
+            return constants
         raise QueryError(
             f"GROUP BY would need {parts.combinations:,} combinations of declared values; at most 1,000,000. Group by "
             "longer stretches of time or wider steps, or narrow the question with WHERE."
@@ -184,6 +182,16 @@ def _at_most(node: Expression, declared: Mapping[str, Declaration]) -> Expressio
 
 def _number(end: Fraction) -> Literal:
     return Literal(int(end)) if end.denominator == 1 else Literal(end)
+
+
+def _constants(key: Key) -> tuple[Scalar, ...] | None:
+    """The groups of a CASE whose results are all constants."""
+    if not isinstance(key.expression, Case):
+        return None
+    constants = [v for v in (*key.expression.values, key.expression.default) if isinstance(v, Literal)]
+    if len(constants) < len(key.expression.values) + 1:
+        return None
+    return _usable(_of_constants(constants, key.kind), key.kind)
 
 
 def _of_constants(constants: list[Literal], kind: Kind) -> tuple[Scalar, ...]:
