@@ -22,7 +22,11 @@ __all__ = ["COMMANDS", "commands", "main", "run"]
 COMMANDS: Final = {
     "demo": ("hubbub.cli.demo", "A first private answer, on real data."),
     "init": ("hubbub.cli.init", "Write a commented hubbub.toml for a file of yours."),
-    "policy": ("hubbub.cli.policy", "Check a policy file, compare two versions, write its JSON Schema."),
+    "policy": (
+        "hubbub.cli.policy",
+        "Check a policy file, compare two versions, see what moved below it.",
+    ),
+    "steward": ("hubbub.cli.steward", "What only somebody who may see rows may run."),
     "ledger": ("hubbub.cli.ledger", "Create, verify, back up and mend the ledger."),
     "check": ("hubbub.cli.check", "What a question would cost and how exact it would be; reads no rows."),
     "bounds": ("hubbub.cli.bounds", "How much a question's limits leave out, and which are best."),

@@ -1,4 +1,4 @@
-"""`hubbub policy`: check a policy file, say what changed between two, write its JSON Schema."""
+"""`hubbub policy`: check a policy file, say what changed between two, or in the sources, write its JSON Schema."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hubbub.cli.console import note, printable
 from hubbub.cli.formats import as_json
 from hubbub.cli.options import ledger_option, open_ledger, output_option, policy_option, write
 from hubbub.errors import PolicyError
+from hubbub.file_formats import several_files
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy
@@ -39,7 +40,7 @@ def check(policy: Path | None) -> None:
         note(f"{policy_file.path} is sound, and its ledger agrees.")
         return
     for name, source in policy_file.files():
-        if not source.exists():
+        if not (source.exists() or several_files(source)):
             raise PolicyError(f"{policy_file.path}: the source of {name!r} is missing: {source}.")
     agree_on_sources(policy_file, {table.name: reach(table) for table in policy_file.remote()})
     note(f"{policy_file.path} is sound. Its ledger is not there yet: hubbub ledger create")
@@ -89,6 +90,25 @@ def _version(named: str, policy: Path | None, ledger: str | None) -> Policy:
     with open_ledger(policy, ledger) as book:
         text = book.record.policy_text(named)
     return read_policy(text, (policy or find_policy()).absolute())
+
+
+@command.command("drift")
+@policy_option
+def drift(policy: Path | None) -> None:
+    """What moved in the sources since the policy was written: columns that went, came, or hold another type.
+
+    Reads schemas, no rows. Exit code 3 where a question would be refused for it.
+    """
+    from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.session.drift import drifted
+
+    policy_file = load_policy(policy or find_policy())
+    moved = drifted(policy_file)
+    for line in (*moved.broken, *moved.new):
+        click.echo(printable(line))
+    if moved.broken:
+        raise PolicyError(f"{len(moved.broken)} of these would refuse questions. Correct {policy_file.path}.")
+    note("The sources have every column that the policy names, of a type that fits.")
 
 
 @command.command("schema")

@@ -30,7 +30,7 @@ from hubbub.file_formats import Csv
 from hubbub.plain import quick
 from hubbub.tables.kinds import Kind
 
-__all__ = ["csv_header", "read_csv"]
+__all__ = ["csv_header", "lines_of", "read_csv"]
 
 _SLICE = 1 << 26
 _LONGEST = 1 << 29
@@ -89,6 +89,16 @@ def read_csv(path: str, header: list[str], how: Csv, types: Mapping[str, Kind]) 
         tables = [_parse(some, header, divided) for some in records]
     rows = pa.concat_tables(tables) if tables else pa.schema([(c, pa.string()) for c in header]).empty_table()
     return written_anew(rows, how, types)
+
+
+def lines_of(path: str, how: Csv) -> int:
+    """How many lines that are not empty stand below the header; with quoted line breaks, how many records."""
+    with _opened(path, how) as file:
+        if how.names is None:
+            _header(file, how, path)
+        lines = (piece.split(b"\n") for piece in _pieces(file))
+        some = _records(lines) if how.quoted_line_breaks else lines
+        return sum(bool(line.strip(b"\r")) for lines_here in some for line in lines_here)
 
 
 @contextlib.contextmanager
