@@ -154,3 +154,71 @@ def test_nothing_of_the_rows_can_be_printed_or_pickled(opened: Session) -> None:
     assert repr(coded) == "Coded(not shown)"
     with pytest.raises(TypeError, match="cannot be pickled"):
         coded.__reduce__()
+
+
+def test_a_model_is_evaluated_on_another_table_and_that_is_charged(opened: Session) -> None:
+    model = opened.fit(MODEL, "t", epsilon=3)
+    found = opened.evaluate(model, "t", epsilon=3)
+    rows = frame()
+    truth = np.array(rows["ill"])
+    assert found.charged
+    assert found.cost == 3
+    right = (model.predict(rows) == truth).mean()
+    low, high = found.intervals["accuracy"]
+    assert low < right < high
+    score = model.predict_proba(rows)[:, 1]
+    pairs = score[truth == "yes"][:, None] - score[truth == "no"][None]
+    assert found.auc == pytest.approx((pairs > 0).mean() + (pairs == 0).mean() / 2, abs=0.02)
+    assert found.rows == pytest.approx(N, abs=100)
+    assert all(abs(p - share) < 0.3 for p, share, n in found.calibration if n > 100)
+    assert "accuracy" in str(found)
+    assert not model.evaluate(opened, "t", epsilon=3).charged
+
+
+def test_several_classes_and_numbers_are_evaluated() -> None:
+    from hubbub.learning import CategoricalNB, KMeans, LinearRegression
+
+    with session(budget=hb.Budget(60, 1e-6)) as s:
+        many = s.evaluate(s.fit(CategoricalNB(["age"], "job"), "t", epsilon=5), "t", epsilon=5)
+        assert set(many.confusion) == {"a", "b", "c"}
+        assert many.auc is None
+        line = s.evaluate(s.fit(LinearRegression(["job", "ill"], "age"), "t", epsilon=9), "t", epsilon=9)
+        truth, model = np.array(frame()["age"], float), s.fit(LinearRegression(["job", "ill"], "age"), "t", epsilon=9)
+        left = ((model.predict(frame()) - truth) ** 2).mean()
+        assert line.rmse == pytest.approx(left**0.5, rel=0.1)
+        assert line.r2 == pytest.approx(1 - left / truth.var(), abs=0.1)
+        with pytest.raises(ParameterError, match="predicts no column"):
+            s.evaluate(s.fit(KMeans(["age"]), "t", epsilon=1), "t", epsilon=1)
+        with pytest.raises(ParameterError, match="not fitted"):
+            s.evaluate(MODEL, "t", epsilon=1)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+def test_an_evaluation_moves_by_what_is_charged_at_most(relation: str) -> None:
+    from fractions import Fraction
+
+    from hubbub.audit import replay
+    from hubbub.learning import CategoricalNB, LinearRegression
+    from hubbub.learning.evaluation import Evaluator
+    from hubbub.mechanisms.calibration import Spend
+
+    columns = {"age": hb.between(0, 100), "job": hb.one_of("a", "b", "c"), "ill": hb.one_of("yes", "no")}
+    rows = frame(40)
+    far = pa.table({"id": [77, 77, 77], "age": [100, 0, -9], "job": ["zz", "a", "b"], "ill": ["yes", "no", "no"]})
+    near = pa.table({"id": [77, 77], "age": [1, 99], "job": ["c", "c"], "ill": ["no", "yes"]})
+    base = rows if relation == "add_remove" else pa.concat_tables([rows, near])
+    for model in (LogisticRegression(target="ill"), CategoricalNB(["age"], "job"), LinearRegression(["job"], "age")):
+        fitted = model.fit(rows, columns=columns, epsilon=3, delta="1e-6", bits=SeededBits(1))
+        for spend in (Spend(rho=Fraction(1, 8)), Spend(epsilon=Fraction(1))):
+            evaluator = Evaluator(fitted, spend, 2, relation)
+
+            def run(table: pa.Table, evaluator: Evaluator = evaluator) -> str:
+                steps = evaluator.steps(evaluator.problem.encode(table, np.array(table["id"])), bits=SeededBits(2))
+                try:
+                    while True:
+                        next(steps)
+                except StopIteration as done:
+                    return json.dumps(done.value)
+
+            assert replay(run, base, pa.concat_tables([rows, far])) == []
+            assert replay(run, pa.concat_tables([rows, far]), base) == []

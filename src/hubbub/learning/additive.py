@@ -14,7 +14,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded
-from hubbub.learning.features import ONE, Categories
+from hubbub.learning.features import ONE, Categories, Integers
 from hubbub.learning.linear import LinearRegression, draw_numbers, predicted_numbers
 from hubbub.learning.logistic import LogisticRegression, draw_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -61,6 +61,9 @@ class AdditiveModel(Estimator):
         if isinstance(problem.target, Classes):
             return draw_classes(problem, rows, n, bits)
         return draw_numbers(problem, rows, n, bits, "auto", _CLAMP)
+
+    def _margins(self, rows: Coded) -> Integers:
+        return self._inner._margins(rows)
 
     def _load(self, kept: Mapping[str, Any]) -> None:
         kind = LinearRegression if kept["classes"] is None else LogisticRegression

@@ -31,6 +31,7 @@ from hubbub.noise import Bits
 __all__ = ["CategoricalNB", "GaussianNB"]
 
 _LEAST_VARIANCE = 1e-4
+_FINE = 1 << 24
 
 
 class _NaiveBayes(Estimator):
@@ -57,12 +58,20 @@ class _NaiveBayes(Estimator):
         noise = self.noise(problem)
         return 1, deviation(noise) / problem.heaviest
 
+    def _likelihoods(self, rows: Coded) -> Integers:
+        """The logarithm of prior times likelihood of each class, in multiples of 2^-24: (classes, n) whole numbers."""
+        scores = np.repeat(_whole(self._prior)[:, None], len(rows.codes[0]), axis=1)
+        for table, code in zip(self._tables, rows.codes, strict=True):
+            scores += _whole(table)[:, code]
+        return scores
+
+    def _margins(self, rows: Coded) -> Integers:
+        scores = self._likelihoods(rows)
+        return scores[1:] - scores[:1] if len(scores) == 2 else scores
+
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class, in the order of `classes_`: (n, classes)."""
-        codes = self._fitted()._codes(X).codes
-        scores = np.repeat(self._prior[None], len(codes[0]), axis=0)
-        for table, code in zip(self._tables, codes, strict=True):
-            scores = scores + table[:, code].T
+        scores = self._likelihoods(self._fitted()._codes(X)).T / _FINE
         scores = scores - scores.max(axis=1, keepdims=True)
         return np.array(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
 
@@ -74,6 +83,11 @@ class _NaiveBayes(Estimator):
         """The most probable class of each row."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+
+def _whole(logs: Floats) -> Integers:
+    """Logarithms as whole numbers, in multiples of 2^-24; none beyond 2^10."""
+    return np.asarray(np.rint(np.clip(logs, -1024, 1024) * _FINE), np.int64)
 
 
 def deviation(noise: Calibrated) -> float:

@@ -116,7 +116,10 @@ def _mean(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
     mass = 1 if rows.weights is None else rows.weights
     (noisy,) = noise.release([int(((rows.label - LEVELS // 2) * mass).sum())], bits=bits)
     weights = np.zeros(problem.design.width)
-    weights[0] = np.clip(noisy / (LEVELS * max(n, 1.0) * problem.heaviest), -0.5, 0.5)
+    # So few rows that neither their number nor their sum is known well: what is not known is drawn to the middle.
+    least = 0.0 if problem.parts[0] is None else 2 * problem.rows_per_unit / math.sqrt(2 * float(problem.parts[0]))
+    trust = noisy**2 / (noisy**2 + float(noise.sigma2))
+    weights[0] = np.clip(trust * noisy / (LEVELS * max(n, least, 1.0) * problem.heaviest), -0.5, 0.5)
     return {"weights": [on_grid(weights).tolist()], "steps": 1}
 
 
@@ -189,6 +192,9 @@ class LinearRegression(Estimator):
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         return draw_numbers(problem, rows, n, bits, self.method, round(self.clamp * SCALE))
+
+    def _margins(self, rows: Coded) -> Integers:
+        return rows.scores(self._weights)
 
     def _load(self, kept: Mapping[str, Any]) -> None:
         self._weights = np.array(kept["fit"]["weights"], np.int64)

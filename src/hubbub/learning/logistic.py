@@ -126,6 +126,9 @@ class LogisticRegression(Estimator):
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         return draw_classes(problem, rows, n, bits)
 
+    def _margins(self, rows: Coded) -> Integers:
+        return rows.scores(self._weights)
+
     def _load(self, kept: Mapping[str, Any]) -> None:
         self._weights = np.array(kept["fit"]["weights"], np.int64)
         self.n_iter_ = int(kept["fit"]["steps"])

@@ -303,6 +303,11 @@ class Estimator:
     def _load(self, kept: Mapping[str, Any]) -> None:
         raise NotImplementedError
 
+    def _margins(self, rows: Coded) -> Integers:
+        """Whole numbers by which a fitted model decides, in multiples of 2^-24: (1, n) for two classes or a number,
+        else (classes, n). Of each row by itself."""
+        raise NotImplementedError
+
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows."""
         raise NotImplementedError
@@ -443,6 +448,10 @@ class Estimator:
             self.classes_ = np.array(kept["classes"])
         self._load(kept)
         return self
+
+    def evaluate(self, session: Any, table: str, **options: Any) -> Any:
+        """How good this model is on a table of a session: `Session.evaluate`."""
+        return session.evaluate(self, table, **options)
 
     def to_json(self) -> str:
         """The fitted model as text, which `hubbub.learning.load` reads."""

@@ -10,25 +10,37 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hubbub.accounting import ZCDP, Event, PureDP, rho_of_epsilon
 from hubbub.arguments import a_name, an_amount
 from hubbub.errors import InternalError, QueryError
-from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon, short_text
+from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, short_text
 from hubbub.progress import at_work
 from hubbub.session.run import Door, Request, Steps
 from hubbub.session.whole_rows import request_about_rows, rows_that_count, whole_table
 from hubbub.tables.kinds import Kind
 
 if TYPE_CHECKING:
+    from hubbub.learning.evaluation import Evaluation, Evaluator
     from hubbub.learning.model import Estimator, Problem
+    from hubbub.mechanisms.calibration import Spend
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
-__all__ = ["FitCheck", "M", "ModelAsked", "ask_model", "fitted_model", "model_again"]
+__all__ = [
+    "EvaluationAsked",
+    "FitCheck",
+    "M",
+    "ModelAsked",
+    "ask_evaluation",
+    "ask_model",
+    "evaluation",
+    "fitted_model",
+    "model_again",
+]
 
 M = TypeVar("M")
 
@@ -72,12 +84,6 @@ class ModelAsked:
     epsilon: Fraction
     ask: Mapping[str, Any]
 
-    @property
-    def event(self) -> Event:
-        """What is reserved: all of the amount."""
-        spend = self.problem.spend
-        return PureDP(spend.amount) if spend.pure else ZCDP(spend.amount)
-
     def request(self, data: OpenTables) -> Request:
         """As the door takes it."""
         problem = self.problem
@@ -89,7 +95,7 @@ class ModelAsked:
             kind="model",
             ask=self.ask,
             epsilon=self.epsilon,
-            event=self.event,
+            event=_whole(problem.spend),
             key=hashlib.sha256(json.dumps([self.table, problem.key]).encode()).hexdigest(),
             text=f"{name} of {self.table}{target}",
             details={
@@ -120,6 +126,11 @@ class ModelAsked:
         )
 
 
+def _whole(spend: Spend) -> Event:
+    """What is reserved: all of the amount."""
+    return PureDP(spend.amount) if spend.pure else ZCDP(spend.amount)
+
+
 def _fit(asked: ModelAsked, data: OpenTables, bits: Bits | None) -> Steps:
     table, units = data.owned(asked.table, asked.problem.columns)
     coded = asked.problem.encode(table, units)
@@ -141,7 +152,6 @@ def ask_model(
     Raises what `Session.fit` raises before the charge.
     """
     from hubbub.learning.model import Estimator
-    from hubbub.mechanisms.calibration import Spend
 
     if not isinstance(model, Estimator):
         raise QueryError(
@@ -149,22 +159,104 @@ def ask_model(
             f"{type(model).__name__}. Nothing was charged."
         )
     declared, info = whole_table(data, a_name(table, "table")), data.catalog[table]
-    held, amount = budget(data.scan(table).space), an_amount(epsilon)
+    amount, spend = _spent(data, budget, table, epsilon)
     rows = rows_that_count(data, table, rows_per_unit)
     problem = model.problem(
         {name: what for name, what in declared.columns.items() if name != info.unit},
-        spend=Spend(epsilon=amount) if held.pure else Spend(rho=rho_of_epsilon(amount, held.delta_conversion)),
+        spend=spend,
         whole=frozenset(name for name, kind in info.columns.items() if kind is Kind.INTEGER),
         rows_per_unit=rows,
         neighbours=declared.neighbours,
     )
     ask = {
         "table": table,
-        "epsilon": str(parse_epsilon(epsilon)),
+        "epsilon": str(amount),
         "model": {"estimator": type(model).__name__, "parameters": model.get_params()},
         "rows_per_unit": rows,
     }
     return ModelAsked(table, problem, amount, ask)
+
+
+def _spent(
+    data: OpenTables, budget: Callable[[str], Budget], table: str, epsilon: EpsilonLike
+) -> tuple[Fraction, Spend]:
+    from hubbub.mechanisms.calibration import Spend
+
+    held, amount = budget(data.scan(table).space), an_amount(epsilon)
+    return amount, Spend(epsilon=amount) if held.pure else Spend(rho=rho_of_epsilon(amount, held.delta_conversion))
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationAsked:
+    """A fitted model that could be evaluated on a table. ask: the same as JSON."""
+
+    table: str
+    evaluator: Evaluator
+    epsilon: Fraction
+    ask: Mapping[str, Any]
+
+    def request(self, data: OpenTables) -> Request:
+        """As the door takes it."""
+        evaluator = self.evaluator
+        name, columns = type(evaluator.model).__name__, evaluator.problem.columns
+        return request_about_rows(
+            data,
+            self.table,
+            kind="evaluation",
+            ask=self.ask,
+            epsilon=self.epsilon,
+            event=_whole(evaluator.spend),
+            key=hashlib.sha256(json.dumps([self.table, evaluator.key]).encode()).hexdigest(),
+            text=f"how good a {name} is on {self.table}",
+            details={"model": name, "columns": list(columns), "rows_per_unit": evaluator.rows_per_unit},
+            columns=columns,
+            steps=lambda bits: _evaluate(self, data, bits),
+            capped=True,
+        )
+
+
+def _evaluate(asked: EvaluationAsked, data: OpenTables, bits: Bits | None) -> Steps:
+    problem = asked.evaluator.problem
+    kept = yield from asked.evaluator.steps(problem.encode(*data.owned(asked.table, problem.columns)), bits=bits)
+    return json.dumps(kept)
+
+
+def ask_evaluation(
+    data: OpenTables,
+    budget: Callable[[str], Budget],
+    model: object,
+    table: str,
+    *,
+    epsilon: EpsilonLike,
+    rows_per_unit: int | None = None,
+) -> EvaluationAsked:
+    """A model that could be evaluated on a table; reads no rows.
+
+    Raises what `Session.evaluate` raises before the charge.
+    """
+    from hubbub.learning.evaluation import Evaluator
+    from hubbub.learning.model import Estimator
+
+    if not isinstance(model, Estimator):
+        raise QueryError(f"model: expected a fitted model, got {type(model).__name__}. Nothing was charged.")
+    declared = whole_table(data, a_name(table, "table"))
+    rows = rows_that_count(data, table, rows_per_unit)
+    amount, spend = _spent(data, budget, table, epsilon)
+    evaluator = Evaluator(model, spend, rows, declared.neighbours)
+    missing = [name for name in evaluator.problem.columns if name not in data.catalog[table].columns]
+    if missing:
+        raise QueryError(f"{table!r} has no column {missing[0]!r}, which this model uses. Nothing was charged.")
+    ask = {"table": table, "epsilon": str(amount), "model": model.to_json(), "rows_per_unit": rows}
+    return EvaluationAsked(table, evaluator, amount, ask)
+
+
+@at_work("evaluating the model")
+def evaluation(door: Door, asked: EvaluationAsked, *, fresh: bool) -> Evaluation:
+    """Charge, read, draw, store; or what is stored."""
+    stored, charged = door.release(asked.request(door.data), fresh=fresh)
+    figures = asked.evaluator.read(json.loads(stored.payload))
+    cost = asked.epsilon if charged else Fraction(0)
+    return replace(figures, cost=cost, charged=charged, charge_id=stored.charge_id)
 
 
 def model_again(written: Mapping[str, Any]) -> Estimator:

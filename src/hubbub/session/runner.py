@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.session.data import OpenTables
-from hubbub.session.model import ask_model, model_again
+from hubbub.session.model import ask_evaluation, ask_model, model_again
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Order, Outcome, Request, execute
@@ -92,6 +92,8 @@ def request_again(order: Order, data: OpenTables) -> Request:
             raise InternalError(f"the order {order.charge} is about the unit space {order.space!r}, not {space!r}")
         return order.budget
 
+    from hubbub.learning import load
+
     ask = dict(order.ask())
     match order.kind:
         case "sql":
@@ -104,6 +106,8 @@ def request_again(order: Order, data: OpenTables) -> Request:
             return ask_synthesis(data, budget, **ask).request(data)
         case "model":
             return ask_model(data, budget, model_again(ask.pop("model")), ask.pop("table"), **ask).request(data)
+        case "evaluation":
+            return ask_evaluation(data, budget, load(ask.pop("model")), ask.pop("table"), **ask).request(data)
         case "marginals":
             return ask_marginals(data, budget, ask.pop("table"), ask.pop("marginals"), **ask).request(data)
     raise InternalError(f"the order {order.charge} is of the kind {order.kind!r}, which this version does not know")

@@ -37,7 +37,7 @@ from hubbub.session.bounds import suggested_bounds
 from hubbub.session.check import Check
 from hubbub.session.check_bounds import BoundsCheck, bounds_checked
 from hubbub.session.data import OpenTables
-from hubbub.session.model import FitCheck, M, ask_model, fitted_model
+from hubbub.session.model import FitCheck, M, ask_evaluation, ask_model, evaluation, fitted_model
 from hubbub.session.open import (
     agree_on_limits,
     declared_tables,
@@ -60,6 +60,7 @@ from hubbub.tables.declare import PrivateTable, PublicTable
 
 if TYPE_CHECKING:
     from hubbub.engines.base import Engine
+    from hubbub.learning.evaluation import Evaluation
     from hubbub.noise import Bits
     from hubbub.session.publish import Marginals, SyntheticTable
     from hubbub.synthesis.planner import SynthesisPlan
@@ -424,6 +425,29 @@ class Session:
             self._data, self._ledger.balance.budget, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit
         )
         return fitted_model(self._door, asked, model, fresh=a_choice(fresh, "fresh"))
+
+    def evaluate(
+        self,
+        model: Any,
+        table: str,
+        *,
+        epsilon: EpsilonLike,
+        rows_per_unit: int | None = None,
+        fresh: bool = False,
+    ) -> Evaluation:
+        """How good a fitted model is on the rows of another table: accuracy, area under the curve, calibration; or R^2.
+
+        One noisy histogram of scores (`hubbub.learning.evaluation`), charged, stored, free when it is asked again. That
+        the table holds other people than those the model was fitted on is not checked; where it does not, the same
+        budget pays for both, and the figures are too good.
+
+        Raises QueryError for what is not a fitted model; ParameterError for one that predicts nothing; what `fit`
+        raises.
+        """
+        asked = ask_evaluation(
+            self._data, self._ledger.balance.budget, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit
+        )
+        return evaluation(self._door, asked, fresh=a_choice(fresh, "fresh"))
 
     def refresh(self, table: str) -> str:
         """Declare that a table has new rows: stored answers stay what they are, and are not given for the new rows.
