@@ -235,10 +235,11 @@ def run(make, X, A):
     return np.mean(out, axis=0).tolist()
 def unit(Z): return Z / np.maximum(np.linalg.norm(Z, axis=1, keepdims=True), 1e-9)
 n, w = X.shape
-res = {"LogReg sqrt k": run(lambda s: m.LogisticRegression(epsilon=eps, data_norm=k ** .5, max_iter=300, random_state=s), X, A),
- "LogReg norm 1": run(lambda s: m.LogisticRegression(epsilon=eps, data_norm=1.0, max_iter=300, random_state=s), unit(X), unit(A)),
- "GaussianNB": run(lambda s: m.GaussianNB(epsilon=eps, bounds=(np.zeros(w), np.ones(w)), random_state=s), X, A),
- "Forest": run(lambda s: m.RandomForestClassifier(epsilon=eps, bounds=(np.zeros(w), np.ones(w)), classes=[0, 1], random_state=s), X, A)}
+ends = (np.zeros(w), np.ones(w))
+def line(norm): return lambda s: m.LogisticRegression(epsilon=eps, data_norm=norm, max_iter=300, random_state=s)
+def forest(s): return m.RandomForestClassifier(epsilon=eps, bounds=ends, classes=[0, 1], random_state=s)
+res = {"LogReg sqrt k": run(line(k ** .5), X, A), "LogReg norm 1": run(line(1.0), unit(X), unit(A)),
+ "GaussianNB": run(lambda s: m.GaussianNB(epsilon=eps, bounds=ends, random_state=s), X, A), "Forest": run(forest, X, A)}
 print(json.dumps(res))
 """,
     "interpret": """

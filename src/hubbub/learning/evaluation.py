@@ -35,6 +35,7 @@ from hubbub.learning.features import Categories, Integers
 from hubbub.learning.model import LEVELS, Classes, Estimator, Fit, Problem, Range
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import Bits
+from hubbub.noise.public import public_generator
 
 __all__ = ["Evaluation", "Evaluator"]
 
@@ -209,9 +210,8 @@ def _replayed(
     figures: Callable[[Floats], dict[str, float]], noisy: Floats, sigma: float
 ) -> dict[str, tuple[float, float]]:
     """Intervals of 95 % by drawing the noise again; its randomness is a function of what was released."""
-    seed = int.from_bytes(hashlib.sha256(noisy.tobytes()).digest(), "big")
-    rng = np.random.Generator(np.random.PCG64(seed))
-    each = [figures(noisy + rng.normal(0, sigma, noisy.shape)) for _ in range(_REPLAYS)]
+    draws = public_generator(noisy.tobytes()).normal(0, sigma, (_REPLAYS, noisy.size))
+    each = [figures(noisy + draw) for draw in draws]
     intervals: dict[str, tuple[float, float]] = {}
     for name, value in figures(noisy).items():
         reach = 1.96 * float(np.std([e[name] for e in each]))

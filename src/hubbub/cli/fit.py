@@ -1,0 +1,131 @@
+"""`hubbub fit`: a model of a private table, as a file that predicts without one.
+
+Everything goes through `Session.fit`: the whole cost is charged before a row is read, the model is stored in the
+ledger, then written, and asked for again it is free.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hubbub.cli.console import INTERRUPTED, note, on_terminal
+from hubbub.cli.options import epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.standing import left_text
+from hubbub.errors import PolicyError
+from hubbub.ledger.budget import decimal_text
+
+__all__ = ["agree", "command"]
+
+_MODELS: Final = {
+    "logistic": ("LogisticRegression", ("target", "bins", "weight")),
+    "additive": ("AdditiveModel", ("target", "bins", "weight")),
+    "linear": ("LinearRegression", ("target", "bins", "weight")),
+    "categorical-nb": ("CategoricalNB", ("target", "bins", "weight")),
+    "gaussian-nb": ("GaussianNB", ("target", "weight")),
+    "k-means": ("KMeans", ("n_clusters", "weight")),
+    "pca": ("PCA", ("n_components", "weight")),
+}
+"""The name of a model here, its class, and its parameters beside the features."""
+
+
+@click.command("fit")
+@click.argument("table", metavar="TABLE")
+@click.option("--model", "kind", type=click.Choice(list(_MODELS)), default="additive", show_default=True)
+@click.option("--target", metavar="COLUMN", help="What is learned: a column of declared values, or of numbers.")
+@click.option("--features", metavar="A,B,...", help="The columns it looks at; default: all others that are declared.")
+@epsilon_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where to write the model, as JSON. Without it only its cost is shown.",
+)
+@click.option("--bins", type=click.IntRange(1), metavar="N", help="Bins of each column of numbers.")
+@click.option("--weight", metavar="COLUMN", help="A column of weights, declared between 0 and its largest value.")
+@click.option("--clusters", "n_clusters", type=click.IntRange(1), metavar="N", help="Centres of k-means.")
+@click.option("--components", "n_components", type=click.IntRange(1), metavar="N", help="Principal components.")
+@click.option("--max-rows", type=click.IntRange(1), metavar="N", help="Rows that a unit keeps; default: the policy's.")
+@click.option("--assume-rows", type=click.IntRange(1), default=10_000, show_default=True, help="Rows to predict for.")
+@policy_option
+@purpose_option
+@click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
+@click.option("--fresh", is_flag=True, help="Draw and charge again, even if a stored model would be free.")
+@click.option("--force", is_flag=True, help="Replace the output file if it is there.")
+def command(
+    table: str,
+    kind: str,
+    features: str | None,
+    epsilon: str,
+    output: Path | None,
+    max_rows: int | None,
+    assume_rows: int,
+    policy: Path | None,
+    purpose: str | None,
+    yes: bool,
+    fresh: bool,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Fit a model to the private TABLE, at the cost of --epsilon."""
+    model = _model(kind, features, options)
+    _check_output(output, force=force)
+    with open_session(policy, purpose) as session:
+        looked = session.check_fit(model, table, epsilon=epsilon, rows_per_unit=max_rows, assume_rows=assume_rows)
+        if output is None:
+            note(str(looked))
+            note("Nothing was charged. Name a file with -o to fit the model.")
+            return
+        if fresh or not looked.stored:
+            note(str(looked))
+            agree(epsilon, yes=yes)
+        fitted = session.fit(model, table, epsilon=epsilon, rows_per_unit=max_rows, fresh=fresh)
+        space = fitted.receipt["unit_space"]
+        left = left_text(session.ledger, space, dataset=table, analyst=session.analyst)
+    try:
+        output.write_text(fitted.to_json() + "\n", encoding="utf-8")
+    except OSError as error:
+        raise PolicyError(
+            f"cannot write {output}: {error.strerror}. The model is stored: ask again, it is free."
+        ) from error
+    said = (
+        f"Charged epsilon {decimal_text(fitted.cost)}; {left}" if fitted.charged else "Stored: nothing charged; " + left
+    )
+    note(f"{said} is left. Wrote {output}.")
+
+
+def _model(kind: str, features: str | None, options: dict[str, Any]) -> Any:
+    import hubbub.learning as room
+
+    name, takes = _MODELS[kind]
+    given = {key: value for key, value in options.items() if value is not None}
+    wrong = [key for key in given if key not in takes]
+    if wrong:
+        raise click.UsageError(f"--model {kind} takes no {wrong[0].removeprefix('n_')}.")
+    return getattr(room, name)(features=None if features is None else features.split(","), **given)
+
+
+def _check_output(output: Path | None, *, force: bool) -> None:
+    """Refuse before the charge what would fail, or destroy something, after it."""
+    if output is None:
+        return
+    if output.suffix != ".json":
+        raise click.UsageError(f"-o {output}: a model is written as .json.")
+    if not output.parent.is_dir():
+        raise click.UsageError(f"-o {output}: there is no folder {output.parent}.")
+    if output.exists() and not force:
+        raise click.UsageError(f"-o {output}: this file exists; add --force to replace it, or name another.")
+
+
+def agree(epsilon: str, *, yes: bool) -> None:
+    """Ask whether so much may be spent."""
+    if yes:
+        return
+    if not on_terminal("stdin"):
+        raise click.UsageError(f"this costs epsilon {epsilon}, and nobody is there to agree: add --yes.")
+    if not click.confirm(f"This costs epsilon {epsilon}. Go on?", err=True):
+        note("Not done; nothing was charged.")
+        raise click.exceptions.Exit(INTERRUPTED)

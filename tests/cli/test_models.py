@@ -1,0 +1,80 @@
+"""`hubbub fit`, `predict` and `evaluate`: what a session does, charge for charge, at the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from cli.test_synth import POLICY
+from hubbub.cli.main import run
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch, capsys):
+    """Run a command where a policy with a delta and 2,000 people with two rows each are."""
+    rows = [
+        f"{i // 2},{(i * 7) % 100},{'A' if i % 3 else 'B|C'},{'true' if i * 7 % 100 > 40 else 'false'}"
+        for i in range(4000)
+    ]
+    (tmp_path / "people.csv").write_text("person_id,age,ward,married\n" + "\n".join(rows) + "\n")
+    (tmp_path / "hubbub.toml").write_text(POLICY)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    assert call("ledger", "create")[0] == 0
+    return call
+
+
+FIT = ["fit", "people", "--target", "married", "--epsilon", "1"]
+
+
+def test_a_model_is_fitted_predicts_and_is_evaluated(ask, tmp_path):
+    code, _, err = ask(*FIT)
+    assert code == 0
+    assert "would cost epsilon 1" in err
+    assert "Nothing was charged" in err
+    code, _, err = ask(*FIT, "--model", "logistic", "-o", "model.json", "--yes")
+    assert code == 0, err
+    assert "Charged epsilon 1" in err
+    assert json.loads((tmp_path / "model.json").read_text())["estimator"] == "LogisticRegression"
+    code, _, err = ask(*FIT, "--model", "logistic", "-o", "model.json", "--yes", "--force")
+    assert code == 0
+    assert "nothing charged" in err
+    (tmp_path / "new.csv").write_text("age,ward\n5,A\n95,A\n")
+    code, out, _ = ask("predict", "model.json", "new.csv")
+    assert code == 0
+    first, second = csv.DictReader(out.splitlines())
+    assert (first["prediction"].lower(), second["prediction"].lower()) == ("false", "true")
+    assert float(second["p(True)"]) > 0.5
+    code, out, err = ask("evaluate", "model.json", "people", "--epsilon", "1", "--yes")
+    assert code == 0, err
+    assert "accuracy" in out
+    assert "auc" in out
+    assert "Charged epsilon 1" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ([*FIT, "-o", "model.txt", "--yes"], 2, "written as .json"),
+        ([*FIT, "-o", "no/model.json", "--yes"], 2, "no folder"),
+        ([*FIT, "-o", "people.json"], 2, "add --yes"),
+        ([*FIT, "--clusters", "3"], 2, "takes no clusters"),
+        (["fit", "people", "--epsilon", "1"], 2, "which column is learned"),
+        (["fit", "nobody", "--target", "married", "--epsilon", "1"], 2, "not a private table"),
+        (["predict", "none.json", "people.csv"], 3, "cannot read the model"),
+        (["predict", "hubbub.toml", "people.csv"], 2, "not a fitted model"),
+        (["evaluate", "people.csv", "people", "--epsilon", "1", "--yes"], 2, "not a fitted model"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_charged(ask, arguments, code, says):
+    found, _, err = ask(*arguments)
+    assert found == code, err
+    assert says in err
+    assert "Charged" not in err
