@@ -42,8 +42,9 @@ def test_every_verb_of_a_record_is_a_name_of_hubbub_with_its_line_in_the_referen
     for name, verb in MADE.items():
         assert getattr(hb, name) is getattr(verbs, name) is verb
         assert f"`{name}(" in page, name
-        with pytest.raises(hb.ParameterError, match=name):
-            verb()
+        if next(f for f in FUNCTIONS.values() if f.verb == name).arity:
+            with pytest.raises(hb.ParameterError, match=name):
+                verb()
 
 
 def test_a_verb_is_the_sql_of_its_record_and_comes_back() -> None:

@@ -123,7 +123,7 @@ class EvaluatedStatement:
 
     @cached_property
     def choices(self) -> frozenset[int]:
-        """The positions of the columns that hand on a choice among declared values, which has no interval."""
+        """The positions of the columns that hand on a choice, or its place, which has no interval."""
         return frozenset(i for i, o in enumerate(self.statement.outputs) if any(_chosen(a) for _, a in o.cells))
 
     @property
@@ -348,8 +348,8 @@ def _zip(values: Sequence[Any], question: AggregateQuery) -> list[tuple[Any, Agg
 
 
 def _chosen(aggregate: Aggregate) -> bool:
-    """Whether an aggregate is a choice among declared values."""
-    return isinstance(aggregate.function, Listed) and aggregate.function.names
+    """Whether an aggregate is a choice, or its place."""
+    return aggregate.function.names
 
 
 def _array(values: Any, aggregate: Aggregate) -> pa.Array:

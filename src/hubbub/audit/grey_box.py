@@ -36,6 +36,7 @@ from hubbub.accounting.exact import Cost
 from hubbub.mechanisms import ExponentialMechanism, PermuteAndFlip
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.recording import Recorded, distance, recording, replaying
+from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
 
 __all__ = ["Observed", "Violation", "compare", "fresh", "observe", "replay", "spent"]
@@ -142,6 +143,8 @@ def _impossible(records: Sequence[Recorded]) -> Iterator[Violation]:
 def _possible(record: Recorded) -> bool:
     law, released = record.distribution, record.released
     match record.norm:
+        case "groups" if isinstance(law, UnknownTopK):
+            return law.log_prob(sorted(released, key=released.get), record.values) > -math.inf
         case "groups":
             shown = [
                 released.get(i) if isinstance(released, dict) else bool(released[i]) for i in range(len(record.values))
@@ -250,7 +253,9 @@ def _event(record: Recorded) -> ev.Event:
     assert isinstance(event, ev.Event)
     if isinstance(law, GroupThreshold) and (excess := law.one_unit * law.groups - float(law.delta)) > _ROUNDING:
         # Shown more often than the delta that its loss names.
-        return ev.Composed([event, ev.ApproxDP(0, min(1.0, excess))])
+        return ev.Composed([event, ev.ApproxDP(0, min(0.999, excess))])
+    if isinstance(law, UnknownTopK) and (excess := law.one_unit * law.items - float(law.delta)) > _ROUNDING:
+        return ev.Composed([event, ev.ApproxDP(0, min(0.999, excess))])
     return event
 
 

@@ -164,6 +164,9 @@ PRIVATE_KEYS: Final = tuple(
         "SELECT name, MEDIAN(x) AS a, MAX(x) AS b FROM b GROUP BY name ORDER BY a LIMIT 3",
         "SELECT name, k, COUNT(*) AS a FROM b GROUP BY ROLLUP (name, k)",
         "SELECT name, x, COUNT(*) AS a FROM b GROUP BY name, x",
+        "SELECT name, TOP_PLACE(2) AS a FROM b GROUP BY name ORDER BY a",
+        "WITH m AS (SELECT name, TOP_PLACE(1) AS h FROM b GROUP BY name) "
+        "SELECT COUNT(*) AS a FROM b JOIN m ON b.name = m.name",
         "SELECT b.name, p.sex, COUNT(*) AS a FROM b JOIN p ON b.id = p.id GROUP BY b.name, p.sex",
         "WITH m AS (SELECT name, AVG(x) AS h FROM b GROUP BY name) "
         "SELECT COUNT(*) AS a FROM b JOIN m ON b.name = m.name WHERE b.x > m.h",

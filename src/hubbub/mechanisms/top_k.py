@@ -121,6 +121,11 @@ class UnknownTopK:
         """The chance that an item of so many rows is chosen before "no other" is, if no other item is near."""
         return 1 / (1 + math.exp(min(700.0, float(self.rate) * (self.floor - count))))
 
+    @property
+    def one_unit(self) -> float:
+        """A bound on the chance that an item of one unit alone is among the k."""
+        return min(1.0, self.k * math.exp(float(self.rate * (self.sensitivity - self.floor))))
+
     def release(self, counts: Any, *, keys: Iterable[Hashable] | None = None, bits: Bits | None = None) -> list[int]:
         """Positions of the chosen items, the most frequent first; at most k. counts: integers, shape (items there,).
 
@@ -141,7 +146,7 @@ class UnknownTopK:
                 places[left.pop(chosen)] = len(places)
             return places
 
-        moved = self.items * self.sensitivity
+        moved = self.items * self.sensitivity * (1 if self.monotone else 2)
         places = through(exact, sensitivity=moved, norm="groups", law=self, draw=draw, keys=keys)
         return sorted(places, key=lambda i: places[i])
 

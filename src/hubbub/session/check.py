@@ -19,10 +19,12 @@ from hubbub.accounting import Cost, PureFilter, ZCDPFilter, rho_of_epsilon
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import DiscreteLaplace
 from hubbub.remedies import GiveOptions
 from hubbub.tables.aggregate_query import Aggregate, Output
 from hubbub.tables.aggregates.base import Listed, Mechanisms, OwnPart, Promise
+from hubbub.tables.aggregates.top_place import listed_from
 from hubbub.tables.estimates import Estimates, expected
 from hubbub.tables.functions import DAY
 from hubbub.tables.kinds import TEMPORAL, Kind
@@ -239,6 +241,10 @@ def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggre
         if promise.ranks is None:
             return ColumnError(name, None, promise.note, promise.ranks, promise.rows)
         return _of_ranks(price.plans[at], name, aggregate, promise, assume_rows)
+    for priced in price.of_plan(at):
+        if isinstance(priced.draws, UnknownTopK):
+            note = f"names groups of {listed_from(priced.draws):,} units or more, 19 times in 20"
+            return ColumnError(name, None, note)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
     return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} values" * aggregate.function.ratio)
 
@@ -269,6 +275,8 @@ def _in_words(priced: PricedPart) -> str:
         assert isinstance(priced.draws, Mechanisms)
         return priced.draws.words
     if isinstance(part, Selection):
+        if isinstance(priced.draws, UnknownTopK):
+            return f"exponential mechanism {priced.draws.k} times, among the groups there are and 'no other'"
         assert isinstance(priced.draws, GroupThreshold)
         return f"{_noise(priced, Fraction(1))} on counts of units, groups shown from {priced.draws.threshold} on"
     return f"{_noise(priced, part.step)} on {_called(part)}"
@@ -349,6 +357,11 @@ def _part_details(priced: PricedPart, *, pure: bool) -> dict[str, Any]:
         assert isinstance(priced.draws, Mechanisms)
         return details | priced.draws.details
     else:
+        if isinstance(priced.draws, UnknownTopK):
+            top = priced.draws
+            details |= {"counts": "units, to name the most frequent groups", "step": "1", "sensitivity": 1}
+            details |= {"choices": top.k, "epsilons": [str(top.epsilon)] * top.k, "floor": top.floor}
+            return details | {"delta": str(top.delta), "groups_of_one_unit": top.items}
         assert isinstance(priced.draws, GroupThreshold)
         details |= {"counts": "units, to find the groups", "step": "1", "sensitivity": priced.draws.groups}
         details |= {"threshold": priced.draws.threshold, "delta": str(priced.draws.delta)}

@@ -20,6 +20,7 @@ import numpy as np
 from hubbub.errors import InternalError
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import Bits, DiscreteLaplace
 from hubbub.tables.aggregates.base import Mechanisms
 from hubbub.tables.columns import Scalar
@@ -109,11 +110,11 @@ def _draw_plan(plan: Plan, parts: Sequence[PricedPart], exact: ExactLike, bits: 
     released: list[Any] = []
     for priced in parts:
         if isinstance(priced.part, Selection):
-            if exact.groups is None or not isinstance(priced.draws, GroupThreshold):
+            if exact.groups is None or not isinstance(priced.draws, GroupThreshold | UnknownTopK):
                 raise InternalError("groups found privately, without their keys")
             order = sorted(range(present.size), key=lambda i: _order(exact.groups[i]))  # type: ignore[index]
             counts = np.array([int(vectors[priced.part.measurement][i]) for i in order], np.int64)
-            shown = priced.draws.release(counts, bits=bits, keys=[tuple(exact.groups[i]) for i in order])
+            shown = _shown(priced.draws, counts, [tuple(exact.groups[i]) for i in order], bits)
             places = [order[i] for i in shown]
             present = _Exact({m: [v[i] for i in places] for m, v in vectors.items()}, len(places))
             groups = [[_encoded(value) for value in exact.groups[i]] for i in places]
@@ -124,6 +125,16 @@ def _draw_plan(plan: Plan, parts: Sequence[PricedPart], exact: ExactLike, bits: 
             assert isinstance(priced.draws, Mechanisms)
             released.append(priced.draws.draw(present.vectors[priced.part.measurement], bits))
     return {"groups": groups, "parts": released}
+
+
+def _shown(
+    draws: GroupThreshold | UnknownTopK, counts: Any, keys: Sequence[tuple[Scalar, ...]], bits: Bits | None
+) -> dict[int, int]:
+    """The groups that are shown, in the order of their keys, each with its noisy count, or with its place."""
+    if isinstance(draws, GroupThreshold):
+        return draws.release(counts, bits=bits, keys=keys)
+    chosen = draws.release(counts, bits=bits, keys=keys)
+    return {group: chosen.index(group) + 1 for group in sorted(chosen)}
 
 
 def _noisy(priced: PricedPart, part: Sums, exact: _Exact, bits: Bits | None) -> list[list[int]]:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from hubbub.errors import InternalError
 from hubbub.mechanisms.ratio import half_widths
+from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
 from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity
 from hubbub.tables.columns import Scalar
@@ -210,18 +211,23 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
             own[priced.part] = priced.part.read(values, len(groups))
             continue
         for k, vector in enumerate(values):
-            laws[0, i, k] = priced.noise
+            if not isinstance(priced.draws, UnknownTopK):  # places are what was drawn, without noise
+                laws[0, i, k] = priced.noise
             arrays[0, i, k] = np.array(vector, np.float64)
-    return Estimates(plan, groups, _quantities(price.strategies[at].recipes, arrays, len(groups)), laws, own, notes)
+    return Estimates(
+        plan, groups, _quantities(price.strategies[at].recipes, arrays, laws, len(groups)), laws, own, notes
+    )
 
 
-def _quantities(recipes: Mapping[Quantity, Any], arrays: Mapping[Term, Floats], size: int) -> dict[Quantity, Linear]:
+def _quantities(
+    recipes: Mapping[Quantity, Any], arrays: Mapping[Term, Floats], laws: Mapping[Term, Noise], size: int
+) -> dict[Quantity, Linear]:
     quantities = {}
     for quantity, recipe in recipes.items():
         linear = Linear(np.zeros(size), {})
         for part, vector, coefficient in recipe:
             term = (0, part, vector)
-            linear = linear.plus(Linear(arrays[term], {term: 1.0}), float(coefficient))
+            linear = linear.plus(Linear(arrays[term], {term: 1.0} if term in laws else {}), float(coefficient))
         quantities[quantity] = linear
     return quantities
 
@@ -236,9 +242,10 @@ def expected(price: Price) -> tuple[Estimates, ...]:
             if isinstance(priced.part, OwnPart):
                 continue
             for k in range(len(getattr(priced.part, "vectors", (None,)))):
-                laws[0, i, k] = priced.noise
+                if not isinstance(priced.draws, UnknownTopK):
+                    laws[0, i, k] = priced.noise
                 arrays[0, i, k] = np.zeros(0)
-        widths.append(Estimates(plan, (), _quantities(price.strategies[at].recipes, arrays, 0), laws, {}))
+        widths.append(Estimates(plan, (), _quantities(price.strategies[at].recipes, arrays, laws, 0), laws, {}))
     return tuple(widths)
 
 

@@ -21,6 +21,7 @@ from hubbub.remedies import DeclareLimits
 from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.aggregates.base import measurements, measurements_of
+from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.clipping import Norm
 from hubbub.tables.columns import Declaration, Scalar, UpTo, trimmed
 from hubbub.tables.declare import Limits, Neighbours
@@ -321,6 +322,7 @@ def make_plans(
         own_norms = clips and not one_row and not private
         measured = measurements(question.aggregates, declared, private_keys=private, own_norms=own_norms)
         bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, asked)
+        places_asked(question.aggregates, private=private)
         keys = tuple(question.keys[i] for i in chosen)
         plan = Plan(question, keys, one_row, bounds, of_set, measured, declared, norm if clips else None)
         plans.append(_with_auto(plan, asked))

@@ -23,12 +23,16 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
-from hubbub.accounting import Composed, Event, cost
+from hubbub.accounting import ZCDP, ApproxDP, Composed, Event, cost
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.mechanisms.calibration import Noise, Spend, calibrated
 from hubbub.mechanisms.groups import GroupThreshold
+from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import MAX_SCALE, DiscreteLaplace
+from hubbub.remedies import UseDelta
 from hubbub.tables.aggregates.base import Aggregate, Mechanisms, OwnPart, Quantity, Reach
+from hubbub.tables.aggregates.quantile import epsilon_of_rho
+from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.parts import (
     Choice,
     Part,
@@ -56,7 +60,7 @@ class PricedPart:
     part: Part
     share: Fraction
     amount: Fraction
-    draws: Noise | Mechanisms | GroupThreshold
+    draws: Noise | Mechanisms | GroupThreshold | UnknownTopK
     event: Event
 
     @property
@@ -64,7 +68,7 @@ class PricedPart:
         """The law of the noise on a vector."""
         if isinstance(self.draws, GroupThreshold):
             return self.draws.noise
-        if isinstance(self.draws, Mechanisms):
+        if isinstance(self.draws, Mechanisms | UnknownTopK):
             raise InternalError("a part with mechanisms of its own has no noise on a vector")
         return self.draws
 
@@ -216,7 +220,8 @@ def assemble(
     if private and not spend.delta:
         raise PolicyError(
             "which groups there are is private here, and showing them needs a delta: that a group exists would tell "
-            "that a unit is in it. Declare the groups, or use a budget with delta."
+            f"that a unit is in it. Declare the groups, or use a budget with delta, as in {UseDelta().in_python()}.",
+            remedy=UseDelta(),
         )
     rest = iter(shares)
     parts = []
@@ -229,6 +234,9 @@ def assemble(
 def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delta: Fraction) -> PricedPart:
     amount = share * spend.amount
     if isinstance(part, Selection):
+        k = places_asked(plan.question.aggregates, private=True)
+        if k is not None:
+            return _priced_places(at, plan, part, k, share, spend, delta)
         groups = _touched(plan)
         if spend.pure:
             threshold = GroupThreshold(delta=delta, groups=groups, epsilon=amount)
@@ -243,6 +251,22 @@ def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delt
         return PricedPart(at, part, share, amount, draws, draws.event)
     mechanism = calibrated(spend=spend.part(share), l1=part.l1, l2_squared=part.l2_squared)
     return PricedPart(at, part, share, amount, _checked(mechanism.law), mechanism.event)
+
+
+def _priced_places(
+    at: int, plan: Plan, part: Selection, k: int, share: Fraction, spend: Spend, delta: Fraction
+) -> PricedPart:
+    """k choices among the groups there are: each in at most C of one unit, whose counts of units move by 1."""
+    amount = share * spend.amount
+    mechanism = UnknownTopK(
+        k,
+        epsilon=amount / k if spend.pure else epsilon_of_rho(8 * amount / k),
+        delta=delta,
+        items=plan.bounds.groups,
+        monotone=plan.neighbours == "add_remove",
+    )
+    event = mechanism.loss if spend.pure else Composed((ZCDP(amount), ApproxDP(0, delta)))
+    return PricedPart(at, part, share, amount, mechanism, event)
 
 
 def _checked(noise: Noise) -> Noise:

@@ -371,6 +371,8 @@ class _Private:
             raise reader.refuse(
                 f"{function.sql} takes {'one argument' if function.arity == 1 else 'two arguments'}.", node
             )
+        if condition is not None and function.arity == 0:
+            raise reader.refuse(f"FILTER is not supported for {function.sql}; write WHERE.", node)
         arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
         constants = tuple(self._constant(n, rows) for n in given[function.arity :])
         try:

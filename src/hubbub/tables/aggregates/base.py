@@ -174,6 +174,11 @@ class Function(ABC):
         """Whether a call gives a list."""
         return False
 
+    @property
+    def names(self) -> bool:
+        """Whether it is a choice, which has no interval."""
+        return False
+
     @abstractmethod
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """What it is computed from: a count is the last but for products, which come after it.
@@ -304,11 +309,6 @@ class Listed(Function):
     @abstractmethod
     def values(self, aggregate: Aggregate, part: Any, drawn: Any) -> NDArray[Any]:
         """The estimates by group: floats, or (names) Python values."""
-
-    @property
-    def names(self) -> bool:
-        """Whether it is a choice among declared values, that has no interval."""
-        return False
 
     @abstractmethod
     def ends(self, aggregate: Aggregate, part: Any, drawn: Any, level: float) -> tuple[Floats, Floats]:

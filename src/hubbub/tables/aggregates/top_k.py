@@ -22,6 +22,7 @@ from hubbub.mechanisms import ExponentialMechanism
 from hubbub.tables.aggregates.base import Aggregate, Declared, Family, OwnPart, Promise, Reach
 from hubbub.tables.aggregates.mode import Choice, ChoiceMechanisms, ChoicePart, values_of
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
+from hubbub.tables.aggregates.top_place import REFERENCE, TOP_PLACE
 from hubbub.tables.expressions import Expression, Literal
 from hubbub.tables.measure import Measurement
 
@@ -117,7 +118,7 @@ APPROX_TOP_K = Top(
 )
 
 FAMILY = Family(
-    (APPROX_TOP_K,),
+    (APPROX_TOP_K, TOP_PLACE),
     (
         (
             "`APPROX_TOP_K(x, 3)`",
@@ -125,6 +126,7 @@ FAMILY = Family(
             "at that share of the amount",
             "as `MODE`; more values than places",
         ),
+        REFERENCE,
     ),
     ("APPROX_TOP_K(ward, 2)", "APPROX_TOP_K(n, 3)"),
 )
