@@ -66,23 +66,35 @@ SUM, BY_WARD = "SELECT SUM(n) AS x FROM t", "SELECT ward, COUNT(*) AS x FROM t G
 RANGE = {"columns": {"n": hb.between(0, 4)}}
 CASES = {
     "undeclared range": Case(
-        "tables/measure.py:_range_of",
+        "tables/measure.py:_undeclared_range",
         SUM,
         {0: {"low": 0, "high": 4}, 1: {"sql": "SELECT SUM(LEAST(GREATEST(n, 0), 4)) AS x FROM t"}},
     ),
     "undeclared days": Case(
-        "tables/measure.py:_range_of",
+        "tables/measure.py:_undeclared_range",
         "SELECT MEDIAN(day) AS x FROM t",
         {0: {"low": "2024-01-01", "high": "2024-12-31"}},
     ),
     "a computed range": Case(
-        "tables/measure.py:_range_of",
+        "tables/measure.py:_computed_without_end",
         "SELECT SUM(m) AS x FROM (SELECT id, SUM(n) AS m FROM t GROUP BY id)",
         {0: {"sql": "SELECT SUM(LEAST(m, 20)) AS x FROM (SELECT id, SUM(n) AS m FROM t GROUP BY id)"}},
         table=lambda: table(**RANGE),
     ),
+    "a number of rows": Case(
+        "tables/measure.py:_computed_without_end",
+        "SELECT SUM(m) AS x FROM (SELECT id, COUNT(*) AS m FROM t GROUP BY id)",
+        {0: {"sql": "SELECT SUM(LEAST(m, 20)) AS x FROM (SELECT id, COUNT(*) AS m FROM t GROUP BY id)"}, 1: {}},
+        table=lambda: hb.table(PEOPLE, unit="id"),
+    ),
+    "a bound that is found for sums alone": Case(
+        "tables/measure.py:_found_for_sums_alone",
+        "SELECT MEDIAN(n) AS x FROM t",
+        {0: {"low": 0, "high": 4}, 1: {"sql": "SELECT MEDIAN(LEAST(n, 4)) AS x FROM t"}},
+        table=lambda: table(columns={"n": hb.between(0, "auto")}),
+    ),
     "a range that does not follow": Case(
-        "tables/measure.py:_range_of",
+        "tables/measure.py:_without_range",
         "SELECT SUM(length(ward)) AS x FROM t",
         {0: {"sql": "SELECT SUM(LEAST(GREATEST(length(ward), 0), 9)) AS x FROM t"}},
     ),

@@ -32,7 +32,7 @@ from typing import Any
 
 from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.noise import Grid
-from hubbub.remedies import DeclareRange, Rewrite
+from hubbub.remedies import DeclareLimits, DeclareRange, Rewrite
 from hubbub.tables.columns import Between, Counted, Declaration, Edges, UpTo
 from hubbub.tables.declare import Neighbours
 from hubbub.tables.expressions import (
@@ -390,57 +390,71 @@ def _range_of(argument: Expression, declared: Mapping[str, Declaration]) -> tupl
     low, high = ends
     if low is not None and high is not None:
         return low, high
+    raise _without_range(argument, declared)
+
+
+def _without_range(argument: Expression, declared: Mapping[str, Declaration]) -> PolicyError | QueryError:
+    """What to declare or to write, where bounds do not follow from what is declared."""
     columns = sorted(columns_in(argument), key=lambda c: c.called)
+    for column in (c for c in columns if isinstance(declared.get(c.name), UpTo)):
+        return _found_for_sums_alone(column.called)
     endless = [c for c in columns if c.kind in NUMERIC | TEMPORAL and None in (span(c, declared) or ())]
-    for called in (c.called for c in columns if isinstance(declared.get(c.name), UpTo)):
-        raise PolicyError(
-            f'between(..., "auto") finds a bound for SUM({called}) alone. For what you ask, declare a range of '
-            f'{called}, columns={{"{called}": hb.between(low, high)}}, with max_rows="auto" where rows may be many; '
-            f"or clamp in the question: LEAST({called}, high)."
-        )
-    _refuse_endless(endless, declared)
+    for column in (c for c in endless if not c.shown):
+        return _undeclared_range(column)
+    if endless:
+        return _computed_without_end(endless[0], declared)
     why = _endless(argument, declared)
     if why is not None:
-        raise QueryError(
+        return QueryError(
             f"the range of the expression does not follow from declared bounds: {why[0]} Write {why[1].in_python()}.",
             remedy=why[1],
         )
     of_column = f" of {columns[0].called}" if columns else ""
-    raise QueryError(
+    return QueryError(
         f"the range of the expression{of_column} does not follow from declared bounds (a division by something "
         "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high).",
         remedy=Rewrite("LEAST(GREATEST(..., low), high)"),
     )
 
 
-def _refuse_endless(endless: list[Column], declared: Mapping[str, Declaration]) -> None:
-    """Refuse the first of columns without a range, if there are any: what to declare, or to write.
+def _found_for_sums_alone(called: str) -> PolicyError:
+    remedy, clamp = DeclareRange(called), Rewrite(f"LEAST({called}, high)")
+    return PolicyError(
+        f'between(..., "auto") finds a bound for SUM({called}) alone. For what you ask, declare a range of '
+        f'{called}, {remedy.in_python()}, with max_rows="auto" where rows may be many; or clamp in the question: '
+        f"{clamp.in_python()}.",
+        remedy=(remedy, clamp),
+    )
 
-    Raises PolicyError for a table's own column, QueryError for a computed one.
-    """
-    for column, called in ((c, c.called) for c in endless if not c.shown):
-        remedy = DeclareRange(called, temporal=column.kind in TEMPORAL)
-        clamp = Rewrite(f"LEAST(GREATEST({called}, low), high)")
-        raise PolicyError(
-            f"the column {called} has no declared bounds, so one person could move the answer by any amount. "
-            f"Declare them: {remedy.in_python()}; or clamp in the question: {clamp.in_python()}.",
-            remedy=(remedy, clamp),
+
+def _undeclared_range(column: Column) -> PolicyError:
+    called = column.called
+    remedy = DeclareRange(called, temporal=column.kind in TEMPORAL)
+    clamp = Rewrite(f"LEAST(GREATEST({called}, low), high)")
+    return PolicyError(
+        f"the column {called} has no declared bounds, so one person could move the answer by any amount. "
+        f"Declare them: {remedy.in_python()}; or clamp in the question: {clamp.in_python()}.",
+        remedy=(remedy, clamp),
+    )
+
+
+def _computed_without_end(column: Column, declared: Mapping[str, Declaration]) -> QueryError:
+    called = column.called
+    if isinstance(declared.get(column.name), Counted):
+        few, limit = Rewrite(f"LEAST({called}, 20)"), DeclareLimits(("max_total",), (20,))
+        return QueryError(
+            f"{called} is a number of one unit's rows, for which no limit is declared, so one person could move "
+            f"the answer by any amount. Cap it in the question, as in LEAST(COUNT(*), 20): {few.in_python()}; or "
+            f"declare {limit.in_python()} of the table.",
+            remedy=(few, limit),
         )
-    if endless:
-        called = endless[0].called
-        if isinstance(declared.get(endless[0].name), Counted):
-            raise QueryError(
-                f"{called} is a number of one unit's rows, for which no limit is declared, so one person could move "
-                f"the answer by any amount. Cap it in the question, as in LEAST(COUNT(*), 20): LEAST({called}, 20); or "
-                "declare max_total=20 of the table."
-            )
-        least, _ = span(endless[0], declared) or (None, None)
-        cap = f"LEAST({called}, 20)" if least is not None else f"LEAST(GREATEST({called}, low), high)"
-        raise QueryError(
-            f"how small or large {called} can be does not follow from declared bounds, so one person could move the "
-            f"answer by any amount. Give it a range in the question: {cap}.",
-            remedy=Rewrite(cap),
-        )
+    least, _ = span(column, declared) or (None, None)
+    cap = Rewrite(f"LEAST({called}, 20)" if least is not None else f"LEAST(GREATEST({called}, low), high)")
+    return QueryError(
+        f"how small or large {called} can be does not follow from declared bounds, so one person could move the "
+        f"answer by any amount. Give it a range in the question: {cap.in_python()}.",
+        remedy=cap,
+    )
 
 
 def _endless(node: Expression, declared: Mapping[str, Declaration]) -> tuple[str, Rewrite] | None:
