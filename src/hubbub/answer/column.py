@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.answer.evaluate import quantiles
+from hubbub.answer.evaluate import after_stopping, quantiles
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError
 
@@ -49,6 +49,7 @@ class Column:
     keys: tuple[tuple[Any, ...], ...] = field(repr=False)
     charges: frozenset[tuple[str, int]] = field(default=frozenset(), repr=False)
     _exact: Callable[[float], tuple[Floats, Floats] | None] | None = field(default=None, repr=False)
+    _stopped: bool = field(default=False, repr=False)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """The lower and the upper ends of the intervals.
@@ -57,7 +58,9 @@ class Column:
         """
         level = a_level(level)
         exact = None if self._exact is None else self._exact(level)
-        return quantiles(self.draws, level) if exact is None else exact
+        if exact is not None:
+            return exact
+        return quantiles(self.draws, after_stopping(level) if self._stopped else level)
 
     def half_width(self, level: float = 0.95) -> Floats:
         """The larger distance from each value to an end of its interval."""
@@ -94,8 +97,9 @@ class Column:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             values = _finite(apply(one.values, two.values))
             draws = _finite(apply(_first(one.draws, size), _first(two.draws, size)))
-        keys = self.keys if len(self) >= len(other) else other.keys
-        return Column(f"({one.name} {sign} {two.name})", values, draws, keys, self.charges | other.charges)
+        keys, charges = self.keys if len(self) >= len(other) else other.keys, self.charges | other.charges
+        stopped = self._stopped or other._stopped
+        return Column(f"({one.name} {sign} {two.name})", values, draws, keys, charges, None, stopped)
 
     def _meets(self, other: Column, sign: str) -> None:
         read = self.charges | other.charges

@@ -38,12 +38,15 @@ from hubbub.tables.left_out import left_out
 if TYPE_CHECKING:
     from hubbub.noise import Bits
 
-__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "as_column", "floats"]
+__all__ = ["Draws", "EvaluatedStatement", "OuterPart", "after_stopping", "as_column", "floats"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 CELLS = 2_000_000
 """At most so many cells are simulated at once."""
+
+HEDGE = 1.5
+"""After stopping an interval misses at most so many times as often as it says."""
 
 REPEATED = 300
 """How often an outer part that is not row by row is run again. Not for a time: no two runs take the same."""
@@ -71,13 +74,15 @@ class Draws:
 class EvaluatedStatement:
     """A statement with what was drawn for it.
 
-    estimates: by question, then by grouping (the order of `AggregateQuery.sets`).
+    estimates: by question, then by grouping (the order of `AggregateQuery.sets`). stopped: whether it was drawn until
+    it looked good enough: intervals are then computed at a higher level (`hubbub.session.looks`).
     """
 
     statement: Statement
     estimates: tuple[tuple[Estimates, ...], ...]
     outer: OuterPart = field(repr=False, compare=False)
     bits: Bits | None = field(default=None, repr=False, compare=False)
+    stopped: bool = False
 
     @cached_property
     def _answer(self) -> tuple[pa.Table, NDArray[np.int64] | None]:
@@ -179,6 +184,7 @@ class EvaluatedStatement:
         """The ends of the intervals of a noisy column; None for an exact one."""
         if i not in self.numbers:
             return None
+        level = after_stopping(level) if self.stopped else level
         output, places = self.statement.outputs[i], self._answer[1]
         if places is not None and isinstance(output.what, Aggregate):
             both = [plan.intervals(output.what, level) for plan in self.estimates[output.question]]
@@ -311,6 +317,11 @@ class EvaluatedStatement:
             if len(question.sets) > 1:
                 columns[f"g{j}"] = pa.array(summed, pa.int64())
         return columns
+
+
+def after_stopping(level: float) -> float:
+    """The nominal level at which intervals hold with probability `level` where one stopped at a noisy width."""
+    return 1 - (1 - level) / HEDGE
 
 
 def quantiles(draws: Floats, level: float) -> tuple[Floats, Floats]:

@@ -236,7 +236,9 @@ class Release:
             return Column(name, values, values[np.newaxis], self._row_keys)
         charges = frozenset({(self.charge_id, id(answered))})
         draws = answered.draws().columns[at]
-        return Column(name, values, draws, self._row_keys, charges, lambda level: answered.ends(at, level))
+        return Column(
+            name, values, draws, self._row_keys, charges, lambda level: answered.ends(at, level), answered.stopped
+        )
 
     def refine(self, epsilon: Any) -> Release:
         """The answer made better: asked again at a further `epsilon`, both draws combined.

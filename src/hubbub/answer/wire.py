@@ -44,6 +44,7 @@ class SentAnswer:
     sent: Mapping[float, Mapping[int, tuple[Any, Any]]]
     bounded: tuple[str, ...] = ()
     ranges: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    stopped: bool = False
 
     def ends(self, i: int, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """The ends of a column's intervals.

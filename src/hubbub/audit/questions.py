@@ -188,8 +188,11 @@ FOUND: Final = (
              {**_FOUND, "max_rows": "auto", "max_groups": 2}),
     Question("SELECT ward, SUM(CASE WHEN ok THEN x END) AS a FROM t GROUP BY ward",
              {"epsilon": "5000", "max_groups": 2}),
+    Question("SELECT ward, COUNT(*) AS a, AVG(must) AS b FROM t GROUP BY ward",
+             {"epsilon": None, "within": "30 %", "at_most": "900", "max_groups": 2, "max_rows": 2}),
 )  # fmt: skip
-"""Bounds that are found in the charge. So few units tell of bounds at a large epsilon alone."""
+"""What is decided as it is drawn: bounds that are found, steps until an answer is good. Of bounds so few units tell at
+a large epsilon alone."""
 
 SYNTHESIS: Final = (
     *(

@@ -23,6 +23,7 @@ from hubbub.errors import ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from hubbub.ledger.store import Entry
     from hubbub.session import Session
 
 __all__ = ["SessionAudit", "audit_session"]
@@ -102,24 +103,29 @@ def _ask(
 
 
 def _observed(session: Session, question: Question, epsilon: str, frozen: Observed | None) -> Observed:
-    charges = len(session.history())
+    charges = len(_asked(session))
     early: list[bool] = []
 
     def before() -> None:
-        early.append(len(session.history()) == charges)
+        early.append(len(_asked(session)) == charges)
 
     def run(_: None) -> dict[str, Any]:
         answer = _answer(session, question, epsilon)
-        last = session.history()[-1]
+        last = _asked(session)[-1]
         return {
             **answer,
             "left": str(session.remaining),
             "drawn before the charge": any(early),
-            "charges": len(session.history()) - charges,
+            "charges": len(_asked(session)) - charges,
             "event": last.event,
         }
 
     return observe(run, None, frozen=None if frozen is None else frozen.records, before=before)
+
+
+def _asked(session: Session) -> list[Entry]:
+    """The charges of questions; what comes back of one is an entry of its own."""
+    return [entry for entry in session.history() if entry.kind == "question"]
 
 
 def _answer(session: Session, question: Question, epsilon: str) -> dict[str, Any]:

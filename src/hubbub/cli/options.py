@@ -92,6 +92,18 @@ params_option = click.option(
 )
 
 
+class Width(click.ParamType[Any]):
+    """A number, or a share such as 10%."""
+
+    name = "width"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Raises click's own error for anything else."""
+        if isinstance(value, str) and value.rstrip().endswith("%"):
+            return value
+        return click.FLOAT.convert(value, param, ctx)
+
+
 class Limit(click.ParamType[Any]):
     """A whole number, or "auto"."""
 
@@ -107,7 +119,8 @@ class Limit(click.ParamType[Any]):
 _TERMS: Final = (
     click.option("--epsilon", metavar="NUMBER", help="What the question may cost: 0.5, or a ratio such as 1/3."),
     click.option("--rho", metavar="NUMBER", help="The same as zCDP, in place of --epsilon, under a budget with delta."),
-    click.option("--within", type=float, metavar="WIDTH", help="Find the least epsilon for this ±, up to --at-most."),
+    click.option("--within", type=Width(), metavar="WIDTH", help="Find the least epsilon for this ±, or for 10%."),
+    click.option("--at-least", type=float, metavar="N", help="With --within 10%: smaller groups need not be."),
     click.option("--at-most", metavar="NUMBER", help="The largest epsilon that --within may cost."),
     click.option("--noise", type=click.Choice(["laplace", "gaussian"]), help="Default: Gaussian under delta."),
     click.option("--delta", metavar="NUMBER", help="What finding groups privately may cost."),

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.accounting import cost as cost_of
+from hubbub.accounting.zcdp import epsilon_of_rho
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Refinement, Refining, Release
 from hubbub.arguments import an_amount
@@ -93,12 +94,21 @@ def release_of(
         lines = told(plans, record)
         receipt |= {k: shown[k] for k in ("measurements", "plans", "max_groups", "max_rows")}
         receipt |= {"found": [public_part(entry) for entry in record]}
+    used = json.loads(stored.payload).get("used")
+    epsilon = stored.epsilon
+    if used is not None:
+        budget = door.ledger.balance.budget(asked.space)
+        epsilon = min(epsilon, epsilon_of_rho(Fraction(used), budget.delta_conversion))
+        steps = len(json.loads(stored.payload)["looks"])
+        lines = (
+            f"stopped after step {steps}: of epsilon {decimal_text(stored.epsilon)}, {float(epsilon):.3g} was used",
+        )
     return Release(
-        cost=stored.epsilon if charged else Fraction(0),
+        cost=epsilon if charged else Fraction(0),
         charged=charged,
         charge_id=stored.charge_id,
         receipt=receipt,
-        epsilon=stored.entry.epsilon,
+        epsilon=epsilon,
         notes=(*lines, *asked.notes),
         _answered=evaluated(door, asked, stored),
         _refine=Refining(
@@ -166,6 +176,8 @@ def foreseen(
             "refine is for questions whose private parts do not read another's release: drawn anew, that would "
             "make them other questions."
         )
+    if asked.looks is not None:
+        raise QueryError("an answer that was bought step by step is refined by asking for a smaller share.")
     if asked.finding is not None:
         raise QueryError(
             "refine is for bounds that are given: ask with the bound that was found (it stands in the receipt), and "

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -25,6 +26,7 @@ from hubbub.tables.declare import Bounding, Limits
 __all__ = ["AskOptions", "Options", "takes_options"]
 
 NOISES: Final = ("laplace", "gaussian")
+_SHARE: Final = re.compile(r"\s*(\d{1,2}(?:\.\d+)?)\s*%\s*")
 _AMOUNTS: Final = ("epsilon", "rho", "delta", "at_most")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -44,7 +46,8 @@ class AskOptions(TypedDict, total=False):
     params: Mapping[str, object] | Sequence[object]
     weights: Mapping[str, int] | None
     weight: str | None
-    within: float | Mapping[str, float] | None
+    within: float | str | Mapping[str, float] | None
+    at_least: float | None
     at_most: EpsilonLike | None
     assume_rows: int
 
@@ -58,8 +61,9 @@ class Options:
     what is declared; "auto" for groups and rows: found in the same charge. bounding: "groups" or "norm", over what is
     declared. keys: the groups of columns, by name. params: values for `$name` (a mapping) or `?` (a list). weights: how
     much the error of a column counts, by its name. weight: the column by which rows count in COUNT, SUM and AVG, as in
-    a survey. within: in place of an amount, the half-width to keep; at_most: the largest epsilon for it. assume_rows:
-    the number of values in a group for which the error of a mean is predicted.
+    a survey. within: in place of an amount, the half-width to keep; or a share of each estimate, as in "10 %", bought
+    step by step; at_most: the largest epsilon for it. at_least: the size below which a group need not be within its
+    share. assume_rows: the number of values in a group for which the error of a mean is predicted.
     """
 
     epsilon: EpsilonLike | None = None
@@ -74,7 +78,8 @@ class Options:
     params: Mapping[str, object] | Sequence[object] = ()
     weights: Mapping[str, int] | None = None
     weight: str | None = None
-    within: float | Mapping[str, float] | None = None
+    within: float | str | Mapping[str, float] | None = None
+    at_least: float | None = None
     at_most: EpsilonLike | None = None
     assume_rows: int = 1000
 
@@ -112,7 +117,8 @@ class Options:
             raise ParameterError(f"weight={self.weight!r}: expected the name of a column.")
         if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
             raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
-        if self.within is not None:
+        _check_share(self)
+        if self.within is not None and self.share is None:
             widths = list(self.within.values()) if isinstance(self.within, Mapping) else [self.within]
             fine = [w for w in widths if isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf]
             if not widths or len(fine) < len(widths):
@@ -128,6 +134,12 @@ class Options:
             )
 
     @property
+    def share(self) -> Fraction | None:
+        """The part of each estimate that `within` asks for, as in "10 %"."""
+        written = _SHARE.fullmatch(self.within) if isinstance(self.within, str) else None
+        return None if written is None else Fraction(written[1]) / 100
+
+    @property
     def limits(self) -> Limits:
         """What a question says of contributions."""
         given = {"groups": self.max_groups, "rows": self.max_rows}
@@ -137,7 +149,7 @@ class Options:
 
     def at(self, epsilon: EpsilonLike) -> Options:
         """The same at an epsilon, in place of `within`."""
-        return replace(self, within=None, at_most=None, epsilon=epsilon)
+        return replace(self, within=None, at_most=None, at_least=None, epsilon=epsilon)
 
     def to_wire(self) -> dict[str, Any]:
         """These options as JSON: those that are not the default.
@@ -171,6 +183,19 @@ def takes_options(method: _Method) -> _Method:
     rest = [p for p in named if p.kind is inspect.Parameter.KEYWORD_ONLY]
     method.__signature__ = own.replace(parameters=[*positional, *options, *rest])  # type: ignore[attr-defined]
     return method
+
+
+def _check_share(options: Options) -> None:
+    """Raises ParameterError for a share that is none, and for a floor that does not go with one."""
+    if isinstance(options.within, str) and not (options.share and options.share < 1):
+        raise ParameterError(f'within={options.within!r}: expected a share such as "10 %", or a width as a number.')
+    floor = options.at_least
+    if floor is None:
+        return
+    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor < math.inf:
+        raise ParameterError(f"at_least={floor!r}: expected a number above 0: smaller groups need not be exact.")
+    if options.share is None:
+        raise ParameterError('at_least=... goes with a share, as in within="10 %".')
 
 
 def _check_limits(options: Options) -> None:

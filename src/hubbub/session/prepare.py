@@ -24,6 +24,7 @@ from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.remedies import GiveOptions, UseDelta
 from hubbub.session.check import smallest_spend
 from hubbub.session.finding import Finding, Known, assumed, refuse_beside
+from hubbub.session.looks import Looks, refuse_looks
 from hubbub.session.options import NOISES, Options
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
@@ -58,7 +59,8 @@ class PricedStatement:
     """A statement with its plans, question by question, and its price. text: as people read it, with its values.
 
     now: what now() is in it, in UTC: whoever reads the same text later asks another question. finding: the bounds that
-    are found in the charge; the plans are those before, and the price is that for bounds in the middle.
+    are found in the charge; the plans are those before, and the price is that for bounds in the middle. looks: where
+    precision is bought step by step; the price is that of the cap.
     """
 
     sql: str
@@ -73,10 +75,13 @@ class PricedStatement:
     weights: str = ""
     notes: tuple[str, ...] = ()
     finding: Finding | None = None
+    looks: Looks | None = None
 
     @property
     def event(self) -> Event:
-        """What is charged; of a statement whose bounds are found, at most."""
+        """What is charged; of a statement whose bounds are found, or that is drawn step by step, at most."""
+        if self.looks is not None:
+            return self.looks.event
         return self.price.event if self.finding is None or not self.finding.due else self.finding.event
 
     def knowing(self, known: Mapping[str, Known]) -> PricedStatement:
@@ -130,6 +135,7 @@ class PricedStatement:
             for plans, question in zip(questions, self.statement.questions, strict=True):
                 plans.append(repr([question.sets, question.keys, question.aggregates]))
         parts = [version, self.amount.noise, questions, str(self.price.delta), self.weights]
+        parts += [] if self.looks is None else [str(self.looks.share), str(self.looks.at_least)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def grouped(self, items: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
@@ -183,16 +189,23 @@ def ask(
     told = _noted(sql, statement)
     flat = tuple(plan for per_question in plans for plan in per_question)
     places = _places(plans)
-    refuse_beside(options, flat, staged=any(leaf.released for q in statement.questions for leaf in leaves(q.relation)))
+    staged = any(leaf.released for q in statement.questions for leaf in leaves(q.relation))
+    refuse_beside(options, flat, staged=staged)
     amount = _amount(held, flat, statement, places, options)
     weights = _weights(statement, options.weights)
     finding = Finding(flat, amount.spend, weights=weights) if any(plan.to_find for plan in flat) else None
     price = make_price(flat, amount.spend, weights=weights) if finding is None else assumed(finding)
+    looks = None
+    if options.share is not None:
+        refuse_looks(flat, amount.spend, staged=staged)
+        looks = Looks(flat, amount.spend, options.share, float(options.at_least or 0), weights)
+        assert looks.prices  # what cannot be drawn is refused now
     public = tuple(sorted({t for q in statement.questions for leaf in leaves(q.relation) for t in leaf.tables}))
     shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
     shown = shown if options.weight is None else f"{shown} /* weight: {json.dumps(options.weight)} */"
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    return PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told, finding)
+    made = PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told)
+    return replace(made, finding=finding, looks=looks)
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
@@ -244,6 +257,9 @@ def _amount(
     if options.within is None:
         return amount_of(budget, plans, options)
     assert options.at_most is not None
+    if options.share is not None:
+        return amount_of(budget, plans, options.at(options.at_most))
+    assert not isinstance(options.within, str)
     spend = smallest_spend(
         plans,
         statement.outputs,

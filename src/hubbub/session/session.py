@@ -203,8 +203,9 @@ class Session:
 
         epsilon: what the answer may cost. rho: the same as zCDP, under a budget with delta. noise: "laplace" or
         "gaussian"; by default Gaussian under a budget with delta. delta: what finding groups privately may cost.
-        within: in place of an amount, the half-width that 95 % of answers are to keep, for all columns or by name; the
-        smallest epsilon that does, up to `at_most`, is found from declarations alone and charged.
+        within: in place of an amount, a share of each estimate, as in "10 %" (at_least: the size from which groups keep
+        it), bought step by step (`hubbub.session.looks`); or the half-width that 95 % of answers are to keep, for all
+        columns or by name: the smallest epsilon that does, up to `at_most`, is found from declarations and charged.
         max_groups, max_rows, max_total: how much one unit contributes, in place of what is declared; "auto" for groups
         and rows: found in the same charge, which the answer then says.
         bounding: "groups" or "norm", in place of what is declared: what is done with a unit beyond these.

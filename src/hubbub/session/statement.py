@@ -7,7 +7,7 @@ what another part released, the parts are run in their order: the later one meet
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,10 @@ from hubbub.ledger.remainder import Remaining
 from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
 from hubbub.session.empty import answer_types
 from hubbub.session.finding import BOUNDS_SHOWN, TOO_FEW, before_it_is_found, resolved, with_bounds
+from hubbub.session.looks import combined
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
-from hubbub.session.run import Door, Request
+from hubbub.session.run import Door, Request, Steps
 from hubbub.sql.bind.query import PublicQuestion
 from hubbub.tables.draw_release import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, read
@@ -60,8 +61,8 @@ def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Re
         event=asked.event,
         key=key,
         details=_details(asked),
-        steps=lambda bits: (_steps if asked.finding is None else _finding_steps)(asked, data, bits),
-        capped=asked.finding is not None and asked.finding.due > 0,
+        steps=lambda bits: _steps_of(asked)(asked, data, bits),
+        capped=asked.looks is not None or (asked.finding is not None and asked.finding.due > 0),
         # A part that reads releases fails on their values, and one that reads public tables on theirs.
         public_words=any(asked.leaves(q) for q in range(len(asked.plans))),
     )
@@ -80,6 +81,28 @@ def _steps(asked: PricedStatement, data: OpenTables, bits: Bits | None) -> Gener
         exacts = list(exacts)  # all that can fail fails before anything is drawn
     yield asked.price.event
     return json.dumps(draw(asked.price, exacts, bits, into=drawn))
+
+
+def _steps_of(asked: PricedStatement) -> Callable[[PricedStatement, OpenTables, Bits | None], Steps]:
+    if asked.looks is not None:
+        return _looking_steps
+    return _steps if asked.finding is None else _finding_steps
+
+
+def _looking_steps(asked: PricedStatement, data: OpenTables, bits: Bits | None) -> Generator[Event, None, str]:
+    """Draw after draw of the same integers, each as precise as all before it, until what was drawn is good enough."""
+    looks = asked.looks
+    assert looks is not None
+    exacts = list(_exacts(asked, data, []))
+    drawn: list[dict[str, Any]] = []
+    used = Fraction(0)
+    for price in looks.prices:
+        yield price.event
+        drawn.append(json.loads(json.dumps(draw(price, exacts, bits))))
+        used += price.rho
+        if looks.met(combined(looks.plans, drawn)):
+            break
+    return json.dumps({"format": FORMAT, "looks": drawn, "used": str(used)})
 
 
 def _details(asked: PricedStatement) -> dict[str, Any]:
@@ -133,7 +156,8 @@ def _chosen(released: Mapping[str, Any], numbers: tuple[int, ...]) -> dict[str, 
 def evaluated(door: Door, asked: PricedStatement, stored: StoredRelease) -> EvaluatedStatement:
     """The statement with the estimates of a stored draw."""
     estimates = asked.grouped(estimates_of(asked, stored))
-    return EvaluatedStatement(asked.statement, estimates, asked.outer, door.bits)
+    stopped = "looks" in json.loads(stored.payload)
+    return EvaluatedStatement(asked.statement, estimates, asked.outer, door.bits, stopped)
 
 
 def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimates, ...]:
@@ -144,6 +168,8 @@ def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimat
     payload = json.loads(stored.payload)
     if payload.get("format") != FORMAT:
         raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
+    if asked.looks is not None:
+        return combined(asked.looks.plans, payload["looks"])
     return read(price_of(drawn_plans(asked, payload), payload), payload)
 
 
@@ -167,6 +193,16 @@ def largest_epsilon(budget: Budget, left: Remaining) -> Fraction:
     return settled(left.question, lambda epsilon: rho_of_epsilon(epsilon, budget.delta_conversion) <= left.rho)
 
 
+def _in_steps(asked: PricedStatement) -> tuple[str, ...]:
+    if asked.looks is None:
+        return ()
+    return (
+        f"asked in up to {len(asked.looks.prices)} steps, each charged before it is drawn, until all estimates are "
+        f"known to {float(asked.looks.share):.3g} of themselves: the cost is the most it can be, the errors are those "
+        "at that cost, and what is not used comes back.",
+    )
+
+
 def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
     """What a statement would cost and how good its answer would be; reads no rows, charges nothing."""
     request = request_of(asked, door.data, options)
@@ -180,7 +216,7 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
     rows = options.assume_rows
     both = (
         ()
-        if budget.pure or finding is not None
+        if budget.pure or finding is not None or asked.looks is not None
         else sides(
             price.plans,
             outputs,
@@ -198,6 +234,7 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
         mechanism=mechanism(price),
         notes=(
             *asked.notes,
+            *_in_steps(asked),
             *(() if unknown is None else before_it_is_found(unknown)),
             *notes(price, bounded=unknown is None),
         ),
