@@ -34,6 +34,8 @@ _EXTRA = {
     "matplotlib": "plot",
     "pycryptodome": "collect",
     "statsmodels": "demo",
+    "starlette": "serve",
+    "uvicorn": "serve",
 }
 
 
@@ -42,7 +44,7 @@ _EXTRA = {
 def command(policy: Path | None) -> int:
     """What is installed, and whether policy, ledger and engines are well. Exit code 3 where something is not."""
     ill = 0
-    for well, line in (*_installed(), _engine(), *_house(policy)):
+    for well, line in (*_installed(), _engine(), _walls(), *_house(policy)):
         ill += well is False
         click.echo(printable(f"{'ok  ' if well else 'FAIL' if well is False else '-   '} {line}"))
     return 3 if ill else 0
@@ -91,6 +93,17 @@ def _engine() -> tuple[bool, str]:
     except duckdb.Error as error:
         return False, f"DuckDB does not answer: {type(error).__name__}"
     return row == (42,), "DuckDB answers"
+
+
+def _walls() -> tuple[bool | None, str]:
+    """What would hold the runners of the service."""
+    from hubbub.service.confine import landlock_version
+
+    version = landlock_version()
+    if version >= 4:
+        return True, f"Landlock {version} shuts runners of the service in, and off the network"
+    lack = "has no Landlock: runners can read all that you can" if not version else "does not shut runners off TCP"
+    return None, f"this kernel {lack}. hubbub serve wants Linux 6.7 or newer"
 
 
 def _open_files(ledger: Path, anchor: Path | None) -> Iterator[tuple[bool | None, str]]:

@@ -38,6 +38,8 @@ COMMANDS: Final = {
     "report": ("hubbub.cli.report", "Who asked what since when, what it cost, what is left, what was refused."),
     "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
     "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
+    "serve": ("hubbub.cli.serve", "Serve the tables to analysts who are not trusted."),
+    "token": ("hubbub.cli.serve", "Make a token with which an analyst asks the service."),
     "survey": ("hubbub.local.command", "Ask a question where nobody has to be trusted."),
     "collect": ("hubbub.collect.command", "Sums over people whom no single company can look at."),
     "attack": ("hubbub.cli.attack", "What an outsider would learn from a file of yours."),
@@ -63,7 +65,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        loaded = importlib.import_module(COMMANDS[cmd_name][0]).command
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        loaded = getattr(module, cmd_name, None) or module.command
         assert isinstance(loaded, click.Command)
         return loaded
 

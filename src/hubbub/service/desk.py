@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hubbub.errors import EngineError, HubbubError, InternalError, QueryError
 from hubbub.ledger.charge import checked_analyst, checked_purpose
@@ -32,9 +32,11 @@ from hubbub.session.statement import checked, largest_epsilon, public_answer, re
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, StoredRelease
     from hubbub.session.empty import EmptyTables
+    from hubbub.sql.bind.query import PublicQuestion
 
 __all__ = ["ACTS", "Desk", "Unknown"]
 
+Planned: TypeAlias = "PricedStatement | PublicQuestion"
 _LONGEST_SQL: Final = 100_000
 ACTS: Final = ("check", "ask", "answer", "cancel", "history", "receipt", "events", "tables")
 """What an analyst may ask of the desk, by name."""
@@ -49,6 +51,7 @@ class Desk:
 
     data: the declared tables, without rows. policy: their text, for receipts. times: the answer time of each table, in
     microseconds. start: has an order run, now. log: where a line goes for the steward: at submissions and releases.
+    planned: how a statement is planned, which takes as long as its text wants.
     """
 
     def __init__(
@@ -61,9 +64,10 @@ class Desk:
         queue: Queue,
         start: Callable[[Scheduled, Order], None],
         log: Callable[[str], None] = lambda _: None,
+        planned: Callable[[Callable[[], Planned]], Planned] = lambda plan: plan(),
     ) -> None:
         self.data, self.ledger, self.queue, self.log = data, ledger, queue, log
-        self._times, self._start = times, start
+        self._times, self._start, self._planned = times, start, planned
         self._door = Door(data, ledger, analyst="nobody", policy=policy)
 
     def tick(self) -> None:
@@ -81,7 +85,7 @@ class Desk:
         if self.data.declared(_text(sql)) is not None:
             return self._free()
         given = Options.from_wire(options)
-        asked = self.data.ask(sql, given, self.ledger.balance.budget)
+        asked = self._plan(sql, given)
         if not isinstance(asked, PricedStatement):
             return self._free()
         told = checked(self._door.of(checked_analyst(analyst)), asked, given)
@@ -99,7 +103,7 @@ class Desk:
         if declared is not None:
             return {"state": "answered", "answer": public_answer(self.data, declared).to_wire()}
         given = Options.from_wire(options)
-        asked = self.data.ask(sql, given, self.ledger.balance.budget)
+        asked = self._plan(sql, given)
         if not isinstance(asked, PricedStatement):
             return {"state": "answered", "answer": public_answer(self.data, asked).to_wire()}
         door = self._door.of(checked_analyst(analyst), checked_purpose(purpose))
@@ -202,6 +206,10 @@ class Desk:
         """The wall time of the next start or release, in microseconds."""
         return self.ledger.timetable.next_time()
 
+    def _plan(self, sql: str, given: Options, now: datetime | None = None) -> Planned:
+        spaces = {space: self.ledger.balance.budget(space) for space in set(self.data.spaces().values())}
+        return self._planned(lambda: self.data.ask(sql, given, spaces.__getitem__, now))
+
     def _free(self) -> dict[str, Any]:
         """The check of what is exact and free."""
         balance = self.ledger.balance
@@ -233,7 +241,7 @@ class Desk:
         ask = json.loads(one.ask)
         given = Options.from_wire(ask["options"])
         now = datetime.fromisoformat(ask["now"])
-        asked = self.data.ask(ask["sql"], given, self.ledger.balance.budget, now)
+        asked = self._plan(ask["sql"], given, now)
         if not isinstance(asked, PricedStatement):
             raise InternalError(f"the question {one.id} is about public tables alone")
         return asked, given

@@ -1,0 +1,272 @@
+"""The process of the clerk: the only one with ledger and key; no rows. It keeps the runners.
+
+    python -m hubbub.service.clerk              told on standard input, one line of JSON: policy, socket, token
+
+It says "ready" on standard output once its runners are, and what holds of their walls. The front talks to it on a Unix
+socket, after a token that no other process knows: a runner that is taken over may connect, and is not heard. A
+statement that takes longer than two seconds to plan is given up. SIGTERM: nothing new is taken, what runs is run to its
+end, and its answer is told at its release, now or after the next start.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hmac
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from hubbub.errors import BudgetError, EngineError, HubbubError, PolicyError, QueryError
+from hubbub.ledger.charging import Locked
+from hubbub.ledger.policy import Policy, load_policy
+from hubbub.ledger.schedule import SECOND
+from hubbub.ledger.store import Ledger
+from hubbub.ledger.timetable import Queue, QueueFull, Scheduled
+from hubbub.service.desk import ACTS, Desk, Unknown
+from hubbub.service.frames import receive, send
+from hubbub.service.lanes import Lanes
+from hubbub.session.empty import EmptyTables
+from hubbub.session.open import (
+    described,
+    neighbours_of,
+    older_places,
+    open_ledger,
+    private_of,
+    public_of,
+    source_places,
+)
+from hubbub.session.run import Order
+from hubbub.tables.declare import PrivateTable, PublicTable
+
+__all__ = ["Clerk", "main", "queue_of"]
+
+_PATIENCE: Final = 2.0
+_PAUSE: Final = 0.02  # seconds between two looks at the schedule
+_AGGREGATES: Final = 100
+T = TypeVar("T")
+
+
+class _TooLong(Exception):
+    """Planning took too long."""
+
+
+def queue_of(policy: Policy) -> Queue:
+    """The queue that a policy declares."""
+    return Queue(lanes=policy.service.lanes, tick=round(policy.service.tick * SECOND))
+
+
+class Clerk:
+    """Ledger, desk and runners of one policy.
+
+    Raises PolicyError where the ledger is not there, a runner refuses, or an answer time is shorter than two respawns.
+    """
+
+    def __init__(self, policy: Policy, *, log: Callable[[str], None] = lambda _: None) -> None:
+        self._policy, self._planning = policy, threading.Lock()
+        self._closing = threading.Event()
+        self.lanes = Lanes(policy, lambda one, outcome: self.desk.finished(one, outcome))
+        try:
+            self.lanes.wait()
+            times = {n: t.answer_time or policy.service.answer_time for n, t in policy.tables.items()}
+            _check_times(times, self.lanes.respawn)
+            tables: dict[str, PrivateTable | PublicTable] = {n: private_of(t) for n, t in policy.tables.items()}
+            tables |= {n: public_of(t) for n, t in policy.public.items()}
+            data = EmptyTables(tables, self.lanes.described or {})
+            data.max_aggregates = policy.service.max_aggregates or _AGGREGATES
+            self.ledger = _ledger(policy, data)
+        except BaseException:
+            self.lanes.close()
+            raise
+        self.desk = Desk(
+            data,
+            self.ledger,
+            policy=policy.text or json.dumps(described(data.tables), sort_keys=True),
+            times={name: round(seconds * SECOND) for name, seconds in times.items()},
+            queue=queue_of(policy),
+            start=self._start,
+            log=log,
+            planned=self._in_time,
+        )
+        self.desk.restart()
+        self._clock = threading.Thread(target=self._run_clock, daemon=True)
+        self._clock.start()
+
+    def _start(self, one: Scheduled, order: Order) -> None:
+        left = one.slot.ends - one.slot.time(self.ledger.timetable.now())
+        self.lanes.start(one, order, left / SECOND)
+
+    def _run_clock(self) -> None:
+        while not self._closing.wait(_PAUSE):
+            with suppress(HubbubError):  # a ledger that cannot be written now is tried again
+                self.desk.tick()
+            self.lanes.sweep()
+
+    def _in_time(self, plan: Callable[[], T]) -> T:
+        """Plan, one statement at a time, or give it up after two seconds."""
+        with self._planning:
+            me, done = threading.get_ident(), threading.Event()
+
+            def give_up() -> None:
+                if not done.is_set():
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(me), ctypes.py_object(_TooLong))
+
+            timer = threading.Timer(_PATIENCE, give_up)
+            timer.start()
+            try:
+                try:
+                    return plan()
+                finally:
+                    done.set()
+                    timer.cancel()
+            except _TooLong:
+                raise QueryError(
+                    f"this question takes longer than {_PATIENCE:g} seconds to plan. Ask a shorter one. Nothing was "
+                    "charged."
+                ) from None
+
+    def answer(self, act: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the desk says, or why not, as JSON."""
+        try:
+            if self._closing.is_set():
+                raise PolicyError("the service is stopping; ask again when it is back. Nothing was charged.")
+            if act == "metrics":
+                return {"told": self.desk.metrics()}
+            if act not in ACTS:
+                raise Unknown(f"there is no {act!r} here.")
+            return {"told": getattr(self.desk, act)(**given)}
+        except HubbubError as error:
+            return {"refused": _refusal(error)}
+        except TypeError:
+            return {"refused": {"kind": "query", "text": "this is not what the clerk is asked."}}
+        except Exception:
+            incident = uuid.uuid4().hex[:12]
+            return {"refused": {"kind": "incident", "text": f"incident {incident}", "incident": incident}}
+
+    def serve(self, path: str, token: str) -> socket.socket:
+        """Listen on a Unix socket, for whoever knows the token; in threads of its own."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(path)
+        os.chmod(path, 0o600)
+        listening.listen(64)
+        threading.Thread(target=self._accept, args=(listening, token), daemon=True).start()
+        return listening
+
+    def _accept(self, listening: socket.socket, token: str) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                threading.Thread(target=self._hear, args=(connection, token), daemon=True).start()
+
+    def _hear(self, connection: socket.socket, token: str) -> None:
+        with connection, suppress(OSError, HubbubError, KeyError, TypeError, AttributeError):
+            if not hmac.compare_digest(str(receive(connection)).encode(), token.encode()):
+                return
+            while (asked := receive(connection)) is not None:
+                send(connection, self.answer(asked["act"], asked["given"]))
+
+    def stop(self) -> None:
+        """Take nothing new, wait until the windows that are open have closed, and note that all was run to its end."""
+        self._closing.set()
+        self._clock.join()
+        while self.ledger.timetable.next_time() is not None:
+            now = self.ledger.timetable.now()
+            if all(one.slot.ends <= one.slot.time(now) for one in self.ledger.timetable.running_now()):
+                break
+            time.sleep(_PAUSE)
+        self.ledger.timetable.stop()
+        self.close()
+
+    def close(self) -> None:
+        """End everything at once."""
+        self._closing.set()
+        self._clock.join()
+        self.lanes.close()
+        self.desk.data.close()
+        self.ledger.close()
+
+
+def _check_times(times: Mapping[str, float], respawn: float) -> None:
+    for name, seconds in times.items():
+        if seconds < 2 * respawn:
+            raise PolicyError(
+                f"the answer time of {name!r} is {seconds:g} seconds, and a runner took {respawn:.1f} to be ready. Two "
+                "processes a lane are enough for an answer time of at least twice that: declare "
+                f"answer_time = {2 * respawn + 1:.0f} or more."
+            )
+
+
+def _ledger(policy: Policy, data: EmptyTables) -> Ledger:
+    """The ledger of a policy, which a steward has created."""
+    located = data.located()
+    private = data.tables
+    return open_ledger(
+        policy.ledger,
+        dict.fromkeys(data.spaces().values(), policy.budget),
+        create=False,
+        policy=policy,
+        sources=source_places(private, located),
+        older=older_places(private, located),
+        names=data.spaces(),
+        relations=neighbours_of(private),
+    )
+
+
+_KINDS: Final = (
+    (Unknown, "unknown"),
+    (QueueFull, "queue"),
+    (Locked, "locked"),
+    (QueryError, "query"),
+    (PolicyError, "policy"),
+    (BudgetError, "budget"),
+    (EngineError, "engine"),
+)
+
+
+def _refusal(error: HubbubError) -> dict[str, Any]:
+    kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "incident")
+    told: dict[str, Any] = {"kind": kind, "text": str(error)}
+    match error:
+        case QueueFull():
+            told["retry_after"] = error.retry_after
+        case BudgetError():
+            told |= {"asked": error.asked, "left": error.left}
+    return told
+
+
+def main() -> int:
+    """Be the clerk that standard input describes, until SIGTERM."""
+    told = json.loads(sys.stdin.readline())
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # undumpable: no other process of this user reads the key
+    try:
+        clerk = Clerk(load_policy(Path(told["policy"])), log=lambda line: print(line, file=sys.stderr, flush=True))
+    except HubbubError as error:
+        print(json.dumps({"refused": str(error)}), flush=True)
+        return 1
+    listening = clerk.serve(told["socket"], told["token"])
+    ready = {"ready": True, "held": dict(clerk.lanes.held), "respawn": clerk.lanes.respawn, "runners": clerk.lanes.pids}
+    print(json.dumps(ready), flush=True)
+    parent = os.getppid()
+    while not stop.wait(0.5) and os.getppid() == parent:
+        pass
+    listening.close()
+    clerk.stop() if stop.is_set() else clerk.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

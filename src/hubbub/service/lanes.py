@@ -1,0 +1,166 @@
+"""The runners of the clerk: two processes a lane, one question each, ended and replaced at the end of its slot.
+
+A process that was given a question is ended at v + D, less a guard, whatever it did, and another one takes its place:
+so when it is replaced tells nothing. One that dies idle is replaced at once. Each has a folder of its own, wiped with
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hubbub.addresses import Address
+from hubbub.errors import HubbubError, PolicyError
+from hubbub.ledger.policy import Policy
+from hubbub.ledger.timetable import Scheduled
+from hubbub.service.frames import receive, send
+from hubbub.session.run import Order, Outcome
+
+__all__ = ["Lanes"]
+
+_GUARD: Final = 0.02  # the part of an answer time that a run does not get: its outcome must still be written
+_PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "JAVA_HOME", "SPARK_HOME")
+
+
+@dataclass
+class _Process:
+    """One runner. ends: when it is ended, by the monotonic clock; None while it has no question."""
+
+    lane: int
+    popen: subprocess.Popen[bytes]
+    socket: socket.socket
+    folder: str
+    began: float
+    ready: bool = False
+    ends: float | None = None
+    refused: str | None = None
+    gone: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Lanes:
+    """The lanes of a policy. finished: takes what a run brought; from a thread of the runner's."""
+
+    def __init__(self, policy: Policy, finished: Callable[[Scheduled, Outcome], object]) -> None:
+        self._policy, self._finished = policy, finished
+        self._lock = threading.RLock()
+        self._processes: list[_Process] = []
+        self.respawn = 0.0  # the longest time until a process was ready
+        self.described: Mapping[str, Any] | None = None  # what the declarations found
+        self.held: Mapping[str, Any] = {}
+        self._closed = False
+        for lane in range(policy.service.lanes):
+            self._spawn(lane)
+            self._spawn(lane)
+
+    def wait(self, patience: float = 120.0) -> None:
+        """Wait until every process is ready. Raises PolicyError where one refuses, or none is in time."""
+        until = time.monotonic() + patience
+        while True:
+            with self._lock:
+                if all(p.ready for p in self._processes):
+                    return
+                refused = next((p.refused for p in self._processes if p.refused), None)
+            if refused is not None or time.monotonic() > until:
+                raise PolicyError(refused or f"no runner was ready within {patience:g} seconds.")
+            time.sleep(0.02)
+
+    def start(self, one: Scheduled, order: Order, seconds: float) -> None:
+        """Have an order run, now, for so many seconds at most. Without a process that is ready there is no answer."""
+        with self._lock:
+            free = [p for p in self._processes if p.lane == one.slot.lane and p.ready and p.ends is None and not p.gone]
+            if not free:
+                return
+            process = free[0]
+            process.ends = time.monotonic() + seconds * (1 - _GUARD)
+        with suppress(OSError, HubbubError):
+            send(process.socket, {"order": order.to_wire()})
+            threading.Thread(target=self._listen, args=(process, one, order), daemon=True).start()
+
+    def _listen(self, process: _Process, one: Scheduled, order: Order) -> None:
+        with suppress(OSError, HubbubError, KeyError, TypeError):
+            told = receive(process.socket)
+            if told is not None:
+                self._finished(one, Outcome.from_wire(told["outcome"], order))
+
+    def sweep(self) -> None:
+        """End what has come to its end; replace what is gone."""
+        now = time.monotonic()
+        with self._lock:
+            if self._closed:
+                return
+            for process in list(self._processes):
+                over = process.ends is not None and now >= process.ends
+                died = process.ends is None and (process.popen.poll() is not None or process.refused is not None)
+                if over or (died and now > process.began + 1):
+                    self._processes.remove(process)
+                    self._end(process)
+                    self._spawn(process.lane)
+
+    def _spawn(self, lane: int) -> None:
+        here, there = socket.socketpair()
+        folder = tempfile.mkdtemp(prefix="hubbub-runner-")
+        command = [sys.executable, "-m", "hubbub.service.runner", str(there.fileno())]
+        popen = subprocess.Popen(
+            command, pass_fds=[there.fileno()], env=self._environment(folder), stdin=subprocess.DEVNULL
+        )
+        there.close()
+        process = _Process(lane, popen, here, folder, time.monotonic())
+        with self._lock:
+            self._processes.append(process)
+        threading.Thread(target=self._greet, args=(process,), daemon=True).start()
+
+    def _environment(self, folder: str) -> dict[str, str]:
+        """What a runner knows of the clerk's: never where a ledger's address may be, but where its tables' are."""
+        names = [*_PASSED, *(name for name in os.environ if name.startswith("PG"))]
+        places = [one.source.written for one in self._policy.remote() if isinstance(one.source, Address)]
+        names += [place.removeprefix("env:") for place in places if place.startswith("env:")]
+        own = {"TMPDIR": folder, "OPENBLAS_NUM_THREADS": "1"}
+        return {name: os.environ[name] for name in names if name in os.environ} | own
+
+    def _greet(self, process: _Process) -> None:
+        """Tell a process its policy, and hear that it is ready."""
+        with suppress(OSError, HubbubError):
+            send(process.socket, {"policy": str(self._policy.path)})
+            told = receive(process.socket) or {}
+            with self._lock:
+                process.refused = told.get("refused")
+                if "ready" in told:
+                    process.ready = True
+                    self.respawn = max(self.respawn, time.monotonic() - process.began)
+                    self.described, self.held = told["ready"], told["held"]
+
+    def _end(self, process: _Process) -> None:
+        process.gone = True
+        with suppress(OSError):
+            process.popen.kill()
+        process.popen.wait()
+        with suppress(OSError):
+            process.socket.shutdown(socket.SHUT_RDWR)
+        process.socket.close()
+        shutil.rmtree(process.folder, ignore_errors=True)
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes."""
+        with self._lock:
+            return [p.popen.pid for p in self._processes]
+
+    def close(self) -> None:
+        """End all of them."""
+        with self._lock:
+            self._closed = True
+            for process in self._processes:
+                self._end(process)
+            self._processes.clear()

@@ -1,0 +1,98 @@
+"""The process of a runner: rows and noise, no ledger, no key; one question, then it is ended.
+
+    python -m hubbub.service.runner FD          FD: its socket to the clerk
+
+It is told which policy, opens the tables, shuts itself in (`confine`), and says what the declarations found. Then it
+waits for one order, runs it and says the outcome. The clerk has written the step to 'drawing' before it sends the
+order. Spark's tables stand in its driver's process, which is this one: it is not shut in there.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import traceback
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hubbub.ledger.policy import Policy, load_policy
+from hubbub.service.confine import confine
+from hubbub.service.frames import receive, send
+
+__all__ = ["main"]
+
+_MIB = 1 << 20
+
+
+def main(arguments: list[str]) -> int:
+    """Run one question for the clerk at the other end of a socket."""
+    connection = socket.socket(fileno=int(arguments[0]))
+    told = receive(connection)
+    if told is None:
+        return 0
+    _yield_to_others()
+    policy = load_policy(told["policy"])
+    try:
+        runner, schema, held = _opened(policy)
+    except Exception as error:
+        send(connection, {"refused": str(error)})
+        return 1
+    send(connection, {"ready": schema, "held": held})
+    order = receive(connection)
+    if order is not None:
+        send(connection, {"outcome": _executed(runner, order["order"])})
+        receive(connection)  # until it is ended: every process is replaced at the same time, whatever it did
+    return 0
+
+
+def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:
+    """The tables, opened inside the walls. What needs no rows is loaded before."""
+    from hubbub.noise import set_mode
+    from hubbub.session.empty import schema_of
+    from hubbub.session.open import private_of, public_of
+    from hubbub.session.runner import Runner
+
+    remote = policy.remote()
+    if not any(str(table.source).startswith("spark:") for table in remote):
+        held = confine(
+            read=[path for _, path in policy.files()],
+            write=[Path(os.environ["TMPDIR"])],
+            network=bool(remote),
+            data=(policy.service.memory + 1024) * _MIB,
+        )
+        shown = vars(held)
+    else:
+        shown = {"landlock": 0, "undumpable": False, "no_new_privs": False, "network": True}
+    tables = {one.name: private_of(one) for one in policy.tables.values()}
+    runner = Runner({**tables, **{one.name: public_of(one) for one in policy.public.values()}})
+    set_mode("hardened")
+    return runner, schema_of(runner._data), shown
+
+
+def _executed(runner: Any, text: str) -> str:
+    """The outcome of an order as text; of whatever goes wrong, an incident."""
+    from hubbub.session.run import Order, Outcome
+
+    order = Order.from_wire(text)
+    try:
+        return str(runner.execute(order, drawing=lambda: None).to_wire())
+    except Exception:  # what it says may hold rows: for the steward alone
+        return Outcome(order.charge, incident=uuid.uuid4().hex[:12], words=traceback.format_exc()).to_wire()
+
+
+def _yield_to_others() -> None:
+    """Leave a core, and the right of way, to front and clerk; be the first to go where memory is short."""
+    with suppress(OSError):
+        os.nice(10)
+    with suppress(OSError, AttributeError):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[1:] or cores)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,342 @@
+"""The real processes: walls that hold, a line that only the front may use, tokens, and an answer by HTTP.
+
+Times here are generous, and no outcome hangs on one: the answer time is twenty seconds, and most of that is waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import hubbub as hb
+from hubbub.ledger.policy import load_policy
+from hubbub.ledger.store import Ledger
+from hubbub.service.confine import landlock_version
+from hubbub.service.frames import receive, send
+from hubbub.service.front import ClerkLine, Rate, application
+from hubbub.service.serve import Service, listening_place
+from hubbub.service.tokens import Tokens, create_token
+from service.helpers import COUNT
+from service.test_before_asking import policy as write_policy
+
+pytest.importorskip("starlette", reason="the service needs the extra `serve`")
+
+CONFINED = """
+import json, os, socket, sys, threading
+from pathlib import Path
+from hubbub.service.confine import confine
+folder = Path(sys.argv[1])
+held = confine(read=[folder / "data.txt"], write=[folder / "own"])
+def tried(act):
+    try:
+        act()
+        return "done"
+    except OSError as error:
+        return type(error).__name__
+def connect():
+    with socket.create_connection(("127.0.0.1", int(sys.argv[2])), timeout=5):
+        pass
+told = {
+    "data": tried(lambda: (folder / "data.txt").read_text()),
+    "key": tried(lambda: (folder / "key").read_text()),
+    "list": tried(lambda: os.listdir(folder)),
+    "write data": tried(lambda: (folder / "data.txt").write_text("x")),
+    "write beside": tried(lambda: (folder / "new").write_text("x")),
+    "own": tried(lambda: (folder / "own" / "spill").write_text("x")),
+    "socket": tried(connect),
+}
+import duckdb
+told["engine"] = duckdb.connect().execute("SELECT 41 + 1").fetchone()[0]
+lines = Path("/proc/self/status").read_text().splitlines()
+told["status"] = next(line for line in lines if line.startswith("NoNewPrivs")).split()[1]
+print(json.dumps([vars(held), told]))
+"""
+
+
+def test_a_process_that_is_shut_in_reads_what_it_was_told_and_nothing_else(tmp_path):
+    (tmp_path / "own").mkdir()
+    for name in ("data.txt", "key"):
+        (tmp_path / name).write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-c", CONFINED, str(tmp_path), port],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+    held, told = json.loads(done.stdout)
+    assert (told["data"], told["own"], told["engine"]) == ("done", "done", 42)
+    assert told["status"] == "1"
+    assert held["undumpable"]
+    assert held["landlock"] == landlock_version()
+    if held["landlock"]:
+        assert [told[k] for k in ("key", "list", "write data", "write beside")] == ["PermissionError"] * 4
+    if held["landlock"] >= 4:
+        assert told["socket"] == "PermissionError"
+        assert not held["network"]
+
+
+def test_pieces_on_a_line_have_their_length(tmp_path):
+    here, there = socket.socketpair()
+    send(here, {"a": [1, None]})
+    assert receive(there) == {"a": [1, None]}
+    here.sendall(b"\x00\x00\x00\x02{]")
+    with pytest.raises(hb.errors.InternalError, match="not JSON"):
+        receive(there)
+    here.sendall(b"\xff\xff\xff\xff")
+    with pytest.raises(hb.errors.InternalError, match="more than it may"):
+        receive(there)
+    here.close()
+    assert receive(there) is None
+    there.close()
+
+
+def test_tokens_are_known_by_their_hashes_alone(tmp_path):
+    file = tmp_path / "tokens"
+    ada, bob = create_token(file, "ada"), create_token(file, "bob the second")
+    assert re.fullmatch(r"hub_[0-9a-f]{8}_[a-z2-7]{32}", ada)
+    assert ada not in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+    tokens = Tokens.read(file)
+    assert [tokens.analyst(t) for t in (ada, bob, ada[:-1], "", "\ud800")] == ["ada", "bob the second"] + [None] * 3
+    file.write_text("nonsense ada\n")
+    with pytest.raises(hb.PolicyError, match="tokens:1: not a token"):
+        Tokens.read(file)
+    with pytest.raises(hb.PolicyError, match="cannot read the tokens"):
+        Tokens.read(tmp_path / "none")
+
+
+@pytest.mark.parametrize("place", ["0.0.0.0:80", "8080", "example.org:443", "192.168.1.1:80", ":80", "x:y"])
+def test_without_tls_it_listens_on_this_machine_alone(place):
+    with pytest.raises(hb.PolicyError, match="--listen"):
+        listening_place(place, tls=False)
+    assert listening_place("[::1]:80", tls=False) == ("::1", 80)
+    assert listening_place("0.0.0.0:443", tls=True) == ("0.0.0.0", 443)
+
+
+def test_so_many_checks_a_second():
+    now = [0.0]
+    rate = Rate(5, 20, clock=lambda: now[0])
+    assert [rate.takes("ada") for _ in range(21)] == [True] * 20 + [False]
+    assert rate.takes("bob")
+    now[0] = 0.2
+    assert [rate.takes("ada"), rate.takes("ada")] == [True, False]
+
+
+class Line(ClerkLine):
+    """A clerk that says what the test wants."""
+
+    def __init__(self, said):
+        self.said, self.asked = said, []
+
+    def ask(self, act, given):
+        self.asked.append((act, given))
+        return json.loads(json.dumps(self.said))
+
+
+def called(app, method, path, *, body=b"", headers=()):
+    """One request to an ASGI application: status, headers, body."""
+    sent = []
+
+    async def run():
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def say(message):
+            sent.append(message)
+
+        path_, _, query = path.partition("?")
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path_,
+            "raw_path": path_.encode(), "query_string": query.encode(), "root_path": "", "scheme": "http",
+            "headers": [(k.lower().encode(), v.encode()) for k, v in headers],
+            "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80),
+        }  # fmt: skip
+        await app(scope, receive, say)
+
+    asyncio.run(run())
+    content = b"".join(m.get("body", b"") for m in sent[1:])
+    return sent[0]["status"], {k.decode(): v.decode() for k, v in sent[0]["headers"]}, content
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("query", 422),
+        ("policy", 403),
+        ("budget", 409),
+        ("locked", 423),
+        ("queue", 429),
+        ("unknown", 404),
+        ("away", 503),
+    ],
+)
+def test_refusals_are_problems_in_the_library_s_words(tmp_path, kind, status):
+    token = create_token(tmp_path / "t", "ada")
+    more = {"retry_after": 7} if kind == "queue" else {}
+    app = application(Line({"refused": {"kind": kind, "text": "words", **more}}), Tokens.read(tmp_path / "t"))
+    headers = [("Authorization", f"Bearer {token}"), ("Idempotency-Key", "r")]
+    body = json.dumps({"sql": COUNT, "options": {"epsilon": "1"}}).encode()
+    found, sent, content = called(app, "POST", "/api/v1/ask", body=body, headers=headers)
+    assert (found, sent["content-type"]) == (status, "application/problem+json")
+    problem = json.loads(content)
+    assert (problem["status"], problem["detail"]) == (status, "words")
+    assert sent.get("retry-after") == ("7" if kind == "queue" else None)
+
+
+def test_who_asks_is_known_by_his_token_and_a_request_by_its_key(tmp_path):
+    token = create_token(tmp_path / "t", "ada")
+    line = Line({"told": {"id": "f" * 32, "state": "asked", "release_at": "2026-01-01T00:00:00Z"}})
+    app = application(line, Tokens.read(tmp_path / "t"))
+    body = json.dumps({"sql": COUNT, "options": {"epsilon": "1"}, "analyst": "mallory"}).encode()
+    mine = [("Authorization", f"Bearer {token}")]
+    for headers in ([], [("Authorization", "Bearer hub_x")], [("Authorization", token)]):
+        status, sent, _ = called(app, "POST", "/api/v1/ask", body=body, headers=headers)
+        assert (status, sent["www-authenticate"]) == (401, "Bearer")
+    assert called(app, "POST", "/api/v1/ask", body=body, headers=mine)[0] == 400
+    for wrong in (b"[]", b"{", b'{"sql": 1}', b'{"sql": "x", "options": 3}'):
+        assert called(app, "POST", "/api/v1/ask", body=wrong, headers=[*mine, ("Idempotency-Key", "r")])[0] == 400
+    assert called(app, "POST", "/api/v1/check", body=b"x" * 300_000, headers=mine)[0] == 413
+    assert line.asked == []
+    status, sent, _ = called(app, "POST", "/api/v1/ask", body=body, headers=[*mine, ("Idempotency-Key", "r")])
+    assert (status, sent["location"]) == (202, f"/api/v1/answers/{'f' * 32}")
+    assert line.asked[0] == (
+        "ask", {"analyst": "ada", "sql": COUNT, "options": {"epsilon": "1"}, "request": "r", "purpose": None}
+    )  # fmt: skip
+    assert called(app, "GET", "/api/v1/answers/x?wait=nan", headers=mine)[0] == 200
+    assert called(app, "GET", "/healthz")[0] == 200
+
+
+def slow(folder: Path, seconds: float) -> Path:
+    """A policy whose answers take so long, and its ledger."""
+    file = write_policy(folder)
+    text = file.read_text().replace("answer_time = 1.5", f"answer_time = {seconds}")
+    file.write_text(text.replace('file = "l.db"', 'file = "l.db"\nmax_failures = 1000\nmax_failures_all = 1000'))
+    hb.Session.from_policy(file, create_ledger=True).close()
+    return file
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class Client:
+    """HTTP, as an analyst has it."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._at, self._token = f"http://127.0.0.1:{port}", token
+
+    def call(self, path: str, body: dict | None = None, key: str | None = None) -> tuple[int, dict]:
+        headers = {"Authorization": f"Bearer {self._token}"} | ({} if key is None else {"Idempotency-Key": key})
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with urllib.request.urlopen(urllib.request.Request(self._at + path, data, headers), timeout=90) as found:
+                return found.status, json.loads(found.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+        except OSError:
+            return 0, {}
+
+    def ready(self) -> None:
+        until = time.monotonic() + 60
+        while self.call("/healthz")[0] != 200 and time.monotonic() < until:
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def service(tmp_path):
+    """A service of its own, and a client of ada's."""
+    started = []
+
+    def start(seconds=20.0):
+        file, port = slow(tmp_path, seconds), free_port()
+        token = create_token(tmp_path / "tokens", "ada")
+        made = Service(file, tmp_path / "tokens", host="127.0.0.1", port=port, say=lambda _: None)
+        started.append(made)
+        made.start()
+        client = Client(port, token)
+        client.ready()
+        return made, client
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+def test_an_answer_by_http_comes_at_its_release(service, tmp_path):
+    made, client = service()
+    body = {"sql": COUNT, "options": {"epsilon": "0.5"}}
+    status, check = client.call("/api/v1/check", body)
+    assert (status, check["types"], check["stored"], check["answer_time"]) == (200, [["n", "int64"]], False, 20.0)
+    status, asked = client.call("/api/v1/ask", body, key="r")
+    assert (status, asked["state"]) == (202, "asked")
+    assert client.call("/api/v1/ask", body, key="r") == (202, asked)
+    status, told = client.call(f"/api/v1/answers/{asked['id']}?wait=60")
+    assert (status, told["state"]) == (200, "answered")
+    release = hb.Release.from_wire(json.dumps(told["answer"]))
+    assert abs(release.to_arrow().column("n")[0].as_py() - 90) < 200
+    assert client.call("/api/v1/ask", body, key="s")[0] == 200
+    assert client.call(f"/api/v1/answers/{'0' * 32}")[0] == 404
+    if landlock_version() >= 4:
+        assert made.ready["held"] == {
+            "landlock": landlock_version(), "undumpable": True, "no_new_privs": True, "network": False
+        }  # fmt: skip
+    # A runner knows the socket's place, and not the word that opens it.
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(made._clerk_told["socket"])
+        heard = None
+        with suppress(OSError):  # it is closed, whatever is said on it
+            send(line, "a guess")
+            send(line, {"act": "history", "given": {"analyst": "ada"}})
+            heard = receive(line)
+        assert heard is None
+    made.stop()
+    with Ledger.inspect(tmp_path / "l.db") as ledger:
+        assert ledger.record.verify(release.receipt).sound
+        assert [e.state for e in ledger.record.history()] == ["stored"]
+
+
+def test_serve_refuses_an_answer_time_below_two_respawns(tmp_path):
+    from hubbub.service.clerk import Clerk
+
+    file = slow(tmp_path, 0.1)
+    with pytest.raises(hb.PolicyError, match=r"a runner took \d+\.\d to be ready.*answer_time = \d+ or more"):
+        Clerk(load_policy(file))
+    assert threading.active_count() < 50
+
+
+@pytest.mark.soak
+def test_what_is_killed_is_started_again_and_nothing_goes_out_uncharged(service, tmp_path):
+    """The clerk while a question runs, and the front: the question has no answer, and the service goes on."""
+    made, client = service()
+    body = {"sql": COUNT, "options": {"epsilon": "0.5"}}
+    asked = client.call("/api/v1/ask", body, key="r")[1]
+    for child in (made.clerk, made.front):
+        os.kill(child.popen.pid, signal.SIGKILL)
+        child.popen.wait()
+        made.watch()
+    client.ready()
+    told = client.call(f"/api/v1/answers/{asked['id']}?wait=60")[1]
+    assert told["state"] == "no answer"
+    assert client.call("/api/v1/check", body)[1]["left"] == "9/2"
+    made.stop()
+    with Ledger.inspect(tmp_path / "l.db") as ledger:
+        assert ledger.record.verify().sound
+        assert [e.state for e in ledger.record.history()] == ["failed"]
