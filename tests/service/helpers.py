@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -68,6 +68,24 @@ def _runner() -> tuple[Runner, dict[str, Any]]:
     return made, schema_of(made._data)
 
 
+class Planned(EmptyTables):
+    """The declarations without rows; each statement is planned once, whichever world asks it."""
+
+    known: ClassVar[dict[str, Any]] = {}
+
+    def ask(self, sql: str, options: Any, budget: Any, now: Any = None) -> Any:
+        name = repr((sql, options))
+        if name not in self.known:
+            self.known[name] = super().ask(sql, options, budget, now)
+        return self.known[name]
+
+
+@lru_cache(maxsize=1)
+def empty() -> EmptyTables:
+    """The same for all worlds: nothing of a world is kept in them."""
+    return Planned(declared(), _runner()[1])
+
+
 _PAYLOADS: dict[str, Outcome] = {}
 
 
@@ -94,6 +112,7 @@ class World:
         takes: float = 0.2,
         outcome: str = "answer",
         queue: Queue = QUEUE,
+        step: float = 0.05,
         desk: type[Desk] = Desk,
         timetable: type[Timetable] = Timetable,
         **more: Any,
@@ -103,13 +122,13 @@ class World:
         monkeypatch.setattr(hash_chain, "now", self.clock.wall)
         self.ledger = Ledger.open(place, budgets={SPACE: Budget(30)}, **more)
         self.ledger.timetable = timetable(self.ledger._handle, running=self.clock.running)
-        self.queue, self._class = queue, desk
+        self.queue, self._class, self._step = queue, desk, step
         self.desk = self.opened()
 
     def opened(self) -> Desk:
         """A desk as a new process of the clerk would have it."""
         return self._class(
-            EmptyTables(declared(), _runner()[1]),
+            empty(),
             self.ledger,
             policy="{}",
             times={"v": round(ANSWER_TIME * SECOND)},
@@ -129,7 +148,7 @@ class World:
         """Let time pass, in steps that no event straddles."""
         seconds = round(seconds, 6)
         while self.clock.seconds < seconds:
-            self.clock.seconds = round(min(seconds, self.clock.seconds + 0.05), 6)
+            self.clock.seconds = round(min(seconds, self.clock.seconds + self._step), 6)
             self.desk.tick()
             for each in [d for d in self._due if d[0] <= self.clock.seconds]:
                 self._due.remove(each)
@@ -146,5 +165,4 @@ class World:
     def close(self) -> None:
         """Close it; its ledger must be sound."""
         assert self.ledger.record.verify().problems == ()
-        self.desk.data.close()
         self.ledger.close()

@@ -1,0 +1,254 @@
+"""An audit of the service's clock: two worlds, apart by one person's rows, and a client who tries to tell which.
+
+In one world a person has no rows, in the other millions, so that a run takes another time. The client does what clients
+can: he asks, asks again, asks as somebody else, cancels, goes away, looks at checks, histories, receipts, events,
+counts and lines of the log, lives through a restart; and notes what he is told, and when. Until something is told that
+may differ (whether a question was answered), two worlds must tell him the same.
+
+    attack(worlds)          worlds whose clock the audit moves: what they say must be equal, word for word
+    compare(one, two)       times that were measured: the exact law of the largest difference of shares, at .99
+
+Ids are random and differ: they are numbered as they come. Noise is not looked at here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
+from typing import Any, Final, Protocol, TypeAlias
+
+from hubbub.errors import HubbubError
+
+__all__ = ["SCRIPTS", "Client", "Difference", "attack", "compare", "plain", "told_apart"]
+
+_ID: Final = re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{12})\b")
+_TIMES: Final = (0.1, 0.5, 1.0, 3.0, 4.9, 5.0, 5.2, 7.0, 9.9, 10.0, 12.0)
+_AT: Final = {"epsilon": "0.1"}
+
+
+class Client(Protocol):
+    """What clients of a service can do, and the audit with its clock. Each act returns what was told, as JSON."""
+
+    def until(self, seconds: float) -> None:
+        """Wait until so many seconds after the beginning."""
+
+    def ask(self, who: str, sql: str, options: Mapping[str, Any], key: str) -> Any:
+        """Ask a question."""
+
+    def check(self, who: str, sql: str, options: Mapping[str, Any]) -> Any:
+        """What a question would cost."""
+
+    def see(self, what: str, who: str, charge: str) -> Any:
+        """Look at "answer", "history", "receipt", "events", "metrics", "log"."""
+
+    def leave(self, how: str, who: str, charge: str) -> Any:
+        """ "cancel", or "disconnect"."""
+
+    def restart(self) -> None:
+        """Whoever runs the service starts it again."""
+
+
+Script: TypeAlias = "Callable[[Client, str], list[Any]]"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What told two worlds apart. script: what the client did. place: which of the things he was told."""
+
+    script: str
+    place: int
+    one: str
+    two: str
+
+
+def plain(told: Any) -> str:
+    """What was told, with ids numbered as they come."""
+    names: dict[str, str] = {}
+    text = json.dumps(told, sort_keys=True, default=str)
+    return _ID.sub(lambda found: names.setdefault(found[0], f"#{len(names)}"), text)
+
+
+def _tried(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except HubbubError as error:
+        return [type(error).__name__, str(error)]
+
+
+def _state(told: Any) -> Any:
+    """What was told without the answer's own numbers."""
+    return {k: v for k, v in told.items() if k != "answer"} if isinstance(told, dict) else told
+
+
+def _other(sql: str, k: int) -> str:
+    """Another question: the text has a number in it."""
+    return sql.replace("49", str(k + 5))
+
+
+def _seen(what: str) -> Script:
+    def script(client: Client, sql: str) -> list[Any]:
+        one = client.ask("ada", sql, _AT, "a")
+        told: list[Any] = [_state(one)]
+        for at in _TIMES:
+            client.until(at)
+            told.append([at, _state(_tried(lambda: client.see(what, "ada", one["id"])))])
+        return told
+
+    return script
+
+
+def _stored(client: Client, sql: str) -> list[Any]:
+    client.ask("ada", sql, _AT, "a")
+    told = []
+    for at in _TIMES:
+        client.until(at)
+        for who in ("ada", "bob"):
+            found = client.check(who, sql, _AT)
+            told.append([at, who, found["stored"], found["cost"], found["left"]])
+    return told
+
+
+def _second(client: Client, sql: str) -> list[Any]:
+    client.ask("ada", sql, _AT, "a")
+    told: list[Any] = []
+    for k, at in enumerate((0.5, 3.0, 4.9)):
+        client.until(at)
+        told.append(_state(client.ask(f"bob{k}", sql, _AT, "b")))
+    for at in _TIMES:
+        if at > 4.9:
+            client.until(at)
+            told += [_state(client.see("answer", f"bob{k}", told[k]["id"])) for k in range(3)]
+    return told
+
+
+def _leaving(how: str) -> Script:
+    def script(client: Client, sql: str) -> list[Any]:
+        one = client.ask("ada", sql, _AT, "a")
+        told: list[Any] = []
+        for at in (1.0, 3.0, 6.0):
+            client.until(at)
+            told.append(_tried(lambda: client.leave(how, "ada", one["id"])))
+            told.append(client.check("bob", sql, {"epsilon": "0.3"})["left"])
+            told.append(_state(_tried(lambda: client.see("answer", "ada", one["id"]))))
+        return told
+
+    return script
+
+
+def _chain(client: Client, sql: str) -> list[Any]:
+    client.ask("ada", sql, _AT, "a")
+    told, mine = [], []
+    for k, at in enumerate((0.5, 3.0, 4.5)):
+        client.until(at)
+        mine.append(client.ask("bob", _other(sql, k), _AT, f"b{k}")["id"])
+        told += [client.see("receipt", "bob", charge) for charge in mine]
+    return told
+
+
+def _restarted(client: Client, sql: str) -> list[Any]:
+    one = client.ask("ada", sql, _AT, "a")
+    client.until(3.0)
+    client.restart()
+    told: list[Any] = []
+    for at in _TIMES:
+        if at > 3.0:
+            client.until(at)
+            told.append([at, _state(client.see("answer", "ada", one["id"])), client.see("metrics", "ada", "")])
+    return told
+
+
+def _room(client: Client, sql: str) -> list[Any]:
+    """As many questions as may wait, and then one more now and then."""
+    for k in range(21):
+        _tried(partial(client.ask, "ada", _other(sql, k), _AT, f"a{k}"))
+    told = []
+    for k, at in enumerate((0.5, 3.0, 4.9, 5.0, 5.1)):
+        client.until(at)
+        told.append(_state(_tried(partial(client.ask, "ada", _other(sql, 30 + k), _AT, f"b{k}"))))
+    return told
+
+
+def _failed(client: Client, sql: str) -> list[Any]:
+    """Locks, incidents and refunds: three questions, and one more at every moment."""
+    asked = [client.ask("ada", _other(sql, k), _AT, f"a{k}") for k in range(3)]
+    told: list[Any] = [_state(one) for one in asked]
+    for k, at in enumerate((*_TIMES, 15.0, 15.2, 17.0)):
+        client.until(at)
+        told.append([at, [_state(_tried(partial(client.see, "answer", "ada", one["id"]))) for one in asked]])
+        told.append(client.check("bob", sql, {"epsilon": "0.9"})["left"])
+        told.append(_state(_tried(partial(client.ask, "ada", _other(sql, 10 + k), _AT, f"c{k}"))))
+    return told
+
+
+def _again(client: Client, sql: str) -> list[Any]:
+    """The same request and the same question, sent again at every moment."""
+    told: list[Any] = [_state(client.ask("ada", sql, _AT, "a"))]
+    for at in _TIMES:
+        client.until(at)
+        told.append([at, _state(_tried(lambda: client.ask("ada", sql, _AT, "a")))])
+        told.append(client.check("ada", sql, {"epsilon": "0.3"})["left"])
+    told.append(_state(_tried(lambda: client.ask("ada", sql, _AT, "new"))))
+    return [*told, client.check("ada", sql, {"epsilon": "0.3"})["left"]]
+
+
+SCRIPTS: Final[Mapping[str, Script]] = {
+    **{what: _seen(what) for what in ("answer", "history", "receipt", "events", "metrics", "log")},
+    "stored": _stored,
+    "second asker": _second,
+    "cancel": _leaving("cancel"),
+    "disconnect": _leaving("disconnect"),
+    "chain": _chain,
+    "restart": _restarted,
+    "room": _room,
+    "lock": _failed,
+    "again": _again,
+}
+"""What the client does, by name."""
+
+
+def attack(
+    worlds: tuple[Callable[[], Client], Callable[[], Client]],
+    sql: str,
+    *,
+    scripts: Mapping[str, Script] = SCRIPTS,
+) -> list[Difference]:
+    """Every script in both worlds, by a clock that the audit moves: what told them apart, if anything did.
+
+    worlds: make a new one, of the first and of the second kind; in both the same submissions are answered. sql: a
+    question with the number 49.
+    """
+    found = []
+    for name, script in scripts.items():
+        told = [script(make(), sql) for make in worlds]
+        found += told_apart(name, *told)
+    return found
+
+
+def told_apart(name: str, one: Sequence[Any], two: Sequence[Any]) -> list[Difference]:
+    """The first thing that two worlds told differently, if any."""
+    if plain(one) == plain(two):
+        return []
+    for place, (here, there) in enumerate(zip_longest(one, two)):
+        if plain(one[: place + 1]) != plain(two[: place + 1]):
+            return [Difference(name, place, plain(here), plain(there))]
+    return [Difference(name, len(one), "", "")]
+
+
+def compare(one: Sequence[float], two: Sequence[float], *, level: float = 0.99, tests: int = 1) -> bool:
+    """Whether times that were measured in two worlds differ, at a level, among so many tests: Kolmogorov and Smirnov's.
+
+    The bound is Massart's (1990) on each sample's own error, both together: no assumption about the law of times.
+    """
+    if not one or not two:
+        return False
+    missed = (1 - level) / tests / 2
+    bound = sum(math.sqrt(math.log(2 / missed) / (2 * len(times))) for times in (one, two))
+    places = sorted({*one, *two})
+    shares = [[sum(t <= at for t in times) / len(times) for at in places] for times in (one, two)]
+    largest = max(abs(a - b) for a, b in zip(*shares, strict=True))
+    return bool(largest > bound)

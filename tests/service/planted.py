@@ -1,0 +1,232 @@
+"""One planted bug for each way in which a service could tell when a run ended. The audit must find each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hubbub.errors import HubbubError
+from hubbub.ledger.hash_chain import head_of
+from hubbub.ledger.schedule import SECOND
+from hubbub.ledger.timetable import QueueFull, Scheduled, Timetable, _set, _write
+from hubbub.service.desk import Desk
+from hubbub.session.run import Outcome
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What is planted: a desk, a timetable; which script finds it, where runs bring what."""
+
+    script: str
+    outcome: str
+    desk: type[Desk] = Desk
+    timetable: type[Timetable] = Timetable
+
+
+class Told(Desk):
+    """Knows what ended, as a careless desk would."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.ended: dict[str, Outcome] = {}
+
+    def finished(self, one: Scheduled, outcome: Outcome) -> bool:
+        self.ended[one.id] = outcome
+        return super().finished(one, outcome)
+
+
+class StoredFlag(Told):
+    def check(self, analyst, sql, options):
+        told = super().check(analyst, sql, options)
+        return {**told, "stored": told["stored"] or any(o.payload for o in self.ended.values())}
+
+
+class EarlyAnswer(Told):
+    def _told(self, one, *, whole=False):
+        told = super()._told(one, whole=whole)
+        return {**told, "state": "answered"} if one.paid_by in self.ended else told
+
+
+class SecondAsker(Told):
+    """Who asks what has ended already is told at once."""
+
+    def ask(self, analyst, sql, options, request, purpose=None):
+        told = super().ask(analyst, sql, options, request, purpose)
+        one = self.ledger.timetable.find(told.get("id", ""))
+        return {**told, "state": "answered"} if one and one.shares in self.ended else told
+
+
+class Cancel(Told):
+    """Says whether it was too late."""
+
+    def cancel(self, analyst, charge):
+        return {**super().cancel(analyst, charge), "too_late": charge in self.ended}
+
+
+class Disconnect(Told):
+    """Ends the run of somebody who went away."""
+
+    def disconnected(self, analyst, charge):
+        if charge not in self.ended:
+            self.ledger.timetable.stage(charge, None)
+
+
+class History(Told):
+    def history(self, analyst):
+        return [{**one, "step": "stored" if one["id"] in self.ended else "drawing"} for one in super().history(analyst)]
+
+
+class Events(Told):
+    def events(self, analyst):
+        return [{**one, "share": 1.0 if one["id"] in self.ended else 0.5} for one in super().events(analyst)]
+
+
+class Metrics(Told):
+    """Counts the processes that were replaced when their runs ended."""
+
+    def metrics(self):
+        return {**super().metrics(), "respawns": len(self.ended)}
+
+
+class Log(Told):
+    def finished(self, one, outcome):
+        self.log(f"ended {one.id}")
+        return super().finished(one, outcome)
+
+
+class HeadNow(Desk):
+    """Receipts with the head as of the reading."""
+
+    def receipt(self, analyst, charge):
+        told = super().receipt(analyst, charge)
+        with self.ledger._handle.reading() as connection:
+            return {**told, "height": head_of(connection).serial}
+
+
+class Linked(Timetable):
+    """Links what a run brought as soon as it is there."""
+
+    def stage(self, charge_id, payload, *, words=None):
+        kept = super().stage(charge_id, payload, words=words)
+        with self._handle.writing() as writer:
+            writer.append("clearance", "patient_id", "nobody", "a careless ledger")
+        return kept
+
+
+class KeptOverRestart(Timetable):
+    """What had been brought is told after a restart."""
+
+    def restart(self, queue):
+        with self._handle.reading() as connection:
+            kept = connection.execute("SELECT charge, state, payload FROM pending").fetchall()
+        found = super().restart(queue)
+        with self._handle.writing() as writer:
+            for charge, state, payload in kept:
+                if state == "answer":
+                    _set(writer.connection, charge, state, payload)
+        return found
+
+
+class EarlyLock(Told):
+    """A failure counts when it happens."""
+
+    def ask(self, analyst, sql, options, request, purpose=None):
+        if sum(o.payload is None for o in self.ended.values()) >= 3:
+            raise HubbubError("too many questions failed")
+        return super().ask(analyst, sql, options, request, purpose)
+
+
+class Incidents(Told):
+    """Only a failure has an incident."""
+
+    def _told(self, one, *, whole=False):
+        told = super()._told(one, whole=whole)
+        return {k: v for k, v in told.items() if k != "incident" or one.id in self.ended}
+
+
+class Retry(Told):
+    """What was killed before it ended may be asked again for nothing."""
+
+    def ask(self, analyst, sql, options, request, purpose=None):
+        told = super().ask(analyst, sql, options, request, purpose)
+        return {**told, "free": told.get("id") not in self.ended}
+
+
+class Room(Told):
+    """A place is free when its run has ended."""
+
+    def ask(self, analyst, sql, options, request, purpose=None):
+        try:
+            return super().ask(analyst, sql, options, request, purpose)
+        except QueueFull:
+            if not self.ended:
+                raise
+            return {"state": "asked"}
+
+
+class Refund(Told):
+    """What failed is given back at once."""
+
+    def check(self, analyst, sql, options):
+        told = super().check(analyst, sql, options)
+        return {**told, "left": f"{told['left']} and {sum(o.payload is None for o in self.ended.values())} back"}
+
+
+class Overrun(Timetable):
+    """Waits for a run that takes longer than its slot."""
+
+    def stage(self, charge_id, payload, *, words=None):
+        one = self.find(charge_id)
+        assert one is not None
+        with self._handle.writing() as writer:
+            at = self._moment(writer.time)
+            slot = replace(one.slot, at=at, ends=at.wall + 1, due=max(at.wall, one.slot.due - 60 * SECOND))
+            _write(writer, one.id, slot, None, one.incident, one.ask, again=True)
+        return super().stage(charge_id, payload, words=words)
+
+    def tick(self):
+        begun = super().tick()
+        with self._handle.writing() as writer:
+            at = self._moment(writer.time)
+            for one in begun:  # nothing is told until the run has ended
+                slot = replace(one.slot, at=at, ends=one.slot.ends + 60 * SECOND, due=one.slot.due + 60 * SECOND)
+                _write(writer, one.id, slot, None, one.incident, one.ask, again=True)
+        return begun
+
+
+class Recomputed(Timetable):
+    """The release is computed anew when the run has ended."""
+
+    def stage(self, charge_id, payload, *, words=None):
+        kept = super().stage(charge_id, payload, words=words)
+        one = self.find(charge_id)
+        with self._handle.writing() as writer:
+            at = self._moment(writer.time)
+            slot = replace(one.slot, at=at, due=at.wall)
+            _write(writer, one.id, slot, None, one.incident, one.ask, again=True)
+        return kept
+
+
+BUGS: dict[str, Bug] = {
+    "the stored flag of check": Bug("stored", "answer", StoredFlag),
+    "an answer before its release": Bug("answer", "answer", EarlyAnswer),
+    "the second asker": Bug("second asker", "answer", SecondAsker),
+    "cancelling that may be too late": Bug("cancel", "answer", Cancel),
+    "a disconnect that ends the run": Bug("disconnect", "answer", Disconnect),
+    "states of the life in history": Bug("history", "answer", History),
+    "progress of the run in events": Bug("events", "answer", Events),
+    "respawns in metrics": Bug("metrics", "answer", Metrics),
+    "the end in the log": Bug("log", "answer", Log),
+    "outcomes linked when they come, and receipts with the height": Bug("chain", "answer", HeadNow, Linked),
+    "an answer kept over a restart": Bug("restart", "answer", Desk, KeptOverRestart),
+    "the lock before the release": Bug("lock", "failure", EarlyLock),
+    "incidents of failures alone": Bug("answer", "failure", Incidents),
+    "the free retry": Bug("again", "failure", Retry),
+    "room in the queue": Bug("room", "answer", Room),
+    "refunds": Bug("lock", "failure", Refund),
+    "a runner that overruns": Bug("answer", "answer", Desk, Overrun),
+    "a release that is computed anew": Bug("answer", "answer", Desk, Recomputed),
+}
+
+Worlds = Callable[[], tuple[Any, Any]]
