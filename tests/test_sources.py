@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 SOURCES: dict[str, dict[str, Any]] = tomllib.loads((DOCS / "sources.toml").read_text("utf-8"))
 STATEMENTS = [(name, i, s) for name, source in SOURCES.items() for i, s in enumerate(source["statements"])]
 KEYS = {"says", "id", "by", "shown", "page", "slip", "remark", "open"}
-WAITING = {24: {"S4"}}
+WAITING: dict[int, set[str]] = {}
 
 
 def found(name: str) -> object:
