@@ -161,7 +161,8 @@ def _columns(table: str, old: Mapping[str, Mapping[str, Any]], new: Mapping[str,
 def _domain(what: Mapping[str, Any]) -> str:
     if "between" in what:
         low, high = what["between"]
-        return f"between {low} and {high}{'' if what.get('nullable', True) else ', never NULL'}"
+        zone = f", on the clocks of {what['tz']}" if what.get("tz") else ""
+        return f"between {low} and {high}{zone}{'' if what.get('nullable', True) else ', never NULL'}"
     if "edges" in what:
         return f"edges {', '.join(map(str, what['edges']))}{'' if what.get('nullable', True) else ', never NULL'}"
     if "one_of" not in what:

@@ -359,7 +359,7 @@ class _Reader:
 
     def domain(self, at: tuple[str, ...], body: object) -> Mapping[str, Any]:
         section = self.section(at, body, example="{ between = [0, 120] } or { one_of = [...] }")
-        self.known(at, section, ("between", "nullable", "one_of", "null", "other", "others", "trim", "edges"))
+        self.known(at, section, ("between", "nullable", "tz", "one_of", "null", "other", "others", "trim", "edges"))
         owners = [name for name in ("between", "one_of", "edges") if name in section]
         if len(owners) != 1 and not (not owners and "trim" in section):
             raise self.wrong(
@@ -369,12 +369,14 @@ class _Reader:
             )
         owner = owners[0] if owners else "trim"
         flags = {"one_of": ("null", "others", "trim"), "trim": ()}.get(owner, ("nullable",))
-        self.known(at, section, (owner, *flags, *(["other"] if owner == "one_of" else [])))
+        others = {"one_of": ["other"], "between": ["tz"]}.get(owner, [])
+        self.known(at, section, (owner, *flags, *others))
         for choice in (*flags, *(["trim"] if owner == "trim" else [])):
             if not isinstance(section.get(choice, False), bool):
                 raise self.wrong(at, f"{choice} is {section[choice]!r}; allowed: true or false")
         if owner == "between":
             self.interval(at, section["between"])
+            self.text((*at, "tz"), section.get("tz"))
         elif owner == "edges":
             self.edges(at, section["edges"])
         elif owner == "one_of":

@@ -29,7 +29,9 @@ def _table(properties: dict[str, Any], *required: str, **more: Any) -> dict[str,
     }  # fmt: skip
 
 
-_BETWEEN: Final = _table({"between": {"type": "array", "minItems": 2, "maxItems": 2}, "nullable": _FLAG}, "between")
+_BETWEEN: Final = _table(
+    {"between": {"type": "array", "minItems": 2, "maxItems": 2}, "nullable": _FLAG, "tz": _TEXT}, "between"
+)
 _VALUES: Final = {"type": "array", "minItems": 1}
 _ONE_OF: Final = _table({"one_of": _VALUES, "null": _FLAG, "other": _TEXT, "others": _FLAG, "trim": _FLAG}, "one_of")
 _TRIM: Final = _table({"trim": _FLAG}, "trim")

@@ -361,7 +361,7 @@ def _declaration(what: Mapping[str, Any]) -> Declaration:
         return edges(*what["edges"], nullable=what.get("nullable", True))
     if "between" in what:
         low, high = what["between"]
-        ranged: Declaration = between(low, high, nullable=what.get("nullable", True))
+        ranged: Declaration = between(low, high, nullable=what.get("nullable", True), tz=what.get("tz"))
         return ranged
     if "one_of" not in what:
         return text(trim=what["trim"])

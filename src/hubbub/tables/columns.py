@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final, Literal, overload
+from zoneinfo import ZoneInfo
 
 from hubbub.errors import PolicyError
 
@@ -38,11 +39,15 @@ Scalar = bool | int | float | str | dt.date | dt.datetime | None
 
 @dataclass(frozen=True)
 class Between:
-    """Declared bounds of a column, in the column's own unit. Build it with `between`."""
+    """Declared bounds of a column, in the column's own unit. Build it with `between`.
+
+    tz: the zone whose clocks questions see, and the bounds are in; the column's moments are in UTC.
+    """
 
     low: Fraction | dt.date | dt.datetime
     high: Fraction | dt.date | dt.datetime
     nullable: bool = True
+    tz: str | None = None
 
     @property
     def numeric(self) -> bool:
@@ -50,6 +55,7 @@ class Between:
 
     def __repr__(self) -> str:
         tail = "" if self.nullable else ", nullable=False"
+        tail += "" if self.tz is None else f", tz={self.tz!r}"
         return f"between({_plain(self.low)}, {_plain(self.high)}{tail})"
 
 
@@ -195,8 +201,8 @@ def _temporal(text: str, which: str) -> dt.date | dt.datetime:
 @overload
 def between(low: object, high: Literal["auto"], *, nullable: bool = True) -> UpTo: ...  # type: ignore[overload-overlap]
 @overload
-def between(low: object, high: object, *, nullable: bool = True) -> Between: ...
-def between(low: object, high: object, *, nullable: bool = True) -> Between | UpTo:
+def between(low: object, high: object, *, nullable: bool = True, tz: str | None = None) -> Between: ...
+def between(low: object, high: object, *, nullable: bool = True, tz: str | None = None) -> Between | UpTo:
     """Declare that a column's values lie between `low` and `high`, ends included.
 
     Values outside are clamped when they are aggregated, NaN counts as NULL. A NULL is left out of SUM, AVG and
@@ -204,7 +210,8 @@ def between(low: object, high: object, *, nullable: bool = True) -> Between | Up
 
     low, high: numbers, dates, datetimes or ISO strings, low < high. With high="auto", and low a number of 0 or more,
     the column may be summed without a bound: how much one unit adds to a group at most is found in the same charge
-    (`hubbub.mechanisms.place_search`), and NULL is left out.
+    (`hubbub.mechanisms.place_search`), and NULL is left out. tz: a zone such as "Europe/Rome": the column holds moments
+    in UTC, and questions see the time that clocks show there, as do the two bounds.
 
     Raises PolicyError for bounds that are missing, infinite, NaN, of two kinds, or not in order.
 
@@ -220,7 +227,22 @@ def between(low: object, high: object, *, nullable: bool = True) -> Between | Up
         raise PolicyError(f"between({low!r}, {high!r}): the bounds are of two kinds; give two of one kind.")
     if not lo < hi:  # type: ignore[operator]
         raise PolicyError(f"between({low!r}, {high!r}): the lower bound must be below the upper one.")
-    return Between(lo, hi, nullable)
+    if tz is not None and isinstance(lo, Fraction):
+        raise PolicyError(f"between({low!r}, {high!r}, tz={tz!r}): a zone is for times; the bounds are numbers.")
+    return Between(lo, hi, nullable, None if tz is None else a_zone(tz))
+
+
+def a_zone(name: object) -> str:
+    """The name of a zone that is known here. Raises PolicyError for another."""
+    try:
+        if not isinstance(name, str) or not name:
+            raise ValueError
+        ZoneInfo(name)
+    except (ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        raise PolicyError(f"tz={name!r}: expected a zone such as 'Europe/Rome' or 'America/New_York'.") from None
+    except KeyError:
+        raise PolicyError(f"tz={name!r}: no such zone is known here. Write it as 'Europe/Rome'.") from None
+    return name
 
 
 def _up_to(low: object, nullable: object) -> UpTo:

@@ -25,6 +25,7 @@ from hubbub.tables.columns import Between, Counted, Declaration, OneOf, Scalar
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
+    Case,
     Column,
     Compare,
     Expression,
@@ -153,18 +154,27 @@ def _step(node: Expression) -> Fraction | None:
     return Fraction(1) if node.kind in NUMERIC and whole(node) else None
 
 
-def finest(node: Expression, column: Column) -> int | None:
+def finest(node: Expression, column: Column, seen: int | None = None) -> int | None:
     """The length, in microseconds, of the stretches of time on which an expression cannot tell a column's values apart.
 
-    They begin at midnight, and divide a day. None where the expression sees the time itself.
+    They begin at midnight, and divide a day. None where the expression sees the time itself. seen: the length of the
+    stretches of the expression's own values that what stands around it tells apart, None for each value by itself.
     """
     if column not in tuple(_columns(node)):
         return DAY
     if node == column:
-        return DAY if column.kind is Kind.DATE else None
-    below = tuple(children(node))
-    own = _own(node)
-    each = [own if child == column and own is not None else finest(child, column) for child in below]
+        return DAY if column.kind is Kind.DATE else seen
+    match node:
+        case Compare(op="<" | ">=", left=left, right=Literal(value=dt.datetime() as moment)) if left == column:
+            return math.gcd(DAY, (moment - EPOCH) // dt.timedelta(microseconds=1))
+        case Call(name="DATE_ADD", arguments=(Literal(value="SECOND"), Literal(value=int() as by), moved)):
+            return finest(moved, column, None if seen is None else math.gcd(seen, by * UNITS_OF_TIME["SECOND"]))
+        case Case(conditions=conditions, values=values, default=default):
+            each = [finest(c, column) for c in conditions]
+            each += [finest(value, column, seen) for value in (*values, default)]
+        case _:
+            own = _own(node)
+            each = [finest(child, column, own if child.kind in TEMPORAL else None) for child in children(node)]
     return None if None in each else math.gcd(*(n for n in each if n is not None))
 
 

@@ -52,6 +52,7 @@ from hubbub.tables.functions import (
     union,
 )
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.zones import in_utc
 
 __all__ = ["Known", "implied", "known", "met", "span"]
 
@@ -205,6 +206,8 @@ def _declared(what: Declaration | None, kind: Kind) -> Range:
     match what:
         case Between(low=Fraction() as low, high=Fraction() as high):
             return low, high
+        case Between(low=dt.date() as first, high=dt.date() as last, tz=str() as zone) if kind is Kind.TIMESTAMP:
+            return _in_zone(first, last, zone)
         case Between(low=dt.date() as first, high=dt.date() as last):
             return _temporal(first, last, kind)
         case UpTo(low=low):
@@ -220,6 +223,13 @@ def _declared(what: Declaration | None, kind: Kind) -> Range:
             if numbers:
                 return min(numbers), max(numbers)
     return None, None
+
+
+def _in_zone(first: dt.date, last: dt.date, zone: str) -> Range:
+    """The moments in UTC from one end to the other, as the zone's clocks show them."""
+    ends = _temporal(first, last, Kind.TIMESTAMP)
+    low, high = (EPOCH + dt.timedelta(microseconds=int(end)) for end in ends if end is not None)
+    return _moment(in_utc(low, zone, last=False)), _moment(in_utc(high, zone, last=True))
 
 
 def _temporal(first: dt.date, last: dt.date, kind: Kind) -> Range:
@@ -388,6 +398,8 @@ def _inside(node: Expression, ends: Range) -> tuple[Expression, Range] | None:
             return x, (-high, high)
         case Call(name="CAST_NUMBER", arguments=(x,)) if x.kind in NUMERIC:
             return x, ends
+        case Case(values=values, default=default):
+            return _shifted_back((*values, default), ends)
         case Call(name="CAST_TIMESTAMP", arguments=(x,)) if x.kind in TEMPORAL:
             day = _grain(x)
             return x, (
@@ -401,6 +413,22 @@ def _inside(node: Expression, ends: Range) -> tuple[Expression, Range] | None:
         case Call(name="EXTRACT", arguments=(Literal(value="YEAR"), x)):
             return x, _whole_units("YEAR", (_new_year(low), _new_year(high)), x)
     return None
+
+
+def _shifted_back(values: tuple[Expression, ...], ends: Range) -> tuple[Expression, Range] | None:
+    """What a local time (`hubbub.tables.zones`) is made of, and its range: clocks are set by some seconds."""
+    moved, seconds = set(), []
+    for value in values:
+        match value:
+            case Call(name="DATE_ADD", arguments=(Literal(value="SECOND"), Literal(value=int() as by), x)):
+                moved.add(x)
+                seconds.append(by)
+            case _:
+                return None
+    low, high = ends
+    second = UNITS_OF_TIME["SECOND"]
+    back = None if low is None else low - max(seconds) * second, None if high is None else high - min(seconds) * second
+    return (moved.pop(), back) if len(moved) == 1 else None
 
 
 def _new_year(year: Fraction | None) -> Fraction | None:

@@ -250,6 +250,12 @@ class ExpressionReader:
         raise self._unsupported(node)
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
+        if isinstance(node, exp.AtTimeZone):
+            return self.refuse(
+                "AT TIME ZONE is not read: a column of times is in UTC. For local days and hours declare its zone: "
+                'hb.between("2022-01-01", "2024-12-31", tz="Europe/Rome").',
+                node,
+            )
         hint = instead(written(node, self.text), (*FUNCTIONS, *names())) if isinstance(node, exp.Func) else ""
         return self.refuse(
             f"{function_name(node, self.text)} is not supported. {hint}Allowed: comparisons, AND, OR, NOT, IN, "

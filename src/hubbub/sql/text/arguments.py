@@ -28,6 +28,7 @@ _READ: Final[dict[type[exp.Expr], frozenset[str]]] = {
         (exp.Between, "this low high"),
         (exp.In, "this expressions query unnest field"),
         (exp.Case, "this ifs default"),
+        (exp.AtTimeZone, "this zone"),
         (exp.If, "this true false"),
         (exp.Count, "this big_int"),
         (exp.Lag, "this offset default"),
