@@ -70,7 +70,7 @@ def plain(told: Any) -> str:
     """What was told, with ids numbered as they come."""
     names: dict[str, str] = {}
     text = json.dumps(told, sort_keys=True, default=str)
-    return _ID.sub(lambda found: names.setdefault(found[0], f"#{len(names)}"), text)
+    return _ID.sub(lambda match: names.setdefault(match[0], f"#{len(names)}"), text)
 
 
 def _tried(act: Callable[[], Any]) -> Any:
@@ -108,8 +108,8 @@ def _stored(client: Client, sql: str) -> list[Any]:
     for at in _TIMES:
         client.until(at)
         for who in ("ada", "bob"):
-            found = client.check(who, sql, _AT)
-            told.append([at, who, found["stored"], found["cost"], found["left"]])
+            price = client.check(who, sql, _AT)
+            told.append([at, who, price["stored"], price["cost"], price["left"]])
     return told
 
 
@@ -222,11 +222,11 @@ def attack(
     worlds: make a new one, of the first and of the second kind; in both the same submissions are answered. sql: a
     question with the number 49.
     """
-    found = []
+    differences = []
     for name, script in scripts.items():
         told = [script(make(), sql) for make in worlds]
-        found += told_apart(name, *told)
-    return found
+        differences += told_apart(name, *told)
+    return differences
 
 
 def told_apart(name: str, one: Sequence[Any], two: Sequence[Any]) -> list[Difference]:

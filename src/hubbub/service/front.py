@@ -22,16 +22,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from hubbub.errors import PolicyError, how_to_install
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
 from hubbub.service.frames import receive, send
 from hubbub.service.tokens import Tokens
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-    from starlette.requests import Request
-    from starlette.responses import Response
 
 __all__ = ["ClerkLine", "Rate", "application", "main"]
 
@@ -107,108 +107,111 @@ class Rate:
         return left >= 1
 
 
-def application(line: ClerkLine, tokens: Tokens) -> Starlette:
-    """The HTTP face.
+class _Face:
+    """The HTTP face: each route with the clerk behind it."""
 
-    Raises PolicyError where starlette is not installed.
-    """
-    try:
-        from starlette.applications import Starlette
-        from starlette.concurrency import run_in_threadpool
-        from starlette.responses import JSONResponse
-        from starlette.routing import Route
-    except ImportError:
-        raise PolicyError(f"the service needs starlette and uvicorn. {how_to_install('serve')}") from None
-    rate = Rate()
+    def __init__(self, line: ClerkLine, tokens: Tokens) -> None:
+        self._line, self._tokens, self._rate = line, tokens, Rate()
 
-    def problem(kind: str, text: str, status: int | None = None, **more: Any) -> Response:
-        code, title = _STATUS[kind]
-        headers = {"Retry-After": str(more["retry_after"])} if "retry_after" in more else {}
-        if (status or code) == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        content = {"type": f"about:blank#{kind}", "title": title, "status": status or code, "detail": text, **more}
-        return JSONResponse(content, status or code, headers, media_type="application/problem+json")
+    def known(self, act: Callable[[Request, str], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """A route for those whose tokens are known."""
 
-    async def told(act: str, given: Mapping[str, Any]) -> tuple[Any, Response | None]:
-        said = await run_in_threadpool(line.ask, act, given)
-        if "refused" in said:
-            return None, problem(said["refused"].pop("kind"), said["refused"].pop("text"), **said["refused"])
-        return said["told"], None
-
-    def known(act: Callable[[Request, str], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def checked(request: Request) -> Response:
             scheme, _, token = request.headers.get("authorization", "").partition(" ")
-            name = tokens.analyst(token.strip()) if scheme.lower() == "bearer" else None
+            name = self._tokens.analyst(token.strip()) if scheme.lower() == "bearer" else None
             if name is None:
-                return problem("policy", "send Authorization: Bearer TOKEN, with a token of this service.", 401)
+                return _problem("policy", "send Authorization: Bearer TOKEN, with a token of this service.", 401)
             return await act(request, name)
 
         return checked
 
-    async def body_of(request: Request) -> dict[str, Any] | Response:
-        data = bytearray()
-        async for piece in request.stream():
-            data += piece
-            if len(data) > _BODY:
-                return problem("query", f"a question is sent in at most {_BODY:,} bytes.", 413)
-        try:
-            body = json.loads(bytes(data))
-        except (ValueError, RecursionError):
-            body = None
-        if not isinstance(body, dict) or not isinstance(body.get("sql"), str):
-            return problem("query", 'expected JSON such as {"sql": "SELECT ...", "options": {"epsilon": "0.1"}}.', 400)
-        if not isinstance(body.get("options", {}), dict):
-            return problem("query", "options: expected an object.", 400)
-        return body
+    async def _told(self, act: str, given: Mapping[str, Any]) -> tuple[Any, Response | None]:
+        said = await run_in_threadpool(self._line.ask, act, given)
+        if "refused" in said:
+            return None, _problem(said["refused"].pop("kind"), said["refused"].pop("text"), **said["refused"])
+        return said["told"], None
 
-    async def check(request: Request, name: str) -> Response:
-        if not rate.takes(name):
-            return problem("queue", "five checks a second, twenty at once.", retry_after=1)
-        body = await body_of(request)
+    async def check(self, request: Request, name: str) -> Response:
+        """What a question would cost."""
+        if not self._rate.takes(name):
+            return _problem("queue", "five checks a second, twenty at once.", retry_after=1)
+        body = await _body_of(request)
         if not isinstance(body, dict):
             return body
-        content, refused = await told(
-            "check", {"analyst": name, "sql": body["sql"], "options": body.get("options", {})}
-        )
+        given = {"analyst": name, "sql": body["sql"], "options": body.get("options", {})}
+        content, refused = await self._told("check", given)
         await asyncio.sleep(_TICK - time.monotonic() % _TICK)
         return refused or JSONResponse(content)
 
-    async def ask(request: Request, name: str) -> Response:
+    async def ask(self, request: Request, name: str) -> Response:
+        """Ask: a place in the schedule, or what is stored or public."""
         key = request.headers.get("idempotency-key", "")
         if not 0 < len(key) <= 200:
-            return problem("query", "send Idempotency-Key: a name of this request, of at most 200 characters.", 400)
-        body = await body_of(request)
+            return _problem("query", "send Idempotency-Key: a name of this request, of at most 200 characters.", 400)
+        body = await _body_of(request)
         if not isinstance(body, dict):
             return body
         given = {"analyst": name, "sql": body["sql"], "options": body.get("options", {}), "request": key}
-        content, refused = await told("ask", {**given, "purpose": body.get("purpose")})
+        content, refused = await self._told("ask", {**given, "purpose": body.get("purpose")})
         if refused is not None or (content["state"] == "answered" and "id" not in content):
             return refused or JSONResponse(_whole(content))
         return JSONResponse(content, 202, {"Location": f"/api/v1/answers/{content['id']}"})
 
-    async def answer(request: Request, name: str) -> Response:
+    async def answer(self, request: Request, name: str) -> Response:
+        """What is told of a question; waited for, where that is wanted."""
         given = {"analyst": name, "charge": request.path_params["id"]}
-        content, refused = await told("answer", given)
+        content, refused = await self._told("answer", given)
         with suppress(ValueError):
             wait = float(request.query_params.get("wait", "0"))
             until = time.monotonic() + (min(_WAIT, wait) if wait > 0 else 0.0)  # NaN is nothing
             while refused is None and content["state"] == "asked" and time.monotonic() < until:
                 comes = datetime.fromisoformat(content["release_at"]) - datetime.now(UTC)
                 await asyncio.sleep(max(_TICK, min(comes.total_seconds(), until - time.monotonic())))
-                content, refused = await told("answer", given)
+                content, refused = await self._told("answer", given)
         return refused or JSONResponse(_whole(content))
+
+
+def application(line: ClerkLine, tokens: Tokens) -> Starlette:
+    """The HTTP face of a clerk."""
+    face = _Face(line, tokens)
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"well": True})
 
     return Starlette(
         routes=[
-            Route("/api/v1/check", known(check), methods=["POST"]),
-            Route("/api/v1/ask", known(ask), methods=["POST"]),
-            Route("/api/v1/answers/{id}", known(answer), methods=["GET"]),
+            Route("/api/v1/check", face.known(face.check), methods=["POST"]),
+            Route("/api/v1/ask", face.known(face.ask), methods=["POST"]),
+            Route("/api/v1/answers/{id}", face.known(face.answer), methods=["GET"]),
             Route("/healthz", healthz, methods=["GET"]),
         ]
     )
+
+
+def _problem(kind: str, text: str, status: int | None = None, **more: Any) -> Response:
+    code, title = _STATUS[kind]
+    headers = {"Retry-After": str(more["retry_after"])} if "retry_after" in more else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    content = {"type": f"about:blank#{kind}", "title": title, "status": status or code, "detail": text, **more}
+    return JSONResponse(content, status or code, headers, media_type="application/problem+json")
+
+
+async def _body_of(request: Request) -> dict[str, Any] | Response:
+    data = bytearray()
+    async for piece in request.stream():
+        data += piece
+        if len(data) > _BODY:
+            return _problem("query", f"a question is sent in at most {_BODY:,} bytes.", 413)
+    try:
+        body = json.loads(bytes(data))
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict) or not isinstance(body.get("sql"), str):
+        return _problem("query", 'expected JSON such as {"sql": "SELECT ...", "options": {"epsilon": "0.1"}}.', 400)
+    if not isinstance(body.get("options", {}), dict):
+        return _problem("query", "options: expected an object.", 400)
+    return body
 
 
 def _whole(content: dict[str, Any]) -> dict[str, Any]:

@@ -17,10 +17,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from hubbub.errors import PolicyError
+from hubbub.errors import PolicyError, how_to_install
 from hubbub.noise import system_bits
 from hubbub.service.tokens import Tokens
 
@@ -74,6 +75,9 @@ class Service:
         say: Callable[[str], None] = print,
     ) -> None:
         self._say = say
+        for needed in ("starlette", "uvicorn"):
+            if find_spec(needed) is None:
+                raise PolicyError(f"the service needs {needed}. {how_to_install('serve')}")
         Tokens.read(tokens)
         self._folder = tempfile.mkdtemp(prefix="hubbub-service-")
         common = {"socket": f"{self._folder}/clerk", "token": system_bits().u64(4).tobytes().hex()}
