@@ -12,7 +12,6 @@ left out.
 from __future__ import annotations
 
 import datetime as dt
-import html
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -29,6 +28,7 @@ from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import RELIABLE, a_level, a_share
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
+from hubbub.plots.page import html_lines, html_table
 from hubbub.tables.columns import Scalar
 from hubbub.tables.functions import DAY
 
@@ -369,9 +369,6 @@ class Release:
         """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
         from hubbub.plots.svg import bars
 
-        cells = [[html.escape(c) for c in row] for row in self.text_rows()[:SHOWN]]
-        body = "".join(f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in cells)
-        heads = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         picture = ""
         types = self.to_arrow().schema.types
         numbers = [self.columns[i] for i in self._every_end(0.95) if not pa.types.is_temporal(types[i])]
@@ -380,9 +377,9 @@ class Release:
             picture = bars(self._labels(chosen)[:SHOWN], values[:SHOWN], low[:SHOWN], high[:SHOWN], title=chosen)
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
-        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-        said = "".join(f"<p>{html.escape(note)}</p>" for note in self.remarks)
-        return f"<div>{table}{left_out}{picture}<p>{about}</p>{said}</div>"
+        table = html_table(self.columns, self.text_rows()[:SHOWN])
+        paid = f"charged epsilon {decimal_text(self.cost)}" if self.charged else ""
+        return f"<div>{table}{left_out}{picture}{html_lines([about, paid, *self.remarks])}</div>"
 
     def text_rows(self, level: float = 0.95, *, reliable: float = RELIABLE) -> list[tuple[str, ...]]:
         """The rows as text, each estimate as `value ± half-width`, a quantile as `value (low..high)`.

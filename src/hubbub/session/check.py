@@ -21,6 +21,7 @@ from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import DiscreteLaplace
+from hubbub.plots.page import html_lines, html_table
 from hubbub.remedies import GiveOptions
 from hubbub.tables.aggregate_query import Aggregate, Output
 from hubbub.tables.aggregates.base import Listed, Mechanisms, OwnPart, Promise
@@ -170,6 +171,21 @@ class Check:
             rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
             lines += ["", text_table(("noise", "cost", *names, "fit"), rows)]
         return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what is predicted, as tables."""
+        first, *rest = str(self).split("\n\n")
+        lines = rest[0].split("\n") if rest else []
+        table = html_table(("column", "95 % of answers within", ""), [_row(c) for c in self.columns])
+        names = [column.name for column in self.columns]
+        more = ""
+        if self.bounds:
+            found = [(f"{bound:,}", *(_row(c)[1] for c in columns)) for bound, columns in self.bounds]
+            more += html_table(("bound found", *names), found)
+        if len(self.sides) > 1:
+            sides = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
+            more += html_table(("noise", "cost", *names, "fit"), sides)
+        return f"<div>{table if self.columns else html_lines([first])}{html_lines(lines)}{more}</div>"
 
 
 def _plain(value: Any) -> Any:

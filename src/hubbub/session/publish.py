@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arguments import a_level, names
 from hubbub.errors import PolicyError, QueryError
+from hubbub.ledger.budget import decimal_text
+from hubbub.plots.page import html_lines, html_table
 from hubbub.progress import at_work
 from hubbub.remedies import TrimBlanks
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
     from hubbub.session.whole_rows import MarginalsAsked, SynthesisAsked
     from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
     from hubbub.synthesis.records import Schema
+
+_SHOWN = 20
+"""Rows that a notebook shows."""
 
 __all__ = ["Marginals", "SyntheticTable", "marginals", "synthetic_table"]
 
@@ -73,6 +79,14 @@ class SyntheticTable:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), []))
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the first rows, how many there are, what was charged, and how far it is from the rows."""
+        shown = itertools.islice(zip(*self._columns.values(), strict=True), _SHOWN)
+        rows = [["" if v is None else v for v in row] for row in shown]
+        about = f"{len(self):,} synthetic rows; {_paid(self.cost, charged=self.charged)}"
+        said = html_lines(self.report.splitlines())
+        return f"<div>{html_lines([about])}{html_table(list(self._columns), rows)}{said}</div>"
+
 
 @dataclass(frozen=True)
 class Marginals:
@@ -84,15 +98,40 @@ class Marginals:
     release: MarginalRelease = field(repr=False)
     schema: Schema = field(repr=False)
 
-    def table(self, *columns: str, level: float = 0.95) -> Any:
+    @property
+    def tables(self) -> list[tuple[str, ...]]:
+        """The columns of each marginal that was asked for."""
+        return list(self.release.plan.marginals)
+
+    def to_pandas(self, *columns: str, level: float = 0.95) -> Any:
+        """One marginal as a pandas DataFrame, as `table` gives it."""
+        return self.table(*columns, level=level).to_pandas()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: which tables there are, the first of them, and what was charged."""
+        listed = html_table(("table", "cells"), [(", ".join(t), self._size(t)) for t in self.tables])
+        first = self.table(*self.tables[0])
+        rows = [[_number(v) for v in row.values()] for row in first.slice(0, _SHOWN).to_pylist()]
+        return (
+            f"<div>{html_lines([_paid(self.cost, charged=self.charged)])}{listed}"
+            f"{html_table(first.column_names, rows)}</div>"
+        )
+
+    def _size(self, columns: tuple[str, ...]) -> str:
+        return f"{math.prod(len(_labels(self.schema.columns[name])) for name in columns):,}"
+
+    def table(self, *columns: str | Sequence[str], level: float = 0.95) -> Any:
         """One marginal as a pyarrow Table: its columns, `count`, `count_low` and `count_high`.
+
+        The columns may stand in a tuple, as in `tables`.
 
         Raises ParameterError for columns that no marginal asked for covers.
         """
         import numpy as np
         import pyarrow as pa
 
-        columns = names(columns, "table", "table('ward', 'age')")
+        listed = columns[0] if len(columns) == 1 and isinstance(columns[0], tuple | list) else columns
+        columns = names(listed, "table", "table('ward', 'age')")
         counts = self.release.table(columns)
         low, high = self.release.interval(columns, str(a_level(level)))
         values = {name: _labels(self.schema.columns[name]) for name in columns}
@@ -100,6 +139,14 @@ class Marginals:
         filled: dict[str, Any] = {name: [values[name][i] for i in places[j]] for j, name in enumerate(columns)}
         filled |= {"count": counts.ravel(), "count_low": low.ravel(), "count_high": high.ravel()}
         return pa.table(filled)
+
+
+def _paid(cost: Fraction, *, charged: bool) -> str:
+    return f"charged epsilon {decimal_text(cost)}" if charged else "stored already: nothing was charged"
+
+
+def _number(value: Any) -> str:
+    return "" if value is None else f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 
 def _labels(column: Any) -> list[Any]:

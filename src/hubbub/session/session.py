@@ -30,7 +30,7 @@ from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.policy import Policy, find_policy, load_policy
-from hubbub.ledger.store import Entry
+from hubbub.plots.page import html_lines
 from hubbub.session import publish as publishing
 from hubbub.session.ask import answered, knowing
 from hubbub.session.bounds import suggested_bounds
@@ -51,6 +51,7 @@ from hubbub.session.open import (
 from hubbub.session.options import AskOptions, Options, takes_options
 from hubbub.session.plan import answer_plan
 from hubbub.session.run import Door
+from hubbub.session.shown import DeclaredTables, History
 from hubbub.session.statement import checked, largest_epsilon, public_answer
 from hubbub.session.whole_rows import ask_marginals, ask_synthesis
 from hubbub.spelling import space_name
@@ -483,9 +484,15 @@ class Session:
             default=self.budget.epsilon,
         )
 
-    def history(self) -> list[Entry]:
+    @property
+    def tables(self) -> DeclaredTables:
+        """The tables by name, as they are declared: who is protected, columns, kinds, ranges, values. Reads no rows."""
+        return DeclaredTables(self._data.catalog)
+
+    def history(self) -> History:
         """Every charge in the ledger, oldest first; one's own alone, where analysts do not share answers."""
-        return self._ledger.record.history(analyst=None if self._ledger.rules.shared_answers else self.analyst)
+        whose = None if self._ledger.rules.shared_answers else self.analyst
+        return History(self._ledger.record.history(analyst=whose))
 
     def receipt(self, charge_id: str) -> dict[str, Any]:
         """What a charge asked, ran and cost, under which policy, on which data, and where the ledger's chain stood.
@@ -513,6 +520,10 @@ class Session:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the tables, and what is left."""
+        return f"<div>{html_lines([repr(self)])}{self.tables._repr_html_()}</div>"
 
     def __repr__(self) -> str:
         kept = self._ledger.where

@@ -1,0 +1,104 @@
+"""What a notebook shows of a session: tables, checks, history, marginals, synthetic rows; every text escaped."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+
+HOSTILE = "<script>alert(1)</script>&"
+
+
+class Whole(HTMLParser):
+    """HTML whose elements are closed in order, of the few that we write."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cells: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        assert tag in "div table thead tbody tr th td p svg rect line text title g".split()
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        pass
+
+    def handle_data(self, data: str) -> None:
+        self.cells.append(data)
+
+
+@pytest.fixture
+def session() -> Iterator[hb.Session]:
+    rows = pa.table({"id": range(100), "ward": ["A", HOSTILE] * 50, "age": [30, 40] * 50})
+    visits = hb.table(
+        rows, unit="id", max_groups=1, max_rows=1,
+        columns={"ward": hb.one_of("A", HOSTILE), "age": hb.between(0, 120)},
+    )  # fmt: skip
+    wards = hb.public(pa.table({"ward": ["A"], "beds": [3]}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with hb.Session({"visits": visits, "wards": wards}, budget=hb.Budget(100, "1e-6"), ledger=None) as opened:
+            yield opened
+
+
+def test_the_tables_of_a_session_are_shown_as_declared(session: hb.Session) -> None:
+    tables = session.tables
+    assert list(tables) == ["visits", "wards"]
+    visits = tables["VISITS"]
+    assert (visits.unit, visits.limits) == ("id", "max_groups = 1, max_rows = 1")
+    assert {c.name: c.kind for c in visits.columns} == {"id": "integer", "ward": "text", "age": "integer"}
+    assert {c.name: c.declared for c in visits.columns}["age"] == "between(0, 120)"
+    assert tables["wards"].unit is None
+    assert "protects id; max_groups = 1" in repr(visits)
+    assert "wards" in repr(tables)
+    assert "visit" not in tables
+    with pytest.raises(hb.QueryError, match="Did you mean"):
+        tables["visit"]
+    for shown in (tables, visits, tables["wards"], session):
+        Whole(shown._repr_html_())
+    assert HOSTILE in "".join(Whole(visits._repr_html_()).cells)
+
+
+def test_a_history_is_a_list_that_shows_itself(session: hb.Session) -> None:
+    assert repr(session.history()) == "nothing was asked yet"
+    Whole(session.history()._repr_html_())
+    session.sql("SELECT COUNT(*) AS n FROM visits WHERE ward = $w", epsilon=1, params={"w": HOSTILE})
+    (entry,) = session.history()
+    assert entry.dataset == "visits"
+    assert "SELECT COUNT(*)" in repr(session.history())
+    assert "visits" in Whole(session.history()._repr_html_()).cells
+
+
+def test_a_check_and_an_answer_say_what_they_cost(session: hb.Session) -> None:
+    check = session.check("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1)
+    cells = Whole(check._repr_html_()).cells
+    assert any("cost: epsilon 1" in cell for cell in cells)
+    assert "n" in cells
+    answer = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1)
+    assert "charged epsilon 1" in Whole(answer._repr_html_()).cells
+    Whole(session.check("SELECT COUNT(*) AS n FROM wards", epsilon=1)._repr_html_())
+
+
+def test_marginals_and_synthetic_rows_are_shown_and_tabled(session: hb.Session) -> None:
+    sold = session.marginals("visits", [("ward",), ("ward", "age")], epsilon=10)
+    assert sold.tables == [("ward",), ("ward", "age")]
+    assert sold.table(("ward", "age")).equals(sold.table("ward", "age"))
+    assert list(sold.to_pandas("ward").columns) == ["ward", "count", "count_low", "count_high"]
+    cells = Whole(sold._repr_html_()).cells
+    assert "charged epsilon 10" in cells
+    assert HOSTILE in cells
+    made = session.synthesize("visits", columns=["ward", "age"], epsilon=10)
+    cells = Whole(made._repr_html_()).cells
+    assert f"{len(made):,} synthetic rows; charged epsilon 10" in cells
