@@ -63,6 +63,15 @@ class OuterPart(Protocol):
     def open(self, tables: tuple[str, ...], released: Mapping[str, Any]) -> Any: ...
 
 
+class Wider(Protocol):
+    """How much wider intervals are that hold the total (`hubbub.session.total_error`)."""
+
+    def extra(self, question: int, at: int, aggregate: Aggregate, level: float) -> tuple[float, float]: ...
+
+    @property
+    def lines(self) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True)
 class Draws:
     """Other draws of an answer. columns: [draw][row] for each noisy column, NaN for NULL or a row that is not there."""
@@ -75,7 +84,8 @@ class EvaluatedStatement:
     """A statement with what was drawn for it.
 
     estimates: by question, then by grouping (the order of `AggregateQuery.sets`). stopped: whether it was drawn until
-    it looked good enough: intervals are then computed at a higher level (`hubbub.session.looks`).
+    it looked good enough: intervals are then computed at a higher level (`hubbub.session.looks`). total: how much wider
+    intervals are that hold what bounding left out, too.
     """
 
     statement: Statement
@@ -83,6 +93,7 @@ class EvaluatedStatement:
     outer: OuterPart = field(repr=False, compare=False)
     bits: Bits | None = field(default=None, repr=False, compare=False)
     stopped: bool = False
+    total: Wider | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def _answer(self) -> tuple[pa.Table, NDArray[np.int64] | None]:
@@ -139,6 +150,8 @@ class EvaluatedStatement:
     @property
     def bounded(self) -> tuple[str, ...]:
         """What of one unit is in the answer, and that its error bars do not hold the rest."""
+        if self.total is not None:
+            return self.total.lines
         plans = (release.plan for releases in self.estimates for release in releases)
         return tuple(dict.fromkeys(said for said in map(left_out, plans) if said is not None))
 
@@ -187,11 +200,23 @@ class EvaluatedStatement:
         level = after_stopping(level) if self.stopped else level
         output, places = self.statement.outputs[i], self._answer[1]
         if places is not None and isinstance(output.what, Aggregate):
-            both = [plan.intervals(output.what, level) for plan in self.estimates[output.question]]
+            both = self._intervals(output.question, output.what, level)
             low, high = (np.concatenate([b[k] for b in both])[places] for k in (0, 1))
             return low, high
         own = self._handed_on(i, level) if output.cells else None
         return quantiles(self.draws().columns[i], level) if own is None else own
+
+    def _intervals(self, question: int, aggregate: Aggregate, level: float) -> list[tuple[Floats, Floats]]:
+        """The intervals of an aggregate, plan by plan; of the total where that is wanted, noise and rest at a half."""
+        plans = self.estimates[question]
+        if self.total is None:
+            return [plan.intervals(aggregate, level) for plan in plans]
+        wider = []
+        for at, plan in enumerate(plans):
+            low, high = plan.intervals(aggregate, 1 - (1 - level) / 2)
+            down, up = self.total.extra(question, at, aggregate, level)
+            wider.append((low - down, high + up))
+        return wider
 
     def _handed_on(self, i: int, level: float) -> tuple[Floats, Floats] | None:
         """The intervals of a column that hands on released values: of each value, those of the estimates that it may
@@ -202,9 +227,9 @@ class EvaluatedStatement:
         """
         known, ends = [], []
         for number, aggregate in self.statement.outputs[i].cells:
-            plans, place = self.estimates[number], self.statement.questions[number].aggregates.index(aggregate)
+            place = self.statement.questions[number].aggregates.index(aggregate)
             known.append(floats(self._tables[number].column(f"a{place}")))
-            ends += [np.stack(plan.intervals(aggregate, level)) for plan in plans]
+            ends += [np.stack(both) for both in self._intervals(number, aggregate, level)]
         estimates, (low, high) = np.concatenate(known), np.concatenate(ends, axis=1)
         there = ~np.isnan(estimates)
         values, at = np.unique(estimates[there], return_inverse=True)

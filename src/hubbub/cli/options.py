@@ -134,6 +134,8 @@ _TERMS: Final = (
         callback=lambda _context, _option, given: _keys(given),
         help="The groups of a column, in place of declared ones; values as for -p. May be repeated.",
     ),
+    click.option("--total-error", is_flag=True, default=None, help="With auto: intervals that hold the total."),
+    click.option("--rows-per-unit-at-most", type=int, metavar="N", help="With --total-error: you state that."),
     click.option("--weight", metavar="COLUMN", help="Rows count by this column in COUNT, SUM and AVG."),
     click.option("--bounding", type=click.Choice(["groups", "norm"]), help="How a unit beyond these is cut down."),
 )

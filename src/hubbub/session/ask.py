@@ -22,6 +22,7 @@ from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.refine import refinement
 from hubbub.session.run import CHANGED, Door
 from hubbub.session.statement import drawn_plans, estimates_of, evaluated, is_staged, largest_epsilon, request_of
+from hubbub.session.total_error import TotalError
 from hubbub.tables.draw_release import price_of
 from hubbub.tables.estimates import combine, expected
 from hubbub.tables.price import make_price
@@ -81,6 +82,15 @@ def _refuse_nothing(stored: StoredRelease, *, charged: bool) -> None:
         raise QueryError(f'{nothing}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
 
 
+def total_error(asked: PricedStatement, options: Options, stored: StoredRelease) -> TotalError | None:
+    """How much wider the intervals of the total are, where that is asked for."""
+    if not options.total_error:
+        return None
+    payload = json.loads(stored.payload)
+    record, plans = tuple(payload["found"]), drawn_plans(asked, payload)
+    return TotalError(plans, record, asked.places, plans[0].neighbours == "replace", options.rows_per_unit_at_most)
+
+
 def release_of(
     door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, *, charged: bool
 ) -> Release:
@@ -110,7 +120,7 @@ def release_of(
         receipt=receipt,
         epsilon=epsilon,
         notes=(*lines, *asked.notes),
-        _answered=evaluated(door, asked, stored),
+        _answered=evaluated(door, asked, stored, total_error(asked, options, stored)),
         _refine=Refining(
             lambda epsilon: refined(door, asked, options, stored, epsilon),
             lambda epsilon: foreseen(door, asked, options, stored, epsilon)[0],

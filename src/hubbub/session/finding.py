@@ -147,8 +147,16 @@ class Finding:
                     if place is None:
                         return None
                     beyond = self.search.beyond(noisy, place)
-                    bound = str(search.value(place))
-                    known[name] = {"key": name, "what": what, "bound": bound, "beyond": beyond, "noisy": list(noisy)}
+                    part = self.search.spend
+                    known[name] = {
+                        "key": name,
+                        "what": what,
+                        "bound": str(search.value(place)),
+                        "place": place,
+                        "beyond": beyond,
+                        "noisy": list(noisy),
+                        "part": [None if amount is None else str(amount) for amount in (part.epsilon, part.rho)],
+                    }
                 record.append({**known[name], "plan": number})
                 plans[number] = plans[number].with_found(what, Fraction(known[name]["bound"]))
         return self._fitting(plans, record)
@@ -164,7 +172,7 @@ class Finding:
                 if not any(places):
                     raise
                 record = [
-                    {**e, "bound": str(Fraction(e["bound"]) / 2)} if p else e
+                    {**e, "bound": str(Fraction(e["bound"]) / 2), "place": e["place"] - 1} if p else e
                     for e, p in zip(record, places, strict=True)
                 ]
                 plans = list(resolved(self.plans, record))

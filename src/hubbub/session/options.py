@@ -16,7 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
-from hubbub.arguments import an_amount
+from hubbub.arguments import a_choice, a_whole_number, an_amount
 from hubbub.errors import ParameterError
 from hubbub.ledger.budget import EpsilonLike
 from hubbub.remedies import GiveOptions
@@ -49,6 +49,8 @@ class AskOptions(TypedDict, total=False):
     within: float | str | Mapping[str, float] | None
     at_least: float | None
     at_most: EpsilonLike | None
+    total_error: bool
+    rows_per_unit_at_most: int | None
     assume_rows: int
 
 
@@ -63,7 +65,9 @@ class Options:
     much the error of a column counts, by its name. weight: the column by which rows count in COUNT, SUM and AVG, as in
     a survey. within: in place of an amount, the half-width to keep; or a share of each estimate, as in "10 %", bought
     step by step; at_most: the largest epsilon for it. at_least: the size below which a group need not be within its
-    share. assume_rows: the number of values in a group for which the error of a mean is predicted.
+    share. total_error: whether intervals are to hold the total, with what bounds that are found leave out;
+    rows_per_unit_at_most: how many rows one unit has at most, as whoever asks states. assume_rows: the number of values
+    in a group for which the error of a mean is predicted.
     """
 
     epsilon: EpsilonLike | None = None
@@ -81,6 +85,8 @@ class Options:
     within: float | str | Mapping[str, float] | None = None
     at_least: float | None = None
     at_most: EpsilonLike | None = None
+    total_error: bool = False
+    rows_per_unit_at_most: int | None = None
     assume_rows: int = 1000
 
     @classmethod
@@ -118,6 +124,10 @@ class Options:
         if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
             raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
         _check_share(self)
+        if a_choice(self.total_error, "total_error") is False and self.rows_per_unit_at_most is not None:
+            raise ParameterError("rows_per_unit_at_most=... goes with total_error=True: it says what the truth is.")
+        if self.rows_per_unit_at_most is not None:
+            a_whole_number(self.rows_per_unit_at_most, "rows_per_unit_at_most")
         if self.within is not None and self.share is None:
             widths = list(self.within.values()) if isinstance(self.within, Mapping) else [self.within]
             fine = [w for w in widths if isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf]

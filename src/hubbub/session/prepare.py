@@ -26,6 +26,7 @@ from hubbub.session.check import smallest_spend
 from hubbub.session.finding import Finding, Known, assumed, refuse_beside
 from hubbub.session.looks import Looks, refuse_looks
 from hubbub.session.options import NOISES, Options
+from hubbub.session.total_error import refuse_total_error
 from hubbub.sql.bind.query import Catalog, PublicQuestion, parse
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.aggregate_query import Aggregate, Statement
@@ -195,6 +196,8 @@ def ask(
     weights = _weights(statement, options.weights)
     finding = Finding(flat, amount.spend, weights=weights) if any(plan.to_find for plan in flat) else None
     price = make_price(flat, amount.spend, weights=weights) if finding is None else assumed(finding)
+    if options.total_error:
+        refuse_total_error(statement, flat)
     looks = None
     if options.share is not None:
         refuse_looks(flat, amount.spend, staged=staged)

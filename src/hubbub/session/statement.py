@@ -25,6 +25,7 @@ from hubbub.session.looks import combined
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Request, Steps
+from hubbub.session.total_error import TotalError
 from hubbub.sql.bind.query import PublicQuestion
 from hubbub.tables.draw_release import FORMAT, draw, price_of
 from hubbub.tables.estimates import Estimates, read
@@ -153,11 +154,13 @@ def _chosen(released: Mapping[str, Any], numbers: tuple[int, ...]) -> dict[str, 
     return {f"released{n}": released[f"released{n}"] for n in numbers}
 
 
-def evaluated(door: Door, asked: PricedStatement, stored: StoredRelease) -> EvaluatedStatement:
-    """The statement with the estimates of a stored draw."""
+def evaluated(
+    door: Door, asked: PricedStatement, stored: StoredRelease, total: TotalError | None = None
+) -> EvaluatedStatement:
+    """The statement with the estimates of a stored draw. total: how much wider intervals of the total are."""
     estimates = asked.grouped(estimates_of(asked, stored))
     stopped = "looks" in json.loads(stored.payload)
-    return EvaluatedStatement(asked.statement, estimates, asked.outer, door.bits, stopped)
+    return EvaluatedStatement(asked.statement, estimates, asked.outer, door.bits, stopped, total)
 
 
 def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimates, ...]:
