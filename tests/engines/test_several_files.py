@@ -62,6 +62,19 @@ def test_a_bad_value_in_one_file_changes_no_row_of_another(tmp_path: Path, bad: 
         assert asked.sql(high, epsilon=1000).rows() == [(1,)]
 
 
+@pytest.mark.parametrize("bad", [None, 0, 1])
+@pytest.mark.parametrize("types", [(pa.string(), pa.large_string()), (pa.large_string(), pa.string())], ids=str)
+def test_texts_that_programs_write_in_types_of_their_own_are_one(tmp_path: Path, types: Any, bad: int | None) -> None:
+    """pandas and pyarrow write `string`, polars `large_string`: a bad value must not tell that both are there."""
+    for n, kind in enumerate(types):
+        binary = pa.binary() if kind == pa.string() else pa.large_binary()
+        names = pa.array([BAD if n == bad and i == 0 else f"unit {n} {i}".encode() for i in range(5)], binary)
+        texts = pa.Array.from_buffers(kind, 5, names.buffers())
+        pq.write_table(pa.table({"id": texts, "x": range(5)}), tmp_path / f"{n}.parquet")
+    with session(tmp_path) as asked:
+        assert asked.sql("SELECT COUNT(*) AS n FROM v", epsilon=1000).rows() == [(10 - (bad is not None),)]
+
+
 def test_a_file_that_comes_later_is_another_version_in_another_session(tmp_path: Path) -> None:
     parts(tmp_path / "v", count=3)
     ledger = tmp_path / "budget.db"

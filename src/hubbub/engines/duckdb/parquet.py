@@ -187,7 +187,8 @@ def _microseconds(column: Any) -> Any:
 def _text_of(column: Any) -> Any:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary()))
+    # Of one type in all files, whichever of Arrow's types of text a program wrote into each of them.
+    return as_utf8(column.cast(pa.large_binary()))
 
 
 _AS: Mapping[str, Callable[[Any], Any]] = {
