@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
@@ -117,7 +118,21 @@ def test_a_file_that_another_program_writes_is_refused(tmp_path: Path) -> None:
         session(declared(tmp_path / "none.sqlite"))
 
 
-CELL = {str: '<c t="inlineStr"><is><t>{}</t></is></c>', bool: '<c t="b"><v>{:d}</v></c>', type(None): "<c/>"}
+class Span(str):
+    """A number in a cell of the style [h]:mm:ss."""
+
+
+class Day(str):
+    """A number in a cell of a date's style."""
+
+
+CELL = {
+    Span: '<c s="1"><v>{}</v></c>',
+    Day: '<c s="2"><v>{}</v></c>',
+    str: '<c t="inlineStr"><is><t>{}</t></is></c>',
+    bool: '<c t="b"><v>{:d}</v></c>',
+    type(None): "<c/>",
+}
 
 
 def sheet(path: Path, *sheets: list[list[Any]]) -> Path:
@@ -133,7 +148,8 @@ def sheet(path: Path, *sheets: list[list[Any]]) -> Path:
             "[Content_Types].xml",
             '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Override PartName='
             '"/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'  # noqa: E501
-            f"{parts}</Types>",
+            '<Override PartName="/xl/styles.xml" ContentType="application/vnd.openxmlformats-'
+            f'officedocument.spreadsheetml.styles+xml"/>{parts}</Types>',
         )
         at = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
         of = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -150,7 +166,10 @@ def sheet(path: Path, *sheets: list[list[Any]]) -> Path:
         links = "".join(
             f'<Relationship Id="r{i}" Type="{at}/worksheet" Target="worksheets/{n}.xml"/>' for i, n in enumerate(names)
         )
+        links += f'<Relationship Id="s" Type="{at}/styles" Target="styles.xml"/>'
         book.writestr("xl/_rels/workbook.xml.rels", f'<Relationships xmlns="{of}">{links}</Relationships>')
+        styles = "".join(f'<xf numFmtId="{n}"/>' for n in (0, 46, 14))
+        book.writestr("xl/styles.xml", f'<styleSheet xmlns="{main}"><cellXfs count="3">{styles}</cellXfs></styleSheet>')
         for name, rows in zip(names, sheets, strict=True):
             cells = [[CELL.get(type(v), "<c><v>{}</v></c>").format(v) for v in row] for row in rows]
             body = "".join(f"<row>{''.join(row)}</row>" for row in cells)
@@ -184,6 +203,38 @@ def test_a_cell_of_another_type_is_null_and_changes_no_other(tmp_path: Path, bad
         found.append(held.table())
     assert found[1].slice(0, 20).equals(found[0])
     assert found[1].num_rows == 21
+
+
+BEYOND = ["1e9", "-1e9", "1e300", "-1e15", "2958466", "-1", "NaN", "1e18"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [99, 1, 1, True, None, "a note"],
+        [99, 1, 1, True, None, None, None, 3],
+        [None, None, None, None, None, "a note"],
+        *([99, 1, 1, True, of(v)] for v in BEYOND for of in (Span, Day)),
+    ],
+    ids=repr,
+)
+def test_a_row_that_is_longer_or_cannot_be_held_changes_no_other(tmp_path: Path, row: list[Any]) -> None:
+    """The reader widens every row to the longest one, and gives up on the whole sheet for one cell beyond all dates."""
+    plain = hold("v", Sheet(str(sheet(tmp_path / "a.xlsx", [HEAD, *ROWS])), None), TYPES).table()
+    for at in (0, 7, 20):
+        rows = [HEAD, *ROWS[:at], row, *ROWS[at:]]
+        found = hold("v", Sheet(str(sheet(tmp_path / "b.xlsx", rows)), None), TYPES).table()
+        others = pa.concat_tables([found.slice(0, at), found.slice(at + found.num_rows - 20)])
+        assert others.equals(plain)
+        assert found.num_rows in (20, 21)
+
+
+def test_a_sheet_may_begin_anywhere_but_above(tmp_path: Path) -> None:
+    """A column that is empty but for one person's cell is a column all the same: without a name."""
+    for more in ([], [["x", 2, 3]]):
+        path = sheet(tmp_path / "v.xlsx", [[None, "id", "cost"], [None, 1, 2], *more])
+        with pytest.raises(hb.PolicyError, match="first row of the sheet must name every column"):
+            hold("v", Sheet(str(path), None), TYPES)
 
 
 def test_which_sheet_and_a_first_row_are_said(tmp_path: Path) -> None:

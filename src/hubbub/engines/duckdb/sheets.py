@@ -3,12 +3,16 @@
 Each cell has a type of its own, so a column's kind is what is declared (text where nothing is), and a cell of another
 type is NULL. A number is text as it would be typed: a ZIP code that was stored as the number 2138 is "2138". A row of
 empty cells is no row.
+
+Cells to the right of the last name are not read: the reader gives every row the width of the longest one, so a note
+beside one person's row would be a column without a name. A row with a cell that the reader cannot hold (a moment or a
+time span beyond all dates) is left out, alone.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +36,7 @@ def sheet_columns(name: str, path: str, sheet: str | None) -> list[str]:
         problem = str(error)
     except Exception:  # a file may be broken in any way, and the words of its reader may hold rows
         problem = "it cannot be read as a spreadsheet"
-    header = [cell.strip() if isinstance(cell, str) else "" for cell in rows[0]] if rows else []
+    header = _header(rows)
     if problem is None and (not header or not all(header)):
         problem = "the first row of the sheet must name every column"
     if problem is None and len({column.lower() for column in header}) < len(header):
@@ -48,15 +52,26 @@ def read_sheet(path: str, sheet: str | None, schema: pa.Schema, types: Mapping[s
     Raises PolicyError where its first row has changed.
     """
     rows = _rows(path, sheet)
-    if not rows or [cell.strip() if isinstance(cell, str) else "" for cell in rows[0]] != schema.names:
+    if _header(rows) != schema.names:
         raise PolicyError("the columns of a sheet have changed")
     fits = [_FITS[types.get(column, Kind.TEXT)] for column in schema.names]
-    filled = [row for row in rows[1:] if any(cell not in (None, "") for cell in row)]
-    return rows_as_table(filled, schema, fits)
+    named = (row[: len(fits)] for row in rows[1:])
+    return rows_as_table([row for row in named if any(cell not in (None, "") for cell in row)], schema, fits)
+
+
+def _header(rows: list[list[Any]]) -> list[str]:
+    """The names in the first row, up to the last cell of it that holds anything."""
+    first = list(rows[0]) if rows else []
+    while first and first[-1] in (None, ""):
+        first.pop()
+    return [cell.strip() if isinstance(cell, str) else "" for cell in first]
 
 
 def _rows(path: str, sheet: str | None) -> list[list[Any]]:
-    """All cells, the first row first. Raises PolicyError where there is no such sheet."""
+    """All cells, the first row first; of a row that the reader cannot hold none.
+
+    Raises PolicyError where there is no such sheet.
+    """
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:
@@ -69,7 +84,25 @@ def _rows(path: str, sheet: str | None) -> list[list[Any]]:
             raise PolicyError(f"it has the sheets {', '.join(names)}; say which with table=")
         if sheet is not None and sheet not in names:
             raise PolicyError(f"it has no sheet {sheet!r}; it has {', '.join(names)}")
-        return book.get_sheet_by_name(sheet or names[0]).to_python(skip_empty_area=False)
+        found = book.get_sheet_by_name(sheet or names[0])
+        before = [""] * found.start[1] if found.start else []  # empty columns, which are left out row by row
+        return [before + row for row in _one_by_one(found.iter_rows(), found.end[0] + 1 if found.end else 0)]
+
+
+def _one_by_one(rows: Iterator[list[Any]], count: int) -> Iterator[list[Any]]:
+    """The rows of a sheet; an empty one in place of each that the reader fails on."""
+    for _ in range(count):
+        row: list[Any] | None = []
+        try:
+            row = next(rows, None)
+        except Exception:  # its words may hold the cell
+            pass
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # what a library in Rust raises where it gives up
+                raise
+        if row is None:
+            return
+        yield row
 
 
 def _plain(value: Any) -> str | None:
