@@ -180,8 +180,8 @@ class Check:
         names = [column.name for column in self.columns]
         more = ""
         if self.bounds:
-            found = [(f"{bound:,}", *(_row(c)[1] for c in columns)) for bound, columns in self.bounds]
-            more += html_table(("bound found", *names), found)
+            bounds = [(f"{bound:,}", *(_row(c)[1] for c in columns)) for bound, columns in self.bounds]
+            more += html_table(("bound found", *names), bounds)
         if len(self.sides) > 1:
             sides = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
             more += html_table(("noise", "cost", *names, "fit"), sides)
