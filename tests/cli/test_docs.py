@@ -57,11 +57,19 @@ def test_every_key_of_the_policy_is_explained():
     allowed = re.findall(
         r'"([a-z_]+)"', " ".join(re.findall(r"(?:known\(.*|allowed = .*|_LIMITS: Final = .*)", source))
     )
-    keys = set(allowed) - {"tables", "public", "ledger", "budget", "columns", "types"}
+    keys = set(allowed) - {"tables", "public", "ledger", "budget", "service", "columns", "types"}
     assert {"file", "epsilon", "source", "unit", "each_row", "max_rows", "between", "one_of", "null"} <= keys
     for key in keys:
         assert f"\n`{key}`\n: " in POLICY_FILE, key
-    for name in ("ledger", "budget", "tables.NAME", "tables.NAME.columns", "tables.NAME.types", "public.NAME"):
+    for name in (
+        "ledger",
+        "budget",
+        "service",
+        "tables.NAME",
+        "tables.NAME.columns",
+        "tables.NAME.types",
+        "public.NAME",
+    ):
         assert f"\n## `[{name}]`\n" in POLICY_FILE
 
 
