@@ -110,6 +110,7 @@ _SERVICE: Final = _table(
         "lanes": {**_COUNT, "description": "How many questions run at once."},
         "shared_answers": {**_FLAG, "description": "Whether analysts see and reuse each other's stored answers."},
         "max_aggregates": _COUNT,
+        "max_answer_groups": {**_COUNT, "description": "How many groups an answer may have."},
         "memory": {**_COUNT, "description": "MiB that a runner's engine may use."},
     }
 )

@@ -12,11 +12,12 @@ _LEAST: Final = {"answer_time": 0.1, "tick": 0.01}
 
 @dataclass(frozen=True)
 class ServicePolicy:
-    """What the service goes by; Python and the command line obey `shared_answers` and `max_aggregates` too.
+    """What the service goes by; Python and the command line obey the limits of a question too.
 
     answer_time: seconds until an answer, for each table that does not say; of a question about several, their sum.
     tick: answers leave at whole multiples of so many seconds. lanes: how many questions run at once. shared_answers:
-    whether analysts see and reuse each other's stored answers. max_aggregates: how many aggregates a question may have.
+    whether analysts see and reuse each other's stored answers. max_aggregates: how many aggregates a question may have;
+    max_answer_groups: how many groups.
     memory: MiB that a runner's engine may use.
     """
 
@@ -25,6 +26,7 @@ class ServicePolicy:
     lanes: int = 1
     shared_answers: bool = True
     max_aggregates: int | None = None
+    max_answer_groups: int | None = None
     memory: int = 4096
 
 
@@ -50,6 +52,7 @@ def read_service(reader: _Reader, section: dict[str, Any]) -> ServicePolicy:
         lanes=reader.limit(("service", "lanes"), section.get("lanes")) or default.lanes,
         shared_answers=reader.flag(("service", "shared_answers"), section.get("shared_answers", True)),
         max_aggregates=reader.limit(("service", "max_aggregates"), section.get("max_aggregates")),
+        max_answer_groups=reader.limit(("service", "max_answer_groups"), section.get("max_answer_groups")),
         memory=reader.limit(("service", "memory"), section.get("memory")) or default.memory,
     )
 

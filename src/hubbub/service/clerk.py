@@ -82,6 +82,7 @@ class Clerk:
             tables |= {n: public_of(t) for n, t in policy.public.items()}
             data = EmptyTables(tables, self.lanes.described or {})
             data.max_aggregates = policy.service.max_aggregates or _AGGREGATES
+            data.max_answer_groups = policy.service.max_answer_groups
             self.ledger = _ledger(policy, data)
         except BaseException:
             self.lanes.close()

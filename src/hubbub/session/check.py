@@ -319,6 +319,8 @@ def notes(price: Price, *, bounded: bool = True) -> tuple[str, ...]:
             continue
         remarks[f"protected: everything one {plan.unit} contributed ({plan.neighbours.replace('_', '/')})."] = None
         remarks |= dict.fromkeys(_bounding_notes(plan)) if bounded else {}
+        if plan.domains and plan.group_count is not None:
+            remarks[f"groups: {plan.group_count:,}, each answered."] = None
         if plan.private_keys:
             remarks["Which groups there are is private: small groups are left out."] = None
     remarks |= dict.fromkeys(p.draws.note for p in price.parts if isinstance(p.draws, Mechanisms) and p.draws.note)

@@ -60,6 +60,7 @@ class OpenTables:
     def __init__(self, tables: Mapping[str, PrivateTable | PublicTable]) -> None:
         self.tables = resolved_paths(named_tables(tables))
         self.max_aggregates: int | None = None  # of one question; None: any number
+        self.max_answer_groups: int | None = None  # of one grouping
         for name, declared in self.tables.items():
             a_name(name, "tables")
             if isinstance(declared, PrivateTable):
@@ -144,7 +145,8 @@ class OpenTables:
 
         Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
         """
-        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, max_aggregates=self.max_aggregates)
+        most = {"max_aggregates": self.max_aggregates, "max_answer_groups": self.max_answer_groups}
+        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, **most)
         if isinstance(asked, PricedStatement):
             for plan in asked.price.plans:
                 self.engine.prepare(plan)

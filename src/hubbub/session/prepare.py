@@ -157,9 +157,10 @@ def ask(
     now: dt.datetime | None = None,
     *,
     max_aggregates: int | None = None,
+    max_answer_groups: int | None = None,
 ) -> PricedStatement | PublicQuestion:
     """Read, plan and price a statement. now: what now() is in it; this moment unless said. max_aggregates: how many it
-    may have.
+    may have; max_answer_groups: how many groups each of its groupings may have.
 
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
     """
@@ -189,6 +190,7 @@ def ask(
     )
     told = _noted(sql, statement)
     flat = tuple(plan for per_question in plans for plan in per_question)
+    _check_groups(flat, max_answer_groups)
     places = _places(plans)
     staged = any(leaf.released for q in statement.questions for leaf in leaves(q.relation))
     refuse_beside(options, flat, staged=staged)
@@ -209,6 +211,19 @@ def ask(
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
     made = PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told)
     return replace(made, finding=finding, looks=looks)
+
+
+def _check_groups(plans: Sequence[Plan], most: int | None) -> None:
+    """Raises QueryError for a grouping of more groups than the policy lets an answer have."""
+    for plan in plans:
+        count = plan.group_count
+        if most is not None and count is not None and count > most:
+            sizes = " times ".join(f"{len(domain or ()):,}" for domain in plan.domains)
+            raise QueryError(
+                f"the answer would have {count:,} groups{f' ({sizes})' if len(plan.domains) > 1 else ''}; {most:,} are "
+                "allowed (`max_answer_groups` in the policy). Group by longer stretches of time, wider steps or fewer "
+                "columns; or narrow the range with WHERE. Nothing was charged."
+            )
 
 
 def _noted(sql: str, statement: Statement) -> tuple[str, ...]:

@@ -111,6 +111,7 @@ class Session:
         declared = self._data.tables
         if _policy is not None:
             self._data.max_aggregates = _policy.service.max_aggregates
+            self._data.max_answer_groups = _policy.service.max_answer_groups
         try:
             spaces = dict.fromkeys(self._data.spaces().values(), budget)
             located = self._data.located()
