@@ -453,6 +453,15 @@ class Estimator:
         """How good this model is on a table of a session: `Session.evaluate`."""
         return session.evaluate(self, table, **options)
 
+    def to_sklearn(self) -> Any:
+        """The same as a plain pipeline of scikit-learn, which takes a pandas data frame and pickles.
+
+        Raises ParameterError for a model that has no counterpart there.
+        """
+        from importlib import import_module
+
+        return import_module("hubbub.learning.exporting").pipeline(self._fitted())
+
     def to_json(self) -> str:
         """The fitted model as text, which `hubbub.learning.load` reads."""
         return json.dumps(self._fitted().kept_)

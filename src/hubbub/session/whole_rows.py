@@ -297,7 +297,7 @@ def whole_table(data: OpenTables, table: str) -> PrivateTable:
         raise QueryError(f"{table!r} is not a private table of this session.")
     if not data.engine.returns_rows:
         raise PolicyError(
-            f"the rows of {table!r} stay where they are: synthetic tables and sets of marginals are made of files and "
+            f"the rows of {table!r} stay where they are: synthetic tables, marginals and models are made of files and "
             "frames. Nothing was charged."
         )
     return declared.declaration

@@ -1,0 +1,163 @@
+"""A fitted model as a plain pipeline of scikit-learn, for whoever serves, pickles or converts such pipelines.
+
+It computes in floats what hubbub computes on its grid: scores differ by what numbers are rounded to, a 512th of their
+range. Values that are not declared, and NULL, are treated as hubbub treats them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hubbub.errors import ParameterError
+from hubbub.learning.additive import AdditiveModel
+from hubbub.learning.bayes import GaussianNB
+from hubbub.learning.clusters import KMeans
+from hubbub.learning.components import PCA
+from hubbub.learning.features import Categories, Design, Numbers
+from hubbub.learning.linear import LinearRegression
+from hubbub.learning.logistic import LogisticRegression
+
+__all__ = ["pipeline"]
+
+
+def pipeline(model: Any) -> Any:
+    """A fitted `sklearn.pipeline.Pipeline` that takes a pandas data frame.
+
+    Raises ParameterError for a model that has no counterpart, and where scikit-learn is not there.
+    """
+    try:
+        from sklearn.pipeline import Pipeline
+    except ImportError:
+        raise ParameterError("to_sklearn needs scikit-learn (the package is called scikit-learn).") from None
+    model._fitted()
+    inner = model._inner if isinstance(model, AdditiveModel) else model
+    if isinstance(inner, GaussianNB):
+        return Pipeline([("columns", _columns(inner.design_, own=True)), ("model", _gaussian(inner))])
+    last = _last(inner)
+    return Pipeline([("columns", _columns(inner.design_)), ("model", last)])
+
+
+def _last(model: Any) -> Any:
+    """The last step: scikit-learn's own model with the weights that were found."""
+    design: Design = model.design_
+    if isinstance(model, LogisticRegression):
+        from sklearn.linear_model import LogisticRegression as Logistic
+
+        last = Logistic()
+        last.coef_, last.intercept_ = _spread(design, model.coef_), np.array(model.intercept_)
+        last.classes_, last.n_iter_ = model.classes_, np.array([model.n_iter_])
+    elif isinstance(model, LinearRegression):
+        from sklearn.linear_model import LinearRegression as Linear
+
+        last = Linear()
+        last.coef_, last.intercept_ = _spread(design, model.coef_[None])[0], model.intercept_
+    elif isinstance(model, KMeans):
+        from sklearn.cluster import KMeans as Means
+
+        if any(isinstance(c, Categories) and None in c.values for c in design.columns.values()):
+            raise ParameterError("a column with NULL among its values is at other distances in scikit-learn.")
+        last = Means(n_clusters=len(model.cluster_centers_))
+        last.cluster_centers_, last._n_threads = _spread(design, model.cluster_centers_), 1
+    elif isinstance(model, PCA):
+        from sklearn.decomposition import PCA as Components
+
+        last = Components(n_components=len(model.components_))
+        last.components_, last.mean_ = (
+            _spread(design, model.components_),
+            _spread(design, model.mean_[None], once=True)[0],
+        )
+        last.explained_variance_, last.n_components_ = model.explained_variance_, len(model.components_)
+    else:
+        raise ParameterError(f"{type(model).__name__} has no counterpart in scikit-learn that predicts the same.")
+    last.n_features_in_ = _spread(design, np.zeros((1, design.width - 1))).shape[1]
+    return last
+
+
+def _gaussian(model: GaussianNB) -> Any:
+    from sklearn.naive_bayes import GaussianNB as Gaussian
+
+    last = Gaussian()
+    last.classes_, last.class_prior_, last.theta_ = model.classes_, model.class_prior_, model.theta_
+    last.var_, last.epsilon_, last.n_features_in_ = model.var_, 0.0, model.theta_.shape[1]
+    return last
+
+
+def _spread(design: Design, weights: Any, *, once: bool = False) -> Any:
+    """Weights of our features as weights of the pipeline's: NULL is a missing number's mark, beside the middle bin.
+
+    once: whether what stands for NULL stands at the first of its two forms alone.
+    """
+    parts = []
+    for start, column in zip(design.starts, design.columns.values(), strict=True):
+        own = np.array(weights[:, start - 1 : start - 1 + len(column.names)], np.float64)
+        if isinstance(column, Numbers) and column.edges and column.nullable:
+            first = int(column.linear)
+            middle = np.searchsorted([float(e) for e in column.edges[1:-1]], _middle(column), "right")
+            own[:, -1] -= own[:, first + int(middle)]
+        if isinstance(column, Categories) and None in column.values:
+            null = column.values.index(None)
+            known = [i for i in range(own.shape[1]) if i != null]
+            own = own[:, [*known, null, null]]
+            own[:, -1] *= not once
+        parts.append(own)
+    return np.ascontiguousarray(np.hstack(parts))
+
+
+def _middle(column: Numbers) -> float:
+    """What a missing number is replaced by."""
+    if column.edges and not column.nullable:
+        place = column.bins // 2
+        return float(column.edges[place] + column.edges[place + 1]) / 2
+    return float(column.low + column.high) / 2
+
+
+def _columns(design: Design, *, own: bool = False) -> Any:
+    """The first step, fitted on declared values alone. own: numbers in their own unit."""
+    import pandas as pd
+    from sklearn.compose import ColumnTransformer
+
+    steps: list[tuple[str, Any, list[str]]] = []
+    frame: dict[str, Any] = {}
+    for name, column in design.columns.items():
+        if isinstance(column, Categories):
+            if column.other is not None:
+                raise ParameterError(f"the column {name!r} has a value for all others, which scikit-learn has not.")
+            frame[name] = np.array([column.values[0], column.values[-1]], object)
+        else:
+            frame[name] = [float(column.low), float(column.high)]
+        for part, step in _steps(column, own):
+            steps.append((f"{name} {part}", step, [name]))
+    chosen = ColumnTransformer(steps, sparse_threshold=0).fit(pd.DataFrame(frame))
+    for name, column in design.columns.items():
+        if isinstance(column, Numbers) and column.edges and not own:
+            bins = chosen.named_transformers_[f"{name} bins"].steps[-1][1]
+            bins.bin_edges_[0] = np.array([float(e) for e in column.edges])
+    return chosen
+
+
+def _steps(column: Any, own: bool) -> list[tuple[str, Any]]:
+    from sklearn.impute import MissingIndicator, SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder
+
+    if isinstance(column, Categories):
+        # As objects: numbers stay numbers. NULL is None or NaN, as the frame's column has it.
+        known = [v for v in column.values if v is not None]
+        values = np.array([*known, None, np.nan] if None in column.values else known, object)
+        return [("values", OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False))]
+    middle = float(column.low + column.high) / 2
+    if own:
+        return [("number", SimpleImputer(strategy="constant", fill_value=middle))]
+    steps: list[tuple[str, Any]] = []
+    if column.linear:
+        scaled = make_pipeline(SimpleImputer(strategy="constant", fill_value=middle), MinMaxScaler((-1, 1), clip=True))
+        steps.append(("number", scaled))
+    if column.edges:
+        bins = KBinsDiscretizer(column.bins, encode="onehot-dense", strategy="uniform", subsample=None)
+        filled = SimpleImputer(strategy="constant", fill_value=_middle(column))
+        steps.append(("bins", make_pipeline(filled, bins)))
+    if column.edges and column.nullable:
+        steps.append(("NULL", MissingIndicator(features="all")))
+    return steps

@@ -1,0 +1,108 @@
+"""scikit-learn's conventions, where it is installed: pipelines that say the same, clones, checks."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.errors import ParameterError
+from hubbub.learning import (
+    PCA,
+    AdditiveModel,
+    CategoricalNB,
+    GaussianNB,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+)
+from seeded import SeededBits
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+pd = pytest.importorskip("pandas")
+
+DECLARED: dict[str, Any] = {
+    "x": hb.between(0, 10),
+    "z": hb.edges(-2, 0, 1, 2, nullable=False),
+    "ward": hb.one_of("a", "b", None),
+    "ill": hb.one_of("sick", "healthy"),
+    "job": hb.one_of("nurse", "cook", "clerk"),
+    "pay": hb.between(0, 100),
+}
+
+
+def people(n: int = 1000) -> Any:
+    rng = np.random.default_rng(1)
+    x, z, ward = rng.uniform(-1, 11, n), rng.uniform(-2, 2, n), rng.integers(0, 4, n)
+    score = x - 5 + 2 * (ward == 1) + z
+    x[::50] = np.nan
+    return pd.DataFrame(
+        {
+            "x": x,
+            "z": z,
+            "ward": np.array(["a", "b", None, "zz"], object)[ward],
+            "ill": np.where(score > 0, "sick", "healthy"),
+            "job": np.where(score > 2, "nurse", np.where(score < -2, "cook", "clerk")),
+            "pay": np.clip(score * 10 + 50, 0, 100),
+        }
+    )
+
+
+NAMES = ["x", "z", "ward"]
+MODELS = [
+    LogisticRegression(NAMES, "ill"),
+    LogisticRegression(NAMES, "job", bins=4),
+    AdditiveModel(NAMES, "ill", bins=5),
+    AdditiveModel(NAMES, "pay", bins=5),
+    LinearRegression(NAMES, "pay"),
+    GaussianNB(["x", "z"], "ill"),
+    KMeans(["x", "z", "job"], n_clusters=3),
+    PCA(NAMES, n_components=2),
+]
+
+
+def fitted(model: Any) -> Any:
+    return model.fit(people(), columns=DECLARED, epsilon=20, delta="1e-6", bits=SeededBits(3))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_pipeline_says_the_same(model: Any) -> None:
+    ours, rows = fitted(type(model)(**model.get_params())), people()
+    theirs = pickle.loads(pickle.dumps(ours.to_sklearn()))
+    # Numbers at a cut of the grid may be rounded to either side.
+    if hasattr(ours, "predict"):
+        one, other = ours.predict(rows), theirs.predict(rows)
+        if one.dtype.kind == "f":
+            assert np.abs(one - np.clip(other, 0, 100)).max() < 1
+        else:
+            there = rows["x"].notna() if isinstance(model, GaussianNB) else np.ones(len(rows), bool)
+            assert (one == other)[there].mean() > 0.99
+    if isinstance(model, LogisticRegression):
+        assert np.abs(ours.predict_proba(rows) - theirs.predict_proba(rows)).max() < 0.02
+    if isinstance(model, PCA):
+        assert np.abs(ours.transform(rows) - theirs.transform(rows)).max() < 0.02
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_scikit_learn_clones_and_checks(model: Any) -> None:
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    again = clone(model)
+    assert again.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(again)
+    check_is_fitted(fitted(again))
+
+
+def test_what_has_no_counterpart_is_refused() -> None:
+    with pytest.raises(ParameterError, match="no counterpart"):
+        fitted(CategoricalNB(["ward"], "ill")).to_sklearn()
+    with pytest.raises(ParameterError, match="other distances"):
+        fitted(KMeans(NAMES, n_clusters=2)).to_sklearn()
+    with pytest.raises(ParameterError, match="not fitted"):
+        LogisticRegression(NAMES, "ill").to_sklearn()
