@@ -84,9 +84,9 @@ def _rows(path: str, sheet: str | None) -> list[list[Any]]:
             raise PolicyError(f"it has the sheets {', '.join(names)}; say which with table=")
         if sheet is not None and sheet not in names:
             raise PolicyError(f"it has no sheet {sheet!r}; it has {', '.join(names)}")
-        found = book.get_sheet_by_name(sheet or names[0])
-        before = [""] * found.start[1] if found.start else []  # empty columns, which are left out row by row
-        return [before + row for row in _one_by_one(found.iter_rows(), found.end[0] + 1 if found.end else 0)]
+        cells = book.get_sheet_by_name(sheet or names[0])
+        before = [""] * cells.start[1] if cells.start else []  # empty columns, which are left out row by row
+        return [before + row for row in _one_by_one(cells.iter_rows(), cells.end[0] + 1 if cells.end else 0)]
 
 
 def _one_by_one(rows: Iterator[list[Any]], count: int) -> Iterator[list[Any]]:
