@@ -159,7 +159,7 @@ def test_a_changed_budget_is_refused_by_the_ledger(cli, people):
     policy.write_text(policy.read_text().replace("epsilon = 1", "epsilon = 2"))
     code, _, err = cli("check", COUNT, "--epsilon", "0.1")
     assert code == 3
-    assert "declares Budget(epsilon=2)" in err
+    assert "Budget(epsilon=2) is declared" in err
     assert "created with Budget(epsilon=1)" in err
 
 

@@ -51,7 +51,7 @@ def test_a_missing_file_is_created_only_if_wanted(tmp_path):
 
 
 def test_another_budget_is_refused_with_both(path):
-    with pytest.raises(PolicyError, match=r"declares Budget\(epsilon=2\).*created with Budget\(epsilon=1\)"):
+    with pytest.raises(PolicyError, match=r"Budget\(epsilon=2\) is declared.*created with Budget\(epsilon=1\)"):
         Ledger.open(path, budgets={SPACE: Budget(2)})
 
 
