@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from hubbub.audit.service import SCRIPTS, attack, compare, plain, told_apart
+from hubbub.audit.service import SCRIPTS, attack, compare, plain, resolution, told_apart
 from service.helpers import World
 from service.planted import BUGS
 
@@ -120,4 +120,5 @@ def test_times_of_two_worlds_are_compared_by_their_laws():
     for seed in range(200):
         coin = random.Random(seed)
         wrong += compare([coin.random() for _ in range(60)], [coin.random() for _ in range(60)])
+    assert resolution(6, 6) > 1 > resolution(60, 60)  # of a few times nothing follows
     assert wrong == 0  # at .99 two would be no surprise; the bound is a sure one

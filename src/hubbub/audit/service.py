@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from hubbub.errors import HubbubError
 
-__all__ = ["SCRIPTS", "Client", "Difference", "attack", "compare", "plain", "told_apart"]
+__all__ = ["SCRIPTS", "Client", "Difference", "attack", "compare", "plain", "resolution", "told_apart"]
 
 _ID: Final = re.compile(r"\b([0-9a-f]{64}|[0-9a-f]{32}|[0-9a-f]{12})\b")
 _TIMES: Final = (0.1, 0.5, 1.0, 3.0, 4.9, 5.0, 5.2, 7.0, 9.9, 10.0, 12.0)
@@ -240,15 +240,19 @@ def told_apart(name: str, one: Sequence[Any], two: Sequence[Any]) -> list[Differ
 
 
 def compare(one: Sequence[float], two: Sequence[float], *, level: float = 0.99, tests: int = 1) -> bool:
-    """Whether times that were measured in two worlds differ, at a level, among so many tests: Kolmogorov and Smirnov's.
-
-    The bound is Massart's (1990) on each sample's own error, both together: no assumption about the law of times.
-    """
+    """Whether times measured in two worlds differ, at a level, among so many tests: Kolmogorov and Smirnov's."""
     if not one or not two:
         return False
-    missed = (1 - level) / tests / 2
-    bound = sum(math.sqrt(math.log(2 / missed) / (2 * len(times))) for times in (one, two))
     places = sorted({*one, *two})
     shares = [[sum(t <= at for t in times) / len(times) for at in places] for times in (one, two)]
     largest = max(abs(a - b) for a, b in zip(*shares, strict=True))
-    return bool(largest > bound)
+    return bool(largest > resolution(len(one), len(two), level=level, tests=tests))
+
+
+def resolution(one: int, two: int, *, level: float = 0.99, tests: int = 1) -> float:
+    """The difference of shares that so many times of each world can show; from 1 on, none.
+
+    Massart's bound (1990) on each sample's own error, both together: no assumption about the law of times.
+    """
+    missed = (1 - level) / tests / 2
+    return sum(math.sqrt(math.log(2 / missed) / (2 * count)) for count in (one, two))
