@@ -7,10 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import hubbub as hb
 from cli.helpers import write_people
 from hubbub.cli.init import policy_text
 from hubbub.cli.main import run
 from hubbub.ledger.policy import load_policy
+from people import HUGE, session
 
 SECRET = 987654321
 
@@ -144,3 +146,32 @@ def test_the_three_commands_of_the_demo_work(tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("n,n_low,n_high\n")
     assert "Charged epsilon 0.1; 0.9 is left." in err
+
+
+def test_a_constraint_of_a_database_is_written_into_the_policy_and_a_files_schema_never(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("shop.duckdb") as database:
+        database.execute(
+            "CREATE TABLE visits (id BIGINT NOT NULL, age BIGINT NOT NULL, cost DOUBLE, day DATE NOT NULL)"
+        )
+        database.execute("CREATE VIEW seen AS SELECT * FROM visits")
+    assert run(["init", "shop.duckdb", "--table", "visits", "--unit", "id"]) == 0
+    text = (tmp_path / "hubbub.toml").read_text()
+    assert "# age = { between = [0, 100], nullable = false }" in text
+    assert "# cost = { between = [0.0, 1.0] }" in text
+    assert '# day = { between = ["2025-01-01", "2025-12-31"], nullable = false }' in text
+    policy = text.replace("# age", "age").replace("# day", "day")
+    (tmp_path / "hubbub.toml").write_text(policy)
+    assert load_policy("hubbub.toml").tables["visits"].columns["age"]["nullable"] is False
+    schema = pa.schema([pa.field("id", pa.int64(), False), pa.field("age", pa.int64(), False)])
+    pq.write_table(pa.table({"id": [1], "age": [2]}, schema=schema), "people.parquet")
+    assert run(["init", "people.parquet", "--unit", "id", "-o", "people.toml"]) == 0
+    assert "nullable" not in (tmp_path / "people.toml").read_text()
+
+
+def test_a_null_that_comes_all_the_same_counts_as_the_midpoint(tmp_path):
+    rows = pa.table({"id": list(range(4)), "age": pa.array([10, 20, None, 30], pa.int64())})
+    table = hb.table(rows, unit="id", max_total=1, columns={"age": hb.between(0, 100, nullable=False)})
+    with session(epsilon=10**6 * HUGE, v=table) as s:
+        mean, count, known = s.sql("SELECT AVG(age), COUNT(*), COUNT(age) FROM v", epsilon=HUGE).rows()[0]
+        assert (round(mean, 3), count, known) == ((10 + 20 + 50 + 30) / 4, 4, 4)

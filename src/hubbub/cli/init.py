@@ -97,7 +97,10 @@ def command(
 
 @dataclass(frozen=True)
 class Source:
-    """A table of the policy to be written. source: as the policy shall name it; columns: name and kind, in order."""
+    """A table of the policy to be written. source: as the policy shall name it; columns: name and kind, in order.
+
+    never_null: the columns that a constraint of a database keeps from being NULL.
+    """
 
     source: str
     columns: Sequence[tuple[str, str]]
@@ -105,6 +108,7 @@ class Source:
     table: str | None = None
     csv: Csv | None = None
     types_said: bool = False
+    never_null: frozenset[str] = frozenset()
     is_public: bool = False
 
     @property
@@ -116,7 +120,7 @@ def _source(
     file: str, table: str | None, unit: str | None, output: Path, *, sniff: bool, is_public: bool = False
 ) -> Source:
     """What can be told of a table without its rows; with `sniff` the types of a CSV, by them."""
-    from hubbub.engines.duckdb.relations import describe
+    from hubbub.engines.duckdb.relations import describe, never_null
 
     if _ELSEWHERE.match(file):
         if is_public:
@@ -136,7 +140,8 @@ def _source(
         columns = list(types.items())
     _check_unit(path, columns, unit)
     written = kind in ("csv", "sheet")
-    return Source(_relative(path, output), columns, unit, table, csv, types_said=written, is_public=is_public)
+    kept = never_null(path, table) if kind == "duckdb" and table is not None else frozenset[str]()
+    return Source(_relative(path, output), columns, unit, table, csv, written, kept, is_public)
 
 
 def _columns_there(address: str, table: str | None, unit: str | None) -> list[tuple[str, str]]:
@@ -225,7 +230,7 @@ def _parts(one: Source) -> list[str]:
     section = "public" if one.is_public else "tables"
     head = _public(one) if one.is_public else _table(name, one.source, one.unit, one.table)
     parts = [head, _csv(section, name, one.csv), _types(section, name, one.columns) if one.types_said else ""]
-    return [part for part in (*parts, "" if one.is_public else _domains(name, usable)) if part]
+    return [part for part in (*parts, "" if one.is_public else _domains(name, usable, one.never_null)) if part]
 
 
 def _public(one: Source) -> str:
@@ -288,13 +293,21 @@ def _types(section: str, name: str, columns: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _domains(name: str, columns: Sequence[tuple[str, str]]) -> str:
+def _domains(name: str, columns: Sequence[tuple[str, str]], never_null: frozenset[str] = frozenset()) -> str:
     lines = [
         f"[tables.{_key(name)}.columns]",
         "# A sum or an average needs bounds, a group needs its values. Write what you know beforehand.",
-        *(f"# {_key(column)} = {_EXAMPLES[kind]}" for column, kind in columns),
     ]
+    if any(column in never_null and "between" in _EXAMPLES[kind] for column, kind in columns):
+        lines.append("# nullable = false: a constraint of the database says so. Counts beside means need less noise.")
+    lines += [f"# {_key(column)} = {_example(kind, column in never_null)}" for column, kind in columns]
     return "\n".join(lines) + "\n"
+
+
+def _example(kind: str, never_null: bool) -> str:
+    """What could be declared of a column of a kind. A range may say that the column is never NULL."""
+    example = _EXAMPLES[kind]
+    return example.replace("] }", "], nullable = false }") if never_null and "between" in example else example
 
 
 def _table_name(source: str, table: str | None) -> str:

@@ -162,6 +162,22 @@ def describe(source: str | Path, table: str | None = None, csv: Csv | None = Non
     return [(name, normalised(kind, "", DUCKDB)[0].value) for name, kind in physical.items()]
 
 
+def never_null(path: str | Path, table: str) -> frozenset[str]:
+    """The columns of a table in a DuckDB file that a constraint keeps from being NULL, by its catalogue.
+
+    Raises PolicyError for a file that cannot be opened.
+    """
+    with duckdb.connect(config=_SHUT) as con:
+        _attach(con, os.fspath(path), "source", Path(path).stem)
+        said = con.execute(
+            "SELECT c.column_name FROM duckdb_columns() AS c JOIN duckdb_tables() AS t "
+            "USING (table_oid, database_name) WHERE c.database_name = 'source' AND c.schema_name = 'main' "
+            "AND c.table_name = ? AND NOT c.is_nullable",
+            [table],
+        ).fetchall()
+    return frozenset(str(name) for (name,) in said)
+
+
 def locked_memory(tables: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
     """A separate in-memory DuckDB that holds the given Arrow tables and can reach nothing else."""
     con = duckdb.connect(config=_SHUT)
