@@ -147,6 +147,8 @@ def test_check_tells_the_error_for_three_bounds_and_reads_nothing() -> None:
         ("SELECT SUM(x * 2) FROM t", {}, "finds a bound for SUM\\(x\\) alone"),
         ("SELECT SUM(x), SUM(CASE WHEN n > 1 THEN x END) FROM t", {}, "one by one"),
         (COUNT, {"max_rows": "auto", "bounding": "norm"}, "norms are clipped"),
+        (SUM, {"bounding": "norm", "max_total": 9}, "norms are clipped"),
+        ("SELECT ward, SUM(x) AS s FROM t GROUP BY ward", {"bounding": "norm", "max_groups": 2}, "norms are clipped"),
         (COUNT, {"max_rows": "auto", "epsilon": None, "within": 10, "at_most": 1}, "found in the charge"),
         (COUNT, {"max_rows": "most"}, "max_rows='most'"),
         (COUNT, {"max_total": "auto"}, "max_total='auto'"),

@@ -363,7 +363,7 @@ def _with_own_norms(aggregates: Iterable[Aggregate], declared: Declared) -> set[
     sums, plain = set(), set[Measurement]()
     for a in aggregates:
         parts = measurements_of(a, declared)
-        if a.function.quantities(parts) == (Total(parts[0]),):
+        if len(parts) == 2 and a.function.quantities(parts) == (Total(parts[0]),):
             sums.add(parts)
         else:
             plain |= set(parts)
