@@ -298,6 +298,9 @@ def test_an_answer_by_http_comes_at_its_release(service, tmp_path):
         assert made.ready["held"] == {
             "landlock": landlock_version(), "undumpable": True, "no_new_privs": True, "network": False
         }  # fmt: skip
+    if landlock_version():
+        status = Path(f"/proc/{made.front.popen.pid}/status").read_text()
+        assert re.search(r"NoNewPrivs:\s+1", status)
     # A runner knows the socket's place, and not the word that opens it.
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(made._clerk_told["socket"])

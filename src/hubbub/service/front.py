@@ -30,6 +30,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from hubbub.service.confine import confine
 from hubbub.service.frames import receive, send
 from hubbub.service.tokens import Tokens
 
@@ -225,6 +226,8 @@ def main() -> int:
 
     told = json.loads(sys.stdin.readline())
     app = application(ClerkLine(told["socket"], told["token"]), Tokens.read(Path(told["tokens"])))
+    # It listens, so TCP stays open; of files it reads the system's alone: neither rows, nor ledger, nor key.
+    confine(read=[Path(told[name]) for name in ("cert", "key") if told.get(name)], network=True)
     options: dict[str, Any] = {"ssl_certfile": told["cert"], "ssl_keyfile": told["key"]} if told.get("cert") else {}
     uvicorn.run(
         app, host=told["host"], port=told["port"], log_level="warning", access_log=False, server_header=False, **options
