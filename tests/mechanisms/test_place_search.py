@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.place_search import PLACES, PlaceSearch
 from seeded import SeededBits
 
+DATA = Path(os.environ.get("HUBBUB_DATA", Path(__file__).parents[3] / "shared/data/cdnow"))
 PURE = [Spend(epsilon=Fraction(e)) for e in ("1", "1/4")]
 RHO = Spend(rho=Fraction(1, 8))
 TABLES = [
@@ -170,3 +173,22 @@ def test_events_are_those_of_the_noise() -> None:
     assert PlaceSearch(RHO).event == ZCDP(Fraction(1, 8))
     assert PlaceSearch(RHO).law.sigma2 == 4
     assert PlaceSearch(RHO, replace=True).law.sigma2 == 8
+
+
+@pytest.mark.skipif(not (DATA / "cdnow_transactions.csv").exists(), reason="the shared data folder is not there")
+@pytest.mark.parametrize(
+    ("total", "epsilon", "goal"),
+    [("rows", "1", 0.95), ("dollars", "1", 1.1), pytest.param("rows", "3/10", 1.7, marks=pytest.mark.soak)],
+)
+def test_on_real_purchases_the_laws_and_the_errors_are_within_their_goals(
+    total: str, epsilon: str, goal: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """150 runs: the standard error of a root mean square is 6 % of it; a fifth is allowed. The chances are exact."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))
+    from benchmarks.bounds import customers, measured
+
+    monkeypatch.setenv("HUBBUB_DATA", str(DATA))
+    line = measured(*customers()[total], Fraction(epsilon), 150)
+    assert line["rms"] <= 1.2 * goal
+    assert line["above"] <= 1e-6
+    assert line["below"] <= 1e-3

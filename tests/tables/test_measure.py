@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -222,3 +223,18 @@ def test_a_grid_ends_at_steps_of_two_to_960(sign: int) -> None:
         measure._exponent(*(2 * end for end in ends), 16, whole_numbers=False)
     tiny = sorted((Fraction(0), sign * Fraction(2) ** -2000))
     assert measure._exponent(*tiny, 16, whole_numbers=False) == -960
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(("groups", "kept", "cap"), [(1, 1, 3), (3, 2, 2), (2, 2, 3), (4, 1, 2)])
+def test_the_sensitivity_of_a_clipped_sum_is_that_of_trying_every_unit(
+    neighbours: Neighbours, groups: int, kept: int, cap: int
+) -> None:
+    """A unit adds 0 .. cap to each of at most `kept` groups; neighbours exchange one for another, or for none."""
+    summed = replace(total(0, cap), cap=cap)
+    units = [v for v in itertools.product(range(cap + 1), repeat=groups) if sum(x > 0 for x in v) <= kept]
+    others = units if neighbours == "replace" else [(0,) * groups]
+    moves = [[a - b for a, b in zip(one, other, strict=True)] for one in units for other in others]
+    bounds = Bounds(kept, 99)  # how many rows a unit has does not matter
+    assert l1(summed, bounds, groups, neighbours) == max(sum(map(abs, m)) for m in moves)
+    assert l2_squared(summed, bounds, groups, neighbours) == max(sum(x * x for x in m) for m in moves)

@@ -386,7 +386,7 @@ def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measure
             raise PolicyError(
                 f"how many rows of one {unit} may count is not declared for table {scan.table!r}. "
                 f"Declare {whole.in_python()}, or {parts.in_python()} (their product is used); or give them with the "
-                "question.",
+                'question. With max_rows="auto" it is found in the same charge.',
                 remedy=(whole, parts),
             )
         return Bounds(1, total or (groups or 1) * (rows or 1))
@@ -400,7 +400,7 @@ def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measure
         raise PolicyError(
             f"this question needs {' and '.join(missing)} of table {scan.table!r}: in how many groups, and with "
             f"how many rows in each, one {unit} may count. Declare {remedy.in_python()}, or give them with the "
-            "question.",
+            'question. As "auto" they are found in the same charge.',
             remedy=remedy,
         )
     return Bounds(groups or 1, rows or 1)
