@@ -222,3 +222,39 @@ def test_an_evaluation_moves_by_what_is_charged_at_most(relation: str) -> None:
 
             assert replay(run, base, pa.concat_tables([rows, far])) == []
             assert replay(run, pa.concat_tables([rows, far]), base) == []
+
+
+def test_naive_bayes_is_fitted_and_evaluated_under_a_pure_budget() -> None:
+    from hubbub.learning import CategoricalNB
+
+    with session(budget=hb.Budget(3)) as s:
+        model = s.fit(CategoricalNB(target="ill"), "t", epsilon=1)
+        assert s.remaining == 2
+        figures = s.evaluate(model, "t", epsilon=1)
+        assert s.remaining == 1
+        assert figures.accuracy is not None
+        assert figures.accuracy > 0.7
+
+
+def test_weights_and_null_units_go_through_a_session() -> None:
+    rng = np.random.default_rng(3)
+    table = pa.table(
+        {
+            "id": [None if i % 7 == 0 else i // 3 for i in range(900)],
+            "age": [None if i % 11 == 0 else int(a) for i, a in enumerate(rng.integers(0, 100, 900))],
+            "w": rng.uniform(0, 9, 900),
+            "ill": [None if i % 13 == 0 else "yes" if i % 2 else "no" for i in range(900)],
+        }
+    )
+    columns = {"age": hb.between(0, 100), "w": hb.between(0, 9), "ill": hb.one_of("yes", "no")}
+    with session(people(table, columns=columns)) as s:
+        asked = ask_model(
+            s._data, s.ledger.balance.budget, LogisticRegression(["age"], "ill", weight="w"), "t", epsilon=1
+        )
+        coded = asked.problem.encode(*s._data.owned("t", asked.problem.columns))
+        rows = [(i // 3, i) for i in range(900) if i % 7 and i % 13]
+        most = sum(min(2, sum(1 for u, _ in rows if u == unit)) for unit in {u for u, _ in rows})
+        assert len(coded.label) == most
+        assert coded.weights is not None
+        assert 0 <= coded.weights.min() <= coded.weights.max() <= 256
+        assert s.fit(LogisticRegression(["age"], "ill", weight="w"), "t", epsilon=1).classes_.tolist() == ["no", "yes"]

@@ -33,12 +33,14 @@ from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid
 from hubbub.learning.features import ONE, Design, Integers, Numbers
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
 from hubbub.noise import Bits
+from hubbub.noise.public import public_generator
 
 __all__ = ["LinearRegression", "clamped_residual", "draw_numbers", "predicted_numbers"]
 
 _METHODS = ("auto", "descent", "moments", "mean")
 _TOO_FEW = 20
 _MOMENTS = (50, 900)
+_REPLAYS = 200
 
 
 def clamped_residual(scores: Integers, label: Integers, *, clamp: int = SCALE // 4) -> Integers:
@@ -132,11 +134,16 @@ def _from_moments(problem: Problem, rows: Coded, bits: Bits | None) -> Fit:
     yield noise.event
     upper = np.triu_indices(design.width)
     noisy = noise.release([int(v) for v in both.second_moment()[upper]], bits=bits)
-    moment = np.zeros((design.width, design.width))
-    moment[upper] = np.array(noisy, np.float64) / ONE**2
-    moment = moment + np.triu(moment, 1).T
-    weights = solved(moment, math.sqrt(noise.sigma2) / ONE**2)
-    return {"weights": [on_grid(weights).tolist()], "steps": 1}
+    sigma = math.sqrt(noise.sigma2) / ONE**2
+    weights = solved(_square(np.array(noisy, np.float64) / ONE**2, design.width), sigma)
+    return {"weights": [on_grid(weights).tolist()], "steps": 1, "moments": list(noisy), "deviation": sigma}
+
+
+def _square(upper: Floats, width: int) -> Floats:
+    """The symmetric matrix of an upper triangle."""
+    matrix = np.zeros((width, width))
+    matrix[np.triu_indices(width)] = upper
+    return np.array(matrix + np.triu(matrix, 1).T)
 
 
 def solved(moment: Floats, sigma: float) -> Floats:
@@ -202,8 +209,34 @@ class LinearRegression(Estimator):
         self.feature_names_ = list(self.design_.names[1:])
         low, high = (float(Fraction(end)) for end in kept["range"])
         self._limits = low, high
+        self._moments = kept["fit"].get("moments"), kept["fit"].get("deviation")
         self.coef_ = self._weights[0, 1:] / WEIGHT_ONE * (high - low)
         self.intercept_ = float(self._weights[0, 0] / WEIGHT_ONE * (high - low) + (low + high) / 2)
+
+    def intervals(self, level: float = 0.95) -> dict[str, tuple[float, float]]:
+        """For each feature, and the intercept, an interval of its weight: of the noise alone, by drawing it again.
+
+        In the target's unit. It says how far the weights are from those of the same method without noise, not how far
+        these rows are from others. level: its probability, about.
+
+        Raises ParameterError for a model that was not fitted by method="moments", whose noise can be drawn again.
+        """
+        from scipy.special import ndtri
+
+        moments, sigma = self._fitted()._moments
+        if moments is None:
+            raise ParameterError(
+                'only method="moments" has intervals: its noise can be drawn again on what was released.'
+            )
+        if not 0 < level < 1:
+            raise ParameterError(f"level={level!r}: expected a number between 0 and 1.")
+        width = self.design_.width + 1
+        upper = np.array(moments, np.float64) / ONE**2
+        draws = public_generator(upper.tobytes()).normal(0, sigma, (_REPLAYS, upper.size))
+        each = np.array([solved(_square(upper + draw, width), sigma) for draw in draws])
+        reach = each.std(axis=0) * float(ndtri((1 + level) / 2)) * (self._limits[1] - self._limits[0])
+        middle = [self.intercept_, *self.coef_.tolist()]
+        return {n: (m - r, m + r) for n, m, r in zip(self.design_.names, middle, reach.tolist(), strict=True)}
 
     def predict(self, X: Any) -> Floats:
         """The prediction for each row, within the declared range."""
