@@ -15,7 +15,7 @@ import pytest
 import hubbub as hb
 from hubbub.accounting import rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError, QueryError
-from hubbub.learning import LogisticRegression
+from hubbub.learning import LogisticRegression, load
 from hubbub.mechanisms.recording import recording
 from hubbub.session import Session
 from hubbub.session.model import ask_model
@@ -258,3 +258,18 @@ def test_weights_and_null_units_go_through_a_session() -> None:
         assert coded.weights is not None
         assert 0 <= coded.weights.min() <= coded.weights.max() <= 256
         assert s.fit(LogisticRegression(["age"], "ill", weight="w"), "t", epsilon=1).classes_.tolist() == ["no", "yes"]
+
+
+def test_a_model_written_by_hand_is_not_asked_about_rows() -> None:
+    """Had it more outputs than classes, the counts would be longer where a row comes to the last one: an answer."""
+    rows = pa.table({"id": [1, 2, 3, 4], "x": [0.0, 0, 0, 10], "y": ["a", "b", "c", "c"]})
+    columns = {"x": hb.between(0, 10), "y": hb.one_of("a", "b", "c")}
+    with session(hb.table(rows, unit="id", max_total=1, columns=columns)) as s:
+        fitted = s.fit(LogisticRegression(target="y"), "t", epsilon=1)
+        left = s.remaining
+        for change in ({"weights": [[0, 0]] * 4 + [[-1, 1 << 16]]}, {"weights": [[0, 0]]}, {"weights": [[0]] * 3}):
+            kept = json.loads(fitted.to_json())
+            kept["fit"] |= change
+            with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
+                s.evaluate(load(json.dumps(kept)), "t", epsilon="0.001")
+        assert s.remaining == left

@@ -103,6 +103,28 @@ class Evaluator:
     def __post_init__(self) -> None:
         if self.model._fitted().kept_["target"] is None:
             raise ParameterError(f"a {type(self.model).__name__} predicts no column, so it cannot be evaluated.")
+        self._check_outputs()
+
+    def _check_outputs(self) -> None:
+        """A model may come as text, from anybody: it is asked of every code once, before any row is. What it says has
+        the shape that its classes say, or that one row fails where another does not would be an answer.
+
+        Raises ParameterError where it has not.
+        """
+        design = self.model.design_
+        codes = np.arange(max(c.size for c in design.columns.values()))
+        every = Coded(design, [codes % c.size for c in design.columns.values()], np.zeros(len(codes), np.int64))
+        outputs = self._classes if self._classes > 2 else 1
+        try:
+            fits = self._classes != 1 and np.shape(self.model._margins(every)) == (outputs, len(codes))
+            _ = self.problem.target
+        except (IndexError, ValueError, TypeError, ArithmeticError):
+            fits = False
+        if not fits:
+            raise ParameterError(
+                f"this {type(self.model).__name__} does not fit its own columns and classes: it was not fitted by this "
+                "version of hubbub. Nothing was charged."
+            )
 
     @property
     def problem(self) -> Problem:
