@@ -214,7 +214,7 @@ def test_two_spellings_in_postgres_count_together_from_version_3_on(database):
         connection.execute("DROP TABLE hubbub.joint_clearance")
         connection.execute("DROP TABLE hubbub.source")
         connection.execute("ALTER TABLE hubbub.charge DROP COLUMN purpose")
-        connection.execute("DROP TABLE hubbub.anchoring")
+        connection.execute("DROP TABLE hubbub.anchoring, hubbub.schedule, hubbub.silence, hubbub.pending")
         connection.execute("UPDATE hubbub.version SET number = 3")
     with pytest.raises(PolicyError, match="several budgets for one unit space"):
         session(address, {"t": table()})
