@@ -21,7 +21,7 @@ from hubbub.errors import ParameterError
 from hubbub.ledger.budget import EpsilonLike
 from hubbub.remedies import GiveOptions
 from hubbub.sql.bind.scope import did_you_mean
-from hubbub.tables.declare import Bounding, Limits
+from hubbub.tables.declare import AskedLimits, Bounding
 
 __all__ = ["AskOptions", "Options", "takes_options"]
 
@@ -150,12 +150,12 @@ class Options:
         return None if written is None else Fraction(written[1]) / 100
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> AskedLimits:
         """What a question says of contributions."""
         given = {"groups": self.max_groups, "rows": self.max_rows}
         numbers = {name: value if isinstance(value, int) else None for name, value in given.items()}
         auto = tuple(name for name, value in given.items() if value == "auto")
-        return Limits(**numbers, total=self.max_total, bounding=self.bounding, auto=auto)
+        return AskedLimits(**numbers, total=self.max_total, bounding=self.bounding, auto=auto)
 
     def at(self, epsilon: EpsilonLike) -> Options:
         """The same at an epsilon, in place of `within`."""

@@ -22,7 +22,18 @@ from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo
 from hubbub.tables.kinds import Kind, kind_named
 from hubbub.tables.remote import is_remote, remote
 
-__all__ = ["EACH_ROW", "Bounding", "EachRow", "Limits", "Neighbours", "PrivateTable", "PublicTable", "public", "table"]
+__all__ = [
+    "EACH_ROW",
+    "AskedLimits",
+    "Bounding",
+    "EachRow",
+    "Limits",
+    "Neighbours",
+    "PrivateTable",
+    "PublicTable",
+    "public",
+    "table",
+]
 
 Neighbours = Literal["add_remove", "replace"]
 Bounding = Literal["groups", "norm"]
@@ -51,13 +62,19 @@ class Limits:
     """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups.
 
     bounding: how a unit beyond that is cut down: "groups" are dropped and rows cut, or its "norm" over all groups is
-    clipped (`hubbub.tables.clipping`). auto: which of "groups" and "rows" a question wants found.
+    clipped (`hubbub.tables.clipping`).
     """
 
     groups: int | None = None
     rows: int | None = None
     total: int | None = None
     bounding: Bounding | None = None
+
+
+@dataclass(frozen=True)
+class AskedLimits(Limits):
+    """What a question says of contributions. auto: which of "groups" and "rows" it wants found."""
+
     auto: tuple[str, ...] = ()
 
 

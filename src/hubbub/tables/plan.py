@@ -24,7 +24,7 @@ from hubbub.tables.aggregates.base import measurements, measurements_of
 from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.clipping import Norm
 from hubbub.tables.columns import Declaration, Scalar, UpTo, trimmed
-from hubbub.tables.declare import Limits, Neighbours
+from hubbub.tables.declare import AskedLimits, Limits, Neighbours
 from hubbub.tables.expressions import canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (
@@ -329,6 +329,10 @@ def make_plans(
     return tuple(plans)
 
 
+def _wanted(asked: Limits) -> tuple[str, ...]:
+    return asked.auto if isinstance(asked, AskedLimits) else ()
+
+
 def _with_auto(plan: Plan, asked: Limits) -> Plan:
     """The plan with what has to be found for it.
 
@@ -336,7 +340,7 @@ def _with_auto(plan: Plan, asked: Limits) -> Plan:
     """
     counts_rows = any(map(_counts_rows, plan.measurements))
     needed = {"groups": bool(plan.keys) and plan.group_count != 1, "rows": counts_rows}
-    auto = () if plan.one_row else tuple(n for n in needed if n in asked.auto and needed[n])
+    auto = () if plan.one_row else tuple(n for n in needed if n in _wanted(asked) and needed[n])
     made = replace(plan, auto=auto)
     for column in (c for c in made.to_find if c not in needed):
         if sum(made._summed(m) == column for m in plan.measurements) > 1:
@@ -369,13 +373,13 @@ def _domain(
 def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measurement, ...], asked: Limits) -> Bounds:
     """The limits a question needs, and only those; what the question says goes before what is declared."""
     declared = limits_of(question.relation)
-    given = (ASSUMED if n in asked.auto else limit for n, limit in (("groups", asked.groups), ("rows", asked.rows)))
+    given = (ASSUMED if n in _wanted(asked) else limit for n, limit in (("groups", asked.groups), ("rows", asked.rows)))
     groups, rows = (a or b for a, b in zip(given, (declared.groups, declared.rows), strict=True))
     total = asked.total or (None if asked.groups or asked.rows else declared.total)
     scan = scans(question.relation)[0]
     unit = "unit" if scan.unit is None else scan.unit
     counts_rows = any(map(_counts_rows, measurements))
-    if not grouped and counts_rows and "rows" in asked.auto:
+    if not grouped and counts_rows and "rows" in _wanted(asked):
         return Bounds(1, ASSUMED)
     if not grouped:
         if not counts_rows:
