@@ -87,6 +87,34 @@ def test_a_value_of_another_type_is_null_and_changes_no_other(tmp_path: Path, ba
         )
 
 
+@pytest.mark.parametrize("kind", ["DECIMAL(20)", "NUMERIC", "REAL", "DATE", "DATETIME", "BOOLEAN"])
+def test_a_unit_whose_values_would_become_one_is_refused(tmp_path: Path, kind: str) -> None:
+    """As doubles 2^53 and 2^53 + 1 are one, and as days or moments several texts are: two people would be one unit."""
+    path = tmp_path / "v.sqlite"
+    with sqlite3.connect(path) as con:
+        con.execute(f"CREATE TABLE visits (id {kind})")
+        con.executemany("INSERT INTO visits VALUES (?)", [(2**53,), (2**53 + 1,)])
+    con.close()
+    with pytest.raises(hb.PolicyError, match=r"different values could become one unit.*\"integer\"\}, or \"text\""):
+        session(declared(path, columns={}))
+    if kind == "REAL":
+        return  # SQLite itself keeps doubles there
+    for types in ({"id": "integer"}, {"id": "text"}):
+        with session(declared(path, columns={}, types=types)) as asked:
+            assert asked.sql("SELECT COUNT(DISTINCT id) AS n FROM v", epsilon=1000).rows() == [(2,)]
+    with pytest.raises(hb.PolicyError, match="different values could become one unit"):
+        session(declared(path, columns={}, types={"id": "number"}))
+
+
+def test_a_day_of_a_sheet_is_no_unit(tmp_path: Path) -> None:
+    path = sheet(tmp_path / "v.xlsx", [["id"], [Day("45000.25")], [Day("45000.5")]])
+    for kind in ("date", "timestamp", "boolean"):
+        with pytest.raises(hb.PolicyError, match="different values could become one unit"):
+            session(declared(path, table=None, columns={}, types={"id": kind}))
+    with session(declared(path, table=None, columns={}, types={"id": "text"})) as asked:
+        assert asked.sql("SELECT COUNT(DISTINCT id) AS n FROM v", epsilon=1000).rows() == [(2,)]
+
+
 @pytest.mark.parametrize(
     ("inner", "word"),
     [("shown", "is a view"), ("made", "generated columns"), ("words", "virtual"), ("visit", "visits")],

@@ -37,6 +37,9 @@ from hubbub.engines.duckdb.sources import (
     READINGS,
     Held,
     ParquetFile,
+    Sheet,
+    Source,
+    SqliteFile,
     source_of,
     stamp_of,
 )
@@ -50,6 +53,7 @@ from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
 from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
+from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Relation, Scan, leaves, scans
 
@@ -95,6 +99,18 @@ class _Call:
     stopped: threading.Event = field(default_factory=threading.Event)
     cursor: Any = None
     words: str | None = None
+
+
+def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
+    """Raises PolicyError where values that a file tells apart would be one unit: of SQLite and of sheets each value has
+    a type of its own, and as a number, a day or a moment several of them are one.
+    """
+    apart = (Kind.INTEGER, Kind.TEXT) if isinstance(source, SqliteFile) else (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
+    if isinstance(source, SqliteFile | Sheet) and kind not in apart:
+        raise PolicyError(
+            f"table {name!r}: the unit column {unit!r} is read as a {kind.value}; different values could become one "
+            f'unit. Declare types={{"{unit}": "integer"}}, or "text".'
+        )
 
 
 def _replaced(name: str) -> PolicyError:
@@ -187,6 +203,7 @@ class DuckDBEngine:
         unit, unit_column = None, None
         if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
+            _check_single(name, unit_column, fields.kinds()[unit_column], source_of(name, table))
         types = physical if isinstance(source_of(name, table), ParquetFile) else None
         self._known[name] = _Known(relation, fields.expressions(), unit, held, patient, types)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None

@@ -39,6 +39,7 @@ __all__ = [
     "Held",
     "ParquetFile",
     "Sheet",
+    "Source",
     "SqliteFile",
     "hold",
     "safe_table",
