@@ -197,6 +197,9 @@ def test_what_a_runner_says_is_about_its_own_order(tmp_path: Path) -> None:
         ):
             with pytest.raises(hb.ParameterError, match=order.charge):
                 Outcome.from_wire(said.to_wire(), order)
+        unread = json.loads(fine.to_wire()) | {"used": "not even an amount"}
+        with pytest.raises(hb.ParameterError, match="gives nothing back"):
+            Outcome.from_wire(json.dumps(unread), order)
 
 
 def test_an_order_is_of_one_look_at_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ Times here are generous, and no outcome hangs on one: the answer time is twenty 
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -99,6 +100,9 @@ def test_pieces_on_a_line_have_their_length(tmp_path):
     here.sendall(b"\x00\x00\x00\x02{]")
     with pytest.raises(hb.errors.InternalError, match="not JSON"):
         receive(there)
+    here.sendall(b"\x00\x01\x00\x00" + b"[" * (1 << 16))
+    with pytest.raises(hb.errors.InternalError, match="not JSON"):
+        receive(there)
     here.sendall(b"\xff\xff\xff\xff")
     with pytest.raises(hb.errors.InternalError, match="more than it may"):
         receive(there)
@@ -137,6 +141,52 @@ def test_so_many_checks_a_second():
     assert rate.takes("bob")
     now[0] = 0.2
     assert [rate.takes("ada"), rate.takes("ada")] == [True, False]
+
+
+def test_what_is_left_on_a_line_is_said_to_nobody(tmp_path):
+    """Else the next who asks on it is told what was meant for another."""
+    place = str(tmp_path / "clerk")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(place)
+        listening.listen()
+        held = []
+
+        def clerk(before, told):
+            connection = listening.accept()[0]
+            held.append(connection)
+            receive(connection)
+            receive(connection)
+            connection.sendall(before)
+            send(connection, {"told": told})
+
+        line = ClerkLine(place, "word")
+        for before, told in ((b"\x00\x00\x00\x02{]", "bob's"), (b"", "ada's")):
+            thread = threading.Thread(target=clerk, args=(before, told), daemon=True)
+            thread.start()
+            with suppress(hb.errors.InternalError):
+                heard = line.ask("history", {})
+            thread.join(5)
+        assert heard == {"told": "ada's"}
+        for connection in held:
+            connection.close()
+
+
+def test_the_front_is_told_no_address_of_a_database(tmp_path, monkeypatch):
+    told = {}
+
+    class Popen:
+        def __init__(self, command, **more):
+            told[command[-1]], self.stdin = more, io.StringIO()
+
+    monkeypatch.setenv("PGPASSWORD", "secret")
+    monkeypatch.setattr("hubbub.service.serve.subprocess.Popen", Popen)
+    create_token(tmp_path / "tokens", "ada")
+    made = Service(tmp_path / "policy", tmp_path / "tokens", host="127.0.0.1", port=1)
+    for what in ("front", "clerk"):
+        made._spawn(what, {})
+    assert "PATH" in told["hubbub.service.front"]["env"]
+    assert "PGPASSWORD" not in told["hubbub.service.front"]["env"]
+    assert told["hubbub.service.clerk"]["env"] is None  # which starts the runners
 
 
 class Line(ClerkLine):

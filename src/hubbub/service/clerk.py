@@ -114,11 +114,16 @@ class Clerk:
     def _in_time(self, plan: Callable[[], T]) -> T:
         """Plan, one statement at a time, or give it up after two seconds."""
         with self._planning:
-            me, done = threading.get_ident(), threading.Event()
+            me, deciding, done = threading.get_ident(), threading.Lock(), threading.Event()
+
+            def interrupt(what: type[_TooLong] | None) -> None:
+                given = None if what is None else ctypes.py_object(what)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(me), given)
 
             def give_up() -> None:
-                if not done.is_set():
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(me), ctypes.py_object(_TooLong))
+                with deciding:
+                    if not done.is_set():
+                        interrupt(_TooLong)
 
             timer = threading.Timer(_PATIENCE, give_up)
             timer.start()
@@ -126,7 +131,9 @@ class Clerk:
                 try:
                     return plan()
                 finally:
-                    done.set()
+                    with deciding:  # what is given up is given up in here, and never in what this thread does next
+                        done.set()
+                        interrupt(None)
                     timer.cancel()
             except _TooLong:
                 raise QueryError(

@@ -35,7 +35,7 @@ def receive(connection: socket.socket) -> Any:
     data = _exactly(connection, length)
     try:
         return None if data is None else json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InternalError("another process says what is not JSON") from None
 
 

@@ -53,7 +53,8 @@ _STATUS: Final = {
 
 
 class ClerkLine:
-    """The line to the clerk: a connection for each thread, opened anew where it broke."""
+    """The line to the clerk: a connection for each thread, opened anew where anything went wrong on it: what is left on
+    it may be said to somebody else."""
 
     def __init__(self, path: str, token: str) -> None:
         self._path, self._token, self._own = path, token, threading.local()
@@ -61,16 +62,17 @@ class ClerkLine:
     def ask(self, act: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the clerk says; nothing is asked twice, for it may have been charged."""
         away = {"refused": {"kind": "away", "text": "the service is starting again; ask in a few seconds."}}
+        told = None
         try:
             connection = self._connected()
             send(connection, {"act": act, "given": given})
             told = receive(connection)
         except OSError:
-            told = None
-        if told is None:
-            self._own.connection = None
-            return away
-        return dict(told)
+            pass
+        finally:
+            if told is None:
+                self._own.connection = None
+        return away if told is None else dict(told)
 
     def _connected(self) -> socket.socket:
         known: socket.socket | None = getattr(self._own, "connection", None)

@@ -29,6 +29,7 @@ __all__ = ["Service", "listening_place"]
 
 _PATIENCE: Final = 180.0
 _PAUSE: Final = 0.2
+_PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH")  # to the front: no address of a database, no password
 
 
 def listening_place(text: str, *, tls: bool) -> tuple[str, int]:
@@ -112,6 +113,7 @@ class Service:
             [sys.executable, "-m", f"hubbub.service.{what}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if what == "clerk" else None,
+            env=None if what == "clerk" else {name: os.environ[name] for name in _PASSED if name in os.environ},
             text=True,
             start_new_session=True,
         )

@@ -16,6 +16,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
 
+from hubbub.accounting.amounts import number
 from hubbub.arguments import a_choice, a_whole_number, an_amount
 from hubbub.errors import ParameterError
 from hubbub.ledger.budget import EpsilonLike
@@ -27,6 +28,7 @@ __all__ = ["AskOptions", "Options", "takes_options"]
 
 NOISES: Final = ("laplace", "gaussian")
 _SHARE: Final = re.compile(r"\s*(\d{1,2}(?:\.\d+)?)\s*%\s*")
+_LARGEST: Final = 1e300
 _AMOUNTS: Final = ("epsilon", "rho", "delta", "at_most")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -202,7 +204,7 @@ def _check_share(options: Options) -> None:
     floor = options.at_least
     if floor is None:
         return
-    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor < math.inf:
+    if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= _LARGEST:
         raise ParameterError(f"at_least={floor!r}: expected a number above 0: smaller groups need not be exact.")
     if options.share is None:
         raise ParameterError('at_least=... goes with a share, as in within="10 %".')
@@ -252,7 +254,7 @@ def _written(value: object, what: str) -> Any:
 _KINDS: Final[dict[str, Callable[[Any], Any]]] = {
     "$float": float,
     "$decimal": Decimal,
-    "$fraction": Fraction,
+    "$fraction": lambda text: number(text, "a fraction"),  # of few digits: Fraction("1e999999999") takes hours
     "$datetime": dt.datetime.fromisoformat,
     "$date": dt.date.fromisoformat,
     "$mapping": lambda pairs: {_read(k): _read(v) for k, v in pairs},

@@ -166,13 +166,15 @@ class Outcome:
         try:
             wire = json.loads(text)
             used = wire.pop("used")
+            if used is not None and not order.capped:  # it is not even read
+                raise ParameterError(f"the order {order.charge} runs what was charged, and gives nothing back.")
             outcome = cls(used=None if used is None else Total.read(*used).cost, **wire)
+        except ParameterError:
+            raise
         except (ValueError, TypeError, KeyError, AttributeError, PolicyError):
             raise ParameterError("this is not the outcome of an order of this version of hubbub.") from None
         if outcome.charge != order.charge:
             raise ParameterError(f"this is the outcome of another order than {order.charge}.")
-        if outcome.used is not None and not order.capped:
-            raise ParameterError(f"the order {order.charge} runs what was charged, and gives nothing back.")
         if (outcome.payload is None) == (outcome.incident is None):
             raise ParameterError(f"the outcome of the order {order.charge} is either an answer or an incident.")
         return outcome
