@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
@@ -81,3 +83,18 @@ def test_under_a_budget_with_delta_it_is_gaussian() -> None:
         check = s.check_bounds(COUNT, epsilon=2)
     assert check.limits[0].recommended == 8
     assert isinstance(check.cost, Fraction)
+
+
+def test_a_public_table_that_was_written_anew_is_another_question(tmp_path: Path) -> None:
+    """The rows that are counted are joined with it: what was bought of the old one says nothing of the new one."""
+    wards, ledger = tmp_path / "wards.csv", tmp_path / "budget.db"
+    frame = pa.table({"id": [i // 3 for i in range(3000)], "ward": ["AB"[i % 2] for i in range(3000)]})
+    pq.write_table(frame, tmp_path / "v.parquet")
+    asked = "SELECT COUNT(*) AS n FROM v JOIN w ON v.ward = w.ward WHERE w.part = 'x'"
+    costs = []
+    for more in ("", "", "B,x\n"):
+        wards.write_text(f"ward,part\nA,x\nB,y\n{more}")
+        tables = {"v": hb.table(tmp_path / "v.parquet", unit="id", max_groups=1), "w": hb.public(wards)}
+        with hb.Session(tables, budget=hb.Budget(50), ledger=ledger) as s:
+            costs.append(s.check_bounds(asked, epsilon=1).cost)
+    assert costs == [1, 0, 1]

@@ -198,7 +198,8 @@ def _request(data: OpenTables, asked: PricedStatement, searches: Sequence[Search
 
     @lru_cache(maxsize=4)
     def key(version: str) -> str:
-        told = [version, asked.amount.noise, [search.key for search in searches]]
+        public_tables = [asked.outer.fingerprint(name) for name in asked.public]
+        told = [version, public_tables, asked.amount.noise, [search.key for search in searches]]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def steps(bits: Bits | None) -> Steps:
