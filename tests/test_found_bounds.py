@@ -6,9 +6,11 @@ import json
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
@@ -92,6 +94,20 @@ def test_a_bound_that_was_found_is_not_bought_again() -> None:
         s.refresh("t")
         s.sql(COUNT, epsilon=1, max_rows="auto")
         assert isinstance(from_json(s.history()[-1].event).events[-1], PureDP)  # type: ignore[attr-defined]
+
+
+def test_a_bound_that_was_found_with_another_public_table_is_bought_anew(tmp_path: Path) -> None:
+    wards, ledger = tmp_path / "wards.csv", tmp_path / "budget.db"
+    pq.write_table(people(), tmp_path / "v.parquet")
+    asked = "SELECT COUNT(*) AS n FROM v JOIN w ON v.ward = w.ward WHERE w.part = 'x'"
+    searched = []
+    for epsilon, more in ((1, ""), (2, ""), (3, "B,x\n")):
+        wards.write_text(f"ward,part\nA,x\nB,y\n{more}")
+        tables = {"v": hb.table(tmp_path / "v.parquet", unit="id", max_groups=1), "w": hb.public(wards)}
+        with Session(tables, budget=hb.Budget(50), ledger=ledger) as s:
+            assert s.sql(asked, epsilon=epsilon, max_rows="auto").charged
+            searched.append(len(from_json(s.history()[-1].event).events) == 2)  # type: ignore[attr-defined]
+    assert searched == [True, False, True]
 
 
 def test_too_few_units_give_the_rest_back_and_say_so() -> None:

@@ -61,7 +61,8 @@ def answered(
 
 
 def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool = False) -> PricedStatement:
-    """The statement with the bounds that this analyst bought before, in the same search of the same rows.
+    """The statement with the bounds that this analyst bought before, in the same search of the same rows, private and
+    public.
 
     Another analyst's are not looked at: to read an answer counts against one's own limit. fresh: none is.
     """
@@ -69,8 +70,10 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
         return asked
     version = door.version(request_of(asked, door.data, options))
     known: dict[str, Any] = {}
-    for payload in door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version):
-        known |= {entry["key"]: entry for entry in json.loads(payload).get("found", ())}
+    for text in door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version):
+        payload = json.loads(text)
+        if payload.get("public", []) == asked.public_rows:
+            known |= {entry["key"]: entry for entry in payload.get("found", ())}
     return asked.knowing({key: {k: v for k, v in e.items() if k != "plan"} for key, e in known.items()})
 
 

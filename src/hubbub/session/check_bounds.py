@@ -198,8 +198,7 @@ def _request(data: OpenTables, asked: PricedStatement, searches: Sequence[Search
 
     @lru_cache(maxsize=4)
     def key(version: str) -> str:
-        public_tables = [asked.outer.fingerprint(name) for name in asked.public]
-        told = [version, public_tables, asked.amount.noise, [search.key for search in searches]]
+        told = [version, asked.public_rows, asked.amount.noise, [search.key for search in searches]]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
     def steps(bits: Bits | None) -> Steps:

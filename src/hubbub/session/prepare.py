@@ -115,6 +115,11 @@ class PricedStatement:
         """Its private tables, as the ledger names them."""
         return TOGETHER.join(self.tables)
 
+    @property
+    def public_rows(self) -> list[str]:
+        """The digests of the public tables it reads."""
+        return [self.outer.fingerprint(name) for name in self.public]
+
     def leaves(self, question: int) -> tuple[PublicRelation, ...]:
         return leaves(self.statement.questions[question].relation)
 

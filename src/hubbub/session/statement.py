@@ -132,7 +132,7 @@ def _finding_steps(asked: PricedStatement, data: OpenTables, bits: Bits | None) 
     price = finding.price(plans)
     exacts = [data.run(plan, public(question_of[number])) for number, plan in enumerate(plans)]
     yield finding.answer_event if finding.due else price.event
-    return json.dumps(draw(price, exacts, bits) | {"found": record})
+    return json.dumps(draw(price, exacts, bits) | {"found": record, "public": asked.public_rows})
 
 
 def _exacts(asked: PricedStatement, data: OpenTables, drawn: list[dict[str, Any]]) -> Iterator[Exact]:
