@@ -13,8 +13,11 @@ import pytest
 import hubbub as hb
 from hubbub.ledger.policy import load_policy
 from hubbub.ledger.policy_schema import policy_schema
+from hubbub.service import clerk
 from hubbub.session.check import Check
+from hubbub.session.data import OpenTables
 from hubbub.session.empty import EmptyTables, schema_of
+from hubbub.session.open import private_of, public_of
 from hubbub.session.options import Options
 from hubbub.session.statement import request_of
 
@@ -140,3 +143,20 @@ def test_the_section_of_the_service_is_read_and_checked(tmp_path):
         file.write_text(text)
         with pytest.raises(hb.PolicyError, match=r"hubbub.toml:\d+: service"):
             load_policy(file)
+
+
+def test_the_clerk_runs_nobody_s_public_statement_for_long(tmp_path, monkeypatch):
+    """A cross join of public tables is planned by counting its rows: for a minute nobody else's question was."""
+    file = policy(tmp_path)
+    pq.write_table(pa.table({"k": list(range(3000))}), tmp_path / "p.parquet")
+    file.write_text(file.read_text() + '\n[public.p]\nsource = "p.parquet"\n')
+    read = load_policy(file)
+    monkeypatch.setattr(clerk, "_OUTER", 0.3)
+    tables = {name: private_of(one) for name, one in read.tables.items()}
+    tables |= {name: public_of(one) for name, one in read.public.items()}
+    data = clerk.declared_tables(read, schema_of(OpenTables(tables)))
+    keys = "SELECT a.k % 5 AS k FROM p AS a, p AS b, p AS c GROUP BY 1"
+    sql = f"SELECT q.k, COUNT(*) AS n FROM v JOIN ({keys}) AS q ON v.x = q.k GROUP BY q.k"
+    with pytest.raises(hb.QueryError, match=r"0\.3 seconds"):
+        data.ask(sql, Options(epsilon="0.5"), lambda _: hb.Budget(3))
+    data.close()

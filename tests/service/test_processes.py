@@ -28,7 +28,7 @@ from hubbub.ledger.policy import load_policy
 from hubbub.ledger.store import Ledger
 from hubbub.service.confine import landlock_version
 from hubbub.service.frames import receive, send
-from hubbub.service.front import ClerkLine, Rate, application
+from hubbub.service.front import ClerkLine, Rate, _Face, application
 from hubbub.service.serve import Service, listening_place
 from hubbub.service.tokens import Tokens, create_token
 from service.helpers import COUNT
@@ -223,6 +223,31 @@ def called(app, method, path, *, body=b"", headers=()):
     asyncio.run(run())
     content = b"".join(m.get("body", b"") for m in sent[1:])
     return sent[0]["status"], {k.decode(): v.decode() for k, v in sent[0]["headers"]}, content
+
+
+def test_an_analyst_who_asks_much_at_once_keeps_himself_waiting(tmp_path):
+    """Planning is one statement at a time, and so many threads wait for it: not all of them for one person."""
+    create_token(tmp_path / "t", "ada")
+
+    class Slow(Line):
+        at_once, most = 0, 0
+
+        def ask(self, act, given):
+            if given["analyst"] == "ada":
+                self.at_once += 1
+                self.most = max(self.most, self.at_once)
+                time.sleep(0.02)
+                self.at_once -= 1
+            return {"told": given["analyst"]}
+
+    line = Slow(None)
+    face = _Face(line, Tokens.read(tmp_path / "t"))
+
+    async def all_of_them():
+        await asyncio.gather(*(face._told("check", {"analyst": name}) for name in ["ada"] * 10 + ["bob"] * 3))
+
+    asyncio.run(all_of_them())
+    assert line.most == 1
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,10 @@ class OuterSide:
         self._values: dict[tuple[object, ...], Any] = {}
         self._around: OuterSide | None = None
 
+    def limit(self, seconds: float) -> None:
+        """So long may a statement take from now on."""
+        self._seconds = seconds
+
     def pinned(self) -> OuterSide:
         """The public tables as they are now, for one question: what it is priced by is what it meets, whatever happens
         to their files meanwhile."""

@@ -47,9 +47,10 @@ from hubbub.session.open import (
 from hubbub.session.run import Order
 from hubbub.tables.declare import PrivateTable, PublicTable
 
-__all__ = ["Clerk", "main", "queue_of"]
+__all__ = ["Clerk", "declared_tables", "main", "queue_of"]
 
 _PATIENCE: Final = 2.0
+_OUTER: Final = 5.0  # seconds of the engine over releases and public tables, which the clerk runs itself
 _PAUSE: Final = 0.02  # seconds between two looks at the schedule
 _AGGREGATES: Final = 100
 T = TypeVar("T")
@@ -62,6 +63,19 @@ class _TooLong(Exception):
 def queue_of(policy: Policy) -> Queue:
     """The queue that a policy declares."""
     return Queue(lanes=policy.service.lanes, tick=round(policy.service.tick * SECOND))
+
+
+def declared_tables(policy: Policy, described: Mapping[str, Any]) -> EmptyTables:
+    """What a policy declares, without rows, and how much of one question the service answers. described: what a runner
+    found (`hubbub.session.empty.schema_of`).
+    """
+    tables: dict[str, PrivateTable | PublicTable] = {n: private_of(t) for n, t in policy.tables.items()}
+    tables |= {n: public_of(t) for n, t in policy.public.items()}
+    data = EmptyTables(tables, described)
+    data.max_aggregates = policy.service.max_aggregates or _AGGREGATES
+    data.max_answer_groups = policy.service.max_answer_groups
+    data.outer.limit(_OUTER)
+    return data
 
 
 class Clerk:
@@ -78,11 +92,7 @@ class Clerk:
             self.lanes.wait()
             times = {n: t.answer_time or policy.service.answer_time for n, t in policy.tables.items()}
             _check_times(times, self.lanes.respawn)
-            tables: dict[str, PrivateTable | PublicTable] = {n: private_of(t) for n, t in policy.tables.items()}
-            tables |= {n: public_of(t) for n, t in policy.public.items()}
-            data = EmptyTables(tables, self.lanes.described or {})
-            data.max_aggregates = policy.service.max_aggregates or _AGGREGATES
-            data.max_answer_groups = policy.service.max_answer_groups
+            data = declared_tables(policy, self.lanes.described or {})
             self.ledger = _ledger(policy, data)
         except BaseException:
             self.lanes.close()

@@ -115,6 +115,7 @@ class _Face:
 
     def __init__(self, line: ClerkLine, tokens: Tokens) -> None:
         self._line, self._tokens, self._rate = line, tokens, Rate()
+        self._turns: dict[str, asyncio.Lock] = {}
 
     def known(self, act: Callable[[Request, str], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """A route for those whose tokens are known."""
@@ -129,7 +130,9 @@ class _Face:
         return checked
 
     async def _told(self, act: str, given: Mapping[str, Any]) -> tuple[Any, Response | None]:
-        said = await run_in_threadpool(self._line.ask, act, given)
+        # One at a time of each analyst: whoever asks much at once keeps himself waiting, and nobody else.
+        async with self._turns.setdefault(given["analyst"], asyncio.Lock()):
+            said = await run_in_threadpool(self._line.ask, act, given)
         if "refused" in said:
             return None, _problem(said["refused"].pop("kind"), said["refused"].pop("text"), **said["refused"])
         return said["told"], None
