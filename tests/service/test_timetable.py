@@ -191,6 +191,17 @@ def test_who_asks_what_is_under_way_shares_its_fate_at_a_release_of_his_own(ledg
     assert ledger.balance.remaining(SPACE, analyst="bob") == Fraction(4, 10)  # paid once
 
 
+def test_the_joiner_s_limit_pays_for_the_answer_that_he_gets(ledger, clock):
+    """Not for the worse one that he asked for: a limit would be no limit."""
+    ledger.steward.grant(SPACE, "analyst:bob", Fraction(1, 2), author="steward")
+    submit(ledger)
+    two = submit(ledger, analyst="bob", epsilon=Fraction(1, 100), request="b")
+    assert two.shares
+    assert ledger.balance.remaining(SPACE, analyst="bob") == Fraction(4, 10)
+    assert submit(ledger, analyst="bob", epsilon=Fraction(1, 100), request="b") == two
+    assert ledger.record.verify().problems == ()
+
+
 def test_the_joiner_is_charged_nothing_anew_when_it_comes_to_nothing(ledger, clock):
     one = submit(ledger)
     two = submit(ledger, analyst="bob")

@@ -23,7 +23,7 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,7 @@ from hubbub.ledger.charge import Charge, checked_text
 from hubbub.ledger.charging import Refused, Request, check_failures, check_purpose, record
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
+from hubbub.ledger.records import Entry, entries
 from hubbub.ledger.schedule import SECOND, Moment, Slot, place
 from hubbub.ledger.under_way import UnderWay
 
@@ -162,7 +163,8 @@ class Timetable:
             _check_room([one for one in waiting if one.analyst == asked.analyst], length, queue, at)
             slot = place(at, length, _free(waiting, queue, at), queue.tick)
             if target is not None:  # at his own time, and never before the one that he shares
-                asked, slot = _reading(asked, target), _not_before(slot, target.slot)
+                (paid,) = entries(writer.connection, "WHERE charge.id = ?", target.id)
+                asked, slot = _reading(asked, paid), _not_before(slot, target.slot)
             made = Request.of(asked, self._handle.rules, owned=False)
             books = AccountState().begin(writer.connection, writer.head)
             recorded = record(writer, books, made, UnderWay())
@@ -425,15 +427,12 @@ def _under_way(connection: Connection, waiting: Sequence[Scheduled], asked: Char
     return next(iter([*mine, *theirs]), None)
 
 
-def _reading(asked: Charge, target: Scheduled) -> Charge:
-    """What sharing costs: the reader's own limit, as the reading of a stored answer does."""
-    return Charge(
-        **{
-            **vars(asked),
-            "kind": "reading",
-            "block": None,
-            "details": json.dumps({"release": target.id}),
-        }
+def _reading(asked: Charge, paid: Entry) -> Charge:
+    """What sharing costs: the reader's own limit, as the reading of a stored answer does: all that the answer cost, for
+    it is as good as that, however little it was asked at.
+    """
+    return replace(
+        asked, kind="reading", block=None, details=json.dumps({"release": paid.id}), cost=paid.spend, event=paid.event
     )
 
 
