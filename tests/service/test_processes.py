@@ -106,6 +106,9 @@ def test_pieces_on_a_line_have_their_length(tmp_path):
     here.sendall(b"\xff\xff\xff\xff")
     with pytest.raises(hb.errors.InternalError, match="more than it may"):
         receive(there)
+    here.sendall(b"\x00\x00\x04\x01")
+    with pytest.raises(hb.errors.InternalError, match="more than it may"):
+        receive(there, most=1024)
     here.close()
     assert receive(there) is None
     there.close()

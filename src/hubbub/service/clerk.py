@@ -52,6 +52,7 @@ __all__ = ["Clerk", "declared_tables", "main", "queue_of"]
 _PATIENCE: Final = 2.0
 _OUTER: Final = 5.0  # seconds of the engine over releases and public tables, which the clerk runs itself
 _PAUSE: Final = 0.02  # seconds between two looks at the schedule
+_WORD: Final = 1024  # bytes that are kept of whoever has not said the token
 _AGGREGATES: Final = 100
 T = TypeVar("T")
 
@@ -188,7 +189,7 @@ class Clerk:
 
     def _hear(self, connection: socket.socket, token: str) -> None:
         with connection, suppress(OSError, HubbubError, KeyError, TypeError, AttributeError):
-            if not hmac.compare_digest(str(receive(connection)).encode(), token.encode()):
+            if not hmac.compare_digest(str(receive(connection, most=_WORD)).encode(), token.encode()):
                 return
             while (asked := receive(connection)) is not None:
                 send(connection, self.answer(asked["act"], asked["given"]))

@@ -24,13 +24,16 @@ def send(connection: socket.socket, said: Any) -> None:
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
-def receive(connection: socket.socket) -> Any:
-    """What was said; None at the end. Raises InternalError for what nobody says here, OSError for a broken line."""
+def receive(connection: socket.socket, *, most: int = MOST) -> Any:
+    """What was said, in so many bytes at most; None at the end.
+
+    Raises InternalError for what nobody says here, OSError for a broken line.
+    """
     head = _exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
-    if length > MOST:
+    if length > most:
         raise InternalError("another process says more than it may at once")
     data = _exactly(connection, length)
     try:
