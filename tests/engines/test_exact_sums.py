@@ -152,7 +152,7 @@ def in_duckdb(here: Embedded, plan: Any) -> Iterator[tuple[str, list[str]]]:
     made, places = [], {}
     for name in tables:
         known = engine._known[name]
-        places[name] = Place(known.relation, known.columns, known.unit)
+        places[name] = Place(known.relation, known.columns, known.unit, known.key)
         columns = ", ".join(f'"{f.name}" {_DUCK_TYPES[str(f.type)]}' for f in known.held._table.schema)
         made.append(f"CREATE TABLE {known.relation} ({columns})")
     for leaf in leaves(plan.question.relation):

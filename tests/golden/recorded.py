@@ -94,7 +94,9 @@ class World:
                 schema = self.catalog[scan.table]
                 columns = {c: dialect.quote(c) for c in schema.columns}
                 unit = None if scan.each_row else dialect.quote(str(scan.unit))
-                places[scan.table] = Place(dialect.quote(scan.table), columns, unit)
+                places[scan.table] = Place(
+                    dialect.quote(scan.table), columns, unit, lambda c, of=columns: (of[c], "integer")
+                )
             if not plan.measurements or any(summed(m) for m in plan.measurements) or plan.private_keys:
                 yield name, aggregate_sql(plan, places, dialect)
             for i, measurement in enumerate(plan.measurements):

@@ -29,7 +29,10 @@ def compiled(name: str, dialect: Dialect) -> str:
         places = duck._places(found.question.relation)
     unit = None if places["visits"].unit is None else dialect.quote("id")
     columns = {c: dialect.quote(c) for c in places["visits"].columns}
-    return aggregate_sql(found, {"visits": Place("visits", columns, unit)}, dialect) + "\n"
+    return (
+        aggregate_sql(found, {"visits": Place("visits", columns, unit, lambda c: (columns[c], "integer"))}, dialect)
+        + "\n"
+    )
 
 
 @pytest.mark.parametrize(("name", "dialect"), OURS[1:], ids=[name for name, _ in OURS[1:]])
@@ -70,7 +73,7 @@ def test_dates_and_times_are_steps_in_each_dialect(asked: str, name: str) -> Non
     declared = visits(columns={"day": hb.between("1970-01-01", "1971-12-31")}, max_total=10)
     with engine("visits", declared) as (_, plan):
         found = plan(f"SELECT {asked} FROM visits")
-    place = Place("visits", {"day": dialect.quote("day")}, dialect.quote("id"))
+    place = Place("visits", {"day": dialect.quote("day")}, dialect.quote("id"), lambda c: (c, "integer"))
     text = listed_sql(found, {"visits": place}, 0, dialect)
     (translated,) = [text] if name in dict(OURS) else sqlglot.transpile(text, read="duckdb", write=name)
     (statement,) = sqlglot.parse(translated, read=name)

@@ -114,6 +114,14 @@ class Fields:
             "text, a number, a UUID or a date."
         )
 
+    def key(self, column: str) -> tuple[str, str]:
+        """The expression of a column that leads to the unit, told apart as units are, and a word for its type.
+
+        Raises PolicyError where its values cannot be told apart exactly.
+        """
+        name, sql = self.unit(column)
+        return sql, self.unit_type(name)
+
     def unit_type(self, column: str) -> str:
         """A word for the unit's type: whole numbers are compared with whole numbers, texts with texts."""
         base = _base(self.physical[column])

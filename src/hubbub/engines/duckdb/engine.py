@@ -83,6 +83,7 @@ class _Known:
     relation: str
     columns: Mapping[str, str]
     unit: str | None
+    key: Callable[[str], tuple[str, str]]
     held: Held | None = None
     patient: Patient | None = None
     physical: Mapping[str, str] | None = None
@@ -204,8 +205,14 @@ class DuckDBEngine:
         if isinstance(table, PrivateTable) and not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
             _check_single(name, unit_column, fields.kinds()[unit_column], source_of(name, table))
+
+        def key(column: str) -> tuple[str, str]:
+            spelled = fields.unit(column)[0]
+            _check_single(name, spelled, fields.kinds()[spelled], source_of(name, table))
+            return fields.key(column)
+
         types = physical if isinstance(source_of(name, table), ParquetFile) else None
-        self._known[name] = _Known(relation, fields.expressions(), unit, held, patient, types)
+        self._known[name] = _Known(relation, fields.expressions(), unit, key, held, patient, types)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -338,7 +345,7 @@ class DuckDBEngine:
             read = known.relation
             if patient and known.patient is not None:
                 read = known.patient.relation(self._view(scan.table))
-            places[scan.table] = Place(read, known.columns, known.unit)
+            places[scan.table] = Place(read, known.columns, known.unit, known.key)
         return places
 
     def _view(self, table: str) -> str:

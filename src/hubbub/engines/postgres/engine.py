@@ -58,6 +58,7 @@ class _Known:
     table: str
     columns: Mapping[str, str]
     unit: str | None
+    fields: Fields
     relation: Found
     trusted: bool
     server: str
@@ -108,7 +109,7 @@ class PostgresEngine:
         if not isinstance(table.unit, EachRow) and table.path is None:
             unit_column, unit = fields.unit(table.unit)
         self._known[name] = _Known(
-            address, inner, fields.expressions(), unit, relation, table.trusted_view, server, roots
+            address, inner, fields.expressions(), unit, fields, relation, table.trusted_view, server, roots
         )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
@@ -169,7 +170,9 @@ class PostgresEngine:
 
     def _places(self, plan: Plan) -> dict[str, Place]:
         names = {scan.table for scan in scans(plan.question.relation)}
-        return {n: Place(k.relation.relation, k.columns, k.unit) for n, k in self._known.items() if n in names}
+        return {
+            n: Place(k.relation.relation, k.columns, k.unit, k.fields.key) for n, k in self._known.items() if n in names
+        }
 
     def prepare(self, plan: Plan) -> None:
         """Whether the server takes every text of a plan: it reads and binds them, and plans and runs none.

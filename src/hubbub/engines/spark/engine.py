@@ -88,6 +88,7 @@ class _Known:
     view: str
     columns: Mapping[str, str]
     unit: str | None
+    fields: Fields
     physical: Mapping[str, str]
     name: str | None
     trusted: bool
@@ -127,7 +128,9 @@ class SparkEngine:
         view = f"hubbub_{self._own}_{len(self._known)}"
         self.show(frame, view)
         located = _located(frame, parts, self._spark)
-        self._known[name] = _Known(view, fields.expressions(), unit, physical, known_as, table.trusted_view, located)
+        self._known[name] = _Known(
+            view, fields.expressions(), unit, fields, physical, known_as, table.trusted_view, located
+        )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
         return Schema(fields.kinds(), unit_column, unit_type)
 
@@ -233,7 +236,7 @@ class SparkEngine:
 
     def _places(self, plan: Plan) -> dict[str, Place]:
         names = {scan.table for scan in scans(plan.question.relation)}
-        return {n: Place(k.view, k.columns, k.unit) for n, k in self._known.items() if n in names}
+        return {n: Place(k.view, k.columns, k.unit, k.fields.key) for n, k in self._known.items() if n in names}
 
     def prepare(self, plan: Plan) -> None:
         """Whether Spark takes every text of a plan: it parses and analyses them, and plans and runs none.

@@ -6,9 +6,10 @@ they are scanned, so no stage ever sees a NULL owner.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from fractions import Fraction
 
+from hubbub.errors import PolicyError
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.expression import expression_sql, renamed
 from hubbub.sql.emit.place import Place
@@ -60,8 +61,10 @@ class _Writer:
         dialect: Dialect,
         with_unit: bool,
         cut: Mapping[str, int],
+        keyed: Set[str] = frozenset(),
     ) -> None:
         self.places, self.names, self.with_unit, self.cut = places, names, with_unit, cut
+        self.keyed = keyed  # columns that lead to a unit, and are told apart as units are
         self.dialect = dialect
         self.count = 0
 
@@ -149,12 +152,15 @@ class _Writer:
             return sql
         return self.dialect.tried(self.dialect.call("LEFT", [sql, str(self.cut[name])], [Kind.TEXT, Kind.INTEGER]))
 
+    def _column(self, scan: Scan, column: str) -> str:
+        """A column of a table as it is read here."""
+        name, place = f"{scan.place}.{column}", self.places[scan.table]
+        return place.key(column)[0] if name in self.keyed else self._short(name, place.columns[column])
+
     def _scan(self, scan: Scan) -> Iterator[Stage]:
         place = self.places[scan.table]
         read = [c for c in scan.columns if f"{scan.place}.{c}" in self.names]
-        shown = [
-            f"{self._short(f'{scan.place}.{c}', place.columns[c])} AS {self.names[f'{scan.place}.{c}']}" for c in read
-        ]
+        shown = [f"{self._column(scan, c)} AS {self.names[f'{scan.place}.{c}']}" for c in read]
         if scan.path is not None:
             yield from self._scan_by_path(scan, shown)
             return
@@ -169,17 +175,30 @@ class _Writer:
         yield name, body
 
     def _scan_by_path(self, scan: Scan, shown: list[str]) -> Iterator[Stage]:
-        """Rows beside the owner that their key leads to: an inner join of base tables."""
+        """Rows beside the owner that their key leads to: an inner join of base tables.
+
+        Two keys that the sources tell apart are two: as numbers or cut texts they might be one, and a row of one unit
+        would be another's too.
+
+        Raises PolicyError where the two columns are of types that are not told apart alike.
+        """
         assert scan.path is not None
         path, place = scan.path, self.places[scan.table]
         key = f"{path.scan.place}.{path.key}"
-        writer = _Writer(self.places, {key: "pathkey"}, self.dialect, with_unit=True, cut={})
+        (own_key, own_type), (_, type_there) = place.key(path.column), self.places[path.scan.table].key(path.key)
+        if own_type != type_there:
+            raise PolicyError(
+                f"the unit of {scan.table!r} is reached by {path.column!r}, of the type {own_type}, and "
+                f"{path.scan.table}.{path.key}, of the type {type_there}: several keys could become one. Give both "
+                "columns one type. Nothing was charged."
+            )
+        writer = _Writer(self.places, {key: "pathkey"}, self.dialect, with_unit=True, cut={}, keyed={key})
         writer.count = self.count
         below = list(writer.stages(path.scan))
         self.count = writer.count
         yield from below
         own = self.name()
-        yield own, f"  SELECT {', '.join([f'{place.columns[path.column]} AS ownkey', *shown])}\n  FROM {place.relation}"
+        yield own, f"  SELECT {', '.join([f'{own_key} AS ownkey', *shown])}\n  FROM {place.relation}"
         names = self._known([f"{scan.place}.{c}" for c in scan.columns])
         columns = ", ".join(["p.unit AS unit", *(f"o.{n} AS {n}" for n in names)])
         yield self.name(), f"  SELECT {columns}\n  FROM {own} AS o JOIN {below[-1][0]} AS p ON o.ownkey = p.pathkey"
