@@ -65,7 +65,7 @@ def test_rows_that_change_before_the_charge_refuse_it(tmp_path, monkeypatch, whe
 @pytest.mark.parametrize("then", [lambda file: write(file, 3000), os.remove])
 @pytest.mark.parametrize(
     ("where", "step"),
-    [(Door, "_charge"), (OpenTables, "run"), (Door, "record")],
+    [(Door, "_claimed"), (OpenTables, "run"), (Door, "record")],
     ids=lambda item: item if isinstance(item, str) else "",
 )
 def test_rows_that_change_after_the_charge_leave_the_second_answer_alone(tmp_path, monkeypatch, where, step, then):
@@ -74,7 +74,7 @@ def test_rows_that_change_after_the_charge_leave_the_second_answer_alone(tmp_pat
     with opened(file) as s:
         first = s.sql(COUNT, epsilon=1)
         between(monkeypatch, where, step, lambda: then(file), after=True)
-        if step == "_charge" and then is os.remove:
+        if step == "_claimed" and then is os.remove:
             with pytest.raises(hb.EngineError):
                 first.refine(20)
             return

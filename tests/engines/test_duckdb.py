@@ -236,7 +236,7 @@ def test_a_csv_is_read_as_declared(tmp_path: Path) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"source": "nowhere.parquet"}, "there is no file 'nowhere.parquet'"),
-    ({"source": "."}, "is a folder"),
+    ({"source": "."}, r"no file of '.*' ends in \.parquet"),
     ({"unit": "idd"}, r"no column 'idd' to be its unit. Did you mean 'id'\?"),
     ({"columns": {"agee": hb.between(0, 1)}}, r"no column 'agee', which is declared. Did you mean 'age'\?"),
     ({"types": {"x": "text"}}, "no column 'x'"),
@@ -258,12 +258,13 @@ def test_a_declaration_the_source_contradicts_is_refused(changes: dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("v.csv", "id,v\n1,2\n", "a CSV has no types"),
+        ("v.csv", "id,v\n1,2\n", "a CSV or a sheet has no types"),
         ("v.csv", "id,,v\n", "must name every column"),
         ("v.csv", "id,ID\n", "same name"),
         ("v.csv", "", "must name every column"),
         ("v.parquet", "not parquet", "cannot be read"),
-        ("v.xlsx", "x", "not a known file type"),
+        ("v.doc", "x", "not a known file type"),
+        ("v.xlsx", "x", "cannot be read as a spreadsheet"),
         ("v.duckdb", "x", "which table"),
     ],
 )

@@ -78,13 +78,17 @@ class Deaths(RuleBasedStateMachine):
         since = max((at for who, at in self.cleared if who == analyst), default=-1)
         if sum(who == analyst and at > since for who, at in self.failed) >= 3:
             return True
+        return self.joint() >= 10
+
+    def joint(self) -> int:
+        """The failures that count towards everybody's lock."""
         since = max((at for who, at in self.cleared if who is None), default=-1)
         counts: dict[tuple[str, int], int] = {}
         for who, at in self.failed:
             if at > since:
                 period = who, sum(w == who and c < at for w, c in self.cleared)
                 counts[period] = counts.get(period, 0) + 1
-        return sum(min(3, count) for count in counts.values()) >= 10
+        return sum(min(3, count) for count in counts.values())
 
     def waits(self, analyst: str) -> bool:
         """Whether as many questions of his are open, some of them elsewhere, as may still be seen to fail."""
@@ -92,6 +96,11 @@ class Deaths(RuleBasedStateMachine):
         since = max((at for who, at in self.cleared if who == analyst), default=-1)
         failures = sum(who == analyst and at > since for who, at in self.failed)
         return failures + len(owners) >= 3 and any(owner != self.owner for owner in owners)
+
+    def kept_out(self) -> bool:
+        """Whether as many other processes have questions open as failures of everybody may still be seen."""
+        keepers = {self.owners[c] for c, s in self.states.items() if s in OPEN}
+        return self.owner not in keepers and len(keepers) >= 10 - self.joint()
 
     @rule(who=st.integers(0, 9), analyst=st.sampled_from(ANALYSTS))
     def ask(self, who: int, analyst: str) -> None:
@@ -102,10 +111,11 @@ class Deaths(RuleBasedStateMachine):
         try:
             charge_id = charge(ledger, "0.01", analyst=analyst, question_key=key)
         except PolicyError as error:
-            assert self.locked(analyst) or self.waits(analyst), error
+            assert self.locked(analyst) or self.waits(analyst) or self.kept_out(), error
             return
         assert not self.locked(analyst)
         assert not self.waits(analyst)
+        assert not self.kept_out()
         self.states[charge_id], self.owners[charge_id] = "charged", self.owner
         self.questions[charge_id] = analyst, key
 
@@ -168,7 +178,7 @@ class Deaths(RuleBasedStateMachine):
             again = resume(ledger, space=SPACE, question_key=key, analyst=analyst, epsilon=Fraction("0.01"))
         except PolicyError:
             self.notice()
-            assert self.locked(analyst) or self.waits(analyst)
+            assert self.locked(analyst) or self.waits(analyst) or self.kept_out()
             return
         waited = self.waits(analyst)
         if again is not None or charge_id not in self.spent:

@@ -142,10 +142,15 @@ def cut(path: Path, lines: int) -> None:
     for name, _ in triggers:
         ask(f"DROP TRIGGER {name}")
     (last,) = ask("SELECT max(serial) FROM journal").fetchone()
-    tables = [n for (n,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall() if n != "account"]
+    tables = [
+        n
+        for (n,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        if n not in ("account", "pending")
+    ]
     for table in tables:
         ask(f"DELETE FROM {table} WHERE serial > {last - lines}")
     ask("DELETE FROM account")
+    ask(f"DELETE FROM pending WHERE charge > {last - lines}")
     for serial, sums in ask("SELECT serial, sums FROM charge ORDER BY serial").fetchall():
         for space, account, *_ in json.loads(sums):
             ask("INSERT OR REPLACE INTO account VALUES (?, ?, ?)", (space, account, serial))

@@ -3,7 +3,7 @@
 A question that says `max_rows="auto"` or `max_groups="auto"`, or sums a column declared `between(0, "auto")`, is
 charged
 
-    the histogram of each search   DiscreteLaplace(1 / eps_s, 1), or ZCDP(rho_s)      hubbub.mechanisms.place_search
+    the histogram of each search   discrete Laplace, 1 / eps_s and 1; or ZCDP(rho_s)   hubbub.mechanisms.place_search
     the answer                     PureDP(eps - sum of eps_s), or ZCDP(rho - sum of rho_s)
 
 in one charge. The answer's noise is chosen after the bound was seen, so it is charged by its guarantee and not by its

@@ -109,7 +109,7 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     if not isinstance(table.source, str):
         return Frame(table.source)
     path = Path(table.source)
-    if several_files(path):
+    if several_files(path) and not looks_like_connection(table.source):
         files = tuple(files_of(path))
         if not files:
             raise PolicyError(f"table {name!r}: no file of {masked(str(path))!r} ends in .parquet.")
