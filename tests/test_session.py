@@ -6,6 +6,7 @@ import json
 import pickle
 import threading
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -289,7 +290,7 @@ def test_what_is_refused_is_refused_before_anything_is_charged_or_read(
 
 def test_an_engine_failure_keeps_its_charge_and_says_nothing() -> None:
     with session(epsilon=1) as s:
-        s._engine._known["visits"] = type(s._engine._known["visits"])("gone", {}, "id")
+        s._engine._known["visits"] = replace(s._engine._known["visits"], relation="gone", columns={}, held=None)
         s._engine.prepare = lambda plan: None  # type: ignore[method-assign]  # which would have found it
         with pytest.raises((hb.EngineError, KeyError)):
             s.sql("SELECT COUNT(*) FROM visits", epsilon=0.25)
