@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sqlite3
 from pathlib import Path
 
 import duckdb
@@ -66,6 +67,23 @@ def test_what_does_not_fit_is_counted_by_column(folder: Path, capsys) -> None:
     assert "visits: 5 rows; of 3 units, at most 2 of one; 2 lines are no row" in err
     assert "for a steward alone" in err
     assert not (folder / "budget.db").exists()
+
+
+def test_what_fails_in_a_sqlite_file_is_counted_too(folder: Path, capsys) -> None:
+    """Each value has a type of its own there, and one of another is NULL before any text of ours reads it."""
+    with sqlite3.connect(folder / "v.sqlite") as con:
+        con.execute("CREATE TABLE visits (id INTEGER, ward TEXT, cost REAL, day DATE)")
+        rows = [(1, "A", 10.5, "2025-04-03"), ("x", "B", "much", "3.4.25"), (2, None, 200, None)]
+        con.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", rows)
+    con.close()
+    text = POLICY.replace('"visits.csv"', '"v.sqlite"\ntable = "visits"')
+    before, _, rest = text.partition("[tables.visits.csv]")
+    (folder / "hubbub.toml").write_text(
+        before + "[tables.visits.columns]" + rest.partition("[tables.visits.columns]")[2]
+    )
+    assert run(["steward", "check-data", "--format", "json"]) == 0
+    told = {row["column"]: (row["values"], row["null"], row["failing"]) for row in json.loads(capsys.readouterr().out)}
+    assert told == {"id": ("2", "0", "1"), "ward": ("2", "1", "0"), "cost": ("2", "0", "1"), "day": ("1", "1", "1")}
 
 
 def test_no_session_and_no_service_reaches_what_counts_rows() -> None:

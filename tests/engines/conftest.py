@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from asked import frames, tables
+from engines.places import Embedded, Postgres, Spark
 from ledger.conftest import postgres_server
 
 __all__ = ["postgres_server", "spark"]
@@ -26,3 +28,23 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def worlds(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
+    """The tables of `asked`, empty, on the embedded engine and on another."""
+    declared, empty = tables("add_remove"), frames({})
+    here, there = Embedded(declared, empty), Postgres(postgres_server, declared, empty)
+    yield here, there
+    here.close()
+    there.close()
+
+
+@pytest.fixture(scope="module")
+def spark_worlds(spark: Any) -> Iterator[tuple[Embedded, Spark]]:
+    """The tables of `asked`, empty, on the embedded engine and on another."""
+    declared, empty = tables("add_remove"), frames({})
+    here, there = Embedded(declared, empty), Spark(spark, declared, empty)
+    yield here, there
+    here.close()
+    there.close()

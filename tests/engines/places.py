@@ -21,7 +21,12 @@ _NUMBERS = itertools.count()
 
 
 def postgres_type(kind: Any) -> str:
-    return "timestamp" if str(kind).startswith("timestamp") else _TYPES[str(kind)]
+    named = "timestamp" if str(kind).startswith("timestamp") else _TYPES.get(str(kind))
+    return named or _decimal(kind) or _TYPES[str(kind)]
+
+
+def _decimal(kind: Any) -> str | None:
+    return f"DECIMAL({kind.precision}, {kind.scale})" if pa.types.is_decimal(kind) else None
 
 
 def fill(con: Any, name: str, table: pa.Table) -> None:
@@ -94,7 +99,7 @@ class Spark:
         from hubbub.engines.spark.engine import _spark_type
 
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        kinds = ", ".join(f"`{f.name}` {_spark_type(str(f.type))}" for f in table.schema)
+        kinds = ", ".join(f"`{f.name}` {_decimal(f.type) or _spark_type(str(f.type))}" for f in table.schema)
         return self.spark.createDataFrame(rows, kinds).coalesce(1)
 
     def fill(self, frames: Mapping[str, pa.Table]) -> None:

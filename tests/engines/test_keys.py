@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from engines.places import Embedded, Postgres, Spark, answer
 
 APART: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimals beyond doubles": (pa.decimal128(20, 0), [Decimal(2**53), Decimal(2**53 + 1)]),
@@ -54,6 +55,33 @@ def test_keys_of_two_types_are_refused(tmp_path: Path) -> None:
         pq.write_table(pa.table({"key": pa.array([1], arrow), "person": ["ada"]}), tmp_path / f"{name}.parquet")
     with pytest.raises(hb.PolicyError, match="several keys could become one"):
         counted(tmp_path / "orders.parquet", tmp_path / "lines.parquet")
+
+
+@pytest.mark.parametrize("engine", ["postgres", "spark"])
+def test_two_keys_that_a_server_tells_apart_lead_to_two_people(engine: str, request: pytest.FixtureRequest) -> None:
+    """The exact integers of one plan; of the two units one has three rows and one four."""
+    arrow = pa.decimal128(20, 0)
+    keys = [Decimal(2**53), Decimal(2**53 + 1)]
+    frames = {
+        "orders": pa.table({"key": pa.array(keys, arrow), "person": ["ada", "bob"]}),
+        "lines": pa.table({"key": pa.array([keys[0]] * 3 + [keys[1]] * 4, arrow)}),
+    }
+    tables = {
+        "orders": hb.table(frames["orders"], unit="person", max_total=1),
+        "lines": hb.table(frames["lines"], unit="orders.person", through="key", max_total=50),
+    }
+    here = Embedded(tables, frames)
+    if engine == "postgres":
+        there: Any = Postgres(request.getfixturevalue("postgres_server"), tables, frames)
+    else:
+        there = Spark(request.getfixturevalue("spark"), tables, frames)
+    try:
+        (plan,) = here.desk.plans("SELECT COUNT(*) AS n FROM lines")
+        for place in (here, there):
+            assert [list(vector) for vector in answer(place.engine, plan, {})] == [[7]]
+    finally:
+        here.close()
+        there.close()
 
 
 def test_a_numeric_key_of_sqlite_is_refused(tmp_path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from asked import a_unit, everybody, frames, questions, tables
+from asked import a_unit, everybody, frames, questions
 from engines.places import Embedded, Postgres, Spark, answer
 from hubbub.engines.duckdb.relations import image
 from hubbub.errors import HubbubError
@@ -25,24 +24,6 @@ CASE: dict[str, Any] = {
     "limits": st.tuples(st.integers(1, 3), st.integers(1, 3)),
     "norm": st.sampled_from(["l1", "l2"]),
 }
-
-
-@pytest.fixture(scope="module")
-def worlds(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
-    declared, empty = tables("add_remove"), frames({})
-    here, there = Embedded(declared, empty), Postgres(postgres_server, declared, empty)
-    yield here, there
-    here.close()
-    there.close()
-
-
-@pytest.fixture(scope="module")
-def spark_worlds(spark: Any) -> Iterator[tuple[Embedded, Spark]]:
-    declared, empty = tables("add_remove"), frames({})
-    here, there = Embedded(declared, empty), Spark(spark, declared, empty)
-    yield here, there
-    here.close()
-    there.close()
 
 
 def plans(here: Embedded, sql: str, limits: tuple[int, int], norm: Norm) -> list[Plan]:

@@ -15,7 +15,7 @@ import pytest
 import hubbub as hb
 from hubbub.accounting import rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError, QueryError
-from hubbub.learning import LogisticRegression, load
+from hubbub.learning import KMeans, LogisticRegression, load
 from hubbub.mechanisms.recording import recording
 from hubbub.session import Session
 from hubbub.session.model import ask_model
@@ -176,7 +176,7 @@ def test_a_model_is_evaluated_on_another_table_and_that_is_charged(opened: Sessi
 
 
 def test_several_classes_and_numbers_are_evaluated() -> None:
-    from hubbub.learning import CategoricalNB, KMeans, LinearRegression
+    from hubbub.learning import CategoricalNB, LinearRegression
 
     with session(budget=hb.Budget(60, 1e-6)) as s:
         many = s.evaluate(s.fit(CategoricalNB(["age"], "job"), "t", epsilon=5), "t", epsilon=5)
@@ -272,4 +272,10 @@ def test_a_model_written_by_hand_is_not_asked_about_rows() -> None:
             kept["fit"] |= change
             with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
                 s.evaluate(load(json.dumps(kept)), "t", epsilon="0.001")
+        assert s.remaining == left
+        kept = json.loads(s.fit(KMeans(["x"], n_clusters=2), "t", epsilon=1).to_json())
+        kept["target"] = json.loads(fitted.to_json())["target"]
+        left = s.remaining
+        with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
+            s.evaluate(load(json.dumps(kept)), "t", epsilon="0.001")
         assert s.remaining == left

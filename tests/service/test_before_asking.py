@@ -154,7 +154,7 @@ def test_the_clerk_runs_nobody_s_public_statement_for_long(tmp_path, monkeypatch
     monkeypatch.setattr(clerk, "_OUTER", 0.3)
     tables = {name: private_of(one) for name, one in read.tables.items()}
     tables |= {name: public_of(one) for name, one in read.public.items()}
-    data = clerk.declared_tables(read, schema_of(OpenTables(tables)))
+    data = clerk.empty_tables(read, schema_of(OpenTables(tables)))
     keys = "SELECT a.k % 5 AS k FROM p AS a, p AS b, p AS c GROUP BY 1"
     sql = f"SELECT q.k, COUNT(*) AS n FROM v JOIN ({keys}) AS q ON v.x = q.k GROUP BY q.k"
     with pytest.raises(hb.QueryError, match=r"0\.3 seconds"):

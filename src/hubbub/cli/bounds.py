@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hubbub.cli.console import INTERRUPTED, note, on_terminal, printable
+from hubbub.cli.console import note, printable
 from hubbub.cli.formats import as_json
 from hubbub.cli.options import (
+    agree,
     open_session,
     params_option,
     policy_option,
@@ -55,23 +56,12 @@ def command(
     asked, given = question_text(sql, file), terms_given(terms, params)
     if "epsilon" not in given or "within" in given:
         raise click.UsageError("say what it may cost: --epsilon NUMBER.")
-    _agree(str(given["epsilon"]), yes=yes)
+    agree(str(given["epsilon"]), yes=yes)
     with open_session(policy, purpose) as session:
         check = session.check_bounds(asked, at=at, fresh=fresh, **given)
     write(as_json(_fields(check)) if form == "json" else printable(str(check)), None)
     charged = f"Charged epsilon {decimal_text(check.cost)}." if check.charged else "Stored: nothing charged."
     note(f"{charged} Asked again, it is free.")
-
-
-def _agree(epsilon: str, *, yes: bool) -> None:
-    """Get consent for what it costs."""
-    if yes:
-        return
-    if not on_terminal("stdin"):
-        raise click.UsageError(f"this costs epsilon {epsilon}, and nobody is there to agree: add --yes.")
-    if not click.confirm(f"This costs epsilon {epsilon}. Ask?", err=True):
-        note("Not asked; nothing was charged.")
-        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _fields(check: BoundsCheck) -> dict[str, object]:

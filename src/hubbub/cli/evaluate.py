@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from hubbub.cli.console import note, printable
-from hubbub.cli.fit import agree
-from hubbub.cli.options import epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option
 from hubbub.cli.predict import read_model
 from hubbub.cli.standing import left_text
 from hubbub.ledger.budget import decimal_text

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import click
 
-from hubbub.cli.console import INTERRUPTED, note, on_terminal
-from hubbub.cli.options import epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.console import note
+from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option
 from hubbub.cli.standing import left_text
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
 
-__all__ = ["agree", "command"]
+__all__ = ["command"]
 
 _MODELS: Final = {
     "logistic": ("LogisticRegression", ("target", "bins", "weight")),
@@ -118,14 +118,3 @@ def _check_output(output: Path | None, *, force: bool) -> None:
         raise click.UsageError(f"-o {output}: there is no folder {output.parent}.")
     if output.exists() and not force:
         raise click.UsageError(f"-o {output}: this file exists; add --force to replace it, or name another.")
-
-
-def agree(epsilon: str, *, yes: bool) -> None:
-    """Ask whether so much may be spent."""
-    if yes:
-        return
-    if not on_terminal("stdin"):
-        raise click.UsageError(f"this costs epsilon {epsilon}, and nobody is there to agree: add --yes.")
-    if not click.confirm(f"This costs epsilon {epsilon}. Go on?", err=True):
-        note("Not done; nothing was charged.")
-        raise click.exceptions.Exit(INTERRUPTED)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hubbub.cli.console import note, on_terminal, printable
+from hubbub.cli.console import INTERRUPTED, note, on_terminal, printable
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hubbub.session import Session
 
 __all__ = [
+    "agree",
     "chosen_format",
     "epsilon_option",
     "format_option",
@@ -254,6 +255,20 @@ def open_session(policy: Path | None, purpose: str | None = None) -> Session:
     from hubbub.session import Session
 
     return Session.from_policy(policy, purpose=purpose)
+
+
+def agree(epsilon: str, *, yes: bool) -> None:
+    """Ask whether so much may be spent.
+
+    Raises click's Exit where a person says no, UsageError where nobody is there to ask.
+    """
+    if yes:
+        return
+    if not on_terminal("stdin"):
+        raise click.UsageError(f"this costs epsilon {epsilon}, and nobody is there to agree: add --yes.")
+    if not click.confirm(f"This costs epsilon {epsilon}. Go on?", err=True):
+        note("Not done; nothing was charged.")
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def open_session_to_check(policy: Path | None) -> Session:

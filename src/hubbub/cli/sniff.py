@@ -37,14 +37,14 @@ _ROWS: Final = 100_000
 
 def dialect_of(path: Path) -> Csv:
     """How a CSV is written, by what stands before its first row: the mark of its encoding, and its header line."""
-    from hubbub.engines.duckdb.csv_files import _opened
+    from hubbub.engines.duckdb.csv_files import opened
 
     for encoding in ("utf-16", "utf-8", "cp1252"):
         with path.open("rb") as file:
             if encoding == "utf-16" and file.read(2) not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 continue
         how = Csv(encoding=encoding)
-        with _opened(str(path), how) as lines:
+        with opened(str(path), how) as lines:
             line = lines.readline(1 << 20)
         try:
             header = line.decode("utf-8-sig")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hubbub.cli.console import INTERRUPTED, note, on_terminal, printable
-from hubbub.cli.options import epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.console import note, printable
+from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option
 from hubbub.cli.standing import left_text
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
@@ -80,7 +80,7 @@ def command(
             return
         if fresh or not plan.stored:
             note(str(plan))
-            _agree(epsilon, yes=yes)
+            agree(epsilon, yes=yes)
         made = session.synthesize(declared.name, epsilon=epsilon, fresh=fresh, **asked)
         space = session.ledger.record.receipt(made.charge_id)["unit_space"]
         left = left_text(session.ledger, space, dataset=declared.name, analyst=session.analyst)
@@ -152,16 +152,6 @@ def _edges(text: str) -> tuple[str, list[float]]:
         return name, [float(n) for n in numbers.split(",")]
     except ValueError:
         raise click.UsageError(f"--edges {text}: write COLUMN=E0,E1,... with numbers, ascending.") from None
-
-
-def _agree(epsilon: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not on_terminal("stdin"):
-        raise click.UsageError(f"this table costs epsilon {epsilon}, and nobody is there to agree: add --yes.")
-    if not click.confirm(f"This costs epsilon {epsilon}. Make it?", err=True):
-        note("Not made; nothing was charged.")
-        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def _write(made: SyntheticTable, output: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -43,13 +44,9 @@ class _NaiveBayes(Estimator):
     _tables: list[Floats]
     _prior: Floats
 
-    def _one_row(self, problem: Problem) -> int:
-        """What one row of weight 1 adds: so many times 1 in whole numbers, to as many sums."""
-        raise NotImplementedError
-
+    @abstractmethod
     def noise(self, problem: Problem) -> Calibrated:
         """The noise on every sum."""
-        raise NotImplementedError
 
     def _checked(self, problem: Problem) -> None:
         """Any budget will do."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -240,7 +241,7 @@ class Problem:
         return json.dumps(wanted, sort_keys=True)
 
 
-class Estimator:
+class Estimator(ABC):
     """The parameters of a model; what a fit found is in attributes that end in an underscore.
 
     features: the columns it looks at; by default all that are declared, but the target and the weight. target: the
@@ -297,20 +298,23 @@ class Estimator:
         """The bins of a column of numbers: their number or edges, None for none."""
         return None
 
-    def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
-        raise NotImplementedError
+    @abstractmethod
+    def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit: ...
 
-    def _load(self, kept: Mapping[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _load(self, kept: Mapping[str, Any]) -> None: ...
 
     def _margins(self, rows: Coded) -> Integers:
         """Whole numbers by which a fitted model decides, in multiples of 2^-24: (1, n) for two classes or a number,
-        else (classes, n). Of each row by itself."""
-        raise NotImplementedError
+        else (classes, n). Of each row by itself.
 
+        Raises TypeError for a model that decides nothing, such as k-means.
+        """
+        raise TypeError(f"a {type(self).__name__} decides nothing")
+
+    @abstractmethod
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows."""
-        raise NotImplementedError
 
     def problem(
         self,

@@ -483,7 +483,7 @@ class _Reader:
             raise self.wrong(at, "a public table is a file; write its rows to one")
         allowed = f"a file that ends in {FILES}{_ELSEWHERE[at[0]]}"
         path = self.place(at, value, allowed)
-        several = "parquet" if several_files(path) or re.search(r"[*?]", str(path)) else None
+        several = "parquet" if several_files(path) else None
         kind = kind_of_file(path) or several or ("csv" if "csv" in section else None)
         if kind is None:
             raise self.wrong(at, f"found {value!r}; allowed: {allowed}")

@@ -36,18 +36,16 @@ from hubbub.service.frames import receive, send
 from hubbub.service.lanes import Lanes
 from hubbub.session.empty import EmptyTables
 from hubbub.session.open import (
+    declared_tables,
     described,
     neighbours_of,
     older_places,
     open_ledger,
-    private_of,
-    public_of,
     source_places,
 )
 from hubbub.session.run import Order
-from hubbub.tables.declare import PrivateTable, PublicTable
 
-__all__ = ["Clerk", "declared_tables", "main", "queue_of"]
+__all__ = ["Clerk", "empty_tables", "main", "queue_of"]
 
 _PATIENCE: Final = 2.0
 _OUTER: Final = 5.0  # seconds of the engine over releases and public tables, which the clerk runs itself
@@ -66,13 +64,11 @@ def queue_of(policy: Policy) -> Queue:
     return Queue(lanes=policy.service.lanes, tick=round(policy.service.tick * SECOND))
 
 
-def declared_tables(policy: Policy, described: Mapping[str, Any]) -> EmptyTables:
+def empty_tables(policy: Policy, described: Mapping[str, Any]) -> EmptyTables:
     """What a policy declares, without rows, and how much of one question the service answers. described: what a runner
     found (`hubbub.session.empty.schema_of`).
     """
-    tables: dict[str, PrivateTable | PublicTable] = {n: private_of(t) for n, t in policy.tables.items()}
-    tables |= {n: public_of(t) for n, t in policy.public.items()}
-    data = EmptyTables(tables, described)
+    data = EmptyTables(declared_tables(policy), described)
     data.max_aggregates = policy.service.max_aggregates or _AGGREGATES
     data.max_answer_groups = policy.service.max_answer_groups
     data.outer.limit(_OUTER)
@@ -86,14 +82,14 @@ class Clerk:
     """
 
     def __init__(self, policy: Policy, *, log: Callable[[str], None] = lambda _: None) -> None:
-        self._policy, self._planning = policy, threading.Lock()
+        self._policy, self._planning, self._log = policy, threading.Lock(), log
         self._closing = threading.Event()
         self.lanes = Lanes(policy, lambda one, outcome: self.desk.finished(one, outcome))
         try:
             self.lanes.wait()
             times = {n: t.answer_time or policy.service.answer_time for n, t in policy.tables.items()}
             _check_times(times, self.lanes.respawn)
-            data = declared_tables(policy, self.lanes.described or {})
+            data = empty_tables(policy, self.lanes.described or {})
             self.ledger = _ledger(policy, data)
         except BaseException:
             self.lanes.close()
@@ -166,8 +162,9 @@ class Clerk:
             return {"refused": _refusal(error)}
         except TypeError:
             return {"refused": {"kind": "query", "text": "this is not what the clerk is asked."}}
-        except Exception:
+        except Exception as error:  # a defect of ours; its words may hold a question, so none of them is told or logged
             incident = uuid.uuid4().hex[:12]
+            self._log(f"incident {incident}: {type(error).__name__} in {act!r}")
             return {"refused": {"kind": "incident", "text": f"incident {incident}", "incident": incident}}
 
     def serve(self, path: str, token: str) -> socket.socket:

@@ -18,11 +18,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hubbub.errors import HubbubError
+from hubbub.file_formats import files_of
 from hubbub.ledger.policy import Policy, load_policy
 from hubbub.service.confine import confine
 from hubbub.service.frames import receive, send
 
-__all__ = ["main"]
+__all__ = ["main", "readable"]
 
 _MIB = 1 << 20
 
@@ -37,8 +39,11 @@ def main(arguments: list[str]) -> int:
     policy = load_policy(told["policy"])
     try:
         runner, schema, held = _opened(policy)
-    except Exception as error:
+    except HubbubError as error:
         send(connection, {"refused": str(error)})
+        return 1
+    except Exception as error:  # whatever it was, its words are not ours
+        send(connection, {"refused": f"the tables cannot be opened ({type(error).__name__})"})
         return 1
     send(connection, {"ready": schema, "held": held})
     order = receive(connection)
@@ -48,17 +53,22 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
+def readable(policy: Policy) -> list[Path]:
+    """The files that a runner may read: those that the policy names, and those that it names by a pattern or a link."""
+    return [place for _, path in policy.files() for place in (path, *map(Path, files_of(path)))]
+
+
 def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:
     """The tables, opened inside the walls. What needs no rows is loaded before."""
     from hubbub.noise import set_mode
     from hubbub.session.empty import schema_of
-    from hubbub.session.open import private_of, public_of
+    from hubbub.session.open import declared_tables
     from hubbub.session.runner import Runner
 
     remote = policy.remote()
     if not any(str(table.source).startswith("spark:") for table in remote):
         held = confine(
-            read=[path for _, path in policy.files()],
+            read=readable(policy),
             write=[Path(os.environ["TMPDIR"])],
             network=bool(remote),
             data=(policy.service.memory + 1024) * _MIB,
@@ -66,8 +76,7 @@ def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:
         shown = vars(held)
     else:
         shown = {"landlock": 0, "undumpable": False, "no_new_privs": False, "network": True}
-    tables = {one.name: private_of(one) for one in policy.tables.values()}
-    runner = Runner({**tables, **{one.name: public_of(one) for one in policy.public.values()}})
+    runner = Runner(declared_tables(policy))
     set_mode("hardened")
     return runner, schema_of(runner._data), shown
 

@@ -156,36 +156,32 @@ class Check:
     def __str__(self) -> str:
         from hubbub.answer.release import text_table
 
-        lines = [text_table(("column", "95 % of answers within", ""), [_row(c) for c in self.columns]), ""]
-        cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)
-        left = short_text(self.left)
-        many = "" if self.how_many is None else f"; {self.how_many:,} such questions fit"
-        lines.append(f"cost: epsilon {cost}; left: {left}{many}{'' if self.affordable else ', NOT ENOUGH'}")
-        lines += [self.mechanism, *self.notes]
-        if self.bounds:
-            names = [column.name for column in self.bounds[0][1]]
-            table = [(f"{bound:,}", *(_row(c)[1] for c in columns)) for bound, columns in self.bounds]
-            lines += ["", text_table(("bound found", *names), table)]
-        if len(self.sides) > 1:
-            names = [column.name for column in self.sides[0].columns]
-            rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
-            lines += ["", text_table(("noise", "cost", *names, "fit"), rows)]
-        return "\n".join(line.rstrip() for line in lines)
+        first, *more = (text_table(columns, rows) for columns, rows in self._tables())
+        parts = [first, "\n".join(self._said()), *more]
+        return "\n".join(line.rstrip() for line in "\n\n".join(parts).split("\n"))
 
     def _repr_html_(self) -> str:
         """For notebooks: what is predicted, as tables."""
-        first, *rest = str(self).split("\n\n")
-        lines = rest[0].split("\n") if rest else []
-        table = html_table(("column", "95 % of answers within", ""), [_row(c) for c in self.columns])
-        names = [column.name for column in self.columns]
-        more = ""
+        first, *more = (html_table(columns, rows) for columns, rows in self._tables())
+        return f"<div>{first}{html_lines(self._said())}{''.join(more)}</div>"
+
+    def _said(self) -> list[str]:
+        """What it costs, which noise it has, and the notes."""
+        cost = "0 (stored already)" if self.stored else decimal_text(self.epsilon)
+        many = "" if self.how_many is None else f"; {self.how_many:,} such questions fit"
+        enough = "" if self.affordable else ", NOT ENOUGH"
+        return [f"cost: epsilon {cost}; left: {short_text(self.left)}{many}{enough}", self.mechanism, *self.notes]
+
+    def _tables(self) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+        """The errors of the columns; then those at bounds that are to be found, and those of both kinds of noise."""
+        yield ("column", "95 % of answers within", ""), [_row(c) for c in self.columns]
         if self.bounds:
-            bounds = [(f"{bound:,}", *(_row(c)[1] for c in columns)) for bound, columns in self.bounds]
-            more += html_table(("bound found", *names), bounds)
+            names = [column.name for column in self.bounds[0][1]]
+            yield ("bound found", *names), [(f"{bound:,}", *(_row(c)[1] for c in cs)) for bound, cs in self.bounds]
         if len(self.sides) > 1:
-            sides = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
-            more += html_table(("noise", "cost", *names, "fit"), sides)
-        return f"<div>{table if self.columns else html_lines([first])}{html_lines(lines)}{more}</div>"
+            names = [column.name for column in self.sides[0].columns]
+            rows = [(s.name, s.cost, *(_row(c)[1] for c in s.columns), _fits(s.fits)) for s in self.sides]
+            yield ("noise", "cost", *names, "fit"), rows
 
 
 def _plain(value: Any) -> Any:

@@ -30,7 +30,7 @@ from hubbub.file_formats import Csv
 from hubbub.plain import quick
 from hubbub.tables.kinds import Kind
 
-__all__ = ["csv_header", "lines_of", "read_csv"]
+__all__ = ["csv_header", "lines_of", "opened", "read_csv"]
 
 _SLICE = 1 << 26
 _LONGEST = 1 << 29
@@ -49,7 +49,7 @@ def csv_header(name: str, path: str, how: Csv) -> list[str]:
         return list(how.names)
     problem = None
     try:
-        with _opened(path, how) as file:
+        with opened(path, how) as file:
             header = _header(file, how, path)
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, pa.ArrowException):
         raise PolicyError(f"table {name!r}: {path!r} cannot be unpacked as what its name says.") from None
@@ -81,7 +81,7 @@ def read_csv(path: str, header: list[str], how: Csv, types: Mapping[str, Kind]) 
     Raises PolicyError where the file that is read has another header, or none.
     """
     divided = how.divided_by(path)
-    with _opened(path, how) as file:
+    with opened(path, how) as file:
         if how.names is None and _header(file, how, path) != header:
             raise PolicyError("the columns of a CSV have changed")
         lines = (piece.split(b"\n") for piece in _pieces(file))
@@ -93,7 +93,7 @@ def read_csv(path: str, header: list[str], how: Csv, types: Mapping[str, Kind]) 
 
 def lines_of(path: str, how: Csv) -> int:
     """How many lines that are not empty stand below the header; with quoted line breaks, how many records."""
-    with _opened(path, how) as file:
+    with opened(path, how) as file:
         if how.names is None:
             _header(file, how, path)
         lines = (piece.split(b"\n") for piece in _pieces(file))
@@ -102,7 +102,7 @@ def lines_of(path: str, how: Csv) -> int:
 
 
 @contextlib.contextmanager
-def _opened(path: str, how: Csv) -> Iterator[BinaryIO]:
+def opened(path: str, how: Csv) -> Iterator[BinaryIO]:
     """The bytes of a file in UTF-8: unpacked, and out of another encoding.
 
     What is no character of the encoding becomes bytes that are not UTF-8, which make NULL of their field alone.

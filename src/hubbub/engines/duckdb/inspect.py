@@ -7,19 +7,20 @@ go to an analyst.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from hubbub.engines.duckdb.csv_files import csv_header, lines_of, read_csv
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
 from hubbub.engines.duckdb.relations import _SHUT, _relation
-from hubbub.engines.duckdb.sources import CsvFile, source_of
+from hubbub.engines.duckdb.sheets import sheet_values
+from hubbub.engines.duckdb.sources import CsvFile, Sheet, Source, SqliteFile, source_of
+from hubbub.engines.duckdb.sqlite_file import sqlite_values
 from hubbub.engines.fields import Fields
-from hubbub.file_formats import Csv
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf
 from hubbub.tables.declare import PrivateTable
 
@@ -58,23 +59,19 @@ def inspect_rows(name: str, table: PrivateTable) -> TableReport:
     source = source_of(name, table)
     with duckdb.connect(config=_SHUT) as con:
         relation, physical, held, _ = _relation(con, "source", name, table)
-        raw = relation
-        left_out = None
         if held is not None:
             con.register("source", held.table())
-        if isinstance(source, CsvFile):
-            con.register("raw", _raw(name, source))
-            raw = "raw"
-            left_out = lines_of(source.path, source.how) - _one(con, "SELECT COUNT(*) FROM raw")
         fields = Fields(name, physical, dict(table.types), table.columns, DUCKDB)
         fields.check_names()
         kinds, read = fields.kinds(), fields.expressions()
         reports, rows = [], _one(con, f"SELECT COUNT(*) FROM {relation}")
+        there = _there(con, name, source, relation, list(physical))
         for column in physical:
-            there = _one(con, f"SELECT COUNT({quote(column)}) FROM {raw}")
             values = _one(con, f"SELECT COUNT({read[column]}) FROM {relation}")
             outside = _outside(con, relation, read[column], table.columns.get(column))
-            reports.append(ColumnReport(column, kinds[column].value, values, rows - there, there - values, outside))
+            null, failing = rows - there[column], there[column] - values
+            reports.append(ColumnReport(column, kinds[column].value, values, null, failing, outside))
+        left_out = lines_of(source.path, source.how) - rows if isinstance(source, CsvFile) else None
         units, largest = None, None
         if isinstance(table.unit, str) and table.path is None:
             unit = fields.unit(table.unit)[1]
@@ -83,10 +80,18 @@ def inspect_rows(name: str, table: PrivateTable) -> TableReport:
         return TableReport(name, rows, units, largest, left_out, tuple(reports))
 
 
-def _raw(name: str, source: CsvFile) -> pa.Table:
-    """The fields of a CSV as they stand there."""
-    plain: Csv = replace(source.how, decimal=".", thousands=None, formats={})
-    return read_csv(source.path, csv_header(name, source.path, plain), plain, {})
+def _there(con: Any, name: str, source: Source, relation: str, columns: list[str]) -> Mapping[str, int]:
+    """How many rows have anything in each column, whatever it is: as the file has it, before it is read as a kind."""
+    match source:
+        case CsvFile(path=path, how=how):
+            plain = replace(how, decimal=".", thousands=None, formats={})
+            fields = read_csv(path, csv_header(name, path, plain), plain, {})
+            return {column: len(fields) - fields.column(column).null_count for column in columns}
+        case SqliteFile(path=path, table=table):
+            return sqlite_values(path, table, columns)
+        case Sheet(path=path, table=sheet):
+            return sheet_values(path, sheet, columns)
+    return {column: _one(con, f"SELECT COUNT({quote(column)}) FROM {relation}") for column in columns}
 
 
 def _one(con: Any, sql: str, given: list[Any] | None = None) -> int:

@@ -12,7 +12,7 @@ time span beyond all dates) is left out, alone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
 from hubbub.errors import PolicyError
 from hubbub.tables.kinds import Kind
 
-__all__ = ["read_sheet", "sheet_columns"]
+__all__ = ["read_sheet", "sheet_columns", "sheet_values"]
 
 
 def sheet_columns(name: str, path: str, sheet: str | None) -> list[str]:
@@ -55,8 +55,19 @@ def read_sheet(path: str, sheet: str | None, schema: pa.Schema, types: Mapping[s
     if _header(rows) != schema.names:
         raise PolicyError("the columns of a sheet have changed")
     fits = [_FITS[types.get(column, Kind.TEXT)] for column in schema.names]
-    named = (row[: len(fits)] for row in rows[1:])
-    return rows_as_table([row for row in named if any(cell not in (None, "") for cell in row)], schema, fits)
+    return rows_as_table(_filled(rows, len(fits)), schema, fits)
+
+
+def sheet_values(path: str, sheet: str | None, columns: Sequence[str]) -> dict[str, int]:
+    """How many rows of a sheet have anything in each column, of whatever type."""
+    filled = _filled(_rows(path, sheet), len(columns))
+    return {c: sum(i < len(row) and row[i] not in (None, "") for row in filled) for i, c in enumerate(columns)}
+
+
+def _filled(rows: list[list[Any]], width: int) -> list[list[Any]]:
+    """The rows below the first with anything in their named columns; what stands right of these is nobody's."""
+    named = (row[:width] for row in rows[1:])
+    return [row for row in named if any(cell not in (None, "") for cell in row)]
 
 
 def _header(rows: list[list[Any]]) -> list[str]:

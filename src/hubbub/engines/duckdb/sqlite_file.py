@@ -11,19 +11,20 @@ import contextlib
 import datetime as dt
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote as percent
 
 import pyarrow as pa
 
 from hubbub.engines.base_tables import not_trusted
+from hubbub.engines.duckdb.dialect import quote as quoted
 from hubbub.engines.duckdb.fitted import OBJECTS, rows_as_table
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.kinds import Kind
 
-__all__ = ["read_sqlite", "sqlite_columns"]
+__all__ = ["read_sqlite", "sqlite_columns", "sqlite_values"]
 
 _MANY = 1 << 16
 """Rows at a time."""
@@ -68,15 +69,21 @@ def read_sqlite(path: str, inner: str, schema: pa.Schema, kinds: Mapping[str, Ki
     """
     if _writing(path):
         raise OSError("the file is being written")
-    columns = ", ".join('"' + column.replace('"', '""') + '"' for column in schema.names)
-    named = '"' + inner.replace('"', '""') + '"'
+    columns = ", ".join(map(quoted, schema.names))
     fits = [_FITS.get(kinds[column], lambda _: None) for column in schema.names]
     tables = [schema.empty_table()]
     with _opened(path) as con:
-        cursor = con.execute(f"SELECT {columns} FROM {named}")
+        cursor = con.execute(f"SELECT {columns} FROM {quoted(inner)}")
         while rows := cursor.fetchmany(_MANY):
             tables.append(rows_as_table(rows, schema, fits))
     return pa.concat_tables(tables)
+
+
+def sqlite_values(path: str, inner: str, columns: Sequence[str]) -> dict[str, int]:
+    """How many rows of a table have anything in each column, of whatever type."""
+    counts = ", ".join(f"COUNT({quoted(column)})" for column in columns)
+    with _opened(path) as con:
+        return dict(zip(columns, con.execute(f"SELECT {counts} FROM {quoted(inner)}").fetchone(), strict=True))
 
 
 def _writing(path: str) -> bool:
@@ -88,7 +95,7 @@ def _writing(path: str) -> bool:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
-    with contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as con:
+    with contextlib.closing(sqlite3.connect(f"file:{percent(path)}?mode=ro", uri=True)) as con:
         con.text_factory = _text
         con.execute("PRAGMA trusted_schema = OFF")
         con.execute("BEGIN")

@@ -256,7 +256,7 @@ class SparkEngine:
                     self._session.sql(_with(stubs, text))
             except AnalysisException as error:
                 why = error.getCondition() or "it cannot be read"
-            except Exception:
+            except Exception:  # Py4J's, with its own words; it is told apart by whether Spark still answers
                 if not _is_up(self._spark):
                     return  # for `run` to find
                 why = "it is nested too deeply"
