@@ -348,3 +348,48 @@ def test_killed_a_thousand_times_in_the_queue_nothing_told_is_lost(tmp_path):
         killed_while_charging(tmp_path / "b.db", 1000)
     finally:
         BUDGETS[SPACE] = Budget(10)
+
+
+def test_a_lock_that_is_given_at_the_end_of_a_wait_is_held_once(monkeypatch):
+    """Between the end of a slice of waiting and the look at who owns it, whoever held it may have given it on."""
+    lock, plain = FairLock(), threading.Lock
+
+    class Late:
+        """Says that the wait is over; before that is looked at, the other one gives the lock on."""
+
+        def __init__(self):
+            self._lock, self._waits = plain(), 0
+
+        def acquire(self, timeout=None):
+            if timeout is None:
+                return self._lock.acquire()
+            self._waits += 1
+            if self._waits == 1:
+                given_on.set()
+                released.wait(5)
+                return False
+            return self._lock.acquire(timeout=timeout)
+
+        def release(self):
+            self._lock.release()
+
+    given_on, released, told = threading.Event(), threading.Event(), []
+
+    def other():
+        monkeypatch.setattr(threading, "Lock", Late)
+        try:
+            lock.acquire()
+        finally:
+            monkeypatch.setattr(threading, "Lock", plain)
+        told.append(lock._depth)
+        lock.release()
+
+    lock.acquire()
+    waiting = threading.Thread(target=other)
+    waiting.start()
+    assert given_on.wait(5)
+    lock.release()
+    released.set()
+    waiting.join(5)
+    assert told == [1]
+    assert lock._owner is None

@@ -208,14 +208,15 @@ def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
                 held.set()
                 over.wait(60)
 
+        def interrupt() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Timer(0.2, over.set).start()  # to let go of a charge takes a look at the ledger
+
         thread = threading.Thread(target=hold_the_lock)
         for keep in (lambda: (thread.start(), held.wait(60)), lambda: holder.enter(Undisturbed(), time.monotonic())):
             keep()
             for step in (lambda: charge(ledger, "0.1"), lambda: ledger.steward.refresh(SPACE, "visits")):
-                timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-                timer.start()
-                if not over.is_set():  # to let go of a charge takes a look at the ledger
-                    threading.Timer(0.3, over.set).start()
+                threading.Timer(0.1, interrupt).start()
                 begun = time.monotonic()
                 with pytest.raises((KeyboardInterrupt, HubbubError)) as found:
                     step()

@@ -80,6 +80,14 @@ def test_n_analysts_at_their_own_limits_do_not_pass_the_joint_one(ledger):
     assert (won, ledger.balance.remaining(SPACE)) == (3, Fraction(1, 10))
 
 
+def test_a_refusal_names_what_would_fit_whatever_is_full(ledger):
+    grant(ledger, ADA, "0.25")
+    charge(ledger, "0.125", analyst="bob")
+    with pytest.raises(BudgetError, match=r"0\.25 of 0\.25 is left for the analyst 'ada'\. Ask with epsilon 0\.25"):
+        charge(ledger, "2")  # more than is left for everybody, too
+    charge(ledger, "0.25")
+
+
 def test_a_table_has_a_limit_of_its_own(ledger):
     grant(ledger, table_account("visits"), "0.25")
     charge(ledger, "0.25")
@@ -170,7 +178,9 @@ def test_reading_anothers_answer_is_free_for_all_and_charged_once_to_the_reader(
     ledger.charges.share(release, "bob")
     assert (ledger.balance.spent(SPACE), ledger.balance.total(SPACE, BOB).epsilon) == (Fraction(4, 10), Fraction(4, 10))
     other = ledger.record.release(answered(ledger, "0.2", question_key="other"))
-    with pytest.raises(BudgetError, match="reading this answer asks for"):
+    with pytest.raises(
+        BudgetError, match=r"reading it counts epsilon 0\.2 against your own limit, and 0\.1 of 0\.5 is left"
+    ):
         ledger.charges.share(other, "bob")
 
 

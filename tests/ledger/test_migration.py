@@ -52,7 +52,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 6\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 7\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
@@ -215,7 +215,7 @@ def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, m
     connection.executescript((Path(__file__).parent / "version3.sql").read_text())
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 6\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 7\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     Database(tmp_path / "old.db").close()
     with Ledger.inspect(tmp_path / "old.db") as ledger:
@@ -260,11 +260,14 @@ def what_version_4_held(place: str) -> None:
         assert ledger.record.verify().problems == ()
 
 
-def version_5() -> str:
-    """What the last schema made of version 4's: what it lacked, and nothing of the schedule."""
-    later = [text for text in schema.sqlite_schema() if re.search(r"\b(schedule|silence|pending)", text)]
+_SINCE_6 = "rekeying|redaction|restoring|wording"
+
+
+def without(version: int, tables: str) -> str:
+    """What makes a ledger of this version of a present one that holds none of these tables' rows."""
+    later = [text for text in schema.sqlite_schema() if re.search(rf"\b({tables})", text)]
     names = [re.match(r"CREATE (UNIQUE )?(TABLE|INDEX|TRIGGER) (\w+)", text).group(2, 3) for text in later]
-    return "".join(f"DROP {kind} {name};" for kind, name in reversed(names)) + "PRAGMA user_version = 5;"
+    return "".join(f"DROP {kind} {name};" for kind, name in reversed(names)) + f"PRAGMA user_version = {version};"
 
 
 def test_a_ledger_of_version_5_keeps_its_chain_and_takes_a_schedule(tmp_path):
@@ -272,7 +275,7 @@ def test_a_ledger_of_version_5_keeps_its_chain_and_takes_a_schedule(tmp_path):
     connection.executescript(VERSION4)
     migrate.migrate(connection, 4)
     connection.commit()
-    connection.executescript(version_5())
+    connection.executescript(without(5, f"schedule|silence|pending|{_SINCE_6}"))
     assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schedule'").fetchall()
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
@@ -283,12 +286,32 @@ def test_a_ledger_of_version_5_keeps_its_chain_and_takes_a_schedule(tmp_path):
             assert found.execute("SELECT count(*) FROM schedule, silence, pending").fetchone() == (0,)
 
 
+def test_a_ledger_of_version_6_keeps_the_words_in_its_lines_and_removes_those_of_new_ones(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(VERSION4)
+    migrate.migrate(connection, 4)
+    connection.commit()
+    connection.executescript(without(6, _SINCE_6))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    what_version_4_held(tmp_path / "old.db")
+    with Ledger.open(tmp_path / "old.db", budgets={SPACE: Budget(3)}) as ledger:
+        assert ledger.record.integrity() == "ok"
+        with pytest.raises(PolicyError, match="an older hubbub, whose lines hold their words themselves"):
+            ledger.steward.redact(next(e.id for e in ledger.record.history() if e.state == "stored"), author="ada")
+        new = charge(ledger, "1/1000", question_key="new", sql="SELECT 'Zoe'")
+        ledger.charges.let_go(new)
+        assert ledger.steward.redact(new, author="ada") == 1
+        assert ledger.record.entry(new).sql == "(removed)"
+        assert ledger.record.verify().problems == ()
+
+
 def test_a_ledger_of_version_4_keeps_its_chain_and_takes_purposes(tmp_path):
     connection = sqlite3.connect(tmp_path / "old.db")
     connection.executescript(VERSION4)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 6\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 7\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     what_version_4_held(tmp_path / "old.db")
     Ledger.open(tmp_path / "new.db", budgets={SPACE: Budget(3)}).close()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import PolicyError
+from hubbub.errors import BudgetError, PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, resume, wait
@@ -301,7 +301,11 @@ def test_a_steward_accepts_an_older_ledger_where_no_newer_one_is_left(tmp_path):
             ledger.steward.make_anchor()
         ledger.steward.make_anchor(accept_older=True)
     with opened(path, anchor=anchor) as ledger:
+        with pytest.raises(BudgetError, match="was revoked"):  # what was spent since is not known
+            charge(ledger, "0.5")
+        ledger.steward.grant(SPACE, "everyone", "0.5", author="steward", reason="no later receipt was found")
         charge(ledger, "0.5")
+        assert ledger.record.verify().sound
 
 
 def test_a_killed_writer_leaves_an_anchor_that_opens(tmp_path):

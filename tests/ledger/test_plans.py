@@ -95,8 +95,8 @@ def test_a_refusal_under_delta_says_what_would_fit(ledger):
     charge(ledger, "2", cost=ledger.balance.question(SPACE, 2))
     with pytest.raises(
         BudgetError,
-        match=r"asks for epsilon 2\.5, and rho .* under the limit of epsilon 3 is left for "
-        r"the unit space.*One more question fits at epsilon \d.*ask with less",
+        match=r"not enough budget: the question asks for epsilon 2\.5, and at most \d\.\d+ of 3 is left for "
+        r"the unit space.* \(with Laplace noise \d\.\d+\)\. Ask with less",
     ) as error:
         charge(ledger, "2.5", cost=ledger.balance.question(SPACE, "2.5"))
     left = Fraction(error.value.left)
@@ -104,7 +104,7 @@ def test_a_refusal_under_delta_says_what_would_fit(ledger):
     charge(ledger, left, cost=ledger.balance.question(SPACE, ledger.balance.left(SPACE).question))
     with pytest.raises(BudgetError, match="the block asks for epsilon 1, and "):
         ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
-    with pytest.raises(BudgetError, match="its thresholds for delta 6e-07; 5e-07 of delta is left"):
+    with pytest.raises(BudgetError, match="its thresholds ask for delta 6e-07, and 5e-07 of delta is left"):
         charge(ledger, "0.1", cost=Cost(None, Fraction(0), Fraction(6, 10**7)))
 
 

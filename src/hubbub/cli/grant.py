@@ -51,7 +51,7 @@ def command(
     ledger: str | None,
     key_file: Path | None,
 ) -> None:
-    """Let ACCOUNT spend EPSILON in all, what it has spent included.
+    """Set ACCOUNT's total limit to EPSILON; what it has already spent counts toward it.
 
     ACCOUNT is an analyst's name, `analyst:*` for each analyst without a grant, `table:NAME`, or `everyone`.
     """

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from hubbub.cli.console import note
+from hubbub.cli.keeping import COMMANDS
 from hubbub.cli.options import (
     epsilon_option,
     key_option,
@@ -31,6 +32,10 @@ __all__ = ["command"]
 @click.group("ledger")
 def command() -> None:
     """Create, verify, back up and mend the ledger."""
+
+
+for _command in COMMANDS:
+    command.add_command(_command)
 
 
 @command.command("create")
@@ -71,6 +76,12 @@ def create(policy: Path | None) -> None:
     help="A head that was noted: this line, with this hash (16 characters of it or more), is in the chain.",
 )
 @click.option(
+    "--witness",
+    type=click.Path(path_type=Path),
+    metavar="PLACE",
+    help="What the witness holds, a file or a folder: each line of it is in the chain.",
+)
+@click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -89,6 +100,7 @@ def create(policy: Path | None) -> None:
 def verify(
     receipt: Path | None,
     head: tuple[int, str] | None,
+    witness: Path | None,
     checkpoint: Path | None,
     start: Path | None,
     policy: Path | None,
@@ -97,8 +109,8 @@ def verify(
 ) -> None:
     """Walk the whole chain: every row, every sum, every life of a charge.
 
-    That the chain's end was cut off, or an older copy put back, only a note from outside tells: --receipt, --head, or
-    the policy's anchor.
+    That the chain's end was cut off, or an older copy put back, only a note from outside tells: --receipt, --head,
+    --witness, or the policy's anchor.
     """
     try:
         kept = None if receipt is None else json.loads(receipt.read_text("utf-8"))
@@ -106,9 +118,12 @@ def verify(
         raise PolicyError(f"{receipt} is not a receipt: it is not JSON.") from None
     if isinstance(kept, dict) and "receipt" in kept:  # what `hubbub query --format json` wrote
         kept = kept["receipt"]
+    from hubbub.ledger.witness import kept_by_witness
+
     with open_ledger(policy, ledger, key_file, anchored=False) as book:
         damage = book.record.integrity()
-        verified = book.record.verify(kept, head=head, checkpoint=None if start is None else _text(start))
+        heads = {} if witness is None else kept_by_witness(witness, book.id)
+        verified = book.record.verify(kept, head=head, heads=heads, checkpoint=None if start is None else _text(start))
         if checkpoint is not None and verified.sound and damage == "ok":
             # It will be trusted: for its owner alone.
             with open(checkpoint, "w", encoding="utf-8", opener=lambda name, how: os.open(name, how, 0o600)) as file:
@@ -143,7 +158,7 @@ def _head(text: str) -> tuple[int, str]:
 
 
 @command.command("anchor")
-@click.option("--accept-older", is_flag=True, help="Also where what was spent since is lost and forgotten.")
+@click.option("--accept-older", is_flag=True, help="Also where the ledger ends before it: nothing more may be spent.")
 @click.option("--yes", is_flag=True, help="Accept an older ledger without asking.")
 @click.option("--remove", is_flag=True, help="Let the ledger be opened without its anchor from here on.")
 @policy_option
@@ -152,8 +167,8 @@ def anchor(accept_older: bool, yes: bool, remove: bool, policy: Path | None) -> 
 
     A ledger that has one is not opened without it; --remove takes that back, on the record.
 
-    With --accept-older the ledger is taken as it is, where newer copies of it are lost. What was spent since is then
-    forgotten, and may be spent again: the people in the data were promised less.
+    With --accept-older the ledger is taken as it is, where newer copies of it are lost. What was spent since is not
+    known, so nothing more may be spent until a steward grants it anew (`hubbub grant everyone`).
     """
     from hubbub.ledger.policy import find_policy, load_policy
     from hubbub.ledger.store import Ledger
@@ -170,7 +185,10 @@ def anchor(accept_older: bool, yes: bool, remove: bool, policy: Path | None) -> 
         return
     if accept_older and not yes:
         click.confirm(
-            "What was spent since this copy is forgotten, and may be spent again. Accept it?", abort=True, err=True
+            "What was spent since this copy is not known, so nothing more may be spent until a steward grants it anew. "
+            "Accept it?",
+            abort=True,
+            err=True,
         )
     with Ledger.manage(policy_file.ledger, key=policy_file.key(), unanchored=True) as book:
         book.name_anchor(policy_file.anchor)
@@ -195,20 +213,6 @@ def export(output: Path | None, policy: Path | None, ledger: str | None) -> None
                 file.writelines(f"{line}\n" for line in book.record.export())
         except FileExistsError:
             raise PolicyError(f"{output} exists and is left as it is. Name another file.") from None
-
-
-@command.command("backup")
-@click.argument("target", type=click.Path(path_type=Path))
-@policy_option
-@ledger_option
-def backup(target: Path, policy: Path | None, ledger: str | None) -> None:
-    """Write one whole state of the ledger to the new file TARGET, while others go on.
-
-    Never put it back in the ledger's place: what was spent since would be forgotten.
-    """
-    with open_ledger(policy, ledger) as book:
-        book.record.backup(target)
-    note(f"Wrote {target}.")
 
 
 @command.command("migrate")
@@ -252,7 +256,11 @@ def unlock(
             book.steward.unlock_all(space, author=me())
         else:
             book.steward.unlock(space, analyst, author=me())
-    note(f"{analyst} may ask again." if analyst else f"Whoever is not locked himself may ask about {space} again.")
+    note(
+        f"{analyst} may ask again."
+        if analyst
+        else f"All analysts who are not locked themselves may ask about {space} again."
+    )
 
 
 @command.command("incident")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, LedgerView
     from hubbub.session import Session
 
-__all__ = ["left_after", "left_of", "left_text"]
+__all__ = ["left_after", "left_of", "left_text", "more_like"]
 
 
 def left_of(book: Ledger | LedgerView, space: str, **account: str) -> Fraction:
@@ -48,6 +48,20 @@ def left_after(session: Session, release: Release) -> str | None:
         book.balance.left(space, dataset=TOGETHER.join(receipt["tables"]), analyst=session.analyst),
     )
     return short_text(left.epsilon if budget.pure or receipt["rho"] is None else _gaussian(budget, left))
+
+
+def more_like(session: Session, release: Release) -> str:
+    """How many more such questions fit, and why the figures do not add up; nothing under a budget without delta."""
+    receipt = release.receipt
+    if "unit_space" not in receipt or release.charge_id == "":
+        return ""
+    space, balance = receipt["unit_space"], session.ledger.balance
+    if balance.budget(space).pure or receipt["rho"] is None:
+        return ""
+    left = balance.left(space, dataset=TOGETHER.join(receipt["tables"]), analyst=session.analyst)
+    many = left.how_many(balance.question(space, release.epsilon, delta=Fraction(receipt.get("delta") or 0)))
+    more = f", for about {many:,} more such question{'' if many == 1 else 's'}" if many else ""
+    return f"{more} (under a delta, noise of many questions adds up more slowly than their epsilons)"
 
 
 def _gaussian(budget: Budget, left: Remaining) -> Fraction:

@@ -66,5 +66,7 @@ def _about(report: TableReport) -> str:
     if report.units is not None:
         parts.append(f"of {report.units:,} units, at most {report.largest:,} of one")
     if report.left_out:
-        parts.append(f"{report.left_out:,} lines are no row: another number of fields, or a quote that is not closed")
+        parts.append(
+            f"{report.left_out:,} lines are not rows: they have another number of fields, or a quote that is not closed"
+        )
     return "; ".join(parts) + "."

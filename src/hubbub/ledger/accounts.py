@@ -2,7 +2,8 @@
 
 **Accounts of a unit space.** `everyone` is the joint budget: the promise to the people in the data, on the sum over
 all analysts, because analysts may collude. `table:NAME` and `analyst:NAME` are limits below it, `analyst:*` the
-limit of each analyst who has none of their own. `block:ID` is what a reserved block holds.
+limit of each analyst who has none of their own. `token:ID` is the cap of a token of the service. `block:ID` is what a
+reserved block holds.
 
 **Filters.** Every account admits a charge by the same rule (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6, for pure
 budgets; Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1, for approximate zCDP): the sum of epsilons stays within the
@@ -35,12 +36,14 @@ __all__ = [
     "analyst_account",
     "block_account",
     "empty_filter",
+    "is_token",
     "largest_question",
     "pure_cost",
     "read_amount",
     "rho_at",
     "table_account",
     "table_accounts",
+    "token_account",
     "write_amount",
 ]
 
@@ -72,6 +75,16 @@ def table_account(dataset: str) -> str:
 def analyst_account(analyst: str) -> str:
     """The account of one analyst."""
     return f"analyst:{analyst}"
+
+
+def token_account(token: str) -> str:
+    """The account of a token of the service that has a cap: what all that is asked and read with it may cost."""
+    return f"token:{token}"
+
+
+def is_token(account: str) -> bool:
+    """Whether an account is a token's."""
+    return account.startswith("token:")
 
 
 def block_account(charge_id: str) -> str:

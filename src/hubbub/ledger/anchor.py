@@ -25,6 +25,7 @@ from typing import Final
 from hubbub.errors import PolicyError
 from hubbub.ledger.files import flush_folder
 from hubbub.ledger.hash_chain import Connection, Head
+from hubbub.ledger.keys import Epochs, keys_before
 
 __all__ = ["ANCHOR", "is_anchored", "missing", "read", "stands", "unnamed", "write"]
 
@@ -39,8 +40,10 @@ except ImportError:  # where there are no such locks, the last writer wins
 _PAUSE: Final = 0.002
 
 
-def read(path: Path, name: str, key: bytes | None) -> tuple[int, str] | None:
+def read(path: Path, name: str, keys: Epochs) -> tuple[int, str] | None:
     """The line and hash that an anchor holds for the ledger with the id `name`; None where there is no file.
+
+    keys: of the chain. Of a chain that got another key, one written before that, with the key before, holds too.
 
     Raises:
         PolicyError: it cannot be read, is none, is another ledger's, or was not written with this key.
@@ -65,7 +68,8 @@ def read(path: Path, name: str, key: bytes | None) -> tuple[int, str] | None:
             f"the anchor {path} is another ledger's. If this ledger was made anew in its place, what was spent before "
             "is forgotten: put the old one back. If not, name another anchor."
         )
-    if key is not None and not hmac.compare_digest(str(mac), _mac(key, name, serial, digest)):
+    macs = [None if key is None else _mac(key, name, serial, digest) for key in keys_before(keys, serial)]
+    if keys[-1][1] is not None and not any(hmac.compare_digest(str(mac), str(one)) for one in macs):
         raise PolicyError(f"the anchor {path} was not written with the ledger's key: somebody else wrote to it.")
     return serial, digest
 
@@ -92,7 +96,7 @@ def unnamed(where: str) -> PolicyError:
 
 
 def write(
-    path: Path, name: str, key: bytes | None, head: Head, *, patience: float, back: bool = False, new: bool = True
+    path: Path, name: str, keys: Epochs, head: Head, *, patience: float, back: bool = False, new: bool = True
 ) -> None:
     """Move the anchor to `head`, durably, unless it is there or beyond. back: move it back too, as a steward may.
 
@@ -103,7 +107,8 @@ def write(
     """
     try:
         with _alone(path, patience):
-            known = None if back else read(path, name, key)
+            key = keys[-1][1]
+            known = None if back else read(path, name, keys)
             if known is not None and known[0] >= head.serial:
                 return
             if known is None and not new and not back:

@@ -15,13 +15,14 @@ from hubbub.ledger.budget import Budget
 from hubbub.ledger.charge import Charge
 from hubbub.ledger.charging import Refused, Request, accounts_of
 from hubbub.ledger.hash_chain import Writer
+from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, entries
 from hubbub.ledger.rules import Rules
 
 if TYPE_CHECKING:
     from hubbub.accounting import Event
 
-__all__ = ["end_block", "note_refusal", "planned", "return_unused"]
+__all__ = ["end_block", "note_refusal", "planned", "refused_text", "return_unused"]
 
 _REFUSALS: Final = 200  # of one analyst and day that are kept; the rest are refused all the same
 _FAR: Final = 20_000  # so many lines back they are counted
@@ -36,9 +37,9 @@ def end_block(writer: Writer, entry: Entry, rules: Rules) -> None:
     used = total_of(writer.connection, entry.space, block_account(entry.id)).within(entry.spend)
     back = Charge(
         kind="return", space=entry.space, analyst=entry.analyst, epsilon=used.epsilon, cost=used,
-        sql="(what the block used)", block=entry.id,
+        sql="(what the block used)", block=entry.id, details=by_token("{}", token_of(entry.details)),
     )  # fmt: skip
-    _return(writer, back, accounts_of("return", "", entry.analyst, None), entry.spend, rules)
+    _return(writer, back, accounts_of("return", "", entry.analyst, None, back.details), entry.spend, rules)
     writer.append("step", entry.serial, "closed", None, None)
 
 
@@ -59,7 +60,8 @@ def return_unused(writer: Writer, charge_id: str, used: Total, budget: Budget, r
         kind="return", space=entry.space, dataset=entry.dataset, analyst=entry.analyst,
         epsilon=_as_epsilon(used, budget), cost=used, sql="(what the charge used)", block=charge_id,
     )  # fmt: skip
-    _return(writer, back, accounts_of("question", entry.dataset, entry.analyst, entry.block), entry.spend, rules)
+    accounts = accounts_of("question", entry.dataset, entry.analyst, entry.block, entry.details)
+    _return(writer, back, accounts, entry.spend, rules)
 
 
 def _return(writer: Writer, back: Charge, accounts: Sequence[str], held: Total, rules: Rules) -> None:
@@ -77,8 +79,13 @@ def note_refusal(writer: Writer, charge: Charge, refused: Refused) -> None:
         (charge.space, charge.analyst, since, max(0, writer.head.serial - _FAR)),
     ).fetchone()
     if count < _REFUSALS:
-        dataset, sql = _short(charge.dataset, _SHOWN), _short(charge.sql, _SHOWN)
+        dataset, sql = _short(charge.dataset, _SHOWN), refused_text(charge.sql)
         writer.append("refusal", charge.space, dataset, charge.analyst, sql, refused.account, error.asked, error.left)
+
+
+def refused_text(sql: str) -> str:
+    """A refused question as it is kept."""
+    return _short(sql, _SHOWN)
 
 
 def _as_epsilon(spent: Total, budget: Budget) -> Fraction:

@@ -25,6 +25,7 @@ from hubbub.ledger.accounts import (
     analyst_account,
     block_account,
     empty_filter,
+    is_token,
     largest_question,
     read_amount,
 )
@@ -139,6 +140,8 @@ class AccountState:
             if known is None:
                 allowance = self._allowance(space, account)
                 limit = budget.epsilon
+                if allowance is None and is_token(account):  # a cap that is not there holds nothing
+                    limit = Fraction(0)
                 if allowance is not None and allowance.epsilon is not None:
                     limit = min(limit, allowance.epsilon)
                 known = self._limits[key] = (allowance, (empty_filter(budget, limit),))

@@ -13,17 +13,17 @@ from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger.accounts import (
     EVERYONE,
     Total,
-    analyst_account,
     block_account,
     read_amount,
     table_accounts,
     write_amount,
 )
 from hubbub.ledger.books import NOTHING, AccountState, Standing, stated_relation
-from hubbub.ledger.budget import Budget, decimal_text
+from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.ledger.charge import Charge
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer
 from hubbub.ledger.process import is_gone, this_process
+from hubbub.ledger.readings import readers
 from hubbub.ledger.remainder import Remaining
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL, Rules
 from hubbub.ledger.under_way import OpenQuestion, UnderWay
@@ -85,17 +85,17 @@ class Request:
         return self.charge.space
 
 
-def accounts_of(kind: str, dataset: str, analyst: str, block: str | None) -> tuple[str, ...]:
-    """The accounts that pay for a charge of this kind."""
+def accounts_of(kind: str, dataset: str, analyst: str, block: str | None, details: str = "{}") -> tuple[str, ...]:
+    """The accounts that pay for a charge of this kind. details: of the charge, which name its token."""
     match kind:
         case "question" if block is None:
-            return (EVERYONE, *table_accounts(dataset), analyst_account(analyst))
+            return (EVERYONE, *table_accounts(dataset), *readers(kind, analyst, details))
         case "question":
             return (block_account(str(block)), *table_accounts(dataset))
         case "reading":
-            return (analyst_account(analyst),)
+            return readers(kind, analyst, details)
         case _:
-            return (EVERYONE, analyst_account(analyst))
+            return (EVERYONE, *readers(kind, analyst, details))
 
 
 class Locked(PolicyError):
@@ -144,7 +144,8 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
     sums: list[Posting] = []
     paid: Total | None = None
     after: list[tuple[str, Total]] = []
-    accounts = accounts_of(kind, made.dataset, made.analyst, made.block)
+    full: list[Standing] = []
+    accounts = accounts_of(kind, made.dataset, made.analyst, made.block, made.details)
     payer = None if made.block is None else (made.block, made.analyst)
     for standing in books.standings(space, budget, accounts, payer, writer.time):
         if standing.paid is not paid:  # often two accounts have paid the same
@@ -153,9 +154,12 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
             cost, written = total.cost, total.written
         held = cost if standing.elsewhere is NOTHING else (total + standing.elsewhere).cost
         if not all(filled.holds(held) for filled in standing.filters):
-            return Refused(standing.account, overrun(request, standing, budget, writer.time))
+            full.append(standing)
         after.append((standing.account, total))
         sums.append((space, standing.account, *written))
+    if full:  # what is said fits all of them
+        tightest = min(full, key=lambda standing: standing.left)
+        return Refused(tightest.account, overrun(request, tightest, budget, writer.time))
     if request.neighbours is not None:
         _relate(writer, books, space, request.neighbours)
     serial = writer.append_charge(request.row, sums)
@@ -279,6 +283,13 @@ def _asked_already(writer: Writer, request: Request) -> str | None:
     return None
 
 
+def _wanting(kind: str, asked: str) -> str:
+    """What was asked, of a budget that does not hold it."""
+    if kind == "reading":
+        return f"somebody already bought this answer, but reading it counts epsilon {asked} against your own limit"
+    return f"not enough budget: the {kind} asks for epsilon {asked}"
+
+
 def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> BudgetError:
     """The refusal: what was asked, what is left, of what, and what to do."""
     left = Remaining.of(budget, [standing])
@@ -288,9 +299,9 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
         "table": f"the table {name!r}",
         "analyst": f"the analyst {name!r}",
         "block": "the reserved block",
+        "token": f"the token {name}",
         EVERYONE: f"the unit space {request.space!r}",
     }[kind]
-    what = {"question": "the question", "reading": "reading this answer", "block": "the block", "plan": "the plan"}
     allowance, remedy = standing.allowance, None
     whole = budget.epsilon if allowance is None or allowance.epsilon is None else allowance.epsilon
     of_whole = "" if kind == "block" else f" of {decimal_text(whole)}"
@@ -299,8 +310,8 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
         rest = f"what {whom} was granted {ended}. Ask the steward for a grant"
     elif request.spend.delta > left.delta:
         rest = (
-            f"its thresholds for delta {float(request.spend.delta):.3g}; {float(left.delta):.3g} of delta is left for "
-            f"{whom}. Name the groups, which needs no threshold, or ask for fewer"
+            f"its thresholds ask for delta {float(request.spend.delta):.3g}, and {float(left.delta):.3g} of delta is "
+            f"left for {whom}. Name the groups, which needs no threshold, or ask for fewer"
         )
     elif not left.question and not left.epsilon:
         rest = f"0{of_whole} is left for {whom}. The budget is spent: no new question fits"
@@ -308,15 +319,11 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
         remedy = AskLess(largest)
         rest = f"{largest}{of_whole} is left for {whom}. Ask with {remedy.in_python()}"
     else:
-        rest = (
-            f"rho {float(left.rho):.6g}{of_whole and f' under the limit of epsilon{of_whole[3:]}'} is left for {whom}; "
-            f"this costs rho {float(request.spend.rho):.6g}. One more question fits at epsilon "
-            f"{float(left.question):.6g} with Gaussian noise, or at {float(left.epsilon):.6g} with Laplace "
-            "noise: ask with less"
-        )
+        most = short_text(max(left.question, left.epsilon))
+        laplace = short_text(left.epsilon)
+        rest = f"at most {most}{of_whole} is left for {whom} (with Laplace noise {laplace}). Ask with less"
     return BudgetError(
-        f"{what[request.charge.kind]} asks for epsilon {asked}, and {rest}; what was released before can be read "
-        "again for free.",
+        f"{_wanting(request.charge.kind, asked)}, and {rest}; what was released before can be read again for free.",
         asked=asked,
         left=largest,
         remedy=() if remedy is None else remedy,

@@ -121,7 +121,7 @@ class Past:
         if not self.line:
             return None
         row = self._ask(
-            "SELECT serial, pure, rho, delta, impure, dataset, analyst, block, kind FROM charge "
+            "SELECT serial, pure, rho, delta, impure, dataset, analyst, block, details, kind FROM charge "
             "WHERE id = ? AND serial <= ?",
             (charge_id, self.line),
         ).fetchone()

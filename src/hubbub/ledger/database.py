@@ -219,6 +219,19 @@ class Database:
         finally:
             draft.unlink(missing_ok=True)
 
+    def forget(self) -> None:
+        """Empty the log: what was deleted is overwritten in the file, and stood in the log too. A reader may hinder it;
+        then the log is emptied with the next one, or when the file is closed.
+        """
+        if self._path is None:
+            return
+        with (
+            Undisturbed() as signals,
+            self._held(time.monotonic() + self._patience, signals),
+            self._translated(),
+        ):
+            self._pausing(self._connected(), True).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     def close(self) -> None:
         """Close the file. A database in memory is gone; a file opens again when needed."""
         with Undisturbed() as signals, self._lock.held(signals):
@@ -339,6 +352,7 @@ def _connect(path: Path | None, patience: float, read_only: bool) -> sqlite3.Con
         target, uri=path is not None, timeout=patience, isolation_level=None, check_same_thread=False
     )
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")  # words that a steward removed are overwritten
     if read_only:
         connection.execute("PRAGMA query_only = ON")
     return connection

@@ -94,7 +94,7 @@ def _tables(old: Mapping[str, TablePolicy], new: Mapping[str, TablePolicy]) -> I
     for name in old.keys() - new.keys():
         yield f"The private table {name!r} is gone: it cannot be asked any more. Its charges and answers stay."
     for name in sorted(new.keys() - old.keys()):
-        whom = f"whoever one {new[name].unit} names" if new[name].unit else "each single row"
+        whom = f"all rows with the same {new[name].unit}, together" if new[name].unit else "each single row"
         yield f"A private table {name!r} is added. Protected: {whom}."
     for name in sorted(old.keys() & new.keys()):
         yield from _table(name, old[name], new[name])

@@ -79,11 +79,12 @@ class FairLock:
             self._waiting.append(place)
         try:
             while not place[1].acquire(timeout=_SLICE if until is None else _until(until)):
-                if self._owner == me:  # a signal's handler asks, inside the wait of this very thread
+                if self._owner == me:
                     with self._guard:
-                        self._waiting.remove(place)
-                        self._depth += 1
-                    return
+                        if place in self._waiting:  # a signal's handler asks, inside the wait of this very thread
+                            self._waiting.remove(place)
+                            self._depth += 1
+                    return  # else it was given just now, between the end of the wait and this look
                 if signals is not None:
                     signals.check()
                 if until is not None and time.monotonic() > until:

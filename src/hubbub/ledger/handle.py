@@ -6,7 +6,7 @@ import hmac
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -19,6 +19,7 @@ from hubbub.ledger.budget import Budget
 from hubbub.ledger.database import Database
 from hubbub.ledger.files import create_file
 from hubbub.ledger.hash_chain import Connection, Head, Writer, head_of
+from hubbub.ledger.keys import Epochs, check_of, current_check, epochs_of, wrapped
 from hubbub.ledger.rules import Rules
 
 __all__ = [
@@ -53,6 +54,9 @@ class Store(Protocol):
     def backup(self, target: Path) -> None:
         """Write one whole state to a new file."""
 
+    def forget(self) -> None:
+        """See that what was deleted is not found in the file or its log any more, as far as the store can."""
+
 
 def open_store(
     place: str | PathLike[str], *, create: bool, patience: float, read_only: bool, key: bytes | None
@@ -83,12 +87,8 @@ def open_store(
 def first_row(connection: Connection, key: bytes | None) -> None:
     """The ledger's own row: a random id; a secret for fingerprints; a proof of the chain's key, where there is one."""
     name = uuid.uuid4().hex
-    check = None if key is None else _key_check(key, name)
+    check = None if key is None else check_of(key, name)
     Writer(connection, key).append("ledger", name, uuid.uuid4().hex + uuid.uuid4().hex, check)
-
-
-def _key_check(key: bytes, name: str) -> str:
-    return hmac.new(key, f"hubbub ledger {name}".encode(), "sha256").hexdigest()
 
 
 def anchored_beyond(where: str, place: Path, line: int, head: Head) -> str:
@@ -126,6 +126,7 @@ class Handle:
         self.anchor = anchor_at
         self._known: Head | None = None  # the last head that was seen: the chain goes on from there
         self._written: Head | None = None  # that of the transaction under way
+        self.keys: Epochs = ((0, key),)
         self.id: Final = self._checked_id(keyless)
         store.committed = self._after_commit
 
@@ -157,10 +158,15 @@ class Handle:
                 "put in its place while it was in use, and what was spent since would be forgotten. Put the newest "
                 "copy back. No answer is given."
             )
+        if known != writer.head and not self._has_key(writer.connection):
+            raise PolicyError(
+                f"the ledger {self.where} got another key while it was open here: nothing was recorded, and no answer "
+                "is given. Start this program again, with the new key file."
+            )
         if anchored and self.anchor is None and known != writer.head and anchor.is_anchored(connection):
             raise anchor.unnamed(self.where)  # it got one while it was open here
         if anchored and self.anchor is not None:
-            at = anchor.read(self.anchor, self.id, self.key)
+            at = anchor.read(self.anchor, self.id, self.keys)
             if at is None:
                 raise PolicyError(anchor.missing(self.anchor))
             if at != (writer.head.serial, writer.head.hash) and not anchor.stands(connection, at):
@@ -176,12 +182,12 @@ class Handle:
 
     def anchored(self) -> tuple[int, str] | None:
         """The line and hash that the anchor names; None without one."""
-        return None if self.anchor is None else anchor.read(self.anchor, self.id, self.key)
+        return None if self.anchor is None else anchor.read(self.anchor, self.id, self.keys)
 
     def move_anchor(self, head: Head, *, back: bool = False, new: bool = True) -> None:
         """Move the anchor to `head`, where there is one. back: also back. new: make one that is missing."""
         if self.anchor is not None:
-            anchor.write(self.anchor, self.id, self.key, head, patience=self.patience, back=back, new=new)
+            anchor.write(self.anchor, self.id, self.keys, head, patience=self.patience, back=back, new=new)
 
     def has_anchor(self) -> bool:
         with self.reading() as connection:
@@ -205,7 +211,7 @@ class Handle:
             return
         with self.reading() as connection:
             # It may have been moved since this transaction began; then the next one sees the line.
-            anchored = anchor.read(self.anchor, self.id, self.key)
+            anchored = anchor.read(self.anchor, self.id, self.keys)
             head, fits = head_of(connection), anchored is not None and anchor.stands(connection, anchored)
         if anchored is None:
             if not make:
@@ -225,21 +231,51 @@ class Handle:
     def _checked_id(self, keyless: bool) -> str:
         """The random id that the ledger got when it was created. From here on its head is known; its key is right."""
         with self.reading() as connection:
-            row = connection.execute("SELECT id, key_check FROM ledger").fetchone()
+            row = connection.execute("SELECT id FROM ledger").fetchone()
             head = None if keyless else head_of(connection)  # to look at a damaged one, it need not be read
-        if row is None:
-            raise PolicyError(f"the ledger {self.where} has no first row: it is damaged. Restore a backup.")
-        name, check = row
-        if check is None and self.key is not None:
-            raise PolicyError(f"the ledger {self.where} was created without a key, and a chain cannot get one later.")
-        if check is not None and self.key is None and not keyless:
-            raise PolicyError(
-                f"the ledger {self.where} is keyed: name its key file (`key_file` in the policy's [ledger])."
-            )
-        if check is not None and self.key is not None and not hmac.compare_digest(_key_check(self.key, name), check):
-            raise PolicyError(f"the key is not the one that the ledger {self.where} was created with.")
+            if row is None:
+                raise PolicyError(f"the ledger {self.where} has no first row: it is damaged. Restore a backup.")
+            check, (name,) = current_check(connection), row
+            if check is None and self.key is not None:
+                raise PolicyError(
+                    f"the ledger {self.where} has no key, and one was named. `hubbub ledger rekey` gives it one."
+                )
+            if check is not None and self.key is None and not keyless:
+                raise PolicyError(
+                    f"the ledger {self.where} is keyed: name its key file (`key_file` in the policy's [ledger])."
+                )
+            if check is not None and self.key is not None and not hmac.compare_digest(check_of(self.key, name), check):
+                raise PolicyError(
+                    f"the key is not that of the ledger {self.where}. If its key was being changed, `hubbub ledger "
+                    "rekey` ends that."
+                )
+            if self.key is not None:
+                with suppress(PolicyError):  # what was changed there, `verify` says
+                    self.keys = epochs_of(connection, self.key)
         self._known = head
         return str(name)
+
+    def _has_key(self, connection: Connection) -> bool:
+        check = current_check(connection)
+        return check == (None if self.key is None else check_of(self.key, self.id))
+
+    def rekey(self, new: bytes, author: str) -> int:
+        """Give the chain another key, or its first one, in one transaction: the line from which on it holds.
+
+        Raises PolicyError where it cannot be recorded.
+        """
+        before = self.key, self.keys
+        try:
+            with self.writing() as writer:
+                hidden = None if self.key is None else wrapped(self.key, new)
+                line = writer.append("rekeying", check_of(new, self.id), hidden, author)
+                self.key, self.keys = new, (*self.keys, (line, new))  # the anchor moves with the commit, under it
+        except BaseException:
+            with self.reading() as connection:
+                if current_check(connection) != check_of(new, self.id):
+                    self.key, self.keys = before
+            raise
+        return line
 
     def budget(self, connection: Connection, space: str) -> Budget:
         """The budget of a space as it is now, or a PolicyError."""

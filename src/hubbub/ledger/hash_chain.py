@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.schema import COLUMNS
+from hubbub.ledger.wording import WORDS, separated
 
 __all__ = [
     "START",
@@ -110,6 +111,7 @@ _INSERTS = {
     for table, columns in COLUMNS.items()
 }
 _INSERTS["charge"] = _INSERTS["charge"].replace(") VALUES (", ", sums) VALUES (?, ")
+_PLACES = {table: COLUMNS[table].index(column) for table, column in WORDS.items()}
 _MOVE = "INSERT INTO account VALUES {} ON CONFLICT (unit_space, name) DO UPDATE SET charge = excluded.charge"
 
 Posting: TypeAlias = tuple[str, str, str, str, str, int]
@@ -166,8 +168,18 @@ class Writer:
         """Insert a row of table `kind`, and its link; the row's serial number."""
         if len(row) != len(COLUMNS[kind]) or kind == "charge":
             raise InternalError(f"a row of {kind} with {len(row)} values")
-        self.connection.execute(_INSERTS[kind], (self.head.serial + 1, *row))
-        return self._linked(kind, compact(row))
+        kept = self._without_words(kind, row)
+        self.connection.execute(_INSERTS[kind], (self.head.serial + 1, *kept))
+        return self._linked(kind, compact(kept))
+
+    def _without_words(self, kind: str, row: Sequence[Value]) -> Sequence[Value]:
+        """The row of the next line as the chain holds it; its words are kept beside it."""
+        at = _PLACES.get(kind)
+        if at is None:
+            return row
+        kept, salt, words = separated(row, at)
+        self.connection.execute("INSERT INTO wording VALUES (?, ?, ?)", (self.head.serial + 1, salt, words))
+        return kept
 
     def append_charge(self, row: Sequence[Value], postings: Sequence[Posting]) -> int:
         """Insert a charge with the sums of the accounts that pay for it, and its link; its serial number."""
@@ -175,6 +187,7 @@ class Writer:
             raise InternalError(f"a charge with {len(row)} values")
         serial = self.head.serial + 1
         sums = compact(postings)
+        row = self._without_words("charge", row)
         self.connection.execute(_INSERTS["charge"], (serial, *row, sums))
         for space, account, *_ in postings:
             self._moved[space, account] = serial

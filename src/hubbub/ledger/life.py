@@ -22,7 +22,7 @@ owner is gone.
 
 from __future__ import annotations
 
-import json
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -41,6 +41,7 @@ from hubbub.ledger.charging import Busy, Refused, Request, check_failures, check
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
+from hubbub.ledger.readings import reading
 from hubbub.ledger.record import Record
 from hubbub.ledger.records import OPEN, UNDRAWN, Entry, State, StoredRelease, entries, standing_of
 from hubbub.ledger.standing import Balance
@@ -74,6 +75,7 @@ class ChargeLifecycle:
         self._doubtful: set[str] = set()  # given up, and perhaps recorded before an error came
         self._under_way = UnderWay()
         self._looked = 0.0  # when dead processes were last looked for
+        self._sharing = threading.Lock()  # two threads that read one answer at once pay once
 
     def charge(self, charge: Charge) -> str:
         """Charge a question; on the disk before this returns the charge's id.
@@ -458,32 +460,31 @@ class ChargeLifecycle:
         with self._handle.writing() as writer:
             return_unused(writer, charge_id, Total.of(used), budget, self._handle.rules)
 
-    def share(self, release: StoredRelease, analyst: str) -> None:
-        """Charge the analyst's own limit, once, for reading what another analyst released. The joint budget is free.
+    def share(self, release: StoredRelease, analyst: str, *, token: str | None = None) -> None:
+        """Charge the analyst's own limit, once, for reading what another analyst released, and the cap of the token
+        through which it is read (`hubbub.ledger.readings`). The joint budget is free.
 
         Raises:
-            BudgetError: the analyst's limit does not hold it.
+            BudgetError: the analyst's limit or the cap does not hold it.
         """
-        entry = release.entry
-        if entry.analyst == analyst:
+        if release.entry.analyst == analyst and token is None:
             return
         checked_analyst(analyst)
-        details = json.dumps({"release": entry.id})
+        with self._sharing:
+            self._read(release.entry, analyst, token)
+
+    def _read(self, entry: Entry, analyst: str, token: str | None) -> None:
         with self._handle.reading() as connection:
-            known = connection.execute(
-                "SELECT 1 FROM charge WHERE unit_space = ? AND question_key = ? AND kind = 'reading' AND analyst = ? "
-                "AND details = ?",
-                (entry.space, entry.question_key, analyst, details),
-            ).fetchone()
+            details = reading(connection, entry, analyst, token)
             back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", entry.id)
         paid = back[0] if back else entry  # of a question that stopped early, what it used
-        if known is None:
-            reading = Charge(
+        if details is not None:
+            read = Charge(
                 kind="reading", space=entry.space, dataset=entry.dataset, analyst=analyst, sql=entry.sql,
                 question_key=entry.question_key, epsilon=paid.epsilon, cost=paid.spend, event=entry.event,
                 details=details, policy=entry.policy, data_version=entry.data_version,
             )  # fmt: skip
-            self._charge(Request.of(reading, self._handle.rules))
+            self._charge(Request.of(read, self._handle.rules))
 
 
 _HELD_BACK: Final = (

@@ -26,10 +26,12 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import FILES, Csv, kind_of_file, several_files
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.csv_policy import read_csv_section
+from hubbub.ledger.keys import read_key
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.service_policy import ServicePolicy, read_service, seconds
 from hubbub.ledger.toml_lines import Lines
+from hubbub.ledger.witness import WitnessPlace, read_witness
 from hubbub.spelling import one_spelling, space_name, table_name
 
 __all__ = [
@@ -39,7 +41,6 @@ __all__ = [
     "TablePolicy",
     "find_policy",
     "load_policy",
-    "read_key",
     "read_policy",
 ]
 
@@ -101,7 +102,8 @@ class Policy:
     or `env:NAME`, the variable that holds the address. key_file: where the key of its chain is. anchor: where the head
     of its chain is kept, outside of it. max_failures: after how many engine failures an analyst waits for a steward;
     max_failures_all: after how many in one unit space everybody does. require_purpose: whether a question has to say
-    what it is asked for. per_analyst: the limit of each analyst that
+    what it is asked for. witness: where the head of the chain goes daily. keep_texts: after how many days the texts of
+    questions are removed. per_analyst: the limit of each analyst that
     `analysts` does not name.
     """
 
@@ -116,6 +118,8 @@ class Policy:
     max_failures: int = MAX_FAILURES
     max_failures_all: int = MAX_FAILURES_ALL
     require_purpose: bool = False
+    witness: WitnessPlace | None = None
+    keep_texts: int | None = None
     per_analyst: Fraction | None = None
     analysts: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
     service: ServicePolicy = field(default_factory=ServicePolicy)
@@ -137,21 +141,6 @@ class Policy:
             PolicyError: the key file cannot be read, or is shorter than 16 bytes.
         """
         return None if self.key_file is None else read_key(self.key_file)
-
-
-def read_key(path: Path) -> bytes:
-    """The key in a file, without the white space around it.
-
-    Raises:
-        PolicyError: it cannot be read, or is shorter than 16 bytes.
-    """
-    try:
-        key = path.read_bytes().strip()
-    except OSError as error:
-        raise PolicyError(f"cannot read the key file {path}: {error.strerror}.") from error
-    if len(key) < 16:
-        raise PolicyError(f"the key in {path} has {len(key)} bytes; allowed are 16 or more, from a random source.")
-    return key
 
 
 def find_policy(start: str | os.PathLike[str] | None = None) -> Path:
@@ -197,8 +186,8 @@ def read_policy(text: str, file: Path) -> Policy:
     except tomllib.TOMLDecodeError as error:  # its words may quote a key, which may be a login
         failure = PolicyError(f"{file}: not valid TOML: {masked(str(error))}.")
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is none"
-        failure = PolicyError(f"{file}: cannot be read: {what}, or far too long.")
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else "a number or date in it is not valid"
+        failure = PolicyError(f"{file}: cannot be read: {what}, or is far too long.")
     if failure is not None:
         raise_alone(failure)
     return _Reader(file, Lines(text)).policy(content, text)
@@ -239,6 +228,8 @@ class _Reader:
             max_failures_all=self.limit(("ledger", "max_failures_all"), ledger.get("max_failures_all"))
             or MAX_FAILURES_ALL,
             require_purpose=self.flag(("ledger", "require_purpose"), ledger.get("require_purpose", False)),
+            witness=self.witness(ledger.get("witness")),
+            keep_texts=self.limit(("ledger", "keep_texts"), ledger.get("keep_texts")),
             budget=whole,
             per_analyst=self.share(("budget", "per_analyst"), budget.get("per_analyst"), whole),
             analysts=MappingProxyType(
@@ -250,7 +241,8 @@ class _Reader:
         )
 
     def ledger(self, section: dict[str, Any]) -> Path | str:
-        allowed = ("file", "url", "key_file", "anchor", "max_failures", "max_failures_all", "require_purpose")
+        counts = ("max_failures", "max_failures_all", "keep_texts")
+        allowed = ("file", "url", "key_file", "anchor", *counts, "require_purpose", "witness")
         self.known(("ledger",), section, allowed)
         if ("file" in section) == ("url" in section):
             raise self.wrong(
@@ -263,6 +255,14 @@ class _Reader:
             raise self.wrong(("ledger", "url"), "allowed: an address that begins with postgresql://, or env:NAME")
         self.variable(("ledger", "url"), url)
         return url
+
+    def witness(self, value: object) -> WitnessPlace | None:
+        place = read_witness(value, self.file.parent)
+        if value is not None and place is None:
+            raise self.wrong(
+                ("ledger", "witness"), "allowed: a folder, an https:// address, or a command as a list of words"
+            )
+        return place
 
     def budget(self, section: dict[str, Any]) -> Budget:
         allowed = ("epsilon", "delta", "delta_threshold", "per_analyst", "analysts")

@@ -88,6 +88,11 @@ _LEDGER: Final = _table(
         "anchor": _TEXT,
         "max_failures": _COUNT,
         "max_failures_all": _COUNT,
+        "witness": {
+            "description": "To where the head of the chain goes daily: a folder, https://..., a command's words.",
+            "anyOf": [_TEXT, {"type": "array", "minItems": 1, "items": _TEXT}],
+        },
+        "keep_texts": {**_COUNT, "description": "Days after which the texts of questions are removed."},
         "require_purpose": {**_FLAG, "description": "Refuse a question that does not say what it is asked for."},
     },
     oneOf=[{"required": ["file"]}, {"required": ["url"]}],
@@ -112,6 +117,13 @@ _SERVICE: Final = _table(
         "max_aggregates": _COUNT,
         "max_answer_groups": {**_COUNT, "description": "How many groups an answer may have."},
         "memory": {**_COUNT, "description": "MiB that a runner's engine may use."},
+        "checks_a_second": {**_SECONDS, "minimum": 0.01, "description": "Of one person."},
+        "checks_at_once": _COUNT,
+        "logins_a_minute": {**_SECONDS, "minimum": 1, "description": "Tries for one name."},
+        "most_waiting": {**_COUNT, "description": "How many questions of one analyst wait at once."},
+        "longest_waiting": {**_SECONDS, "minimum": 1, "description": "Seconds of answer times that they are in all."},
+        "ask_steward_above": {**_AMOUNT, "description": "A question at more waits for a steward's yes."},
+        "public_url": {**_TEXT, "description": "Where the pages are, for links: https://..."},
     }
 )
 _PUBLIC: Final = _table({"source": _SOURCE, "table": _TEXT, "types": _KINDS, "csv": _CSV}, "source")

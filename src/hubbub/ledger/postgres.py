@@ -26,7 +26,7 @@ from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.files import UNSURE
 from hubbub.ledger.hash_chain import Connection, Rows, Value
 from hubbub.ledger.interrupts import Undisturbed
-from hubbub.ledger.migrate import from_version_2, from_version_3, from_version_4, from_version_5
+from hubbub.ledger.migrate import from_version_2, from_version_3, from_version_4, from_version_5, from_version_6
 from hubbub.ledger.schema import VERSION, postgres_schema
 
 __all__ = ["PostgresStore", "without_password"]
@@ -183,6 +183,9 @@ class PostgresStore:
         """Refused: the server's own tool does it, from one snapshot."""
         raise PolicyError(f"the ledger {self.where} lives in Postgres: back it up with `pg_dump --schema=hubbub`.")
 
+    def forget(self) -> None:
+        """Nothing: the server's own VACUUM clears what was deleted, and its log ages."""
+
     @contextmanager
     def _transaction(self, isolation: str, *, writes: bool = False) -> Iterator[psycopg.Connection[Any]]:
         with Undisturbed() as signals, self._held(signals), self._translated():
@@ -268,7 +271,7 @@ class PostgresStore:
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 return
             (number,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
-            if number not in (2, 3, 4, 5):
+            if number not in (2, 3, 4, 5, 6):
                 return
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
             if number == 2:
@@ -279,7 +282,9 @@ class PostgresStore:
                 from_version_3(_Marks(connection), postgres_schema())
             if number in (2, 3, 4):
                 from_version_4(_Marks(connection), postgres_schema())
-            from_version_5(_Marks(connection), postgres_schema())
+            if number != 6:
+                from_version_5(_Marks(connection), postgres_schema())
+            from_version_6(_Marks(connection), postgres_schema())
             connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _check(self) -> None:

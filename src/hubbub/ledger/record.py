@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from hubbub.errors import PolicyError
-from hubbub.ledger import anchor, incidents
-from hubbub.ledger.accounts import analyst_account, read_amount
+from hubbub.ledger import incidents
+from hubbub.ledger.accounts import read_amount
+from hubbub.ledger.anchor import ANCHOR
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.checkpoint import Checkpoint
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, head_of
 from hubbub.ledger.process import is_gone
+from hubbub.ledger.readings import readers, reading
 from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, entries, standing_of
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.verify import Verification, verify
+from hubbub.ledger.wording import WORDS, shown, words_of
 
 __all__ = ["Record"]
 
@@ -61,17 +65,25 @@ class Record:
         """
         entry = self.entry(charge_id)
         with self._handle.reading() as connection:
-            row = connection.execute("SELECT payload FROM release WHERE charge = ?", (entry.serial,)).fetchone()
+            row = connection.execute(
+                f"SELECT {words_of('release')} FROM release WHERE charge = ?", (entry.serial,)
+            ).fetchone()
         return StoredRelease(entry, row[0]) if row else None
 
     def find_release(
-        self, *, space: str, question_key: str, at_least: Fraction, reader: str | None = None
+        self,
+        *,
+        space: str,
+        question_key: str,
+        at_least: Fraction,
+        reader: str | None = None,
+        token: str | None = None,
     ) -> StoredRelease | None:
         """The stored answer to this question that cost most, if any cost `at_least` or more.
 
         reader: whose limit would be charged for another's; where analysts do not share answers, his own alone is found.
-        What is his own, or was read by him, comes first; then the dearest that his limit admits: a dearer one that
-        somebody buys takes nothing away from him.
+        token: through which he reads it, where that has a cap. What is his own, or was read by him, comes first; then
+        the dearest that his limits admit: a dearer one that somebody buys takes nothing away from him.
         """
         with self._handle.reading() as connection:
             rows = connection.execute(
@@ -83,34 +95,35 @@ class Record:
                 rows = [each for each in rows if each[2] == reader]
             enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in rows]
             ranked = sorted((each for each in enough if each[0] >= at_least), reverse=True)
-            if reader is not None and any(whose != reader for _, _, whose in ranked):
-                ranked.sort(key=lambda each: self._distance(connection, space, question_key, each[1], reader))
+            if reader is not None and (token is not None or any(whose != reader for _, _, whose in ranked)):
+                ranked.sort(key=lambda each: self._distance(connection, each[1], reader, token))
         return self.release(ranked[0][1]) if ranked else None
 
-    def _distance(self, connection: Connection, space: str, question_key: str, charge_id: str, reader: str) -> int:
-        """0 for a release that costs the reader nothing, 1 for one that his limit admits, 2 for others."""
+    def _distance(self, connection: Connection, charge_id: str, reader: str, token: str | None) -> int:
+        """0 for a release that costs the reader nothing, 1 for one that his limits admit, 2 for others."""
         (entry,) = entries(connection, "WHERE charge.id = ?", charge_id)
-        read = entries(
-            connection,
-            "WHERE unit_space = ? AND question_key = ? AND charge.kind = 'reading' AND analyst = ? AND details = ?",
-            space,
-            question_key,
-            reader,
-            json.dumps({"release": charge_id}),
-        )
-        if entry.analyst == reader or read:
+        details = reading(connection, entry, reader, token)
+        if details is None:
             return 0
         back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id)
         cost = (back[0] if back else entry).spend.cost
-        books, account = AccountState().begin(connection, None), analyst_account(reader)
-        standings = books.standings(space, self._handle.budget(connection, space), (account,), None, moment(connection))
+        books, accounts = AccountState().begin(connection, None), readers("reading", reader, details)
+        budget = self._handle.budget(connection, entry.space)
+        standings = books.standings(entry.space, budget, accounts, None, moment(connection))
         return 1 if all(standing.admits(cost) for standing in standings) else 2
+
+    def has_read(self, release: Entry, reader: str, *, token: str | None = None) -> bool:
+        """Whether reading this costs an analyst nothing: it is his own, or his limit was charged for it; and so was the
+        cap of the token through which he reads it, if there is one.
+        """
+        with self._handle.reading() as connection:
+            return reading(connection, release, reader, token) is None
 
     def bounds_found(self, *, space: str, analyst: str, version: str) -> list[str]:
         """The payloads of an analyst's answers to questions whose bounds were found, of these versions of the rows."""
         with self._handle.reading() as connection:
             rows = connection.execute(
-                "SELECT release.payload FROM charge JOIN release ON release.charge = charge.serial "
+                f"SELECT {words_of('release')} FROM charge JOIN release ON release.charge = charge.serial "
                 "WHERE unit_space = ? AND analyst = ? AND data_version = ? AND details LIKE ? ORDER BY charge.serial",
                 (space, analyst, version, '%"sums_to_bound"%'),
             ).fetchall()
@@ -200,14 +213,22 @@ class Record:
 
     def refusals(self, *, since: str | None = None) -> list[Refusal]:
         """What was asked and did not fit, oldest first."""
-        columns = ", ".join(f"refusal.{name}" for name in COLUMNS["refusal"])
+        columns = ", ".join(
+            words_of("refusal") if name == WORDS["refusal"] else f"refusal.{name}" for name in COLUMNS["refusal"]
+        )
         with self._handle.reading() as connection:
             rows = connection.execute(
                 f"SELECT journal.time, {columns} FROM refusal JOIN journal ON journal.serial = refusal.serial "
                 "WHERE journal.time >= ? ORDER BY refusal.serial",
                 (since or "",),
             ).fetchall()
-        return [Refusal(*row) for row in rows]
+        return [replace(told, sql=shown(told.sql)) for told in (Refusal(*row) for row in rows)]
+
+    def policies(self) -> list[tuple[str, str]]:
+        """The hash and the text of each policy under which something was asked."""
+        with self._handle.reading() as connection:
+            policies = connection.execute("SELECT hash, content FROM policy ORDER BY serial").fetchall()
+        return [(str(digest), str(text)) for digest, text in policies]
 
     def policy_text(self, digest: str) -> str:
         """The policy with this hash; the beginning of one suffices.
@@ -238,24 +259,23 @@ class Record:
         receipt: Mapping[str, Any] | None = None,
         *,
         head: tuple[int, str] | None = None,
+        heads: Mapping[str, tuple[int, str]] | None = None,
         checkpoint: str | None = None,
     ) -> Verification:
         """Walk the whole chain, add up every sum, check every life; and find a receipt's links in it, and a head.
 
         head: a line and its hash (16 characters of it suffice) that were noted before. Without such a note, or an
-        anchor, nothing tells that the end of the chain was cut off or an older copy put back. checkpoint: what
+        anchor, nothing tells that the end of the chain was cut off or an older copy put back. heads: several of them,
+        by what they are called, as a witness keeps them. checkpoint: what
         `checkpoint` wrote of an earlier walk; what stands before it is trusted, and not looked at.
 
         Raises:
             PolicyError: the ledger cannot be read, or the checkpoint is not one of it.
         """
         with self._handle.reading() as connection:
-            heads = {} if head is None else {"the head that was noted": head}
-            if (
-                self._handle.anchor is not None
-                and (at := anchor.read(self._handle.anchor, self._handle.id, self._handle.key)) is not None
-            ):
-                heads[anchor.ANCHOR] = at
+            heads = {**(heads or {}), **({} if head is None else {"the head that was noted": head})}
+            if (at := self._handle.anchored()) is not None:
+                heads[ANCHOR] = at
             start = None if checkpoint is None else Checkpoint.read(checkpoint, self._handle.id, self._handle.key)
             return verify(connection, self._handle.key, receipt, heads, start)
 
@@ -270,7 +290,7 @@ class Record:
         return verified.end.text(self._handle.id, self._handle.key)
 
     def export(self) -> Iterator[str]:
-        """Every row with its link, as lines of JSON, in the order of the chain. Payloads of releases are included.
+        """Every row with its link, as lines of JSON, in the order of the chain, with the words that it commits to.
 
         Read in pieces, between which others may write: what was appended since comes too, nothing else changes.
         """
@@ -312,4 +332,6 @@ def _exported(connection: Connection, serial: int, time: str, kind: str, digest:
             f"line {serial} of the ledger has lost its row in {kind!r}: `hubbub ledger verify` tells more."
         )
     public = {k: v for k, v in zip(columns, row, strict=True) if k not in ("secret", "fingerprint")}
-    return json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, "hash": digest})
+    words = connection.execute("SELECT salt, content FROM wording WHERE serial = ?", (serial,)).fetchone()
+    kept = {} if words is None else {"words": {"salt": words[0], "text": words[1]}}
+    return json.dumps({"serial": serial, "time": time, "kind": kind, "row": public, **kept, "hash": digest})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
 from hubbub.errors import InternalError
 from hubbub.ledger.accounts import Total, read_amount
 from hubbub.ledger.hash_chain import Connection, Value
+from hubbub.ledger.wording import shown, words_of
 
 __all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries", "standing_of"]
 
@@ -56,6 +60,12 @@ class StoredRelease:
 
     entry: Entry
     payload: str
+
+    @cached_property
+    def contents(self) -> Mapping[str, Any]:
+        """The payload, read once."""
+        contents: Mapping[str, Any] = json.loads(self.payload)
+        return contents
 
     @property
     def charge_id(self) -> str:
@@ -111,8 +121,8 @@ OPEN: Final = (*UNDRAWN, "drawing")
 
 _CHARGE = (
     "SELECT charge.serial, journal.time, journal.hash, charge.id, kind_, unit_space, dataset, analyst, question_key, "
-    "sql, epsilon, pure, rho, delta, impure, event, details, policy, data_version, request, block, purpose, "
-    "step.state, step.incident "
+    f"{words_of('charge')}, epsilon, pure, rho, delta, impure, event, details, policy, data_version, request, block, "
+    "purpose, step.state, step.incident "
     "FROM charge JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
     "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial)"
 ).replace("kind_", "charge.kind")
@@ -134,7 +144,7 @@ def _entry(row: Any) -> Entry:
         dataset=dataset,
         analyst=analyst,
         question_key=question_key,
-        sql=sql,
+        sql=shown(sql),
         epsilon=read_amount(epsilon),
         state=state or "charged",
         event=event,

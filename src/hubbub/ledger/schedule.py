@@ -8,13 +8,13 @@ Question i is submitted at s_i; its answer time D_i is declared. Lanes are taken
 
 **A run starts at v_i, not before**, and is ended at v_i + D_i at the latest; its answer counts only if it came before.
 
-**Theorem.** Let each lane have two processes, and let a process that was ended be ready again within R <= min D. Then
-at every v_i a process of the lane is ready, every run has ended by r_i, and what is told of a question at any time
-before r_i is the same whatever the runs did.
+**Theorem.** Let each lane have k >= 2 processes, and let a process that was ended be ready again within
+R <= (k - 1) min D. Then at every v_i a process of the lane is ready, every run has ended by r_i, and what is told of a
+question at any time before r_i is the same whatever the runs did.
 
-*Proof.* The runs of a lane have windows [v, v + D] that do not overlap. The one before the last had ended by the start
-of the last one's window, which is D >= R long; so its process is ready when the next window begins. v_i, r_i and the
-lane are functions of s_1..s_i and D_1..D_i. Nothing else is told before r_i. QED
+*Proof.* The runs of a lane have windows [v, v + D] that do not overlap. Between the end of one and the start of the
+k-th after it lie k - 1 whole windows, (k - 1) min D >= R in all; so the process of the first is ready when the k-th
+begins. v_i, r_i and the lane are functions of s_1..s_i and D_1..D_i. Nothing else is told before r_i. QED
 
 (A queue that runs ahead of its virtual times, or one spare process for several lanes, is late for some schedules;
 `tests/service/test_schedule.py` finds them.) Times are whole microseconds.

@@ -1,4 +1,4 @@
-"""The tables of a ledger, version 6, for SQLite and Postgres alike.
+"""The tables of a ledger, version 7, for SQLite and Postgres alike.
 
     ledger        its random id, and whether its chain is keyed
     journal       one line for every row of the tables below: when, what, and the hash that chains them all
@@ -17,11 +17,16 @@
     joint_clearance  a steward unlocked a unit space for everybody
     source        in which unit space a source stands, by its place and its unit column
     anchoring     from here on the ledger has an anchor outside it, or none: the last row counts
+    rekeying      from here on the chain has another key; the one before, under the new one (`hubbub.ledger.keys`)
+    redaction     the words of this line are gone
+    restoring     this ledger may lack what was charged after that line: what it held open was closed
+    wording       the words that a line commits to: of questions, refusals and answers (`hubbub.ledger.wording`)
     account       the last charge that an account paid for: where its sum is found
     pending       what is scheduled and was not told yet, and what its run brought; a row goes when it is told
 
-Every row but those of the last two tables has the serial number of its line in the journal. Those tables only ever
-grow, and triggers hold them to it. `account` holds no amount, only places, and moves forward only: the sums that decide
+Every row but those of the last three tables has the serial number of its line in the journal. Those tables only ever
+grow, and triggers hold them to it. `wording` has that of the line whose words it holds; they are never changed, and go
+where a `redaction` says so. `account` holds no amount, only places, and moves forward only: the sums that decide
 stand in the charges, under the chain. So a charge costs the same whether ten or a million went before.
 """
 
@@ -35,7 +40,7 @@ __all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 6
+VERSION: Final = 7
 """The schema this code reads and writes."""
 
 _T, _N, _I, _N_I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL", "INTEGER"
@@ -68,6 +73,9 @@ _TABLES: Final[dict[str, dict[str, str]]] = {
         "boot": _T, "incident": _T, "ask": _T,
     },
     "silence": {"charge": f"{_I} UNIQUE", "incident": _T},
+    "rekeying": {"key_check": _T, "wrapped": _N, "author": _T},
+    "redaction": {"line": f"{_I} UNIQUE", "author": _T},
+    "restoring": {"line": _I, "hash": _T, "author": _T, "reason": _T},
 }  # fmt: skip
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {table: tuple(columns) for table, columns in _TABLES.items()}
@@ -86,6 +94,9 @@ _ACCOUNT: Final = (
     "PRIMARY KEY (unit_space, name))"
 )
 _PENDING: Final = "CREATE TABLE pending (charge INTEGER PRIMARY KEY NOT NULL, state TEXT NOT NULL, payload TEXT)"
+_WORDING: Final = (
+    "CREATE TABLE wording (serial INTEGER PRIMARY KEY NOT NULL, salt TEXT NOT NULL, content TEXT NOT NULL)"
+)
 _INDEXES: Final = (
     "CREATE INDEX allowance_of ON allowance (unit_space, account, serial)",
     "CREATE INDEX data_version_of ON data_version (unit_space, dataset, serial)",
@@ -122,13 +133,15 @@ def sqlite_schema() -> list[str]:
         "CREATE TRIGGER account_no_return BEFORE UPDATE ON account WHEN NEW.charge <= OLD.charge OR "
         "NEW.name <> OLD.name OR NEW.unit_space <> OLD.unit_space "
         "BEGIN SELECT RAISE(ABORT, 'account moves forward only'); END",
+        "CREATE TRIGGER wording_no_update BEFORE UPDATE ON wording "
+        "BEGIN SELECT RAISE(ABORT, 'wording is never changed'); END",
     )
-    return [*_tables(), f"{_ACCOUNT} WITHOUT ROWID", _PENDING, *triggers, *moves]
+    return [*_tables(), f"{_ACCOUNT} WITHOUT ROWID", _PENDING, _WORDING, *triggers, *moves]
 
 
 def postgres_schema() -> list[str]:
     """The statements that make an empty ledger in a schema of a Postgres database."""
-    tables = [text.replace("INTEGER", "BIGINT") for text in (*_tables(), _ACCOUNT, _PENDING)]
+    tables = [text.replace("INTEGER", "BIGINT") for text in (*_tables(), _ACCOUNT, _PENDING, _WORDING)]
     refuse = (
         "CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN RAISE EXCEPTION '% is append-only', TG_TABLE_NAME; END $$"
@@ -143,5 +156,6 @@ def postgres_schema() -> list[str]:
         "NEW.name <> OLD.name OR NEW.unit_space <> OLD.unit_space) EXECUTE FUNCTION refuse_change()",
         "CREATE TRIGGER account_no_delete BEFORE DELETE OR TRUNCATE ON account FOR EACH STATEMENT "
         "EXECUTE FUNCTION refuse_change()",
+        "CREATE TRIGGER wording_no_update BEFORE UPDATE ON wording FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()",
     )
     return [*tables, refuse, *triggers, *moves]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final, Protocol
+
+from hubbub.errors import ParameterError
+from hubbub.ledger.budget import parse_epsilon
 
 __all__ = ["ServicePolicy", "read_service"]
 
-_LEAST: Final = {"answer_time": 0.1, "tick": 0.01}
+_LEAST: Final = {"answer_time": 0.1, "tick": 0.01, "checks_a_second": 0.01, "logins_a_minute": 1, "longest_waiting": 1}
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,10 @@ class ServicePolicy:
     tick: answers leave at whole multiples of so many seconds. lanes: how many questions run at once. shared_answers:
     whether analysts see and reuse each other's stored answers. max_aggregates: how many aggregates a question may have;
     max_answer_groups: how many groups.
-    memory: MiB that a runner's engine may use.
+    memory: MiB that a runner's engine may use. checks_a_second, checks_at_once: of one person. logins_a_minute: tries
+    for one name. most_waiting, longest_waiting: how many questions of one analyst wait at once, of how many seconds in
+    all. ask_steward_above: a question at more than this epsilon waits for a steward's yes. public_url: where the pages
+    are, for links.
     """
 
     answer_time: float = 5.0
@@ -28,6 +35,13 @@ class ServicePolicy:
     max_aggregates: int | None = None
     max_answer_groups: int | None = None
     memory: int = 4096
+    checks_a_second: float = 5.0
+    checks_at_once: int = 20
+    logins_a_minute: float = 5.0
+    most_waiting: int = 20
+    longest_waiting: float = 600.0
+    ask_steward_above: Fraction | None = None
+    public_url: str = ""
 
 
 class _Reader(Protocol):
@@ -39,27 +53,58 @@ class _Reader(Protocol):
 
     def limit(self, at: tuple[str, ...], value: object) -> int | None: ...
 
+    def text(self, at: tuple[str, ...], value: object) -> str | None: ...
+
     def wrong(self, at: tuple[str, ...], message: str) -> Exception: ...
 
 
 def read_service(reader: _Reader, section: dict[str, Any]) -> ServicePolicy:
     """The section; what it does not say is the default."""
-    default = ServicePolicy()
+    default, above = ServicePolicy(), section.get("ask_steward_above")
+
+    def length(name: str) -> float:
+        return seconds(reader, ("service", name), section.get(name, getattr(default, name)))
+
+    def count(name: str) -> int:
+        return reader.limit(("service", name), section.get(name)) or int(getattr(default, name))
+
     reader.known(("service",), section, tuple(ServicePolicy.__dataclass_fields__))
     return ServicePolicy(
-        answer_time=seconds(reader, ("service", "answer_time"), section.get("answer_time", default.answer_time)),
-        tick=seconds(reader, ("service", "tick"), section.get("tick", default.tick)),
-        lanes=reader.limit(("service", "lanes"), section.get("lanes")) or default.lanes,
+        answer_time=length("answer_time"),
+        tick=length("tick"),
+        lanes=count("lanes"),
         shared_answers=reader.flag(("service", "shared_answers"), section.get("shared_answers", True)),
         max_aggregates=reader.limit(("service", "max_aggregates"), section.get("max_aggregates")),
         max_answer_groups=reader.limit(("service", "max_answer_groups"), section.get("max_answer_groups")),
-        memory=reader.limit(("service", "memory"), section.get("memory")) or default.memory,
+        memory=count("memory"),
+        checks_a_second=length("checks_a_second"),
+        checks_at_once=count("checks_at_once"),
+        logins_a_minute=length("logins_a_minute"),
+        most_waiting=count("most_waiting"),
+        longest_waiting=length("longest_waiting"),
+        ask_steward_above=None if above is None else _amount(reader, ("service", "ask_steward_above"), above),
+        public_url=_url(reader, section.get("public_url")),
     )
 
 
+def _amount(reader: _Reader, at: tuple[str, ...], value: object) -> Fraction:
+    try:
+        return parse_epsilon(value)  # type: ignore[arg-type]
+    except ParameterError as error:
+        raise reader.wrong(at, str(error)) from None
+
+
+def _url(reader: _Reader, value: object) -> str:
+    at = ("service", "public_url")
+    url = reader.text(at, value) or ""
+    if url and not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
+        raise reader.wrong(at, 'found another; allowed: an address such as "https://data.example.org"')
+    return url
+
+
 def seconds(reader: _Reader, at: tuple[str, ...], value: object) -> float:
-    """A time: a number of seconds, at least a tenth (a hundredth for a tick), at most an hour."""
-    least = _LEAST[at[-1]]
+    """A number that is at least what its key allows, and at most an hour's seconds."""
+    least, unit = _LEAST[at[-1]], "" if "_a_" in at[-1] else " of seconds"
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 3600:
-        raise reader.wrong(at, f"found {value!r}; allowed: a number of seconds, from {least:g} to 3600")
+        raise reader.wrong(at, f"found {value!r}; allowed: a number{unit}, from {least:g} to 3600")
     return float(value)

@@ -14,6 +14,7 @@ from hubbub.ledger.accounts import (
     empty_filter,
     pure_cost,
     table_accounts,
+    token_account,
 )
 from hubbub.ledger.allowances import NAMED, all_allowances, default_limit, policy_records
 from hubbub.ledger.books import AccountState, moment, total_of
@@ -21,6 +22,7 @@ from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection
+from hubbub.ledger.readings import by_token
 from hubbub.ledger.records import Allowance
 from hubbub.ledger.remainder import Remaining, question_cost
 
@@ -81,12 +83,18 @@ class Balance:
         return self.left(space, dataset=dataset, analyst=analyst).epsilon
 
     def left(
-        self, space: str, *, dataset: str | None = None, analyst: str | None = None, block: str | None = None
+        self,
+        space: str,
+        *,
+        dataset: str | None = None,
+        analyst: str | None = None,
+        block: str | None = None,
+        token: str | None = None,
     ) -> Remaining:
         """What one more question may cost: epsilon, rho, delta; and how many of one cost fit (`Remaining.how_many`).
 
         dataset, analyst: look at their limits too; without them, at the joint ceiling alone. block: what the reserved
-        block of that analyst holds, in place of the joint budget and the analyst's.
+        block of that analyst holds, in place of the joint budget and the analyst's. token: one that has a cap.
 
         Raises:
             PolicyError: there is no such space, or no such block of that analyst.
@@ -100,11 +108,23 @@ class Balance:
             else:
                 named = [block_account(block)]
             named += [] if dataset is None else table_accounts(dataset)
+            named += [] if token is None else [token_account(token)]
             payer = None if block is None else (block, analyst or "")
             standings = self._books_for(connection).standings(space, budget, named, payer, at)
-            if block is None and dataset is None and analyst is None:  # the ceiling itself, whatever is granted below
+            if named == [EVERYONE]:  # the ceiling itself, whatever is granted below
                 standings = [standings[0]._replace(filters=(empty_filter(budget, budget.epsilon),))]
             return Remaining.of(budget, standings)
+
+    def limit(self, space: str, analyst: str) -> Fraction:
+        """What an analyst may spend in all: his last allowance, if there is one; at most the budget."""
+        with self._handle.reading() as connection:
+            budget, at = self._handle.budget(connection, space), moment(connection)
+            accounts = [analyst_account(analyst)]
+            (standing,) = self._books_for(connection).standings(space, budget, accounts, None, at)
+        allowance = standing.allowance
+        if allowance is None:
+            return budget.epsilon
+        return Fraction(0) if allowance.over(at) else min(budget.epsilon, allowance.epsilon or budget.epsilon)
 
     def question(self, space: str, epsilon: EpsilonLike, *, delta: Fraction | int = 0) -> Cost:
         """What a question asked of `space` at `epsilon` is charged: under a pure budget that epsilon; under one with
@@ -117,11 +137,20 @@ class Balance:
         budget = self.budget(space)
         return pure_cost(parse_epsilon(epsilon)) if budget.pure else question_cost(budget, epsilon, delta=delta)
 
-    def admits(self, cost: Cost, *, space: str, dataset: str, analyst: str, block: str | None = None) -> bool:
+    def admits(
+        self,
+        cost: Cost,
+        *,
+        space: str,
+        dataset: str,
+        analyst: str,
+        block: str | None = None,
+        token: str | None = None,
+    ) -> bool:
         """Whether a question of this cost would be charged now, as far as budgets go."""
         with self._handle.reading() as connection:
             budget = self._handle.budget(connection, space)
-            accounts = accounts_of("question", dataset, analyst, block)
+            accounts = accounts_of("question", dataset, analyst, block, by_token("{}", token))
             payer = None if block is None else (block, analyst)
             standings = self._books_for(connection).standings(space, budget, accounts, payer, moment(connection))
             return all(standing.admits(cost) for standing in standings)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from pathlib import Path
 from typing import Final
 
 from hubbub.errors import ParameterError, PolicyError
@@ -20,9 +21,11 @@ from hubbub.ledger.allowances import NAMED, NAMED_NO_MORE, default_limit, policy
 from hubbub.ledger.books import CEILING, POLICY_AUTHOR, latest_allowances
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
 from hubbub.ledger.charge import checked_text
+from hubbub.ledger.closing import close_what_is_open
 from hubbub.ledger.handle import Handle, anchored_beyond
 from hubbub.ledger.hash_chain import Writer
-from hubbub.ledger.records import Allowance
+from hubbub.ledger.records import Allowance, entries
+from hubbub.ledger.removing import remove_words, removed_before
 from hubbub.ledger.versions import CHANGED, FIRST, issue, version_of
 
 __all__ = ["Steward", "moment_of"]
@@ -47,7 +50,7 @@ class Steward:
         author: str,
         reason: str = "",
     ) -> Allowance:
-        """Let an account of `space` spend `epsilon` in all, what it has spent included.
+        """Set an account's total limit in `space` to `epsilon`; what it has already spent counts toward it.
 
         Args:
             space: the unit space.
@@ -188,8 +191,9 @@ class Steward:
     def make_anchor(self, *, accept_older: bool = False, author: str = "hubbub") -> int:
         """Make the anchor anew, at the ledger's present head; the line that it names.
 
-        accept_older: also where the ledger ends before the line that the anchor names, and what was spent since is
-        forgotten. author: who says so; from here on the ledger is not opened without it.
+        accept_older: also where the ledger ends before the line that the anchor names. What was spent since is not
+        known, so nothing that it takes for left may be spent (`close_what_is_open`), until a steward grants it anew.
+        author: who says so; from here on the ledger is not opened without it.
 
         Raises:
             PolicyError: no anchor was named, or the ledger does not hold its line.
@@ -197,15 +201,89 @@ class Steward:
         if self._handle.anchor is None:
             raise PolicyError(_NO_ANCHOR)
         with self._handle.writing(anchored=False) as writer:
-            before = None if accept_older else self._handle.anchored()
-            head = writer.head
-            if before is not None and not anchor.stands(writer.connection, before):
-                raise PolicyError(anchored_beyond(self._handle.where, self._handle.anchor, before[0], head))
-            anchor.write(
-                self._handle.anchor, self._handle.id, self._handle.key, head, patience=self._handle.patience, back=True
-            )
+            head, before = writer.head, self._before(writer, accept_older)
+            if before is None:
+                self._handle.move_anchor(head, back=True)
+            else:
+                why = f"an older copy was accepted: its anchor named line {before}"
+                close_what_is_open(writer, head, author=author, reason=why)
+                head = writer.head
+        if before is not None:  # until it is moved back, the ledger is refused; then it has nothing left
+            self._handle.move_anchor(head, back=True)
         self._handle.note_anchor(checked_text(author, "author"))
         return head.serial
+
+    def _before(self, writer: Writer, accept_older: bool) -> int | None:
+        """The line that the anchor names, where the ledger does not hold it."""
+        at, where = self._handle.anchored(), self._handle.anchor
+        if at is None or where is None or anchor.stands(writer.connection, at):
+            return None
+        if not accept_older:
+            raise PolicyError(anchored_beyond(self._handle.where, where, at[0], writer.head))
+        return at[0]
+
+    def accept_older(self, *, author: str, reason: str, anchor_at: Path | None = None) -> int:
+        """Close what this ledger takes for open, since it may lack what was charged last; the line where it ended.
+
+        anchor_at: its anchor, which then names its head. The ledger was opened without it.
+
+        Raises:
+            PolicyError: the anchor cannot be written.
+        """
+        with self._handle.writing(anchored=False) as writer:
+            known = writer.head
+            close_what_is_open(writer, known, author=author, reason=reason)
+            head = writer.head
+        if anchor_at is not None:
+            self._handle.anchor = anchor_at
+            self._handle.move_anchor(head, back=True)
+            self._handle.note_anchor(author)
+        return known.serial
+
+    def rekey(self, new: bytes, *, author: str) -> int:
+        """Give the chain another key, or its first one; the line from which on it holds. No link changes.
+
+        Whoever has the ledger open with the key before records nothing more. The new key verifies the whole chain.
+
+        Raises:
+            PolicyError: the key is shorter than 16 bytes, or is the present one.
+        """
+        if len(new) < 16:
+            raise PolicyError(f"the new key has {len(new)} bytes; allowed are 16 or more, from a random source.")
+        if new == self._handle.key:
+            raise PolicyError("this is the ledger's key already: give another.")
+        return self._handle.rekey(new, checked_text(author, "author"))
+
+    def redact(self, charge_id: str, *, author: str) -> int:
+        """Remove the text of a question; how many lines lost their words. The chain verifies as before.
+
+        Amounts, times, the analyst, the answer and the question's hash stay: an answer that is stored is found by it.
+
+        Raises:
+            PolicyError: there is no such charge; it is under way; or an older hubbub wrote its words into its line.
+        """
+        with self._handle.writing() as writer:
+            charges = entries(writer.connection, "WHERE charge.id = ?", charge_id)
+            if not charges:
+                raise PolicyError(f"there is no charge {charge_id!r} in the ledger {self._handle.where}.")
+            lines = remove_words(writer, charges[0], author)
+        self._handle.store.forget()
+        return lines
+
+    def redact_before(self, time: str, *, author: str) -> int:
+        """Remove the text of every question and refusal before a time, in UTC; how many lines lost their words."""
+        with self._handle.reading() as connection:
+            old = connection.execute(
+                "SELECT 1 FROM wording JOIN journal ON journal.serial = wording.serial WHERE journal.time < ? AND "
+                "journal.kind <> 'release'",
+                (time,),
+            ).fetchone()
+        if old is None:
+            return 0
+        with self._handle.writing() as writer:
+            lines = removed_before(writer, time, author)
+        self._handle.store.forget()
+        return lines
 
     def _allowance(self, space: str, account: str) -> Allowance:
         with self._handle.reading() as connection:
@@ -235,9 +313,10 @@ def moment_of(when: str | date | datetime) -> str:
 
 def _check_account(account: str) -> None:
     kind, colon, name = account.partition(":")
-    if account != EVERYONE and not (kind in ("analyst", "table") and colon and name):
+    if account != EVERYONE and not (kind in ("analyst", "table", "token") and colon and name):
         raise ParameterError(
-            f"{account!r} is not an account. Accounts are 'everyone', 'analyst:NAME', 'analyst:*' and 'table:NAME'."
+            f"{account!r} is not an account. Accounts are 'everyone', 'analyst:NAME', 'analyst:*', 'table:NAME' and "
+            "'token:ID'."
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -19,6 +20,7 @@ from hubbub.ledger.accounts import write_amount
 from hubbub.ledger.anchor import unnamed
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.chain_state import ChainState
 from hubbub.ledger.charge import Charge, checked_text
 from hubbub.ledger.database import Database
 from hubbub.ledger.handle import Handle, first_row, open_store
@@ -56,14 +58,15 @@ class Ledger:
     """A ledger, in a file, in Postgres or in memory. Safe for threads and across forks; processes share it.
 
     Build one with `open`, `in_memory` or `inspect`. Its parts: `charges` makes and follows them, `timetable` those of
-    the service; `balance` says what is left, `record` what stands there; `steward` and `versions` are for whoever keeps
-    it.
+    the service; `balance` says what is left, `record` what stands there, `chain` where its chain is; `steward` and
+    `versions` are for whoever keeps it.
     """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self.balance = Balance(handle)
         self.record = Record(handle)
+        self.chain = ChainState(handle)
         self.versions = Versions(handle)
         self.steward = Steward(handle)
         self.charges = ChargeLifecycle(handle, self.record, self.balance)
@@ -150,6 +153,8 @@ class Ledger:
                 newer than this hubbub, cannot be written, needs another key, or holds another budget for one of the
                 spaces.
         """
+        # Whole before anybody charges: Ctrl-C amid an import may leave it locked for all other threads.
+        import_module("hubbub.accounting")
         store, file = open_store(place, create=create, patience=patience, read_only=False, key=key)
         handle = Handle(
             store,

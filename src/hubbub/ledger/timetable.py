@@ -32,17 +32,19 @@ from typing import Any, Final, Literal, TypeAlias
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import incidents
 from hubbub.ledger.accounts import read_amount, write_amount
-from hubbub.ledger.blocks import note_refusal
+from hubbub.ledger.blocks import end_block, note_refusal
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.charge import Charge, checked_text
 from hubbub.ledger.charging import Refused, Request, check_failures, check_purpose, record
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
+from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, entries
 from hubbub.ledger.schedule import SECOND, Moment, Slot, place
 from hubbub.ledger.under_way import UnderWay
+from hubbub.ledger.wording import is_commitment, shown, words_of
 
-__all__ = ["Fate", "Queue", "QueueFull", "Scheduled", "Timetable", "boot_clock", "instant", "microseconds"]
+__all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable", "boot_clock", "instant", "microseconds"]
 
 Fate: TypeAlias = Literal["asked", "answered", "no answer"]
 _BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,6 +90,19 @@ class Scheduled:
     def paid_by(self) -> str:
         """The charge that is drawn."""
         return self.shares or self.id
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question that is to be charged. ask: as another process reads it. length: its answer time, in microseconds."""
+
+    charge: Charge
+    ask: str
+    length: int
+
+    def paid_by(self, block: str) -> Asking:
+        """The same, paid by a reserved block."""
+        return replace(self, charge=replace(self.charge, block=block))
 
 
 def microseconds(text: str) -> int:
@@ -137,47 +152,90 @@ class Timetable:
         with self._handle.reading() as connection:
             return self._moment(moment(connection))
 
-    def submit(self, asked: Charge, *, ask: str, length: int, queue: Queue, shared: bool = True) -> Scheduled:
+    def submit(
+        self, asked: Charge, *, ask: str, length: int, queue: Queue, shared: bool = True, fresh: bool = False
+    ) -> Scheduled:
         """Charge a question and fix when it is run and told, durably and for good; or share what is under way.
 
         ask: the question as another process reads it. length: its answer time, in microseconds. shared: whether
-        analysts share answers. A request that was sent before, by its idempotency key, is the one that it was.
+        analysts share answers. fresh: a draw of its own, whatever is under way. A request that was sent before, by its
+        idempotency key, is the one that it was.
 
         Raises:
             BudgetError, PolicyError, QueryError: as `ChargeLifecycle.charge`; nothing was charged.
             QueueFull: as many of the analyst's questions wait as may.
         """
         check_purpose(asked, self._handle.rules)
-        refused: BudgetError | None = None
         with self._handle.writing() as writer:
-            at = self._moment(writer.time)
-            known = _requested(writer.connection, asked, ask)
-            if known is not None:
-                return known
-            waiting = [
-                one for one in _rows(writer.connection, "s.due > ?", at.wall) if one.slot.time(at) < one.slot.due
-            ]
-            target = _under_way(writer.connection, waiting, asked, shared)
-            if target is not None and target.analyst == asked.analyst:
-                return target
-            _check_room([one for one in waiting if one.analyst == asked.analyst], length, queue, at)
-            slot = place(at, length, _free(waiting, queue, at), queue.tick)
-            if target is not None:  # at his own time, and never before the one that he shares
-                (paid,) = entries(writer.connection, "WHERE charge.id = ?", target.id)
-                asked, slot = _reading(asked, paid), _not_before(slot, target.slot)
-            made = Request.of(asked, self._handle.rules, owned=False)
-            books = AccountState().begin(writer.connection, writer.head)
-            recorded = record(writer, books, made, UnderWay())
-            if isinstance(recorded, Refused):
-                note_refusal(writer, asked, recorded)
-                refused = recorded.error
-            else:
-                _write(writer, made.id, slot, target, uuid.uuid4().hex[:12], ask)
-                done = _one(writer.connection, "c.id = ?", made.id)
+            done = self._placed(writer, Asking(asked, ask, length), queue, shared=shared, fresh=fresh)
+            if isinstance(done, Refused):
+                note_refusal(writer, asked, done)
+        if isinstance(done, Refused):
+            raise done.error
+        return done
+
+    def submit_plan(
+        self, plan: Charge, questions: Sequence[Asking], *, queue: Queue, shared: bool = True
+    ) -> list[Scheduled]:
+        """Charge several questions as one, and fix when each is run and told: all of them, or none.
+
+        plan: what they cost together. They draw on it, and what they do not use comes back in the same transaction.
+
+        Raises what `submit` raises; nothing was charged then.
+        """
+        check_purpose(plan, self._handle.rules)
+        asked, refused = plan, None
+        try:
+            with self._handle.writing() as writer:
+                known = [_requested(writer.connection, one.charge, one.ask) for one in questions]
+                if any(one is not None for one in known):
+                    if None in known:
+                        raise QueryError("this idempotency key stands for another plan. Use a new key.")
+                    return [one for one in known if one is not None]
+                block = Request.of(plan, self._handle.rules, owned=False)
+                refused = _recorded(writer, block)
+                done: list[Scheduled] = []
+                for one in questions if refused is None else ():
+                    placed = self._placed(writer, one.paid_by(block.id), queue, shared=shared, fresh=False)
+                    if isinstance(placed, Refused):
+                        asked, refused = one.charge, placed
+                        break
+                    done.append(placed)
+                if refused is not None:
+                    raise refused.error
+                (entry,) = entries(writer.connection, "WHERE charge.id = ?", block.id)
+                end_block(writer, entry, self._handle.rules)
+        except BudgetError:
+            if refused is not None:  # what was written of it is gone; that it was refused is kept
+                with self._handle.writing() as writer:
+                    note_refusal(writer, asked, refused)
+            raise
+        return done
+
+    def _placed(self, writer: Writer, one: Asking, queue: Queue, *, shared: bool, fresh: bool) -> Scheduled | Refused:
+        """One question, charged and in its place; or that it does not fit, and then nothing was written."""
+        asked, at = one.charge, self._moment(writer.time)
+        known = _requested(writer.connection, asked, one.ask)
+        if known is not None:
+            return known
+        later = _rows(writer.connection, "s.due > ?", at.wall)
+        waiting = [each for each in later if each.slot.time(at) < each.slot.due]
+        target = None if fresh else _under_way(writer.connection, waiting, asked, shared)
+        if target is not None and target.analyst == asked.analyst:
+            return target
+        _check_room([each for each in waiting if each.analyst == asked.analyst], one.length, queue, at)
+        slot = place(at, one.length, _free(waiting, queue, at), queue.tick)
+        if target is not None:  # at his own time, and never before the one that he shares
+            (paid,) = entries(writer.connection, "WHERE charge.id = ?", target.id)
+            asked, slot = _reading(asked, paid), _not_before(slot, target.slot)
+        made = Request.of(asked, self._handle.rules, owned=False)
+        refused = _recorded(writer, made)
         if refused is not None:
-            raise refused
+            return refused
+        _write(writer, made.id, slot, target, uuid.uuid4().hex[:12], one.ask)
+        done = _one(writer.connection, "c.id = ?", made.id)
         assert done is not None
-        return Scheduled(**{**vars(done), "new": True})
+        return replace(done, new=True)
 
     def tick(self) -> list[Scheduled]:
         """Write what has come: the starts and releases until now, in the order of their times. What is to run now."""
@@ -301,12 +359,14 @@ class Timetable:
         with self._handle.reading() as connection:
             if one.slot.time(self._moment(moment(connection))) < one.slot.due:
                 return "asked"
-            row = connection.execute(
-                "SELECT step.state FROM charge JOIN step ON step.charge = charge.serial WHERE charge.id = ? AND "
-                "step.state IN ('stored', 'failed', 'withdrawn')",
-                (one.paid_by,),
-            ).fetchone()
-        return "asked" if row is None else "answered" if row[0] == "stored" else "no answer"
+            return _fate(connection.execute(f"{_OUTCOME} AND charge.id = ?", (one.paid_by,)).fetchone())
+
+    def fates(self, several: Sequence[Scheduled]) -> list[Fate]:
+        """What is told of each of some questions now."""
+        with self._handle.reading() as connection:
+            at = self._moment(moment(connection))
+            outcomes = {row[1]: row for row in connection.execute(_OUTCOME).fetchall()}
+        return ["asked" if one.slot.time(at) < one.slot.due else _fate(outcomes.get(one.paid_by)) for one in several]
 
     def links(self, one: Scheduled) -> dict[str, Any]:
         """Where a question stands in the chain, for its analyst: hashes, no numbers; the head as of its outcome."""
@@ -323,9 +383,20 @@ class Timetable:
         return {"ledger": self._handle.id, "charge": {"hash": charge}, **shown}
 
 
+_OUTCOME: Final = (
+    "SELECT step.state, charge.id FROM charge JOIN step ON step.charge = charge.serial WHERE "
+    "step.state IN ('stored', 'failed', 'withdrawn')"
+)
+
+
+def _fate(row: Sequence[Any] | None) -> Fate:
+    return "asked" if row is None else "answered" if row[0] == "stored" else "no answer"
+
+
 _SELECT: Final = (
-    "SELECT c.id, c.serial, c.analyst, c.unit_space, c.sql, s.ask, s.incident, s.lane, s.made, s.running, s.boot, "
-    "s.starts, s.ends, s.due, (SELECT o.id FROM charge AS o WHERE o.serial = s.shares) "
+    f"SELECT c.id, c.serial, c.analyst, c.unit_space, {words_of('charge', 'c')}, {words_of('schedule', 's')}, "
+    "s.incident, s.lane, s.made, s.running, s.boot, s.starts, s.ends, s.due, "
+    "(SELECT o.id FROM charge AS o WHERE o.serial = s.shares) "
     "FROM schedule AS s JOIN charge AS c ON c.serial = s.charge "
     "WHERE s.serial = (SELECT max(l.serial) FROM schedule AS l WHERE l.charge = s.charge) AND "
 )
@@ -344,7 +415,7 @@ def _one(connection: Connection, where: str, *parameters: str | int) -> Schedule
 def _read(row: Sequence[Any]) -> Scheduled:
     identity, serial, analyst, space, sql, ask, incident, lane, made, running, boot, starts, ends, due, shares = row
     slot = Slot(lane, Moment(made, running, boot), starts, ends, due)
-    return Scheduled(identity, serial, analyst, space, sql, ask, incident, slot, shares)
+    return Scheduled(identity, serial, analyst, space, shown(sql), ask, incident, slot, shares)
 
 
 def _pending(connection: Connection) -> list[tuple[Scheduled, str, str | None]]:
@@ -369,6 +440,13 @@ def _draw(writer: Writer, one: Scheduled) -> None:
 
 def _set(connection: Connection, serial: int, state: str, payload: str | None) -> None:
     connection.execute("UPDATE pending SET state = ?, payload = ? WHERE charge = ?", (state, payload, serial))
+
+
+def _recorded(writer: Writer, made: Request) -> Refused | None:
+    """The charge, written, and its sums where the next one of this transaction finds them; or that it does not fit."""
+    recorded = record(writer, AccountState().begin(writer.connection, writer.head), made, UnderWay())
+    writer.finish()
+    return recorded if isinstance(recorded, Refused) else None
 
 
 def _write(
@@ -403,6 +481,11 @@ def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | N
     if row is None:
         return None
     known = _one(connection, "c.id = ?", row[0])
+    if known is not None and is_commitment(known.ask):
+        raise QueryError(
+            f"the idempotency key {asked.request!r} stands for a question whose text was removed. Use a new key: what "
+            "is stored is free."
+        )
     if known is None or row[1] != write_amount(asked.epsilon) or _without_now(known.ask) != _without_now(ask):
         raise QueryError(f"the idempotency key {asked.request!r} stands for another question. Use a new key.")
     return known
@@ -431,9 +514,8 @@ def _reading(asked: Charge, paid: Entry) -> Charge:
     """What sharing costs: the reader's own limit, as the reading of a stored answer does: all that the answer cost, for
     it is as good as that, however little it was asked at.
     """
-    return replace(
-        asked, kind="reading", block=None, details=json.dumps({"release": paid.id}), cost=paid.spend, event=paid.event
-    )
+    details = by_token(json.dumps({"release": paid.id}), token_of(asked.details))
+    return replace(asked, kind="reading", block=None, details=details, cost=paid.spend, event=paid.event)
 
 
 def _not_before(slot: Slot, other: Slot) -> Slot:

@@ -25,7 +25,9 @@ from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.checkpoint import Checkpoint, Past
 from hubbub.ledger.hash_chain import START, Connection, Head, link, linked_row, now
 from hubbub.ledger.interrupts import let_in
+from hubbub.ledger.keys import Epochs, current_check, epochs_of, key_at
 from hubbub.ledger.schema import COLUMNS, HASHED
+from hubbub.ledger.wording import WORDS, commitment, is_commitment
 from hubbub.spelling import one_spelling
 
 if TYPE_CHECKING:
@@ -119,6 +121,8 @@ class Walk:
         self.ask = connection.execute
         self.connection = connection
         self.key = key
+        self.epochs: Epochs = ((0, key),)
+        self.removed: set[int] = set()  # the lines whose words a steward removed
         self.head = START if start is None else start.head
         self.rows = 0 if start is None else start.rows
         self.kinds = dict.fromkeys(HASHED, 0) | (dict(start.kinds) if start is not None else {})
@@ -139,15 +143,21 @@ class Walk:
 
     def chain(self) -> Iterator[str]:
         """Every link, and with it every row, its sums and its place in a life."""
-        keyed = self.ask("SELECT key_check FROM ledger").fetchone()
-        if keyed is not None and keyed[0] is not None and self.key is None:
+        if current_check(self.connection) is not None and self.key is None:
             yield "the chain is keyed, and no key was given: name the key file to check it"
             return
+        try:
+            self.epochs = epochs_of(self.connection, self.key)
+        except PolicyError as error:
+            yield str(error)
+            return
+        self.removed = {line for (line,) in self.ask("SELECT line FROM redaction").fetchall()}
         for lines in self._lines():
             let_in()
             rows = self._rows(lines)
             for serial, time, kind, digest in lines:
                 yield from self._line(serial, time, kind, digest, rows)
+            yield from self._words(lines, rows)
 
     def _line(self, serial: int, time: Any, kind: Any, digest: Any, rows: _Rows) -> Iterator[str]:
         if not (type(time) is type(kind) is type(digest) is str):
@@ -178,7 +188,30 @@ class Walk:
         self.rows += 1
 
     def _fits(self, time: str, kind: str, values: list[Any], postings: list[list[Any]], digest: str) -> bool:
-        return link(self.head.hash, time, kind, [*linked_row(kind, values), *postings], self.key) == digest
+        return link(self.head.hash, time, kind, [*linked_row(kind, values), *postings], self._key()) == digest
+
+    def _key(self) -> bytes | None:
+        """The key of the line after the last one that was looked at."""
+        return key_at(self.epochs, self.head.serial + 1)
+
+    def _words(self, lines: list[Any], rows: _Rows) -> Iterator[str]:
+        """Whether the words of these lines are those that they commit to, and none is gone that nobody removed."""
+        ask = "SELECT serial, salt, content FROM wording WHERE serial BETWEEN ? AND ?"
+        try:
+            kept = {serial: words for serial, *words in self.ask(ask, (lines[0][0], lines[-1][0])).fetchall()}
+        except sqlite3.Error:
+            yield f"line {lines[0][0]} to {lines[-1][0]}: their words cannot be read"
+            return
+        for kind in WORDS.keys() & rows.keys():
+            at = COLUMNS[kind].index(WORDS[kind])
+            for serial, row in (rows[kind] or {}).items():
+                words = kept.pop(serial, None)
+                if words is None and is_commitment(row[at]) and serial not in self.removed:
+                    yield f"line {serial}: its words are gone, and nobody removed them"
+                elif words is not None and commitment(*map(str, words)) != row[at]:
+                    yield f"line {serial}: its words are not those that it commits to"
+        if kept and None not in rows.values():
+            yield f"line {min(kept)}: it commits to no words, and has some"
 
     def _lines(self) -> Iterator[list[Any]]:
         """The lines of the journal in pieces; one that cannot be read without its contents."""
@@ -274,7 +307,7 @@ class Walk:
         space, block = row["unit_space"], row["block"]
         if row["kind"] in ("block", "plan"):
             self.held[row["id"]] = spend
-        accounts = accounts_of(row["kind"], row["dataset"], row["analyst"], block)
+        accounts = accounts_of(row["kind"], row["dataset"], row["analyst"], block, row["details"])
         if row["kind"] == "question":
             self.asked[row["id"]] = (serial, spend, accounts)
         back, of_question = Total(), None

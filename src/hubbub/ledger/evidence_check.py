@@ -1,0 +1,134 @@
+"""Check the evidence of a ledger of hubbub without hubbub: Python 3.11 or newer, and nothing else.
+
+    python verify.py [--key KEYFILE] [--head N:HASH] ...      in the folder where the zip was unpacked
+
+It reads chain.jsonl, computes every link anew, compares the words that are there with what their lines commit to, adds
+up what every account paid, and compares it with the ceilings. A chain that has a key needs it; without it, only the
+order of the lines, the words and the sums are checked. --head: a line and its hash that you, or a witness, kept.
+"""
+
+import argparse
+import hashlib
+import hmac
+import json
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+
+def link(before: str, line: dict[str, Any], key: bytes | None) -> str:
+    """The hash of a line: of the one before, its time, its kind and its row."""
+    row = list(line["row"].values())
+    if line["kind"] == "charge":
+        *row, sums = row
+        row = (row[:-1] if row[-1] is None else row) + json.loads(sums)
+    written = json.dumps(row, separators=(",", ":"))
+    text = f'["{before}","{line["time"]}","{line["kind"]}",{written}]'.encode()
+    return (hashlib.sha256(text) if key is None else hmac.new(key, text, "sha256")).hexdigest()
+
+
+def unwrapped(text: str, new: bytes) -> bytes:
+    """The key before another one, as the line that changed it holds it."""
+    nonce, _, written = text.partition(":")
+    hidden = bytes.fromhex(written)
+    pads = (hmac.digest(new, f"hubbub rekey {nonce} {n}".encode(), "sha256") for n in range(1, len(hidden) // 32 + 2))
+    return bytes(a ^ b for a, b in zip(hidden, b"".join(pads), strict=False))
+
+
+def epochs(lines: list[dict[str, Any]], key: bytes | None) -> Iterator[tuple[int, bytes | None]]:
+    """From which line on which key holds, the last one first; None where there was none."""
+    changes = [(line["serial"], line["row"]["wrapped"]) for line in lines if line["kind"] == "rekeying"]
+    for serial, hidden in reversed(changes):
+        yield serial, key
+        key = None if hidden is None or key is None else unwrapped(hidden, key)
+    yield 0, key
+
+
+def links(lines: list[dict[str, Any]], key: bytes | None) -> Iterator[str]:
+    """What is wrong with the chain itself."""
+    keyed = lines[0]["row"].get("key_check") or any(line["kind"] == "rekeying" for line in lines)
+    keys = [] if keyed and key is None else list(epochs(lines, key))
+    if keyed and key is None:
+        print("The chain has a key, and none was given: links are not computed anew.")
+    before, time = hashlib.sha256(b"hubbub ledger").hexdigest(), ""
+    for number, line in enumerate(lines, 1):
+        if line["serial"] != number:
+            yield f"line {number} is missing"
+            return
+        if line["time"] < time:
+            yield f"line {number}: its time lies before that of the line above"
+        if keys and not line.get("withheld"):
+            own = next(key for after, key in keys if number > after)
+            if link(before, line, own) != line["hash"]:
+                yield f"line {number}: this {line['kind']} or its link was changed"
+        before, time = line["hash"], line["time"]
+
+
+def words(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """Words that are not those that their line commits to."""
+    removed = {line["row"]["line"] for line in lines if line["kind"] == "redaction"}
+    for line in lines:
+        kept = line.get("words")
+        committed = [value for value in (line["row"] or {}).values() if isinstance(value, str) and value[:1] == "#"]
+        if kept is not None:
+            digest = "#" + hashlib.sha256(f"{kept['salt']} {kept['text']}".encode()).hexdigest()
+            if digest not in committed:
+                yield f"line {line['serial']}: its words are not those that it commits to"
+            continue
+        of_questions = line["kind"] in ("charge", "schedule", "refusal") and line["serial"] not in removed
+        if of_questions and any(len(value) == 65 for value in committed):  # not those of an older schema
+            yield f"line {line['serial']}: its words are gone, and nobody removed them"
+
+
+def sums(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """Sums that are not those of their charges, and ceilings that are exceeded."""
+    paid: dict[tuple[str, str], list[Fraction]] = {}
+    ceilings: dict[str, tuple[Fraction, str | None]] = {}
+    for line in lines:
+        row = line["row"] or {}
+        if line["kind"] == "unit_space":
+            ceilings[row["name"]] = Fraction(row["epsilon"]), row["delta"]
+        if line["kind"] == "allowance" and row["account"] == "ceiling":
+            ceilings[row["unit_space"]] = Fraction(row["epsilon"]), ceilings[row["unit_space"]][1]
+        if line["kind"] != "charge":
+            continue
+        cost = [Fraction(row[name]) for name in ("pure", "rho", "delta")]
+        for space, account, *amounts, _ in json.loads(row["sums"]):
+            after = [Fraction(amount) for amount in amounts]
+            before = paid.get((space, account), [Fraction(0)] * 3)
+            if row["kind"] != "return" and after != [a + b for a, b in zip(before, cost, strict=True)]:
+                yield f"line {line['serial']}: the sum of {account} is not that of its charges"
+            paid[space, account] = after
+    for (space, account), (epsilon, rho, delta) in sorted(paid.items()):
+        if account == "everyone":
+            ceiling, of_delta = ceilings[space]
+            print(f"{space}: epsilon {epsilon}, rho {rho}, delta {delta} charged, of a ceiling of epsilon {ceiling}.")
+            if of_delta is None and epsilon > ceiling:
+                yield f"the unit space {space} is overspent"
+
+
+def main() -> int:
+    """Say what was found; 1 where something is wrong."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--key")
+    options.add_argument("--head", action="append", default=[])
+    given = options.parse_args()
+    with open("chain.jsonl", encoding="utf-8") as file:
+        lines = [json.loads(text) for text in file]
+    key = None
+    if given.key:
+        with open(given.key, "rb") as file:
+            key = file.read().strip()
+    problems = [*links(lines, key), *words(lines), *sums(lines)]
+    for serial, _, digest in (head.partition(":") for head in given.head):
+        if not (0 < int(serial) <= len(lines) and digest and lines[int(serial) - 1]["hash"].startswith(digest)):
+            problems.append(f"line {serial} is not the one that was kept: the ledger was put back or rewritten")
+    for problem in problems:
+        print(problem)
+    print(f"{len(lines)} lines, head {len(lines)}:{lines[-1]['hash']}: {'WRONG' if problems else 'nothing is wrong'}.")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

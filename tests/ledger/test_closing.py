@@ -1,0 +1,60 @@
+"""An older ledger that is accepted gives nothing back: no budget, no block, no retry, no run of the schedule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from hubbub.errors import BudgetError, PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.schedule import SECOND
+from hubbub.ledger.store import Ledger
+from hubbub.ledger.timetable import Queue
+from ledger.helpers import SPACE, asked, charge, resume
+
+BUDGETS = {SPACE: Budget(3), "household": Budget(1)}
+TENTH = Fraction(1, 10)
+
+
+def opened(path) -> Ledger:
+    return Ledger.open(path, budgets=BUDGETS)
+
+
+def test_nothing_that_an_older_ledger_takes_for_open_is_given_again(place):
+    with opened(place) as ledger:
+        block = ledger.charges.reserve(space=SPACE, analyst="ada", epsilon=Fraction(1))
+        charge(ledger, TENTH, question_key="given up")
+        drawing = charge(ledger, TENTH, question_key="drawing")
+        ledger.charges.advance(drawing, "drawing")
+        stored = charge(ledger, TENTH, question_key="stored")
+        ledger.charges.advance(stored, "drawing")
+        ledger.charges.store(stored, "the answer")
+        scheduled = [
+            ledger.timetable.submit(
+                asked(TENTH, question_key=f"s{n}", request=str(n)), ask="{}", length=60 * SECOND, queue=Queue()
+            )
+            for n in range(2)
+        ]
+        ledger.timetable.tick()  # the first one runs
+    with opened(place) as ledger:
+        known = ledger.steward.accept_older(author="steward", reason="the disk died")
+        assert ledger.record.verify().problems == ()
+        assert ledger.record.verify().serial > known
+        for space in BUDGETS:
+            with pytest.raises(BudgetError, match="was revoked"):
+                charge(ledger, "0.001", space=space, dataset="", question_key="new")
+        with pytest.raises(PolicyError, match="is closed"):
+            charge(ledger, TENTH, block=block)
+        for key in ("given up", "drawing", "s0", "s1"):
+            assert resume(ledger, space=SPACE, question_key=key, analyst="ada", epsilon=TENTH) is None
+        assert ledger.timetable.tick() == []
+        ledger.timetable.restart(Queue())
+        assert (ledger.timetable.next_time(), ledger.timetable.tick()) == (None, [])
+        assert not ledger.timetable.stage(scheduled[0].id, "late")
+        assert ledger.balance.failures(SPACE)[None][0] == 0
+        assert ledger.balance.spent(SPACE) == 1 + 5 * TENTH  # the block's too
+        assert ledger.record.release(stored).payload == "the answer"
+        ledger.steward.grant(SPACE, "everyone", "1.6", author="steward", reason="receipts of 0 since")
+        charge(ledger, TENTH, question_key="new")
+        assert ledger.record.verify().problems == ()

@@ -1,0 +1,121 @@
+"""Evidence: the same bytes for the same ledger, checked without hubbub, and no answers unless they are asked for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hubbub.errors import PolicyError
+from hubbub.ledger.budget import Budget
+from hubbub.ledger.evidence import write_evidence
+from hubbub.ledger.store import Ledger
+from ledger.helpers import SPACE, charge
+from ledger.test_chain import BUDGETS, KEY, fill
+
+
+def unpacked(ledger: Ledger, folder: Path, **more) -> Path:
+    write_evidence(ledger, folder / "out.zip", **more)
+    with zipfile.ZipFile(folder / "out.zip") as file:
+        file.extractall(folder / "out")
+    return folder / "out"
+
+
+def checked(folder: Path, *arguments: str) -> tuple[int, str]:
+    """What the program in the zip says, in an interpreter that has no other packages."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "verify.py", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("with_answers", [False, True])
+def test_evidence_is_checked_without_hubbub(place, tmp_path, with_answers):
+    with Ledger.open(place, budgets=BUDGETS) as ledger:
+        fill(ledger)
+        folder = unpacked(ledger, tmp_path, with_answers=with_answers)
+        head = ledger.record.verify()
+        charges = {entry.id for entry in ledger.record.history()}
+    code, said = checked(folder, "--head", f"{head.serial}:{head.head[:16]}")
+    assert (code, f"head {head.serial}:{head.head}: nothing is wrong." in said) == (0, True), said
+    everything = "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
+    assert ("answer 0" in everything) == with_answers
+    assert {file.stem for file in (folder / "receipts").iterdir()} == charges
+    assert [file.read_text() for file in (folder / "policies").iterdir()] == ["the policy"]
+    assert "cost epsilon" in (folder / "totals.txt").read_text()
+    assert checked(folder, "--head", f"{head.serial}:{'0' * 16}")[0] == 1
+    assert checked(folder, "--head", f"{head.serial + 1}:{head.head[:16]}")[0] == 1
+
+
+def test_the_same_state_gives_the_same_bytes(tmp_path):
+    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
+        fill(ledger)
+    for name in ("one.zip", "two.zip"):
+        with Ledger.inspect(tmp_path / "b.db") as ledger:
+            write_evidence(ledger, tmp_path / name)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    assert (tmp_path / "one.zip").stat().st_mode & 0o777 == 0o600
+    with Ledger.inspect(tmp_path / "b.db") as ledger, pytest.raises(PolicyError, match="is left as it is"):
+        write_evidence(ledger, tmp_path / "one.zip")
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "said"),
+    [
+        ("charge", {"epsilon": "1/100"}, "this charge or its link was changed"),
+        ("charge", {"pure": "0/1"}, "the sum of everyone is not that of its charges"),
+        ("allowance", {"epsilon": "3/1"}, "this allowance or its link was changed"),
+        ("unit_space", {"epsilon": "1/100"}, "is overspent"),
+        ("words", "SELECT 2", "its words are not those that it commits to"),
+        ("removed", None, "its words are gone, and nobody removed them"),
+        ("line", None, "is missing"),
+    ],
+)
+def test_the_program_finds_what_was_changed(tmp_path, kind, change, said):
+    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS) as ledger:
+        fill(ledger)
+        folder = unpacked(ledger, tmp_path)
+    lines = [json.loads(text) for text in (folder / "chain.jsonl").read_text().splitlines()]
+    with_words = next(line for line in lines if line["kind"] == "charge" and "words" in line)
+    match kind:
+        case "words":
+            with_words["words"]["text"] = change
+        case "removed":
+            del with_words["words"]
+        case "line":
+            lines.pop(7)
+        case _:
+            next(line for line in lines if line["kind"] == kind)["row"].update(change)
+    (folder / "chain.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    code, found = checked(folder)
+    assert (code, said in found) == (1, True), found
+
+
+def test_a_keyed_chain_is_checked_with_its_last_key(tmp_path):
+    new = b"another key of some length"
+    with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, key=KEY) as ledger:
+        fill(ledger)
+        ledger.steward.rekey(new, author="steward")
+        charge(ledger, "0.1", question_key="later")
+        folder = unpacked(ledger, tmp_path)
+    (folder / "key").write_bytes(new + b"\n")
+    (folder / "old").write_bytes(KEY)
+    code, said = checked(folder, "--key", "key")
+    assert (code, "nothing is wrong" in said, "was given" in said) == (0, True, False), said
+    assert "links are not computed anew" in checked(folder)[1]
+    assert checked(folder, "--key", "old")[0] == 1
+
+
+def test_totals_of_a_budget_with_delta_are_in_epsilon_and_delta(tmp_path):
+    with Ledger.open(tmp_path / "b.db", budgets={SPACE: Budget(3, "1e-6")}) as ledger:
+        cost = ledger.balance.question(SPACE, "0.5")
+        charge(ledger, "0.5", cost=cost)
+        folder = unpacked(ledger, tmp_path)
+    (total,) = json.loads((folder / "totals.json").read_text())
+    assert 0.49 < float(total["charged"]["epsilon"]) <= 0.51
+    assert float(total["charged"]["delta"]) == pytest.approx(5e-7)
+    assert "and delta" in (folder / "totals.txt").read_text()
