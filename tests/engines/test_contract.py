@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import hubbub as hb
-from asked import a_unit, everybody, frames, questions, tables as asked_tables
+from asked import a_unit, everybody, frames, questions
 from engines.places import Embedded, Postgres, Spark, answer
 from golden.queries import QUERIES
 from golden.shop import FRAMES, tables as shop_tables
@@ -36,15 +36,6 @@ SETTINGS: dict[str, Any] = {"deadline": None, "derandomize": True, "suppress_hea
 @pytest.fixture(scope="module")
 def shops(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
     here, there = Embedded(shop_tables(), FRAMES), Postgres(postgres_server, shop_tables(), FRAMES)
-    yield here, there
-    here.close()
-    there.close()
-
-
-@pytest.fixture(scope="module")
-def worlds(postgres_server: str) -> Iterator[tuple[Embedded, Postgres]]:
-    declared, empty = asked_tables("add_remove"), frames({})
-    here, there = Embedded(declared, empty), Postgres(postgres_server, declared, empty)
     yield here, there
     here.close()
     there.close()
@@ -200,15 +191,6 @@ def test_neighbours_are_as_near_in_postgres_as_claimed_at_length(
     worlds: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]
 ) -> None:
     hold(worlds, sql, units, newcomer, limits)
-
-
-@pytest.fixture(scope="module")
-def spark_worlds(spark: Any) -> Iterator[tuple[Embedded, Spark]]:
-    declared, empty = asked_tables("add_remove"), frames({})
-    here, there = Embedded(declared, empty), Spark(spark, declared, empty)
-    yield here, there
-    here.close()
-    there.close()
 
 
 @pytest.mark.soak

@@ -19,7 +19,8 @@ from engines.evaluated import written
 from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
 from hubbub.engines.duckdb.engine import LEFT_OUT
 from hubbub.sql.emit.dialect import Dialect
-from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.ranked import ranked_sql, ranks
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import leaves
 from sql.test_compile import QUESTIONS
@@ -135,8 +136,9 @@ def texts(desk: Desk, sql: str, dialect: Dialect = DUCKDB) -> Iterator[tuple[str
         places = desk.engine._places(plan.question.relation)
         public = {leaf.place: desk.outer.leaf(leaf, {}) for leaf in leaves(plan.question.relation)}
         yield aggregate_sql(plan, places, dialect), public
-        if ranks_groups(plan):
-            yield placed_sql(plan, places, dialect), public
+        if ranks(plan):
+            yield ranked_sql(plan, places, dialect), public
+            yield ranked_sql(plan, places, dialect, parts=6), public
         for i, measurement in enumerate(plan.measurements):
             if not summed(measurement):
                 yield listed_sql(plan, places, i, dialect), public

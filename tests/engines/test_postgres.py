@@ -242,3 +242,56 @@ def test_private_tables_of_one_session_are_in_one_database(place: Postgres) -> N
     with pytest.raises(hb.PolicyError, match="all in Postgres"):
         engine.add("c", hb.table(pa.table({"id": [1]}), unit="id"))
     engine.close()
+
+
+def test_the_server_ends_by_itself_what_has_no_time_left(place: Postgres) -> None:
+    """So that no statement goes on beside the next question of the service, whoever is ended here."""
+    place.con.execute("CREATE VIEW sleeps AS SELECT v.* FROM visits AS v, LATERAL (SELECT pg_sleep(30)) AS s")
+    place.con.execute("GRANT SELECT ON sleeps TO PUBLIC")
+    engine = PostgresEngine()
+    name, table = "visits", declare(place, "sleeps", trusted_view=True, columns=visits().columns)
+    engine.add(name, table)
+    engine.limit(0.5)
+    here = Embedded({"visits": visits()}, {"visits": ROWS})
+    (plan,) = here.desk.plans("SELECT COUNT(*) FROM visits")
+    began = time.monotonic()
+    with pytest.raises(hb.EngineError):
+        engine.run(plan)
+    assert time.monotonic() - began < 10
+    running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%sleeps%' AND pid <> "
+    assert place.con.execute(running + "pg_backend_pid()").fetchone() == (0,)
+    here.close()
+    engine.close()
+    place.con.execute("DROP VIEW sleeps")
+
+
+def test_what_an_earlier_process_of_the_same_name_left_running_is_ended_first(
+    place: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    engine = PostgresEngine()
+    engine.add("visits", declare(place, "visits", columns=visits().columns))
+    earlier = psycopg.connect(place.url, autocommit=True, application_name="hubbub one 0.1")
+    other = psycopg.connect(place.url, autocommit=True, application_name="hubbub one 0.2")
+    there = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {earlier.info.backend_pid}"
+    ended = []
+
+    def sleep() -> None:
+        with contextlib.suppress(psycopg.Error):
+            earlier.execute("SELECT pg_sleep(60)")
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    engine.end_earlier()  # without a name of its own, it ends nobody's
+    time.sleep(0.2)
+    assert not ended
+    monkeypatch.setenv("HUBBUB_APPLICATION", "hubbub one 0.1")
+    engine.end_earlier()
+    assert place.con.execute(there).fetchone() == (0,)  # it waited until that was so
+    thread.join(10)
+    assert ended
+    assert other.execute("SELECT 1").fetchone() == (1,)
+    other.close()
+    engine.close()

@@ -354,3 +354,20 @@ def test_who_may_make_a_type_cannot_decide_how_a_column_reads(types: Postgres) -
     assert {n: k.name for n, k in schema.columns.items()} == {"id": "INTEGER", "s": "OTHER", "d": "TEXT"}
     with pytest.raises(psycopg.errors.InsufficientPrivilege), psycopg.connect(types.url) as con:
         con.execute("CREATE TYPE own AS ENUM ('a')")
+
+
+def test_what_a_constraint_keeps_from_being_null_holds_in_every_part(place: Postgres) -> None:
+    make(
+        place,
+        """CREATE TABLE never (id bigint PRIMARY KEY, x integer NOT NULL, y integer);
+        CREATE TABLE above (id bigint NOT NULL, x integer NOT NULL, y integer);
+        CREATE TABLE below () INHERITS (above);
+        ALTER TABLE below ALTER x DROP NOT NULL;
+        CREATE VIEW never_shown AS SELECT * FROM never""",
+    )
+    if place.con.info.server_version >= 180000:  # before, no NOT NULL is without validation
+        make(place, "ALTER TABLE never ADD CONSTRAINT later NOT NULL y NOT VALID")
+    kept = {inner: PostgresEngine().add("v", declared(place, inner)).never_null for inner in ("never", "above")}
+    assert kept == {"never": {"id", "x"}, "above": {"id"}}
+    shown = PostgresEngine().add("v", declared(place, "never_shown", trusted_view=True)).never_null
+    assert shown == frozenset()

@@ -69,7 +69,7 @@ def test_an_engine_that_mends_itself_in_a_question_opens_the_file_that_was_charg
     }
     with hb.Session(declared, budget=hb.Budget(100), ledger=tmp_path / "b.db", analyst="ada") as s:
         engine: Any = s._engine
-        asked, sums = [0], engine._sums
+        asked, answers = [0], engine._answers
 
         def broken(*arguments: Any) -> Any:
             asked[0] += 1
@@ -77,9 +77,9 @@ def test_an_engine_that_mends_itself_in_a_question_opens_the_file_that_was_charg
                 _break(engine)
                 if how is not None:
                     REPLACED[how](path, other)
-            return sums(*arguments)
+            return answers(*arguments)
 
-        engine._sums = broken
+        engine._answers = broken
         with pytest.raises(EngineError):
             s.sql(COUNT, epsilon=20)
         assert s.remaining == Fraction(80)

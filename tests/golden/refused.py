@@ -106,8 +106,8 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("SELECT COUNT(*) FROM information_schema.tables", "one part", None),
     # groups that only the rows know
     ("SELECT c_id, COUNT(*) FROM orders GROUP BY c_id", "every answer is an aggregate", None),
-    ("SELECT o_id, COUNT(*) FROM orders GROUP BY o_id", "no declared values", None),
+    ("SELECT o_id, COUNT(*) FROM orders GROUP BY o_id", "possible values are declared", None),
     ("SELECT total, COUNT(*) FROM orders GROUP BY total", "declared as between", None),
     ("SELECT SUM(o_id) FROM orders", "no declared bounds", None),
-    ("SELECT SUM(price / qty) FROM lineitem", "range of the expression", None),
+    ("SELECT SUM(price / qty) FROM lineitem", "cannot tell how large", None),
 ]

@@ -59,3 +59,15 @@ def test_what_names_no_table_is_refused(session: hb.Session, text: str) -> None:
 def test_another_statement_is_told_what_there_is(session: hb.Session) -> None:
     with pytest.raises(QueryError, match=r"Only SELECT is allowed; DESCRIBE"):
         session.sql("DROP TABLE visits", epsilon=1)
+
+
+def test_a_refusal_with_a_caret_says_where_in_the_text_it_is(session):
+    for text, word in (
+        ("SELECT SUM(foo) FROM visits", "foo"),
+        ("DROP TABLE visits", "DROP"),
+        ("DESCRIBE nothing", "nothing"),
+    ):
+        with pytest.raises(hb.QueryError) as refused:
+            session.check(text, epsilon=1)
+        start, end = refused.value.position
+        assert text[start:end] == word

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import hubbub as hb
+from hubbub import plots
 from hubbub.cli.formats import as_csv, as_json
 from hubbub.tables.columns import between, one_of
 from hubbub.tables.expressions import Call, Case, Column, IsNull, Literal
@@ -188,13 +189,13 @@ def test_what_is_shown_of_dates() -> None:
     assert r.draws(5)["x"].dtype == np.dtype("timedelta64[us]")
     page = r._repr_html_()
     assert "2021-11-24" in page
-    assert "<svg" not in page
+    assert page.count("<svg") == (len(r) > 1)
     assert "<svg" in plain._repr_html_()
     pytest.importorskip("matplotlib")
-    axes = r.plot("d")
+    axes = r.plot("d", ax=plots.axes())
     assert str(axes.yaxis.get_major_formatter().__class__.__name__).endswith("DateFormatter")
     assert axes.get_ylim()[0] > _us(dt.date(2021, 1, 1)) / DAY
-    assert r.plot("m").get_ylim()[1] < _us(dt.date(2021, 1, 1)) / DAY
+    assert r.plot("m", ax=plots.axes()).get_ylim()[1] < _us(dt.date(2021, 1, 1)) / DAY
 
 
 def test_the_outer_part_reckons_with_dates() -> None:
@@ -235,7 +236,7 @@ def test_dates_beyond_the_bounds_count_as_the_bounds_and_nulls_as_the_middle_if_
         ("SELECT CORR(day, day) FROM people", hb.QueryError, "needs a number, and this is a date"),
         ("SELECT MAX(g) FROM people", hb.QueryError, "MAX needs a number, a date or a time"),
         ("SELECT MAX(free) FROM people", hb.PolicyError, 'hb.between\\("2020-01-01", "2024-12-31"\\)'),
-        ("SELECT MEDIAN(CAST(g AS DATE)) FROM people", hb.QueryError, "does not follow from declared bounds"),
+        ("SELECT MEDIAN(CAST(g AS DATE)) FROM people", hb.QueryError, "can get"),
     ],
 )
 def test_what_is_refused_says_what_would_do(sql: str, error: type[Exception], words: str) -> None:
@@ -308,7 +309,8 @@ def test_times_and_dates_far_away_are_answered_shown_and_drawn(
     assert r.to_pandas().shape == (1, 3)
     pytest.importorskip("matplotlib")
     for name in "md":
-        r.plot(name).figure.canvas.draw()
+        r.plot(name, ax=plots.axes()).figure.canvas.draw()
+        assert f"{row[name].year:04}" in r.plot(name).svg()
 
 
 def test_a_picture_by_the_last_day_of_all_is_drawn() -> None:
@@ -319,4 +321,5 @@ def test_a_picture_by_the_last_day_of_all_is_drawn() -> None:
     with session(10 * HUGE, p=people) as s:
         r = s.sql("SELECT d, COUNT(*) AS n FROM p GROUP BY d", epsilon=HUGE)
     for kind in ("lines", "bars", "points"):
-        r.plot(kind=kind).figure.canvas.draw()
+        r.plot(kind=kind, ax=plots.axes()).figure.canvas.draw()
+        assert r.plot(kind=kind).svg().count(" ± ") > 1

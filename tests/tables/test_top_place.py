@@ -107,7 +107,10 @@ def test_a_rare_word_is_not_named_and_an_empty_table_has_no_places(tmp_path: Pat
 
 def test_without_a_delta_it_is_refused_with_the_way_out(tmp_path: Path) -> None:
     pure = hb.Budget(epsilon=10)
-    with session(tmp_path, budget=pure) as opened, pytest.raises(hb.PolicyError, match="no declared values") as caught:
+    with (
+        session(tmp_path, budget=pure) as opened,
+        pytest.raises(hb.PolicyError, match="possible values are declared") as caught,
+    ):
         opened.sql(TOP, epsilon=2)
     remedy = next(r for r in caught.value.remedies if isinstance(r, UseDelta))
     attempt, tables = remedy.apply(Attempt(TOP, {"epsilon": 2}, pure), {"notes": notes(ROWS)})

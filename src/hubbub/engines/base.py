@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import PrivateTable, PublicTable
@@ -12,19 +12,21 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
-__all__ = ["Engine", "EnginePlace", "Exact", "Located", "Named", "Schema"]
+__all__ = ["Elsewhere", "Engine", "EnginePlace", "Exact", "Located", "Named", "Schema"]
 
 
 @dataclass(frozen=True)
 class Schema:
     """Columns of a source, by name, in order, and its unit column as the source writes it. From metadata alone.
 
-    unit_type: a word for the unit's type; units of two tables are compared only where it is the same.
+    unit_type: a word for the unit's type; units of two tables are compared only where it is the same. never_null: the
+    columns that a constraint keeps from being NULL; `init` proposes them, and no question reads it.
     """
 
     columns: Mapping[str, Kind]
     unit: str | None = None
     unit_type: str | None = None
+    never_null: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -190,3 +192,17 @@ class EnginePlace(Protocol):
     def at_hand(self, source: Any) -> bool:
         """Whether its tables can be looked at without starting anything."""
         ...
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """An engine whose work is done by a server, which goes on when this process is gone."""
+
+    def limit(self, seconds: float) -> None:
+        """From here on, have the server end what it runs so many seconds from now."""
+
+    def end_earlier(self) -> None:
+        """End what earlier processes under this one's name left running there, and wait until it has ended.
+
+        Raises PolicyError where it does not end.
+        """

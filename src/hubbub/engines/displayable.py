@@ -11,9 +11,12 @@ import datetime as dt
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from hubbub.late import late
 
 __all__ = ["shown"]
+
+pc = late("pyarrow.compute")
 
 _DAY = 86_400_000_000
 _FIRST_DATE, _LAST_DATE = (d.toordinal() - dt.date(1970, 1, 1).toordinal() for d in (dt.date.min, dt.date.max))

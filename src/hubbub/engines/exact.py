@@ -2,19 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
 
+import numpy as np
+import numpy.typing as npt
+
+from hubbub._typing import override
 from hubbub.engines.base import Exact
 from hubbub.sql.emit.plan import summed
 from hubbub.tables.columns import Scalar
 from hubbub.tables.measure import MeasurementKind
 from hubbub.tables.plan import Plan
 
-__all__ = ["exact"]
+__all__ = ["Histogram", "Steps", "exact"]
 
 
-def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequence[tuple[Any, ...]]]) -> Exact:
+class Steps(Sequence[tuple[int, int]]):
+    """The values of one group that a quantile looks at: pairs (step, how often) by increasing step, as two arrays."""
+
+    def __init__(self, points: npt.NDArray[np.int64], heights: npt.NDArray[np.int64]) -> None:
+        self.points, self.heights = points, heights
+
+    @override
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self.points.tolist(), self.heights.tolist(), strict=True)
+
+    @overload
+    def __getitem__(self, at: int) -> tuple[int, int]: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[tuple[int, int], ...]: ...
+    @override
+    def __getitem__(self, at: int | slice) -> Any:
+        return tuple(self)[at]
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.stack([self.points, self.heights], axis=1).astype(dtype or np.int64)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Histogram:
+    """What `listed_sql` lists of values: how often each step is there, by increasing group and step.
+
+    group: its number in canonical order; or in `names`, where groups are found privately.
+    """
+
+    group: npt.NDArray[np.int64]
+    step: npt.NDArray[np.int64]
+    count: npt.NDArray[np.int64]
+    names: Sequence[tuple[Any, ...]] | None = None
+
+    def tables(self) -> Iterator[tuple[int, Steps]]:
+        """The steps of each group that has any."""
+        starts = np.flatnonzero(np.diff(self.group, prepend=-1))
+        for start, end in itertools.pairwise([*starts.tolist(), len(self.group)]):
+            yield int(self.group[start]), Steps(self.step[start:end], self.count[start:end])
+
+
+def exact(
+    plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequence[tuple[Any, ...]] | Histogram]
+) -> Exact:
     """The answer of the engine as vectors over all groups, 0 (or nothing) where it has no row.
 
     Groups that the engine tells apart are different values in Python too: the text sees to that. If two ever were not,
@@ -45,6 +104,10 @@ def exact(plan: Plan, rows: Sequence[tuple[Any, ...]], listed: Mapping[int, Sequ
         for i, value in zip(sums, row[places:], strict=False):
             vectors[i][place] += int(value)
     for i, values in listed.items():
+        if isinstance(values, Histogram):
+            for number, steps in values.tables():
+                vectors[i][number if values.names is None else at(values.names[number])] = steps
+            continue
         if plan.measurements[i].counting is MeasurementKind.DISTINCT:
             for row in values:
                 vectors[i][at(row[:places])] += int(row[places])

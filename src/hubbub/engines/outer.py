@@ -3,8 +3,9 @@
 Before a question is charged the statement is bound against empty tables, so that what the engine would refuse is
 refused for nothing. Public tables are read when first needed, and again when their file has changed.
 
-A statement is anybody's, so it is kept within bounds: of memory (nothing is spilled to disk), of the size of its
-answer, and of time. The bounds look at public data alone, so reaching one tells nothing.
+A statement is anybody's, so it runs in a process of its own (`hubbub.engines.outer_process`), within bounds: of memory
+(nothing is spilled to disk), of the size of its answer, and of time. The bounds look at public data alone, so reaching
+one tells nothing.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
+from hubbub.engines.columns_alone import columns_alone
 from hubbub.engines.displayable import shown
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
-from hubbub.engines.duckdb.relations import _SHUT, load_public
+from hubbub.engines.duckdb.relations import load_public
 from hubbub.engines.fields import normalised
+from hubbub.engines.outer_engine import locked
+from hubbub.engines.outer_process import Binding, OuterEngine, engine_of
 from hubbub.errors import QueryError
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import PublicRelation
 
-__all__ = ["Limited", "OuterSide", "most_equal"]
+__all__ = ["OuterSide", "most_equal"]
 
 MOST_VALUES = 1_000_000
 
@@ -41,7 +43,6 @@ SECONDS = 60.0
 MEMORY = 2**30
 """So many bytes, and three times what its tables hold, may a statement use; its answer may hold as many."""
 
-_AGAIN = 0.05
 _NOT_SHOWN = re.compile(r"(UNION\(.*|(BIT|BIGNUM|UHUGEINT|VARIANT|GEOMETRY(\(.*\))?)(\[\d*\])*)", re.DOTALL)
 """Types that Arrow has not, or that DuckDB hands over as other values than they are."""
 
@@ -54,8 +55,7 @@ class OuterSide:
         self._seconds, self._memory = seconds, memory
         self._read: dict[str, tuple[object, pa.Table]] = {}
         self._lock = threading.RLock()
-        self._binder: duckdb.DuckDBPyConnection | None = None
-        self._bound: dict[str, pa.Schema] = {}
+        self._binding = Binding()
         self._values: dict[tuple[object, ...], Any] = {}
         self._around: OuterSide | None = None
 
@@ -85,8 +85,13 @@ class OuterSide:
 
         Raises QueryError, in the engine's words, where it is refused, and where a column of an answer cannot be shown.
         """
+        named = columns_alone(sql)
+        if named is not None and not tables:
+            return {name: released[named.table][column] for column, name in named.pairs}
         schemas = {name: self.table(name).schema for name in tables}
-        written = (self._around or self)._described(sql, schemas, released)
+        typed = {name: {c: DUCKDB.types[k] for c, k in columns.items()} for name, columns in released.items()}
+        binding = (self._around or self)._binding
+        written = binding.described(sql, schemas, typed, seconds=self._seconds, memory=self._memory)
         for name, kind in written if answer else ():
             if _NOT_SHOWN.fullmatch(kind):
                 raise QueryError(
@@ -98,25 +103,6 @@ class OuterSide:
         if twice is not None:
             raise QueryError(f"two columns of this part are named {twice!r}; give one another name with AS.")
         return dict(columns)
-
-    def _described(
-        self, sql: str, schemas: Mapping[str, pa.Schema], released: Mapping[str, Mapping[str, Kind]]
-    ) -> list[tuple[str, str]]:
-        with self._lock:
-            if self._binder is None:
-                self._binder = _locked({}, self._memory)
-            for name, schema in schemas.items():
-                if self._bound.get(name) != schema:
-                    self._binder.register("incoming", schema.empty_table())
-                    self._binder.execute(f"CREATE OR REPLACE TABLE {quote(name)} AS SELECT * FROM incoming")
-                    self._binder.unregister("incoming")
-                    self._bound[name] = schema
-            for name, columns in released.items():
-                fields = ", ".join(f"{quote(c)} {DUCKDB.types[kind]}" for c, kind in columns.items())
-                self._binder.execute(f"CREATE OR REPLACE TEMP TABLE {quote(name)} ({fields})")
-            with Limited(self._binder, self._seconds, self._memory) as binder:
-                rows = binder.arrow(f"DESCRIBE {sql}").to_pylist()
-        return [(row["column_name"], row["column_type"]) for row in rows]
 
     def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:
         """The different values of a public column, in order, NULL last; None where there are over a million."""
@@ -177,20 +163,20 @@ class OuterSide:
 
         Raises QueryError, in the engine's words (nothing here is private), and where a bound is reached.
         """
+        named = columns_alone(sql)
+        answer = None if named is None else named.of(released)
+        if answer is not None:
+            return shown(answer)
         with self.open(tables, released) as engine:
             return shown(engine.arrow(sql))
 
     @contextmanager
-    def open(self, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> Iterator[Limited]:
+    def open(self, tables: tuple[str, ...], released: Mapping[str, pa.Table]) -> Iterator[OuterEngine]:
         """An engine that holds these public tables and releases alone, for a limited time."""
-        held = {**{name: self.table(name) for name in tables}, **released}
-        memory = self._memory + 3 * sum(table.nbytes for table in held.values())
-        try:
-            con = _locked(held, memory)
-        except (duckdb.Error, RuntimeError) as error:
-            raise _refused(error) from None
-        with con, Limited(con, self._seconds, memory) as limited:
-            yield limited
+        public = {name: self.table(name) for name in tables}
+        memory = self._memory + 3 * sum(table.nbytes for table in (*public.values(), *released.values()))
+        with engine_of(public, released, seconds=self._seconds, memory=memory) as engine:
+            yield engine
 
     def table(self, name: str) -> pa.Table:
         """A public table, read once as long as its file does not change."""
@@ -246,10 +232,7 @@ class OuterSide:
             return table
 
     def close(self) -> None:
-        with self._lock:
-            if self._binder is not None:
-                self._binder.close()
-                self._binder, self._bound = None, {}
+        self._binding.close()
 
 
 def _most(values: Sequence[str]) -> str:
@@ -262,7 +245,7 @@ def _most(values: Sequence[str]) -> str:
 
 def most_equal(table: pa.Table, columns: tuple[tuple[str, Kind], ...]) -> int:
     """How many rows of a table, as `OuterSide.leaf` gives it, are equal in these columns at most."""
-    with _locked({"relation": table}, MEMORY + 3 * table.nbytes) as con:
+    with locked({"relation": table}, MEMORY + 3 * table.nbytes) as con:
         values = [f"CAST({quote(c)} AS {DUCKDB.types.get(kind, 'VARCHAR')})" for c, kind in columns]
         return int(con.sql(_most(values)).fetchall()[0][0] or 0)
 
@@ -282,95 +265,3 @@ def _usual(value: str, kind: Kind) -> str:
                 f"TIMESTAMP '9999-12-31 23:59:59.999999' THEN {value} END)"
             )
     return value
-
-
-def _refused(error: Exception) -> QueryError:
-    return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")
-
-
-def _locked(tables: Mapping[str, Any], memory: int) -> duckdb.DuckDBPyConnection:
-    """A DuckDB in memory that holds the given tables, can reach nothing else, and spills nothing."""
-    con = duckdb.connect(config={**_SHUT, "memory_limit": f"{memory}B", "temp_directory": ""})
-    for i, (name, arrow) in enumerate(tables.items()):
-        con.register(f"incoming{i}", arrow)
-        con.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming{i}")
-        con.unregister(f"incoming{i}")
-    con.execute("SET enable_external_access = false")
-    con.execute("SET lock_configuration = true")
-    return con
-
-
-class Limited:
-    """A connection whose statements are stopped when they have taken `seconds` together.
-
-    most: how many bytes the answer of one may hold. over: whether the time was up.
-    """
-
-    def __init__(self, con: duckdb.DuckDBPyConnection, seconds: float, most: int) -> None:
-        self._con, self._seconds, self._most = con, seconds, most
-        self._ended = threading.Event()
-        self.over = False
-
-    def __enter__(self) -> Limited:
-        threading.Thread(target=self._watch, daemon=True).start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-
-    def _watch(self) -> None:
-        left = self._seconds
-        while not self._ended.wait(left):
-            # Again and again: an interrupt that meets no statement is forgotten.
-            self.over, left = True, _AGAIN
-            self._con.interrupt()
-
-    def arrow(self, sql: str) -> pa.Table:
-        """The answer of a statement.
-
-        Raises QueryError, in the engine's words, where it is refused, and where a bound is reached.
-        """
-        try:
-            reader = self._con.sql(sql).to_arrow_reader()
-            batches, size = [], 0
-            for batch in reader:
-                batches.append(batch)
-                size += batch.nbytes
-                if size > self._most or self.over:
-                    break
-        except (duckdb.Error, pa.ArrowException, RuntimeError, UnicodeError, OSError) as error:
-            if "Query interrupted" in str(error) and not self.over:
-                raise KeyboardInterrupt from None
-            raise self._late() if self.over else _stopped(error) from None
-        if self.over:
-            raise self._late()
-        if size > self._most:
-            raise QueryError(
-                f"the answer of this part of the statement would hold more than {self._most:,} bytes; ask for less of "
-                "it, with LIMIT or an aggregate."
-            )
-        return pa.Table.from_batches(batches, reader.schema)
-
-    def execute(self, sql: str) -> None:
-        """Run a statement of our own."""
-        try:
-            self._con.execute(sql)
-        except duckdb.Error as error:
-            raise self._late() if self.over else _stopped(error) from None
-
-    def _late(self) -> QueryError:
-        return QueryError(
-            f"the part of this statement that works on releases and public tables was stopped: it had run for "
-            f"{self._seconds:g} seconds, which is as long as it may. Write it so that it makes fewer rows."
-        )
-
-
-def _stopped(error: Exception) -> QueryError:
-    if isinstance(error, duckdb.OutOfMemoryException) or "Out of Memory" in str(error):
-        return QueryError(
-            "the part of this statement that works on releases and public tables was stopped: it needs more memory "
-            "than it may have. Write it so that it makes fewer rows."
-        )
-    return _refused(error)

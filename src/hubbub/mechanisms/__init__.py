@@ -106,3 +106,7 @@ __all__ = [
     "response_sample_size",
     "weighted_choice",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -37,14 +37,14 @@ def add_noise(
 
     Raises InternalError for a value that is not an integer, or a sensitivity below 1.
     """
-    if any(type(v) is not int for v in values):
+    if set(map(type, values)) - {int}:
         raise InternalError("noise is added to integers only")
     if type(sensitivity) is not int or sensitivity < 1:
         raise InternalError("a sensitivity is a whole number of at least 1")
 
     def draw() -> tuple[int, ...]:
         noise = distribution.sample(len(values), bits=bits)
-        return tuple(v + int(z) for v, z in zip(values, noise, strict=True))
+        return tuple(map(int.__add__, values, noise.tolist()))
 
     norm: Norm = "l1" if isinstance(distribution, DiscreteLaplace) else "l2_squared"
     return through(values, sensitivity=sensitivity, norm=norm, law=distribution, draw=draw)

@@ -226,7 +226,7 @@ def _squared(sensitivity: Number | None, squared: Number | None, grid: Grid | No
     if (sensitivity is None) == (squared is None):
         raise ParameterError(
             "give exactly one of sensitivity= and squared_sensitivity=: how far one unit can move the values, in l2. "
-            "Where nothing bounds that, declare bounds for the values and for the rows of a unit first."
+            "If nothing bounds that, declare bounds for the values and for the rows of a unit first."
         )
     if squared is not None:
         exact = sensitivity_of(squared)

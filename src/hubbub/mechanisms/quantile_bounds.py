@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import events as ev
-from hubbub.mechanisms.quantiles import runs
+from hubbub.mechanisms.quantiles import repeated, runs
 from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import log_weights, weighted_choice
 from hubbub.noise import Bits, uniform_below
@@ -81,7 +81,7 @@ class QuantileBound:
             place = int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
             return -place if self.upper else place
 
-        return through(np.repeat(points, heights), sensitivity=self.rows, norm="rows", law=self, draw=draw)
+        return through(repeated(points, heights), sensitivity=self.rows, norm="rows", law=self, draw=draw)
 
     def log_prob(self, output: int, points: Integers, heights: Integers) -> float:
         """ln P(release(points, heights) = output)."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -36,7 +36,7 @@ from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, Grid, uniform_below
 
-__all__ = ["QuantileMechanism", "rank_error", "runs"]
+__all__ = ["QuantileMechanism", "rank_error", "repeated", "runs"]
 
 Integers = NDArray[np.int64]
 
@@ -103,16 +103,25 @@ class QuantileMechanism:
 
         values: shape (n,), n >= 0; those outside the bounds are clamped to them, NaN goes to the middle.
         """
-        rows = self._sorted(values)
-        splits = through(rows, sensitivity=self.rows, norm="rows", law=self, draw=lambda: self._splits(rows, bits))
+        return self.release_counted(*np.unique(self._sorted(values), return_counts=True), bits=bits)
+
+    def release_counted(self, points: Integers, heights: Integers, *, bits: Bits | None = None) -> Any:
+        """The same of rows that are counted already: their distinct values within the bounds, increasing, in steps;
+        and how many rows have each."""
+        splits = through(
+            repeated(points, heights),
+            sensitivity=self.rows,
+            norm="rows",
+            law=self,
+            draw=lambda: self._splits(points, heights, bits),
+        )
         out = np.array(splits, dtype=np.int64)
         return out if self.grid is None else self.grid.from_integers(out)
 
-    def _splits(self, rows: Integers, bits: Bits | None) -> list[int]:
+    def _splits(self, points: Integers, heights: Integers, bits: Bits | None) -> list[int]:
         splits: list[int] = [0] * len(self.shares)
         for index, share, first, last, low, high in self._plan(splits):
-            part = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last, "right")]
-            splits[index] = self._draw(part, share, low, high, bits)
+            splits[index] = self._draw(*_between(points, heights, first, last), share, low, high, bits)
         return splits
 
     def accuracy(self, beta: Number) -> float:
@@ -128,11 +137,10 @@ class QuantileMechanism:
     def log_prob(self, output: Any, data: Any) -> float:
         """ln P(release(data) = output): the answers fix the parts, so the rounds multiply."""
         splits = list(integers(output, self.grid, len(self.shares)))
-        rows = self._sorted(data)
+        points, heights = np.unique(self._sorted(data), return_counts=True)
         total = 0.0
         for index, share, first, last, low, high in self._plan(splits):
-            part = rows[np.searchsorted(rows, first) : np.searchsorted(rows, last, "right")]
-            total += self._log_draw(part, share, low, high, splits[index])
+            total += self._log_draw(*_between(points, heights, first, last), share, low, high, splits[index])
         return total
 
     def _plan(self, splits: list[int]) -> Any:
@@ -156,16 +164,18 @@ class QuantileMechanism:
     def _rate(self, share: Fraction) -> Fraction:
         return self.epsilon / (self.rounds * 2 * self.rows * max(share, 1 - share))
 
-    def _draw(self, rows: Integers, share: Fraction, low: int, high: int, bits: Bits | None) -> int:
-        starts, counts, steps = _candidates(rows, share, low, high)
+    def _draw(
+        self, points: Integers, heights: Integers, share: Fraction, low: int, high: int, bits: Bits | None
+    ) -> int:
+        starts, counts, steps = _candidates(points, heights, share, low, high)
         i = weighted_choice(steps, self._rate(share) / share.denominator, counts=counts, bits=bits)
         return int(starts[i]) + uniform_below(int(counts[i]), bits=bits)
 
     @quiet
-    def _log_draw(self, rows: Integers, share: Fraction, low: int, high: int, value: int) -> float:
+    def _log_draw(self, points: Integers, heights: Integers, share: Fraction, low: int, high: int, value: int) -> float:
         if not low <= value <= high:
             return -math.inf
-        starts, counts, steps = _candidates(rows, share, low, high)
+        starts, counts, steps = _candidates(points, heights, share, low, high)
         rate = self._rate(share) / share.denominator
         logs = log_weights(steps, rate, counts)
         top = float(logs.max())
@@ -217,13 +227,27 @@ def _bound(value: Number, name: str, grid: Grid | None) -> int:
     return exact.numerator
 
 
-def _candidates(rows: Integers, share: Fraction, low: int, high: int) -> tuple[Integers, Integers, Integers]:
+def repeated(points: Integers, heights: Integers) -> Iterator[int]:
+    """The rows that were counted; nothing is made of them until somebody looks at one."""
+    for point, height in zip(points.tolist(), heights.tolist(), strict=True):
+        yield from itertools.repeat(point, height)
+
+
+def _between(points: Integers, heights: Integers, first: int, last: int) -> tuple[Integers, Integers]:
+    """The counted rows from one value to another."""
+    part = slice(int(np.searchsorted(points, first)), int(np.searchsorted(points, last, "right")))
+    return points[part], heights[part]
+
+
+def _candidates(
+    points: Integers, heights: Integers, share: Fraction, low: int, high: int
+) -> tuple[Integers, Integers, Integers]:
     """Runs of values of equal score: (first value, how many, distance in ranks times the share's denominator).
 
-    rows: sorted, all in low .. high.
+    points, heights: counted rows, all in low .. high.
     """
-    starts, counts, less, more = runs(*np.unique(rows, return_counts=True), low, high)
-    n, p, q = rows.size, share.numerator, share.denominator
+    starts, counts, less, more = runs(points, heights, low, high)
+    n, p, q = int(heights.sum()), share.numerator, share.denominator
     if q * (n + 1) < 2**62:
         steps = np.maximum(0, np.maximum(q * less - p * n, q * more - (q - p) * n))
     else:

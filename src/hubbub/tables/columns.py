@@ -13,6 +13,7 @@ from typing import Final, Literal, overload
 from zoneinfo import ZoneInfo
 
 from hubbub.errors import PolicyError
+from hubbub.keywords import named
 
 __all__ = [
     "BLANKS",
@@ -202,6 +203,7 @@ def _temporal(text: str, which: str) -> dt.date | dt.datetime:
 def between(low: object, high: Literal["auto"], *, nullable: bool = True) -> UpTo: ...  # type: ignore[overload-overlap]
 @overload
 def between(low: object, high: object, *, nullable: bool = True, tz: str | None = None) -> Between: ...
+@named
 def between(low: object, high: object, *, nullable: bool = True, tz: str | None = None) -> Between | UpTo:
     """Declare that a column's values lie between `low` and `high`, ends included.
 
@@ -249,7 +251,7 @@ def _up_to(low: object, nullable: object) -> UpTo:
     least = _bound(low, "lower")
     if not isinstance(least, Fraction) or least < 0:
         raise PolicyError(
-            f"between({low!r}, 'auto'): the lower bound is a number of 0 or more. Where values may be below 0, declare "
+            f"between({low!r}, 'auto'): the lower bound is a number of 0 or more. If values may be below 0, declare "
             "both bounds, or sum GREATEST(x, 0) and GREATEST(-x, 0) of two columns."
         )
     if nullable is not True:
@@ -257,6 +259,7 @@ def _up_to(low: object, nullable: object) -> UpTo:
     return UpTo(least)
 
 
+@named
 def edges(*ends: object, nullable: bool = True) -> Edges:
     """Declare a numeric column's bounds, and the edges of the groups that GROUP BY on it has.
 
@@ -277,6 +280,7 @@ def edges(*ends: object, nullable: bool = True) -> Edges:
     return Edges(numbers, nullable)
 
 
+@named
 def text(*, trim: bool = False) -> Text:
     """Declare a column of text whose values are not declared.
 
@@ -296,6 +300,7 @@ def _choice(whose: str, name: str, value: object) -> bool:
     return value
 
 
+@named
 def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim: bool = False) -> OneOf:
     """Declare all values of a column that an answer may name as a group, in the order of the answer.
 

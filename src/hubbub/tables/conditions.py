@@ -218,7 +218,7 @@ def _of_list(
     if wanted and in_where and len(missing) == len(asked):
         others = AllowOthers(next(iter(columns_in(operand))).called)
         yield Doubt(
-            f"{lacking}; {near} Nothing was charged. Where other values may occur, declare that: {others.in_python()}.",
+            f"{lacking}; {near} Nothing was charged. If other values may occur, declare that: {others.in_python()}.",
             remedy=others,
             refused=True,
             word=_shown(missing[0]) if isinstance(missing[0].value, str) else None,

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, get_args
 
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, csv_from
+from hubbub.keywords import named
 from hubbub.spelling import one_spelling, space_name
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, between, one_of, trimmed
 from hubbub.tables.kinds import Kind, kind_named
@@ -184,6 +185,7 @@ def _types(types: Mapping[str, str] | None) -> dict[str, Kind]:
     return {name: kind_named(word) for name, word in (types or {}).items()}
 
 
+@named
 def table(
     source: object,
     *,
@@ -310,6 +312,7 @@ def _through(unit: str | EachRow, through: str | Mapping[str, str] | None) -> di
     return pairs
 
 
+@named
 def public(
     source: object,
     *,

@@ -141,10 +141,7 @@ def _noisy(priced: PricedPart, part: Sums, exact: _Exact, bits: Bits | None) -> 
     values: list[int] = []
     for combination in part.vectors:
         columns = [(exact.vectors[m], coefficient) for m, coefficient in combination]
-        if len(columns) == 1 and columns[0][1] == 1:
-            values += map(int, columns[0][0])
-        else:
-            values += [sum(int(v[i]) * c for v, c in columns) for i in range(exact.size)]
+        values += _combined(columns, exact.size)
     laplace = isinstance(priced.noise, DiscreteLaplace)
     noisy = add_noise(values, sensitivity=part.l1 if laplace else part.l2_squared, distribution=priced.noise, bits=bits)
     return (
@@ -152,6 +149,21 @@ def _noisy(priced: PricedPart, part: Sums, exact: _Exact, bits: Bits | None) -> 
         if exact.size
         else [[] for _ in part.vectors]
     )
+
+
+def _combined(columns: Sequence[tuple[Vector, int]], size: int) -> list[int]:
+    """Vectors times their coefficients, added up group by group: exactly, whatever their size."""
+    if len(columns) == 1 and columns[0][1] == 1:
+        return list(map(int, columns[0][0]))
+    try:
+        arrays = [(np.array(vector, np.int64), coefficient) for vector, coefficient in columns]
+    except OverflowError:
+        arrays = []
+    largest = sum(max(-int(a.min()), int(a.max())) * abs(c) for a, c in arrays if size)
+    if arrays and largest < 2**63:
+        total: list[int] = sum(a * c for a, c in arrays).tolist()  # type: ignore[union-attr]
+        return total
+    return [sum(int(v[i]) * c for v, c in columns) for i in range(size)]
 
 
 def _order(group: Sequence[Scalar]) -> tuple[tuple[int, str, Any], ...]:

@@ -83,6 +83,15 @@ class Estimates:
         """How many groups the release has."""
         return len(self.groups)
 
+    def key_places(self, key: int) -> tuple[Sequence[Scalar], NDArray[np.int64]]:
+        """The values of one key, and for each group the place of its own among them."""
+        domains = self.plan.domains
+        if any(domain is None for domain in domains) or self.size != self.plan.group_count:
+            return [group[key] for group in self.groups], np.arange(self.size)
+        sizes = [len(domain or ()) for domain in domains]
+        each = np.repeat(np.arange(sizes[key]), math.prod(sizes[key + 1 :]))
+        return domains[key] or (), np.tile(each, math.prod(sizes[:key]))
+
     def values(self, aggregate: Aggregate) -> NDArray[Any]:
         """The estimates: int64 for counts, else float64; dates in days, times in microseconds since 1970-01-01."""
         function, parts = aggregate.function, self._parts(aggregate)

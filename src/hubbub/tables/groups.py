@@ -227,7 +227,9 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
     """
     match what:
         case OneOf(values=values):
-            listed = tuple(fitted(value, column.kind, column.called) for value in values)
+            listed = (
+                values if _fit(values, column.kind) else tuple(fitted(v, column.kind, column.called) for v in values)
+            )
             if len(set(listed)) < len(listed):
                 twice = next(v for i, v in enumerate(listed) if v in listed[:i])
                 raise PolicyError(
@@ -274,13 +276,19 @@ def _undeclared(
         )
     computed = column is None or column.shown
     known = what is not None and not isinstance(what, Ranged)
-    reason = f"{_declared_as(column)} {what!r}" if known else "it has no declared values"
     subject = called if isinstance(expression, Column) or column is None else f"an expression of {called}"
     declaring = DeclareValues(called)
     ways = f"give {named}" if computed else f"declare them: {declaring.in_python()}, or give {named}"
+    if not known:
+        return PolicyError(
+            f"you can only group by {subject} if its possible values are declared, because listing the values that "
+            f"occur would reveal who is in the table. You can {ways}. Under a budget with delta, groups can be found "
+            "privately.",
+            remedy=(*(() if computed else (declaring,)), keys, UseDelta()),
+        )
     return PolicyError(
-        f"GROUP BY {subject}: {reason}. Which groups exist would tell who is in the table; {ways}. Under a budget with "
-        "delta, groups can be found privately.",
+        f"GROUP BY {subject}: {_declared_as(column)} {what!r}, whose values are not listed. Listing those that occur "
+        f"would reveal who is in the table. You can {ways}. Under a budget with delta, groups can be found privately.",
         remedy=(*(() if computed else (declaring,)), keys, UseDelta()),
     )
 
@@ -326,6 +334,15 @@ def _too_many(column: Column, what: Between, keys: GiveKeys) -> PolicyError:
         f"{_named(keys)}. Under a budget with delta, groups can be found privately.",
         remedy=(Rewrite(coarser), keys, UseDelta()),
     )
+
+
+def _fit(values: tuple[Scalar, ...], kind: Kind) -> bool:
+    """Whether all values are as `fitted` makes them, as far as that is told by their types."""
+    types = {*map(type, values)}
+    if types == {int} and kind is Kind.INTEGER:
+        whole_numbers = [v for v in values if isinstance(v, int)]
+        return min(whole_numbers) >= -(2**63) and max(whole_numbers) < 2**63
+    return types == {str} and kind is Kind.TEXT
 
 
 def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:

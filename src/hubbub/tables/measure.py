@@ -406,13 +406,13 @@ def _without_range(argument: Expression, declared: Mapping[str, Declaration]) ->
     why = _endless(argument, declared)
     if why is not None:
         return QueryError(
-            f"the range of the expression does not follow from declared bounds: {why[0]} Write {why[1].in_python()}.",
+            f"hubbub cannot tell how large this expression can get: {why[0]} Write {why[1].in_python()}.",
             remedy=why[1],
         )
     of_column = f" of {columns[0].called}" if columns else ""
     return QueryError(
-        f"the range of the expression{of_column} does not follow from declared bounds (a division by something "
-        "that may be 0, say). Give it one: LEAST(GREATEST(..., low), high).",
+        f"hubbub cannot tell how small or large this expression{of_column} can get (it may divide by something "
+        "that may be 0, say). Give it a range: LEAST(GREATEST(..., low), high).",
         remedy=Rewrite("LEAST(GREATEST(..., low), high)"),
     )
 
@@ -451,8 +451,8 @@ def _computed_without_end(column: Column, declared: Mapping[str, Declaration]) -
     least, _ = span(column, declared) or (None, None)
     cap = Rewrite(f"LEAST({called}, 20)" if least is not None else f"LEAST(GREATEST({called}, low), high)")
     return QueryError(
-        f"how small or large {called} can be does not follow from declared bounds, so one person could move the "
-        f"answer by any amount. Give it a range in the question: {cap.in_python()}.",
+        f"hubbub cannot tell how small or large {called} can get, so one person could move the answer by any "
+        f"amount. Give it a range in the question: {cap.in_python()}.",
         remedy=cap,
     )
 
@@ -467,7 +467,7 @@ def _endless(node: Expression, declared: Mapping[str, Declaration]) -> tuple[str
             fitting = Rewrite(f"{name}(GREATEST({_called(x)}, 1))")
             return f"{name} falls without end where {_called(x)} comes to 0.", fitting
         case Arithmetic(op="/" | "//", right=x) if _reaches_zero(x, declared):
-            return f"{_called(x)} may be 0, and stands below.", Rewrite(f"GREATEST({_called(x)}, 1)")
+            return f"it divides by {_called(x)}, which may be 0.", Rewrite(f"GREATEST({_called(x)}, 1)")
     return None
 
 

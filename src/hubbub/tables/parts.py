@@ -133,7 +133,7 @@ def _families(plan: Plan, aggregates: Sequence[Aggregate]) -> list[_Family]:
             in_all, centred = Total(total) in quantities, total in quantities
             families[total] = _Family(total, old.count, old.wants_total or in_all, old.wants_sum or centred)
     by_measured = {m: family for total, family in families.items() for m in (total, alone(total))}
-    return [by_measured[m] for m in plan.measurements if m in by_measured]
+    return [by_measured[m] for m in plan.in_order(by_measured)]
 
 
 def _direct(plan: Plan, aggregates: Sequence[Aggregate]) -> set[Quantity]:
@@ -157,7 +157,8 @@ def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]
     for family, choice in zip(families, choices, strict=True):
         if choice != "pair":
             builder.single(family, choice)
-    for m in plan.measurements:
+    listed = {m for a in aggregates if isinstance(a.function, Listed) for m in plan.measurement_of(a)}
+    for m in plan.in_order({m for m in direct if not isinstance(m, Total)} | listed):
         if m.counting is MeasurementKind.QUANTILES:
             builder.own(m, aggregates)
         elif m in direct and m.counting is not MeasurementKind.SUM:

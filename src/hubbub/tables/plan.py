@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -25,13 +25,14 @@ from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.clipping import Norm
 from hubbub.tables.columns import Declaration, Scalar, UpTo, trimmed
 from hubbub.tables.declare import AskedLimits, Limits, Neighbours
-from hubbub.tables.expressions import canonical, columns_of
+from hubbub.tables.expressions import Expression, canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (
     TO_FIND,
     Bounds,
     Measurement,
     MeasurementKind,
+    Value,
     column_to_find,
     l1,
     l2_squared,
@@ -188,6 +189,25 @@ class Plan:
     def each_row(self) -> bool:
         """Whether each row of the table is a unit of its own."""
         return scans(self.question.relation)[0].each_row
+
+    def in_order(self, measurements: Iterable[Measurement]) -> list[Measurement]:
+        """Those of some measurements that this plan has, in its order."""
+        return sorted((m for m in measurements if m in self._places), key=self._places.__getitem__)
+
+    @cached_property
+    def _places(self) -> dict[Measurement, int]:
+        return {m: place for place, m in enumerate(self.measurements)}
+
+    @cached_property
+    def values(self) -> dict[Value, int]:
+        """The values that are added up, each once, with the number that a text names it by."""
+        return {v: i for i, v in enumerate(dict.fromkeys(v for m in self.measurements for v in m.values))}
+
+    @cached_property
+    def counted(self) -> dict[Expression, int]:
+        """The expressions whose values are counted, each once, with the number that a text names it by."""
+        arguments = (m.argument for m in self.measurements if m.argument is not None)
+        return {e: i for i, e in enumerate(dict.fromkeys(arguments))}
 
     def sensitivity(self, measurement: Measurement) -> int:
         """The l1 sensitivity of a measurement in steps of its grid, finer ones where it is clipped."""

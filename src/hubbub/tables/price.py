@@ -104,7 +104,14 @@ class Price:
 
     def of_plan(self, plan: int) -> tuple[PricedPart, ...]:
         """The parts of one plan, in order."""
-        return tuple(p for p in self.parts if p.plan == plan)
+        return self._of_plans.get(plan, ())
+
+    @cached_property
+    def _of_plans(self) -> dict[int, tuple[PricedPart, ...]]:
+        parts: dict[int, list[PricedPart]] = {}
+        for part in self.parts:
+            parts.setdefault(part.plan, []).append(part)
+        return {plan: tuple(own) for plan, own in parts.items()}
 
     def own(self, plan: int, aggregate: Aggregate) -> Mechanisms:
         """The mechanisms that draw a listed aggregate of one plan."""

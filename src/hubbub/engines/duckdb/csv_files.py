@@ -21,16 +21,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
-import pyarrow.csv as arrow_csv
 
 from hubbub.engines.duckdb.utf8 import as_utf8
 from hubbub.engines.duckdb.written import written_anew
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv
+from hubbub.late import late
 from hubbub.plain import quick
 from hubbub.tables.kinds import Kind
 
 __all__ = ["csv_header", "lines_of", "opened", "read_csv"]
+
+arrow_csv = late("pyarrow.csv")
 
 _SLICE = 1 << 26
 _LONGEST = 1 << 29

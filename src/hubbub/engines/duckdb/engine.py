@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import duckdb
 import pyarrow as pa
 
 from hubbub.engines.base import Exact, Located, Schema
-from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE
-from hubbub.engines.duckdb.parquet import Patient
-from hubbub.engines.duckdb.ranking import bounded_sums
+from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
+from hubbub.engines.duckdb.known import _Call, _check_single, _Failed, _Known, _replaced
+from hubbub.engines.duckdb.pieces import PART_BITS
+from hubbub.engines.duckdb.ranking import Answers, Places, bounded
 from hubbub.engines.duckdb.relations import (
     _NO_SUCH_FORM,
     _SHUT,
@@ -32,14 +32,12 @@ from hubbub.engines.duckdb.relations import (
     _text,
     _whole,
     arrow_type,
+    lists_of,
 )
+from hubbub.engines.duckdb.room import Room
 from hubbub.engines.duckdb.sources import (
     READINGS,
-    Held,
     ParquetFile,
-    Sheet,
-    Source,
-    SqliteFile,
     source_of,
     stamp_of,
 )
@@ -50,10 +48,11 @@ from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.file_formats import files_of
 from hubbub.plain import quick
 from hubbub.sql.emit.place import Place
-from hubbub.sql.emit.plan import aggregate_sql, listed_sql, placed_sql, ranks_groups, summed
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.ranked import looked_at, ranked_sql, ranks
 from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
-from hubbub.tables.kinds import Kind
+from hubbub.tables.measure import MeasurementKind, Value
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Relation, Scan, leaves, scans
 
@@ -67,58 +66,12 @@ LEFT_OUT = "common_subexpressions"
 """The optimiser that computes a part of an expression before the rest of it: out of a TRY that was around it, too."""
 
 
+ROOM = Room(0)
+"""What all sessions of this process rank rows in: a quarter of what DuckDB takes for itself."""
+
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
 Views = Mapping[str, Callable[[], Any]]
-
-
-@dataclass(frozen=True)
-class _Known:
-    """A table the engine can read: where, which expression gives each column, and the unit.
-
-    held: rows that are registered for each question. patient: a slower reading that fails on no value, if any.
-    physical: the type of each column of a file that others may write meanwhile.
-    """
-
-    relation: str
-    columns: Mapping[str, str]
-    unit: str | None
-    key: Callable[[str], tuple[str, str]]
-    held: Held | None = None
-    patient: Patient | None = None
-    physical: Mapping[str, str] | None = None
-
-
-class _Failed(Exception):
-    """The engine failed. How is never said."""
-
-
-@dataclass
-class _Call:
-    """One question at work: whether it is to stop, the connection it has, and what the engine last said."""
-
-    stopped: threading.Event = field(default_factory=threading.Event)
-    cursor: Any = None
-    words: str | None = None
-
-
-def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
-    """Raises PolicyError where values that a file tells apart would be one unit: of SQLite and of sheets each value has
-    a type of its own, and as a number, a day or a moment several of them are one.
-    """
-    apart = (Kind.INTEGER, Kind.TEXT) if isinstance(source, SqliteFile) else (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
-    if isinstance(source, SqliteFile | Sheet) and kind not in apart:
-        raise PolicyError(
-            f"table {name!r}: the unit column {unit!r} is read as a {kind.value}; different values could become one "
-            f'unit. Declare types={{"{unit}": "integer"}}, or "text".'
-        )
-
-
-def _replaced(name: str) -> PolicyError:
-    return PolicyError(
-        f"the source of the table {name!r} was replaced while this session had it open, or written; open a new "
-        "session. Nothing was charged."
-    )
 
 
 class DuckDBEngine:
@@ -128,7 +81,7 @@ class DuckDBEngine:
 
     def __init__(self, *, portable: bool = False) -> None:
         # The portable hash keeps the same groups of a unit as other engines do; DuckDB's own is faster.
-        self._dialect = DUCKDB_PORTABLE if portable else DUCKDB
+        self._dialect = DuckDB(portable=portable, lists_beside=True)
         self._spill = Spill.made()
         self._folder = self._spill.folder
         self._known: dict[str, _Known] = {}
@@ -139,9 +92,11 @@ class DuckDBEngine:
         self._stamped: dict[str, tuple[int, ...]] = {}  # the files of databases, as they were when they were opened
         self._lost: str | None = None  # a table whose file was another one when it had to be opened again
         self._looked_at: dict[str, object] = {}
+        self._bound: WeakValueDictionary[int, Plan] = WeakValueDictionary()  # plans that DuckDB took
         self._sealed = False
         self._con: Any = None
         self._incidents: dict[str, str] = {}
+        self._steps: dict[tuple[int, int], Places] = {}
         self._running: dict[int, _Call] = {}
         self._open()
 
@@ -159,7 +114,7 @@ class DuckDBEngine:
         # The rows of one person may hold more than 2 GiB of texts, beyond which a plain column of Arrow's is an error.
         self._con.execute("SET arrow_large_buffer_size = true")
         ((limit,),) = self._con.execute("SELECT current_setting('memory_limit')").fetchall()
-        self._room = _bytes(limit) // 4
+        ROOM.size = _bytes(limit) // 4
         for path, alias, name in self._attached:
             try:
                 _attach(self._con, path, alias, name)
@@ -302,10 +257,11 @@ class DuckDBEngine:
     def compile(self, plan: Plan) -> str:
         """The SQL text of what `run` adds up, beside one for each list of values, if quantiles are asked.
 
-        Where a unit's groups are ranked, `run` may have the same integers by other means
-        (`hubbub.engines.duckdb.ranking`).
+        `run` may have the same integers by other means: where rows are ranked (`hubbub.engines.duckdb.ranking`), and
+        where many values are declared (`hubbub.sql.emit.lists`).
         """
-        return aggregate_sql(plan, self._places(plan.question.relation), self._dialect)
+        dialect = DUCKDB_PORTABLE if self._dialect.portable else DUCKDB
+        return aggregate_sql(plan, self._places(plan.question.relation), dialect)
 
     def prepare(self, plan: Plan) -> None:
         """Whether DuckDB binds every text of a plan. Frames stand there without rows; of files it reads the schema.
@@ -315,11 +271,13 @@ class DuckDBEngine:
         """
         for name in {scan.table for scan in scans(plan.question.relation)}:
             self.recheck(name)
+        if self._bound.get(id(plan)) is plan:
+            return
         places, numbers = self._places(plan.question.relation), range(len(plan.measurements))
         texts = [listed_sql(plan, places, i, self._dialect) for i in numbers if not summed(plan.measurements[i])]
-        texts.append(self.compile(plan))
-        if ranks_groups(plan):
-            texts.append(placed_sql(plan, places, self._dialect))
+        texts.append(aggregate_sql(plan, places, self._dialect))
+        if ranks(plan):
+            texts.append(ranked_sql(plan, places, self._dialect))
         empty = {scan.table: self._known[scan.table] for scan in scans(plan.question.relation)}
         try:
             with self._cursor(_Call()) as cursor:
@@ -329,6 +287,8 @@ class DuckDBEngine:
                 for leaf in leaves(plan.question.relation):
                     columns = [(name, arrow_type(kind)) for name, kind in leaf.columns.items()]
                     cursor.register(leaf.place, pa.schema(columns).empty_table())
+                for name, values in lists_of(plan, self._dialect).items():
+                    cursor.register(name, values().slice(0, 0))
                 for text in texts:
                     cursor.execute(f"DESCRIBE {text}").fetchall()
         except _NO_SUCH_FORM:
@@ -337,6 +297,7 @@ class DuckDBEngine:
             ) from None
         except duckdb.Error:
             return  # a file or the engine itself is broken, which is for `run` to find
+        self._bound[id(plan)] = plan
 
     def _places(self, relation: Relation, *, patient: bool = False) -> dict[str, Place]:
         places = {}
@@ -439,26 +400,57 @@ class DuckDBEngine:
             return None
 
     def _answers(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Exact | None:
-        """The exact integers of a plan; None if the engine failed."""
-        listed = [i for i, m in enumerate(plan.measurements) if not summed(m)]
+        """The exact integers of a plan; None if the engine failed.
+
+        By the texts that `compile` gives, or ranked in this process where that is the quicker way.
+        """
+        numbers = range(len(plan.measurements))
+        views = {**views, **lists_of(plan, self._dialect)}
         try:
-            lists = {i: self._rows(listed_sql(plan, places, i, self._dialect), views, call) for i in listed}
-            adds = len(listed) < len(plan.measurements) or plan.private_keys
-            return exact(plan, self._sums(plan, places, views, call) if adds else [], lists)
+            ranked = self._ranked(plan, places, views, call)
+            known = () if ranked is None else looked_at(plan)
+            listed = [i for i in numbers if i not in known and not summed(plan.measurements[i])]
+            lists: dict[int, Any] = {
+                i: self._rows(listed_sql(plan, places, i, self._dialect), views, call) for i in listed
+            }
+            if ranked is not None:
+                return exact(plan, ranked.sums, {**lists, **ranked.lists})
+            adds = len(listed) < len(numbers) or plan.private_keys
+            return exact(
+                plan, self._rows(aggregate_sql(plan, places, self._dialect), views, call) if adds else [], lists
+            )
         except _Failed:
             return None
 
-    def _sums(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Rows:
-        """The rows of the text that `compile` gives; ranked in this process where that is the quicker way."""
-        if quick("ranking") and ranks_groups(plan) and not self._dialect.portable:
-            sums = None
-            with self._reading(placed_sql(plan, places, self._dialect), views, call) as rows:
-                # Whole numbers name units as they are; whatever else does is compared by the engine.
-                if _whole(rows.types[0]):
-                    sums = bounded_sums(rows.to_arrow_reader(BATCH), plan, self._room, call.stopped.is_set)
-            if sums is not None:
-                return sums
-        return self._rows(aggregate_sql(plan, places, self._dialect), views, call)
+    def _ranked(self, plan: Plan, places: Mapping[str, Place], views: Views, call: _Call) -> Answers | None:
+        """What the texts of a plan answer, ranked in this process; None where that is not the way.
+
+        Whole numbers name units as they are, and texts by a dictionary; whatever else does is compared by the engine.
+        """
+        listed = any(m.counting is MeasurementKind.QUANTILES for m in plan.measurements)
+        allowed = quick("ranking") and (quick("found groups") or not plan.private_keys)
+        if not (allowed and (quick("listed values") or not listed) and ranks(plan)) or self._dialect.portable:
+            return None
+        for parts in (0, PART_BITS):
+            with self._reading(ranked_sql(plan, places, self._dialect, parts=parts), views, call) as rows:
+                unit, *keys = map(str, rows.types[: 1 + bool(parts) + len(plan.domains) * plan.private_keys])
+                if "HUGEINT" in keys or not (_whole(unit) or (unit == "VARCHAR" and quick("units by name"))):
+                    return None
+                if _whole(unit) or parts:
+                    with ROOM.share() as share:
+                        batches = rows.to_arrow_reader(BATCH)
+                        return bounded(batches, plan, share, self._order_of_steps, call.stopped.is_set)
+        return None
+
+    def _order_of_steps(self, value: Value) -> Places:
+        """In which order a unit's values are kept: by the hash of their steps, as `listed_sql` has it."""
+        ends = value.floor, value.ceiling
+        if ends not in self._steps:
+            steps = f"SELECT CAST(range AS BIGINT) AS x FROM range({ends[0]}, {ends[1] + 1})"
+            text = f"SELECT {self._dialect.hash('x')} AS h FROM ({steps}) ORDER BY x"
+            hashed = self._con.cursor().sql(text).fetchnumpy()
+            self._steps[ends] = Places(value.floor, hashed["h"])
+        return self._steps[ends]
 
     def _rows(self, sql: str, views: Views, call: _Call) -> Rows:
         with self._reading(sql, views, call) as rows:

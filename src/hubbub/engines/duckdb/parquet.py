@@ -25,14 +25,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hubbub.engines.duckdb.dialect import quote
 from hubbub.engines.duckdb.utf8 import as_utf8
 from hubbub.errors import PolicyError
+from hubbub.late import late
 
 __all__ = ["Patient", "parquet_columns", "read_parquet"]
+
+pc = late("pyarrow.compute")
+pq = late("pyarrow.parquet")
 
 _ROW = "file_row_number"
 """What DuckDB calls the number of a row in its file."""
@@ -106,7 +108,7 @@ def parquet_columns(name: str, path: str, described: Mapping[str, str]) -> tuple
     try:
         with pq.ParquetFile(path) as file:
             leaves, top = _leaves(file), list(file.schema_arrow.names)
-    except (pa.ArrowException, OSError, ValueError, NotImplementedError):
+    except (pa.ArrowException, OSError, ValueError):
         problem = "its footer cannot be read"
     else:
         if len({column.lower() for column in top}) < len(top):

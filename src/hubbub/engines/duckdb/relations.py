@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from hubbub.engines.duckdb.attached import check_base_table
@@ -26,23 +28,22 @@ from hubbub.engines.duckdb.sources import (
     source_of,
 )
 from hubbub.engines.fields import Fields, normalised
+from hubbub.engines.outer_engine import SHUT
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv
+from hubbub.sql.emit.dialect import Dialect
+from hubbub.sql.emit.lists import beside, stored
 from hubbub.sql.emit.plan import image_sql
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
+from hubbub.tables.plan import Plan
 
-__all__ = ["arrow_type", "describe", "image"]
+__all__ = ["arrow_type", "describe", "image", "lists_of"]
 
 
-_SHUT: dict[str, str | bool | int | float | list[str]] = {
-    "python_enable_replacements": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-}
+_SHUT = SHUT
 
 _NO_SUCH_FORM = (
     duckdb.BinderException,
@@ -140,7 +141,7 @@ def _attach(con: duckdb.DuckDBPyConnection, path: str, alias: str, name: str) ->
         con.execute(f"ATTACH {_text(path)} AS {alias} (READ_ONLY)")
     except duckdb.Error:
         raise PolicyError(
-            f"table {name!r}: {path!r} cannot be opened as a DuckDB file: it is none, is of a newer DuckDB, or is "
+            f"table {name!r}: {path!r} cannot be opened as a DuckDB file: it is not one, is of a newer DuckDB, or is "
             "locked by another program."
         ) from None
 
@@ -215,6 +216,17 @@ def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) 
     with locked_memory(tables) as con:
         rows = con.execute(image_sql(expression, list(columns), DUCKDB)).fetchall()
     return [row[0] for row in rows]
+
+
+def lists_of(plan: Plan, dialect: Dialect) -> dict[str, Callable[[], pa.Table]]:
+    """What makes the tables of declared values that a plan's texts read, by their names."""
+    return {name: partial(_listed, plan.domains[i], plan.keys[i].kind) for i, name in beside(plan, dialect).items()}
+
+
+def _listed(domain: tuple[Scalar, ...] | None, kind: Kind) -> pa.Table:
+    assert domain is not None
+    places = pa.array(np.arange(len(domain), dtype=np.int32))
+    return pa.table({"key": pa.array(stored(domain, kind), arrow_type(kind)), "g": places})
 
 
 def arrow_type(kind: Kind) -> pa.DataType:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hubbub.addresses import looks_like_connection, masked
 from hubbub.engines.duckdb.csv_files import csv_header, read_csv
@@ -26,6 +25,7 @@ from hubbub.engines.duckdb.sqlite_file import read_sqlite, sqlite_columns
 from hubbub.engines.duckdb.utf8 import as_utf8, utf8_texts
 from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, Csv, files_of, kind_of_file, several_files
+from hubbub.late import late
 from hubbub.plain import quick
 from hubbub.tables.declare import PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
@@ -46,6 +46,8 @@ __all__ = [
     "source_of",
     "stamp_of",
 ]
+
+pc = late("pyarrow.compute")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
         raise PolicyError(f"table {name!r}: there is no file {masked(str(path))!r}.")
     kind = kind_of_file(path)
     if table.csv is not None and kind not in (None, "csv"):
-        raise PolicyError(f"table {name!r}: csv= says how a CSV is written, and {path.name!r} is none.")
+        raise PolicyError(f"table {name!r}: csv= says how a CSV is written, and {path.name!r} is not one.")
     match kind or (table.csv and "csv"):
         case "parquet":
             return ParquetFile(str(path.resolve()), (str(path.resolve()),))
@@ -331,7 +333,7 @@ def _safe_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _safe_type(field: pa.Field) -> pa.DataType:
-    with contextlib.suppress(NotImplementedError):  # Arrow's word for a type, whatever the values
+    with contextlib.suppress(pa.ArrowNotImplementedError):  # of a type, whatever the values
         return _safe_column(pa.schema([field]).empty_table().column(0)).type
     return UNUSABLE
 

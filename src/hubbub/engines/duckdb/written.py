@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hubbub.file_formats import DIRECTIVES, Csv
+from hubbub.late import late
 from hubbub.tables.kinds import Kind
 
 __all__ = ["iso_dates", "plain_numbers", "written_anew"]
+
+pc = late("pyarrow.compute")
 
 _MONTHS = ("january february march april may june july august september october november december").split()
 _PIVOT = 69

@@ -29,7 +29,7 @@ from hubbub.engines.postgres.settings import Kept, begin
 from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 
-__all__ = ["TYPES", "Found", "look", "refuse_hidden", "roots_of", "server_of", "steady", "strayed"]
+__all__ = ["TYPES", "Found", "look", "never_null", "refuse_hidden", "roots_of", "server_of", "steady", "strayed"]
 
 TYPES = {
     "smallint": "SMALLINT",
@@ -92,6 +92,15 @@ FROM pg_attribute AS a CROSS JOIN LATERAL (
     WHERE base.typtype = 'd')
   SELECT oid FROM base WHERE typtype <> 'd') AS of JOIN pg_type AS t ON t.oid = of.oid
 WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"""
+_NEVER_NULL = f"""SELECT o.attname FROM pg_class AS c JOIN pg_attribute AS o ON o.attrelid = c.oid
+WHERE c.oid = %s AND o.attnum > 0 AND NOT o.attisdropped AND NOT EXISTS ({_PARTS}
+  SELECT 1 FROM below JOIN pg_class AS p ON p.oid = below.part
+  JOIN pg_attribute AS a ON a.attrelid = p.oid AND a.attname = o.attname
+  WHERE p.relkind NOT IN ('r', 'p') OR NOT a.attnotnull OR EXISTS (
+    SELECT 1 FROM pg_constraint AS n
+    WHERE n.conrelid = p.oid AND n.contype = 'n' AND a.attnum = ANY(n.conkey) AND NOT n.convalidated))"""
+"""Since Postgres 18 a constraint may be NOT VALID: older rows may hold NULL, and the column counts as not null.
+A foreign table's is a promise that nobody keeps."""
 _NAMES = """SELECT DISTINCT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p') AND CAST(n.nspname AS text) = ANY(CAST(%s AS text[]))"""
 _LOCKED = """SELECT DISTINCT relation FROM pg_locks
@@ -202,6 +211,12 @@ def server_of(con: psycopg.Connection[Any]) -> str:
 def roots_of(con: psycopg.Connection[Any], relation: Found) -> tuple[int, ...]:
     """The tables on top of the one that was found: of a partition its parent, of any other table itself."""
     return tuple(root for (root,) in con.execute(_ROOTS, [int(relation.mark.split()[0])]).fetchall())
+
+
+def never_null(con: psycopg.Connection[Any], relation: Found) -> frozenset[str]:
+    """The columns that validated constraints keep from being NULL, in the table and in each of its parts."""
+    named = con.execute(_NEVER_NULL, [int(relation.mark.split()[0])])
+    return frozenset(str(name) for (name,) in named.fetchall()) & relation.physical.keys()
 
 
 def steady(con: psycopg.Connection[Any], known: Sequence[tuple[Found, bool]]) -> list[int] | None:

@@ -14,7 +14,9 @@ server is told as an incident alone.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,9 +30,9 @@ from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
-from hubbub.engines.postgres.catalog import Found, look, refuse_hidden, roots_of, server_of, steady, strayed
+from hubbub.engines.postgres.catalog import Found, look, never_null, refuse_hidden, roots_of, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
-from hubbub.engines.postgres.settings import Kept, begin, connect
+from hubbub.engines.postgres.settings import NAME, Kept, begin, connect, limit
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
 from hubbub.sql.emit.place import Place
@@ -47,6 +49,9 @@ _TOO_MUCH = "54"
 """The class of what the server says of a text with too many columns, or nested too deeply."""
 _NOT_BOUND = ("0A", "42")
 """The classes of what it says of a text that it cannot bind."""
+_PATIENCE, _PAUSE = 30.0, 0.05
+_END_EARLIER = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = %s AND usename = session_user AND pid <> pg_backend_pid()"""
 _BYTEWISE = ' COLLATE "C"'
 
 
@@ -76,6 +81,31 @@ class PostgresEngine:
         self._running: set[psycopg.Connection[Any]] = set()
         self._lock = threading.Lock()
         self._dialect: Postgres | None = None
+        self._until: float | None = None  # by when the server ends what it runs for us
+
+    def limit(self, seconds: float) -> None:
+        """From here on, have the server end a statement so many seconds from now."""
+        self._until = time.monotonic() + seconds
+
+    def end_earlier(self) -> None:
+        """End what earlier processes under this one's name left running in the server, and wait until it has ended.
+
+        Only where this process has a name of its own (`settings.NAME`).
+
+        Raises PolicyError where it does not end.
+        """
+        name, known = os.environ.get(NAME), next(iter(self._known.values()), None)
+        if name is None or known is None:
+            return
+        until = time.monotonic() + _PATIENCE
+        with self._reading(known.address, known.table) as con:
+            while con.execute(_END_EARLIER, (name[:63],)).fetchall():
+                if time.monotonic() > until:
+                    raise PolicyError(
+                        f"a statement of an earlier run does not end in {known.address}. See to the server, and start "
+                        "again."
+                    )
+                time.sleep(_PAUSE)
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known; reads the catalogue, no rows.
@@ -98,6 +128,7 @@ class PostgresEngine:
                 encoding = con.info.parameter_status("server_encoding") or ""
                 self._dialect = Postgres("und-x-icu" if _has_icu(con) else "C", encoding=encoding)
             server, roots = server_of(con), roots_of(con, relation)
+            kept = never_null(con, relation)
             if table.trusted_view:
                 _try(con, name, inner, relation)
         named = [] if isinstance(table.unit, EachRow) or table.path is not None else [table.unit]
@@ -112,7 +143,7 @@ class PostgresEngine:
             address, inner, fields.expressions(), unit, fields, relation, table.trusted_view, server, roots
         )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
-        return Schema(fields.kinds(), unit_column, unit_type)
+        return Schema(fields.kinds(), unit_column, unit_type, kept)
 
     def located(self, name: str) -> Located:
         """Where the server says that a table is: by every address, and with or without its schema, it is one place."""
@@ -240,8 +271,11 @@ class PostgresEngine:
             locked = steady(con, known)
             if locked is None:
                 return None
-            cursor = psycopg.RawCursor(con)
-            tables = [cursor.execute(text.encode(), values).fetchall() for text, values in statements]
+            cursor, tables = psycopg.RawCursor(con), []
+            for text, values in statements:
+                if self._until is not None:
+                    limit(con, self._until - time.monotonic())
+                tables.append(cursor.execute(text.encode(), values).fetchall())
             # What a trusted view calls may read tables of its own.
             return None if strayed(con, locked) and not any(trusted for _, trusted in known) else tables
         except Exception:  # its words may hold rows: nothing of it goes further

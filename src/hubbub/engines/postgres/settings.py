@@ -8,11 +8,24 @@ workers changes an answer. The tests know every setting of the server that a rol
 
 from __future__ import annotations
 
+import os
 from typing import Any, Final
 
 import psycopg
 
-__all__ = ["ENCODINGS", "FIXED", "FREE", "REQUIRED", "Kept", "begin", "connect", "settings", "statements"]
+__all__ = [
+    "ENCODINGS",
+    "FIXED",
+    "FREE",
+    "NAME",
+    "REQUIRED",
+    "Kept",
+    "begin",
+    "connect",
+    "limit",
+    "settings",
+    "statements",
+]
 
 ENCODINGS: Final = ("UTF8", "LATIN1")
 """Encodings of a database of which every text can be sent. In others a row may hold what cannot, and is an error."""
@@ -55,6 +68,10 @@ FIXED: Final[dict[str, str]] = {
 }
 """Set for the transaction of every question and every look at the catalogue."""
 
+NAME: Final = "HUBBUB_APPLICATION"
+"""The variable that names a process of the service to the server."""
+
+_CHECKS_CLIENTS: Final = 140000
 _SINCE: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
 """Settings that older servers do not know."""
 
@@ -133,7 +150,17 @@ class Kept(Exception):
 
 def connect(url: str) -> psycopg.Connection[Any]:
     """A connection whose texts are UTF-8 on the way, over what address, environment, role and database say."""
-    return psycopg.connect(url, autocommit=True, connect_timeout=10, application_name="hubbub", client_encoding="UTF8")
+    name = os.environ.get(NAME, "hubbub")
+    return psycopg.connect(url, autocommit=True, connect_timeout=10, application_name=name, client_encoding="UTF8")
+
+
+def limit(con: psycopg.Connection[Any], seconds: float) -> None:
+    """Have the server end the next statement of this transaction by itself after so many seconds, and soon after this
+    process has gone.
+    """
+    con.execute(f"SET LOCAL statement_timeout = {max(1, round(seconds * 1000))}".encode())
+    if con.info.server_version >= _CHECKS_CLIENTS:
+        con.execute(b"SET LOCAL client_connection_check_interval = 200")
 
 
 def settings(version: int) -> dict[str, str]:

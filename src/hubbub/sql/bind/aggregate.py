@@ -57,13 +57,15 @@ class _Private:
         items, taken = [], set[str]()
         outputs: list[tuple[str, exp.Expr]] = []
         computed = []
+        known: dict[str, exp.Expr] = {}
         for item in node.expressions:
-            # As in DuckDB, a name given earlier in SELECT may be used later, unless it is a column's.
-            known = {n.lower(): e for n, e in outputs if not self.rows.scope.knows(exp.column(n, quoted=True))}
             shown, name, what = self._item(item, taken, known)
             items.append(exp.alias_(shown, name, quoted=True))
             computed.append(shown)
             outputs.append((name, what))
+            # As in DuckDB, a name given earlier in SELECT may be used later, unless it is a column's.
+            if not self.rows.scope.knows(exp.column(name, quoted=True)):
+                known[name.lower()] = what
         tree = exp.Select(expressions=items)
         self._read_clauses(tree, outputs)
         if not self.aggregates:

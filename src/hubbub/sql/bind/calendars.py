@@ -157,7 +157,7 @@ def _formatted(
             parts.append(codes[piece](read))
         elif piece.startswith("%") or (codes is _NAMED and piece[0].isalpha()):
             known = ", ".join(codes)
-            raise reader.refuse(f"the format knows {known}; {piece!r} is none of them.", written)
+            raise reader.refuse(f"the format knows {known}; {piece!r} is not one of them.", written)
         else:
             parts.append(Literal(piece))
     joined = parts[0]

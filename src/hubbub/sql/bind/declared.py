@@ -13,9 +13,8 @@ from typing import Final
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from hubbub.errors import QueryError
 from hubbub.sql.bind.scope import Catalog, TableInfo, did_you_mean, find_name
-from hubbub.sql.text.locate import caret
+from hubbub.sql.text.locate import marked
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf
 
 __all__ = ["about_declarations"]
@@ -50,14 +49,12 @@ def about_declarations(text: str, catalog: Catalog) -> str | None:
     rest = tokens[2:] if words[1:2] == ["TABLE"] else tokens[1:]
     if len(rest) != 1:
         at = tokens[0]
-        raise QueryError(
-            f"{words[0]} takes the name of a table: DESCRIBE visits; or SHOW TABLES; or SUMMARIZE visits.\n"
-            f"{caret(text, at.start, at.end)}"
-        )
+        message = f"{words[0]} takes the name of a table: DESCRIBE visits; or SHOW TABLES; or SUMMARIZE visits."
+        raise marked(message, text, at.start, at.end)
     name = find_name(rest[0].text, catalog)
     if name is None:
-        where = caret(text, rest[0].start, rest[0].end)
-        raise QueryError(f"unknown table {rest[0].text!r}. {did_you_mean(rest[0].text, catalog)}\n{where}")
+        message = f"unknown table {rest[0].text!r}. {did_you_mean(rest[0].text, catalog)}"
+        raise marked(message, text, rest[0].start, rest[0].end)
     info = catalog[name]
     if words[0] == "SUMMARIZE":
         return _values(_SUMMARIZED, [_summary(column, info) for column in info.columns])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -27,7 +27,7 @@ from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
 from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import instead_of_rows
-from hubbub.sql.text.locate import caret, refuse, written
+from hubbub.sql.text.locate import marked, refuse, written
 from hubbub.sql.text.read import AsWritten
 from hubbub.tables.aggregate_query import Output, Statement
 from hubbub.tables.aggregates import spelled
@@ -56,13 +56,13 @@ def parse(
     params: Mapping[str, object] | Sequence[object] = (),
     keys: Mapping[str, Sequence[object]] | None = None,
     weight: str | None = None,
-    now: dt.datetime | None = None,
+    now: Callable[[], dt.datetime] | None = None,
 ) -> Statement | PublicQuestion:
     """Read one statement.
 
     public: answers what the reader asks about public data. params: values for `$name` or `?`. keys: the groups of
-    columns that GROUP BY names. weight: the column by which rows count in COUNT, SUM and AVG. now: what now() is, in
-    UTC; this moment unless said.
+    columns that GROUP BY names. weight: the column by which rows count in COUNT, SUM and AVG. now: tells what
+    now() is, in UTC, where it is used; this moment unless said.
 
     Raises QueryError for anything that is not on the allow-list, with a caret at its place.
     """
@@ -87,7 +87,7 @@ def parse(
             if weight is not None:
                 raise QueryError("weight: rows of people count by it, and this question reads public tables alone.")
             return PublicQuestion(printed(statement), tuple(tables))
-        _freeze(statement, now or dt.datetime.now(dt.UTC).replace(tzinfo=None))
+        _freeze(statement, now)
         _name_aggregates(statement)
         return _statement(
             statement, Reader(text, catalog, public, _keys(keys), weight, select=select, set_operation=set_operation)
@@ -204,12 +204,14 @@ def _name_aggregates(statement: exp.Query) -> None:
             node.replace(known)
 
 
-def _freeze(statement: exp.Query, now: dt.datetime) -> None:
+def _freeze(statement: exp.Query, now: Callable[[], dt.datetime] | None) -> None:
     """now() and current_date are constants of the moment in which the question is asked, in UTC."""
+    moment = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    now = now or (lambda: moment)
     for node in list(statement.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.Anonymous)):
         if isinstance(node, exp.Anonymous) and (str(node.this).upper() != "NOW" or node.expressions):
             continue
-        node.replace(_constant(now.date() if isinstance(node, exp.CurrentDate) else now, "now"))
+        node.replace(_constant(now().date() if isinstance(node, exp.CurrentDate) else now(), "now"))
 
 
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:
@@ -315,10 +317,10 @@ def _one_statement(text: str) -> exp.Query:
                 f"{first.text.upper()} is not a question. Only SELECT is allowed; DESCRIBE, SHOW TABLES and SUMMARIZE "
                 "say what is declared."
             )
-            raise QueryError(f"{message}\n{caret(text, first.start, first.end)}")
+            raise marked(message, text, first.start, first.end)
         end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
         if end is not None:
-            raise QueryError(f"one statement at a time: this text holds several.\n{caret(text, end.start, end.end)}")
+            raise marked("one statement at a time: this text holds several.", text, end.start, end.end)
         statement = sqlglot.parse_one(text[: tokens[-1].end + 1], read=AsWritten)
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
@@ -337,7 +339,7 @@ def _syntax_error(text: str, error: SqlglotError) -> QueryError:
     at = text.find(context)
     start = at + len(first["start_context"] or "") if at >= 0 else 0
     end = start + len(first["highlight"]) - 1
-    return QueryError(f"this is not SQL that can be read, from here on:\n{caret(text, start, end)}")
+    return marked("this is not SQL that can be read, from here on:", text, start, end)
 
 
 def _tables(statement: exp.Expr, text: str, catalog: Catalog) -> list[str]:

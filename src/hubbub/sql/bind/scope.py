@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol
 
 from sqlglot import exp
@@ -108,6 +109,18 @@ class Source:
     alias: str
     columns: Mapping[str, Expression]
 
+    def named(self, name: str) -> str | None:
+        """The column that `name` stands for, as `find_name` finds it, whatever the number of columns."""
+        return name if name in self.columns else self._folded.get(name.lower())
+
+    @cached_property
+    def _folded(self) -> Mapping[str, str | None]:
+        """The only column of each name in lower case; None where there are several."""
+        folded: dict[str, str | None] = {}
+        for column in self.columns:
+            folded[column.lower()] = None if column.lower() in folded else column
+        return folded
+
 
 @dataclass
 class Scope:
@@ -149,14 +162,14 @@ class Scope:
                     self.text,
                     node,
                 )
-            name = find_name(node.name, source.columns)
+            name = source.named(node.name)
             if name is None:
                 raise self._unknown(node, source.columns, source.alias)
             return _called(source.columns[name], name)
         name = find_name(node.name, self.merged)
         if name is not None:
             return _called(self.merged[name], name)
-        holders = [(s, column) for s in self.sources if (column := find_name(node.name, s.columns)) is not None]
+        holders = [(s, column) for s in self.sources if (column := s.named(node.name)) is not None]
         if not holders:
             every = [c for s in self.sources for c in s.columns]
             raise self._unknown(node, every, self.sources[0].alias if len(self.sources) == 1 else "")
@@ -170,8 +183,8 @@ class Scope:
         """Whether a column is one of this SELECT's own."""
         if node.table:
             source = self.source(node.table)
-            return source is not None and find_name(node.name, source.columns) is not None
-        return any(find_name(node.name, s.columns) is not None for s in self.sources)
+            return source is not None and source.named(node.name) is not None
+        return any(s.named(node.name) is not None for s in self.sources)
 
     def source(self, alias: str) -> Source | None:
         """The item of FROM of this name. An alias hides a table's own name, which then means a SELECT further out."""

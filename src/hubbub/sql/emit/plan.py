@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hubbub.sql.emit.clipping import clipped_sql, clipping_stages
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.expression import expression_sql, renamed
+from hubbub.sql.emit.lists import beside
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.relation import Stage, relation_stages
 from hubbub.tables.aggregate_query import Key
@@ -43,9 +44,6 @@ __all__ = [
     "aggregate_sql",
     "image_sql",
     "listed_sql",
-    "may_be_missing",
-    "placed_sql",
-    "ranks_groups",
     "search_sql",
     "summed",
 ]
@@ -88,43 +86,6 @@ def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect
     )
 
 
-def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str:
-    """The rows that `aggregate_sql` bounds and adds up, for an engine that does so by other means.
-
-    The result has a column `unit`, the number `g` of the group in canonical order, the hash `h` that ranks a unit's
-    groups, and for each measurement that is a sum over units: its integer s0, s1, ... if it adds up more than rows,
-    and n0, n1, ... (1 or 0) where a row may be left out. For plans that `ranks_groups`.
-    """
-    stages = [*_owned(plan, places, dialect), *_placed(plan, dialect)]
-    number = ""
-    for i, domain in enumerate(plan.domains):
-        place = dialect.cast(f"g{i}", Kind.INTEGER, Kind.INTEGER)
-        times = dialect.tried(f"{number} * {len(domain or ())}")
-        number = dialect.tried(f"{times} + {place}") if number else place
-    columns = ["unit", f"TRY_CAST({number} AS INTEGER) AS g", f"{_rank_of_group(plan, dialect)} AS h"]
-    for i, m in enumerate(plan.measurements):
-        if not summed(m):
-            continue
-        row = _row(plan, m, dialect)
-        if m.counting in (MeasurementKind.SUM, MeasurementKind.PRODUCT):
-            width = "INTEGER" if max(-m.low, m.high) < 2**31 else "BIGINT"
-            columns.append(f"coalesce(TRY_CAST({row} AS {width}), CAST(0 AS {width})) AS s{i}")
-        if may_be_missing(m):
-            columns.append(f"CAST({row} IS NOT NULL AS TINYINT) AS n{i}")
-    return _text(stages, f"SELECT {', '.join(columns)}\nFROM placed")
-
-
-def ranks_groups(plan: Plan) -> bool:
-    """Whether a unit's groups are ranked, and no more is done than rows scaled and added up, in declared groups."""
-    plain = plan.search is None and not any(m.cap for m in plan.measurements)
-    return plain and not (plan.one_row or plan.clipping or plan.private_keys) and _too_many_groups(plan)
-
-
-def may_be_missing(measurement: Measurement) -> bool:
-    """Whether a row of a group may add nothing to a measurement that is a sum over units."""
-    return measurement.argument is not None or any(v.nullable for v in measurement.values)
-
-
 def summed(measurement: Measurement) -> bool:
     """Whether a measurement is a sum over units of bounded integers."""
     return measurement.counting not in (MeasurementKind.DISTINCT, MeasurementKind.QUANTILES)
@@ -135,7 +96,10 @@ def _text(stages: Sequence[Stage], select: str) -> str:
     return f"WITH {body}\n{select}"
 
 
-def _owned(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> Iterator[Stage]:
+def _owned(
+    plan: Plan, places: Mapping[str, Place], dialect: Dialect, *, x: Callable[[Value, str], str] | None = None
+) -> Iterator[Stage]:
+    """The relation, and the two stages above it. x: what stands for a value's steps, from the text of its argument."""
     question = plan.question
     needed = names_read(question.relation)
     arguments = [e for m in plan.measurements for e in (m.argument, *(v.argument for v in m.values)) if e is not None]
@@ -153,26 +117,17 @@ def _owned(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> Iterato
 
     parts = ["unit"] if _has_unit(plan) else []
     parts += [f"{_key(k, sql, dialect)} AS k{i}" for i, k in enumerate(plan.keys)]
-    values = _values(plan)
-    parts += [f"{dialect.steps(sql(value.argument), value.grid.exponent)} AS x{i}" for i, value in enumerate(values)]
-    parts += [f"{dialect.key(sql(e), e.kind)} AS y{i}" for i, e in enumerate(_counted(plan))]
+    values = plan.values.items()
+    steps = x or (lambda value, text: dialect.steps(text, value.grid.exponent))
+    parts += [f"{steps(value, sql(value.argument))} AS x{i}" for value, i in values]
+    parts += [f"{dialect.key(sql(e), e.kind)} AS y{i}" for e, i in plan.counted.items()]
     yield "filtered", f"  SELECT {', '.join(parts) or '1 AS one'}\n  FROM {stages[-1][0]}"
-    clamped = "".join(f", {_clamped(f'x{i}', value, dialect)} AS v{i}" for i, value in enumerate(values))
+    clamped = "".join(f", {_clamped(f'x{i}', value, dialect)} AS v{i}" for value, i in values)
     yield "owned", f"  SELECT *{clamped}\n  FROM filtered"
 
 
 def _has_unit(plan: Plan) -> bool:
     return not (plan.one_row and plan.each_row)
-
-
-def _values(plan: Plan) -> list[Value]:
-    """The values that are added up, each once."""
-    return list(dict.fromkeys(v for m in plan.measurements for v in m.values))
-
-
-def _counted(plan: Plan) -> list[Expression]:
-    """The expressions whose values are counted, each once."""
-    return list(dict.fromkeys(m.argument for m in plan.measurements if m.argument is not None))
 
 
 def _key(key: Key, sql: Callable[[Expression], str], dialect: Dialect) -> str:
@@ -191,7 +146,7 @@ def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
     """Only rows in declared groups, the group as its position: a join with public, unique keys keeps ownership."""
     if not plan.domains:
         return
-    joins, groups = "", []
+    joins, groups, listed = "", [], beside(plan, dialect)
     for i, domain in enumerate(plan.domains):
         kind = plan.keys[i].kind
         if domain is None:
@@ -199,14 +154,18 @@ def _placed(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
             group = dialect.in_years(placed, kind) if kind in TEMPORAL else dialect.key(placed, kind)
             groups.append(f"{group} AS g{i}")
             continue
-        rows = ", ".join(f"({dialect.constant_as(value, kind)}, {position})" for position, value in enumerate(domain))
+        if i in listed:
+            rows = listed[i]
+        else:
+            known = (f"({dialect.constant_as(value, kind)}, {position})" for position, value in enumerate(domain))
+            rows = f"(VALUES {', '.join(known)})"
         key = "CAST(key AS " + dialect.types[kind] + ")"
         yield (
             f"d{i}",
             # Each key once, whatever was declared: a row can meet one place alone.
             f"  SELECT key, min(g{i}) AS g{i} FROM (\n"
             f"    SELECT {dialect.column_text('key') if kind is Kind.TEXT else key} AS key, g{i}\n"
-            f"    FROM (VALUES {rows}) AS d(key, g{i})\n  ) AS known GROUP BY key",
+            f"    FROM {rows} AS d(key, g{i})\n  ) AS known GROUP BY key",
         )
         joins += f"\n  JOIN d{i} ON {dialect.meets(f'owned.k{i}', f'd{i}', kind, None in domain)}"
         groups.append(f"d{i}.g{i}")
@@ -221,13 +180,13 @@ def _row(plan: Plan, measurement: Measurement, dialect: Dialect) -> str:
     """What one row adds to a measurement: an integer, or NULL for nothing."""
     match measurement.counting:
         case MeasurementKind.SUM:
-            return f"v{_values(plan).index(measurement.values[0])}"
+            return f"v{plan.values[measurement.values[0]]}"
         case MeasurementKind.PRODUCT:
-            x, y = (f"v{_values(plan).index(v)}" for v in measurement.values)
+            x, y = (f"v{plan.values[v]}" for v in measurement.values)
             return _product(x, y, measurement, dialect)
     if measurement.argument is None:
         return "1"
-    return f"CASE WHEN y{_counted(plan).index(measurement.argument)} IS NOT NULL THEN 1 END"
+    return f"CASE WHEN y{plan.counted[measurement.argument]} IS NOT NULL THEN 1 END"
 
 
 def _product(x: str, y: str, measurement: Measurement, dialect: Dialect) -> str:
@@ -258,7 +217,7 @@ def _contributions(plan: Plan, dialect: Dialect) -> Iterator[Stage]:
             row = _row(plan, m, dialect)
             totals += [f"count({row}) AS n{i}", f"{dialect.total(row)} AS s{i}"]
         elif m.argument is not None:
-            totals.append(f"count(y{_counted(plan).index(m.argument)}) AS n{i}")
+            totals.append(f"count(y{plan.counted[m.argument]}) AS n{i}")
     yield "per_unit", f"  SELECT unit, {keys}{', '.join(totals)}\n  FROM {rows}\n  GROUP BY {keys}unit"
     parts = ", ".join(f"{_bounded(i, m, plan, dialect)} AS m{i}" for i, m in sums)
     if plan.clipping:
@@ -317,10 +276,10 @@ def _chosen(plan: Plan, i: int, dialect: Dialect) -> Iterator[Stage]:
     distinct = measurement.counting is MeasurementKind.DISTINCT
     if distinct:
         assert measurement.argument is not None
-        x = f"y{_counted(plan).index(measurement.argument)}"
+        x = f"y{plan.counted[measurement.argument]}"
     else:
         value = measurement.values[0]
-        x = dialect.tried(f"(v{_values(plan).index(value)} + ({value.centre}))")
+        x = dialect.tried(f"(v{plan.values[value]} + ({value.centre}))")
     if plan.one_row:
         yield "chosen", f"  SELECT {keys}{x} AS x, 1 AS n\n  FROM {rows}\n  WHERE {x} IS NOT NULL"
         return
@@ -365,7 +324,7 @@ def search_sql(search: Search, places: Mapping[str, Place], dialect: Dialect) ->
     plan, what = search.plan, search.what
     stages = [*_owned(plan, places, dialect), *_placed(plan, dialect)]
     keys = "".join(f"g{i}, " for i in range(len(plan.domains)))
-    value = "1" if search.measurement is None else f"v{_values(plan).index(search.measurement.values[0])}"
+    value = "1" if search.measurement is None else f"v{plan.values[search.measurement.values[0]]}"
     if plan.one_row:
         stages.append(("most", f"  SELECT {value} AS most\n  FROM {_rows(plan)}"))
     elif what == "groups":

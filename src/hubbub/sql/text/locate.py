@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from hubbub.errors import QueryError
 from hubbub.remedies import Remedy
 
-__all__ = ["caret", "in_words", "refuse", "written"]
+__all__ = ["caret", "in_words", "marked", "refuse", "written"]
 
 
 def _span(node: exp.Expr) -> tuple[int, int] | None:
@@ -57,7 +57,14 @@ def refuse(
         span = (at, at + len(word) - 1) if at >= 0 else None
     if span is None and node is not None:
         span = _span(node)
-    return QueryError(message if span is None else f"{message}\n{caret(text, *span)}", remedy=remedy)
+    return QueryError(message, remedy=remedy) if span is None else marked(message, text, *span, remedy=remedy)
+
+
+def marked(message: str, text: str, start: int, end: int, *, remedy: Remedy | Sequence[Remedy] = ()) -> QueryError:
+    """A QueryError with carets below `start` to `end` (inclusive), which are its position too."""
+    error = QueryError(f"{message}\n{caret(text, start, end)}", remedy=remedy)
+    error.position = (start, end + 1)
+    return error
 
 
 def written(node: exp.Expr, text: str) -> str:

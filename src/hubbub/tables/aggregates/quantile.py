@@ -138,12 +138,11 @@ class QuantileMechanisms(Mechanisms):
         return [[[group[s][k] for group in draws] for k in range(3)] for s in range(len(self.part.shares))]
 
     def _one(self, table: Any, bits: Bits | None) -> list[tuple[int, int, int]]:
-        pairs = np.array([(int(step), int(count)) for step, count in table], np.int64).reshape(-1, 2)
-        points, heights = pairs[:, 0], pairs[:, 1]
+        points, heights = np.asarray(table, np.int64).reshape(-1, 2).T.copy()
         value, shares = self.part.measurement.values[0], self.part.shares
         if points.size and (points[0] < value.floor or points[-1] > value.ceiling or np.any(np.diff(points) <= 0)):
             raise InternalError("an engine returned a table of values out of order or out of range")
-        inner = [] if self.main is None else self.main.release(np.repeat(points, heights), bits=bits).tolist()
+        inner = [] if self.main is None else self.main.release_counted(points, heights, bits=bits).tolist()
         below = [b.release(points, heights, bits=bits) for b in self.below]
         above = [b.release(points, heights, bits=bits) for b in self.above]
         splits = []

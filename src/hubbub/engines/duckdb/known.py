@@ -1,0 +1,64 @@
+"""What the embedded engine knows of a table and of a question at work, and what it refuses of either."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hubbub.engines.duckdb.parquet import Patient
+from hubbub.engines.duckdb.sources import Held, Sheet, Source, SqliteFile
+from hubbub.errors import PolicyError
+from hubbub.tables.kinds import Kind
+
+__all__: list[str] = []
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A table the engine can read: where, which expression gives each column, and the unit.
+
+    held: rows that are registered for each question. patient: a slower reading that fails on no value, if any.
+    physical: the type of each column of a file that others may write meanwhile.
+    """
+
+    relation: str
+    columns: Mapping[str, str]
+    unit: str | None
+    key: Callable[[str], tuple[str, str]]
+    held: Held | None = None
+    patient: Patient | None = None
+    physical: Mapping[str, str] | None = None
+
+
+class _Failed(Exception):
+    """The engine failed. How is never said."""
+
+
+@dataclass
+class _Call:
+    """One question at work: whether it is to stop, the connection it has, and what the engine last said."""
+
+    stopped: threading.Event = field(default_factory=threading.Event)
+    cursor: Any = None
+    words: str | None = None
+
+
+def _check_single(name: str, unit: str, kind: Kind, source: Source) -> None:
+    """Raises PolicyError where values that a file tells apart would be one unit: of SQLite and of sheets each value has
+    a type of its own, and as a number, a day or a moment several of them are one.
+    """
+    apart = (Kind.INTEGER, Kind.TEXT) if isinstance(source, SqliteFile) else (Kind.INTEGER, Kind.TEXT, Kind.NUMBER)
+    if isinstance(source, SqliteFile | Sheet) and kind not in apart:
+        raise PolicyError(
+            f"table {name!r}: the unit column {unit!r} is read as a {kind.value}; different values could become one "
+            f'unit. Declare types={{"{unit}": "integer"}}, or "text".'
+        )
+
+
+def _replaced(name: str) -> PolicyError:
+    return PolicyError(
+        f"the source of the table {name!r} was replaced while this session had it open, or written; open a new "
+        "session. Nothing was charged."
+    )
