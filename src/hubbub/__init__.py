@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from hubbub.file_formats import Csv as Csv
     from hubbub.ledger.budget import Budget as Budget
+    from hubbub.remote import connect as connect
     from hubbub.session import Session as Session
     from hubbub.tables.columns import between as between, edges as edges, one_of as one_of, text as text
     from hubbub.tables.declare import EACH_ROW as EACH_ROW, public as public, table as table
@@ -77,6 +78,7 @@ _HOME = {
     "Csv": "hubbub.file_formats",
     "Release": "hubbub.answer.release",
     "Session": "hubbub.session",
+    "connect": "hubbub.remote",
     "EACH_ROW": "hubbub.tables.declare",
     "between": "hubbub.tables.columns",
     "edges": "hubbub.tables.columns",

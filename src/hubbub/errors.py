@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from hubbub.remedies import Remedy
 
+_OURS = __file__.removesuffix("errors.py")
+
 __all__ = [
     "BudgetError",
     "EngineError",
@@ -24,18 +26,29 @@ __all__ = [
 
 
 class HubbubError(Exception):
-    """The base of every error hubbub raises on purpose. remedies: ways out, as data (`hubbub.remedies`)."""
+    """The base of every error hubbub raises on purpose. remedies: ways out, as data (`hubbub.remedies`). position:
+    where in the text of the question, from its first character to the one after its last; None where it is no place.
+    """
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, *parts: object, remedy: Remedy | Sequence[Remedy] = ()) -> None:
         super().__init__(*parts)
         self.remedies: tuple[Remedy, ...] = tuple(remedy) if isinstance(remedy, Sequence) else (remedy,)
+        self.position: tuple[int, int] | None = None
 
     @property
     def remedy(self) -> Remedy | None:
         """The first way out; None where there is none but to read the text."""
         return self.remedies[0] if self.remedies else None
+
+    def _render_traceback_(self) -> list[str]:
+        """For notebooks (IPython's protocol): the caller's own lines and the text, without those of hubbub."""
+        import traceback
+
+        frames = traceback.extract_tb(self.__traceback__)
+        own = [f for f in frames if not f.filename.startswith(_OURS) and "IPython" not in f.filename]
+        return [*(line.rstrip() for line in traceback.format_list(own)), f"{type(self).__name__}: {self}"]
 
     def said(self, words: Callable[[Remedy], str]) -> str:
         """The text with each remedy in other words: those of a face. What was asked, below it, stays as it is."""

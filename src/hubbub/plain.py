@@ -29,8 +29,26 @@ class QuickPath:
 QUICK_PATHS: Final = {
     "ranking": QuickPath(
         "hubbub.engines.duckdb.engine",
-        "a unit has more groups than count, groups are public, and units are whole numbers",
+        "a unit has more groups than count, or there are two sums or more; units are whole numbers or texts",
         "an order of rows is a function of unit, hash and group alone; sums are of integers",
+        "tests/engines/test_ranking.py",
+    ),
+    "units by name": QuickPath(
+        "hubbub.engines.duckdb.engine",
+        "rows are ranked, and units are texts",
+        "a dictionary numbers them, in which two are one only where all of their bytes are",
+        "tests/engines/test_ranking.py",
+    ),
+    "found groups": QuickPath(
+        "hubbub.engines.duckdb.engine",
+        "rows are ranked, and 65,536 groups or fewer are found, by keys without a fraction",
+        "groups are numbered by their values; of equal hashes the order is that of SQL, NULL last",
+        "tests/engines/test_ranking.py",
+    ),
+    "listed values": QuickPath(
+        "hubbub.engines.duckdb.engine",
+        "rows are ranked, for quantiles or a choice among values",
+        "of a unit with too many values the first count by (hash, value), as in the window; DuckDB gives the hashes",
         "tests/engines/test_ranking.py",
     ),
     "parquet": QuickPath(
@@ -56,6 +74,18 @@ QUICK_PATHS: Final = {
         "pyarrow takes a whole column of pandas",
         "each object becomes what it is in the column, or NULL",
         "tests/engines/test_plain.py",
+    ),
+    "declared lists": QuickPath(
+        "hubbub.sql.emit.lists",
+        "more than a hundred values are declared, all of one column's type",
+        "the text reads from a table what would stand in it; which way is taken follows from declarations",
+        "tests/engines/test_lists.py",
+    ),
+    "columns alone": QuickPath(
+        "hubbub.engines.columns_alone",
+        "SQL over releases only names columns of one",
+        "the columns are picked that the statement names, in the order of their places",
+        "tests/engines/test_columns_alone.py",
     ),
     "noise tables": QuickPath(
         "hubbub.noise.draw",

@@ -478,3 +478,7 @@ def _from_json(value: Any) -> Any:
         case {"$date": str(text)}:
             return dt.date.fromisoformat(text)
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -100,19 +100,21 @@ def explain(epsilon: Number, delta: Number = 0, prior: Number | None = None) -> 
     lines = [f"epsilon = {e:g}{f', delta = {d:g}' if d else ''}: {_verdict(e)}", ""]
     lines += [odds_text(e, d), ""]
     lines += [
-        f"Whoever believes with {_percent(p, exact=True)} that you are in the data, and knows "
-        "everyone else's record, believes so",
-        f"with {_percent(low)} to {_percent(high)} afterwards, whatever the answer is.",
+        f"Someone who thinks there is a {_percent(p, exact=True)} chance that you are in the data",
+        f"will think the chance is between {_percent(low)} and {_percent(high)} after seeing any answer,",
+        "even if they know every other record.",
         f"Betting odds change by a factor of at most {odds(e):.3g}.",
-        f"The best attack finds {_percent(advantage(e, d))} more of those present than of those absent.",
+        f"The best possible attack flags people who took part at most {_points(advantage(e, d))} percentage points",
+        "more often than people who did not.",
     ]
     if d:
         lines += [
-            f"Beliefs and odds hold except in an event of probability {d:g} (1 in {1 / d:,.0f}), in "
-            "which anything may be "
-            "learned.",
+            f"Beliefs and odds hold except with probability {d:g} (1 in {1 / d:,.0f}); then anything may be learned.",
         ]
-    lines += ["", "About an attribute of somebody who surely is in the data, read the line for twice this epsilon."]
+    lines += [
+        "",
+        "If it is known that you are in the data, and the question is what your record says, double epsilon first.",
+    ]
     return "\n".join(lines)
 
 
@@ -190,6 +192,11 @@ def _percent(p: float, *, exact: bool = False) -> str:
     if not exact and p < 0.0005:
         return "less than 0.1 %"
     return f"{100 * p:.1f}".removesuffix(".0") + " %"
+
+
+def _points(share: float) -> str:
+    """An upper bound in percentage points, rounded up to a tenth."""
+    return f"{math.ceil(1000 * share - 1e-9) / 10:g}"
 
 
 def _check(epsilon: float, delta: float) -> None:

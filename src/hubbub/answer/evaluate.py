@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from hubbub.engines.displayable import shown
-from hubbub.engines.duckdb.relations import arrow_type
 from hubbub.errors import QueryError
+from hubbub.late import late
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Statement
 from hubbub.tables.aggregates import Listed
 from hubbub.tables.estimates import Estimates
@@ -39,6 +38,9 @@ if TYPE_CHECKING:
     from hubbub.noise import Bits
 
 __all__ = ["Draws", "EvaluatedStatement", "OuterPart", "after_stopping", "as_column", "floats"]
+
+pc = late("pyarrow.compute")
+relations = late("hubbub.engines.duckdb.relations")  # who reads a sent answer needs no engine
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -331,16 +333,19 @@ class EvaluatedStatement:
     def _key_columns(self, question: AggregateQuery, plans: Sequence[Estimates]) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for j, key in enumerate(question.keys):
-            values: list[Any] = []
-            summed: list[int] = []
+            values: list[Any] = [None]
+            places: list[NDArray[np.int64]] = []
             for positions, plan in zip(question.sets, plans, strict=True):
-                inside = j in positions
-                at = positions.index(j) if inside else -1
-                values += [group[at] for group in plan.groups] if inside else [None] * plan.size
-                summed += [int(not inside)] * plan.size
-            columns[f"k{j}"] = _key_array(values, key)
+                if j not in positions:
+                    places.append(np.zeros(plan.size, np.int64))
+                    continue
+                listed, at = plan.key_places(positions.index(j))
+                places.append(at + len(values))
+                values += listed
+            columns[f"k{j}"] = _key_array(values, key).take(pa.array(np.concatenate(places)))
             if len(question.sets) > 1:
-                columns[f"g{j}"] = pa.array(summed, pa.int64())
+                summed = [np.full(p.size, j not in s, np.int64) for s, p in zip(question.sets, plans, strict=True)]
+                columns[f"g{j}"] = pa.array(np.concatenate(summed))
         return columns
 
 
@@ -376,7 +381,7 @@ def _key_array(values: list[Any], key: Key) -> pa.Array:
 
 def key_type(key: Key) -> pa.DataType:
     """The Arrow type of a key's column."""
-    return arrow_type(key.kind)
+    return relations.arrow_type(key.kind)
 
 
 def _zip(values: Sequence[Any], question: AggregateQuery) -> list[tuple[Any, Aggregate]]:
@@ -398,9 +403,9 @@ def _array(values: Any, aggregate: Aggregate) -> pa.Array:
         )
         return pa.array(whole.astype(np.int64))
     if _chosen(aggregate):
-        return pa.array(values.tolist(), arrow_type(aggregate.kind))
+        return pa.array(values.tolist(), relations.arrow_type(aggregate.kind))
     if aggregate.kind in TEMPORAL:
-        return as_column(values, arrow_type(aggregate.kind))
+        return as_column(values, relations.arrow_type(aggregate.kind))
     return pa.array(values, pa.float64(), mask=~np.isfinite(values))
 
 
@@ -455,13 +460,20 @@ def _usual(column: Any) -> Any:
         return _length(column)
     if pa.types.is_timestamp(column.type) and column.type.tz is None:
         return column.cast(pa.timestamp("us"), safe=False)
+    if column.type == pa.int64() or (column.type == pa.float64() and _is_finite(column)):
+        return column
     if pa.types.is_integer(column.type):
         fits = pc.all(pc.less_equal(column.cast(pa.float64(), safe=False), 2.0**62)).as_py() is not False
-        return column.cast(pa.int64() if fits else pa.float64(), safe=False) if column.type != pa.int64() else column
+        return column.cast(pa.int64() if fits else pa.float64(), safe=False)
     if pa.types.is_decimal(column.type) or pa.types.is_floating(column.type):
         plain = column.cast(pa.float64())
         return pc.if_else(pc.is_finite(plain), plain, pa.scalar(None, pa.float64()))
     return column
+
+
+def _is_finite(column: Any) -> bool:
+    """Whether a column of doubles has nothing but finite numbers."""
+    return not column.null_count and bool(np.isfinite(column.to_numpy()).all())
 
 
 def _exactly(column: Any) -> Any:
@@ -493,5 +505,7 @@ def floats(column: Any) -> Floats:
         column = column.cast(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     if pa.types.is_interval(column.type):
         return np.full(len(column), np.nan)
-    array = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+    if column.type not in (pa.float64(), pa.int64()):
+        column = column.cast(pa.float64(), safe=False)
+    array = np.asarray(column.to_numpy(), np.float64)
     return np.where(np.isfinite(array), array, np.nan)

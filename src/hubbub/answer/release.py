@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import RELIABLE, a_level, a_share
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
+from hubbub.plots.chart import Chart, Point
 from hubbub.plots.page import html_lines, html_table
 from hubbub.tables.columns import Scalar
 from hubbub.tables.functions import DAY
@@ -145,9 +147,14 @@ class Release:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def to_wire(self) -> str:
-        """The answer as one JSON document, with its intervals at the usual levels (`hubbub.answer.wire`)."""
-        return written_release(self)
+    def to_wire(self, *, level: float | None = None) -> str:
+        """The answer as one JSON document, with its intervals at the usual levels (`hubbub.answer.wire`).
+
+        level: one more, in (0, 1).
+
+        Raises ParameterError for any other level.
+        """
+        return written_release(self, level)
 
     @classmethod
     def from_wire(cls, text: str) -> Release:
@@ -182,6 +189,27 @@ class Release:
                 arrays += [as_column(end, table.schema.field(i).type) for end in (low, high)]
                 names += [f"{name}_low", f"{name}_high"]
         return pa.table(arrays, names=names)
+
+    def publish(self, folder: str | Path, *, title: str = "", level: float = 0.95, force: bool = False) -> Path:
+        """Write the answer into a folder that can be handed out: CSV with intervals, metadata as JSON, a page to read.
+
+        title: of the page; the question unless given. level: of the intervals. force: replace an earlier publication.
+        Free: it is made of what was released. Returns the folder.
+
+        Raises ParameterError for a level outside (0, 1), PolicyError where a file is in the way or cannot be written.
+        """
+        from hubbub.answer.publication import Publication, described
+
+        widths = {name: sorted(w for w in each if np.isfinite(w)) for name, each in self.half_widths(level).items()}
+        error = {
+            "level": level,
+            "median_half_width": {name: w[len(w) // 2] for name, w in widths.items() if w},
+            "remarks": list(self.remarks),
+        }
+        title = title or str(self.receipt.get("sql", "an answer"))
+        about = described(title, self.receipt, kind="answer", error=error)
+        tables = {"answer": self.intervals(level).to_pydict()}
+        return Publication(title, tables, about, self._repr_html_()).write(folder, force=force)
 
     def half_widths(self, level: float = 0.95) -> dict[str, list[float]]:
         """The larger distance from each estimate to an end of its interval, by column of the answer; NaN for NULL.
@@ -289,18 +317,36 @@ class Release:
     # -- shown ------------------------------------------------------------------------------------------------
 
     def plot(self, column: str | None = None, *, level: float = 0.95, kind: str | None = None, ax: Any = None) -> Any:
-        """Draw one column of the answer with whiskers, NULL as a gap; returns matplotlib axes.
+        """One column of the answer with error bars: a `Chart`, which a notebook shows and `save("x.svg")` writes.
 
-        column: the name of an estimate (default: the first one). kind: "bars", "lines" or "points"; by default lines
-        where the only key is a number or a date, else bars; points for dates and times. ax: the Axes of matplotlib to
-        draw on; by default new ones. Needs the extra `plot`.
+        column: the name of an estimate (default: the first one). kind: one of "bars", "points", "lines", "grouped",
+        "multiples", "heat" and "calendar", where the keys allow it; by default what suits them. ax: the Axes of
+        matplotlib to draw on instead, which are given back: "bars", "lines" or "points".
 
-        Raises ParameterError for a column that is not an estimate, a kind there is not, or an `ax` that is not an Axes.
+        Raises ParameterError for a column that is not an estimate, a kind that these keys have not, or an `ax` that is
+        not an Axes.
         """
+        level = a_level(level)
+        if ax is not None:
+            return self._on_axes(column, level, kind, ax)
+        chosen, values, low, high = self._drawn(column, level)
+        at, keys, kinds = self.columns.index(chosen), self._keys(), self.to_arrow().schema.types
+        dated, lasting = _is_moment(kinds[at]), pa.types.is_duration(kinds[at])
+        day = DAY / 24 if lasting else DAY if dated and not pa.types.is_date(kinds[at]) else 1
+        texts = [row[at] for row in self.text_rows(level)]
+        points = tuple(
+            Point(tuple(row[i] for i in keys), value / day, a / day, b / day, text)
+            for row, value, a, b, text in zip(self.rows(), values, low, high, texts, strict=True)
+        )
+        names = tuple(self.columns[i] for i in keys)
+        measure, note = f"{chosen}, hours" if lasting else chosen, "\n".join(self.bounded)
+        return Chart(measure, names, points, level, moments=dated, kind=kind or "", note=note)
+
+    def _on_axes(self, column: str | None, level: float, kind: str | None, ax: Any) -> Any:
+        """One column, drawn with matplotlib."""
         from hubbub.plots import whiskers
 
-        level = a_level(level)
-        if ax is not None and not all(callable(getattr(ax, needed, None)) for needed in ("errorbar", "set_xticks")):
+        if not all(callable(getattr(ax, needed, None)) for needed in ("errorbar", "set_xticks")):
             raise ParameterError(
                 f"plot: ax is a {type(ax).__name__}; expected Axes of matplotlib, as in fig, ax = plt.subplots()."
             )
@@ -367,14 +413,10 @@ class Release:
 
     def _repr_html_(self) -> str:
         """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
-        from hubbub.plots.svg import bars
-
         picture = ""
-        types = self.to_arrow().schema.types
-        numbers = [self.columns[i] for i in self._every_end(0.95) if not pa.types.is_temporal(types[i])]
-        if len(self) > 1 and numbers:
-            chosen, values, low, high = self._drawn(numbers[0], 0.95)
-            picture = bars(self._labels(chosen)[:SHOWN], values[:SHOWN], low[:SHOWN], high[:SHOWN], title=chosen)
+        if len(self) > 1 and self._every_end(0.95):
+            chart = self.plot()
+            picture = replace(chart, points=chart.points[:SHOWN]).svg()
         left_out = f"<p>{len(self) - SHOWN:,} more rows</p>" if len(self) > SHOWN else ""
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
         table = html_table(self.columns, self.text_rows()[:SHOWN])

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, QueryError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from hubbub.answer.release import Release
 
-__all__ = ["LEVELS", "SentAnswer", "read_release", "written_release"]
+__all__ = ["LEVELS", "SentAnswer", "arrow_stream", "read_release", "written_release"]
 
 _FORMAT: Final = "release 1"
 LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -61,15 +62,12 @@ class SentAnswer:
         raise QueryError("an answer that was sent has no draws; its intervals are there. Ask where it was released.")
 
 
-def written_release(release: Release) -> str:
-    """A release as one JSON document."""
+def written_release(release: Release, level: float | None = None) -> str:
+    """A release as one JSON document. level: one more at which its intervals are written."""
     answered, table = release._answered, release.to_arrow()
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
     ends = {
         str(level): {str(i): [_numbers(end) for end in both] for i, both in release._every_end(level).items()}
-        for level in LEVELS
+        for level in dict.fromkeys([*LEVELS, *([] if level is None else [a_level(level)])])
     }
     wire = {
         "format": _FORMAT,
@@ -79,7 +77,7 @@ def written_release(release: Release) -> str:
         "epsilon": str(release.epsilon),
         "receipt": dict(release.receipt),
         "notes": list(release.notes),
-        "table": base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii"),
+        "table": base64.b64encode(arrow_stream(table)).decode("ascii"),
         "exact": answered is None,
         "keys": [] if answered is None else list(answered.keys),
         "numbers": [] if answered is None else list(answered.numbers),
@@ -90,6 +88,14 @@ def written_release(release: Release) -> str:
         "ends": {} if answered is None else ends,
     }
     return json.dumps(wire, default=str)
+
+
+def arrow_stream(table: pa.Table) -> bytes:
+    """A table as Arrow's IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def read_release(text: str) -> dict[str, Any]:

@@ -199,3 +199,7 @@ __all__ = [
     "uniqueness",
     "valid_share",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -67,7 +67,7 @@ class Differenced:
 
         grid = [i / 25 for i in range(1, 101)]
         lines = [
-            ("ceiling", grid, [self.ceiling(e) for e in grid]),
+            ("ceiling for private answers", grid, [self.ceiling(e) for e in grid]),
             ("discrete Laplace, in theory", grid, [right_by_differencing(1 / Fraction(str(e))) for e in grid]),
             ("these answers", grid, [self.success] * len(grid)),
         ]

@@ -63,7 +63,7 @@ class FloatingPoint:
 
         grid = [i / 25 for i in range(101)]
         lines = [
-            ("ceiling", grid, [self.ceiling(e) for e in grid]),
+            ("ceiling for private answers", grid, [self.ceiling(e) for e in grid]),
             ("this attack", grid, [self.success] * len(grid)),
         ]
         title = "Values read from the last bits"

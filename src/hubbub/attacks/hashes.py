@@ -59,7 +59,7 @@ class Format:
         length = len(self.places) + len(self.before.encode()) + len(self.after.encode())
         if length > LONGEST:
             raise ParameterError(
-                f"the format {self.pattern!r} has {length} bytes with its salt; at most {LONGEST} are."
+                f"the format {self.pattern!r} has {length} bytes with its salt; give at most {LONGEST}."
             )
         if self.size > _MOST:
             raise ParameterError(f"the format {self.pattern!r} has {self.size:,} identifiers; give at most {_MOST:,}.")

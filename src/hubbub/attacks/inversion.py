@@ -78,7 +78,7 @@ class ModelInversion:
 
         grid = [i / 25 for i in range(151)]
         lines = [
-            ("ceiling", grid, [self.ceiling(e) for e in grid]),
+            ("ceiling for private answers", grid, [self.ceiling(e) for e in grid]),
             ("this model", grid, [self.advantage] * len(grid)),
         ]
         title = "What training gave away"

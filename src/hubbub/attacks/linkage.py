@@ -148,7 +148,7 @@ class Linkage:
 
         grid = [i / 10 for i in range(151)]
         lines = [
-            ("ceiling", grid, [self.ceiling(e) for e in grid]),
+            ("ceiling for private answers", grid, [self.ceiling(e) for e in grid]),
             ("rows named", grid, [self.success] * len(grid)),
         ]
         return plots.curves(lines, title="Names come back", xlabel="epsilon of a row", ylabel="share of rows", ax=ax)
@@ -221,9 +221,9 @@ class Secrets:
 
         grid = [i / 50 for i in range(201)]
         lines = [
-            ("ceiling", grid, [self.ceiling(e) for e in grid]),
+            ("ceiling for private answers", grid, [self.ceiling(e) for e in grid]),
             ("this attack", grid, [self.success] * len(grid)),
-            ("without one's own row", grid, [self.baseline] * len(grid)),
+            ("without the person's row", grid, [self.baseline] * len(grid)),
         ]
         return plots.curves(lines, title="Secrets guessed from counts", xlabel="epsilon", ylabel="share right", ax=ax)
 

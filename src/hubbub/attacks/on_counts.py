@@ -41,7 +41,9 @@ def linkage(
             Finding("people alone in these columns", alone.success),
             Finding(f"{secret}: known beyond doubt", exact.certain),
             Finding(f"{secret}: guessed rightly", exact.success, private.success, private.ceiling(epsilon)),
-            Finding("of these, guessed as rightly without one's own row", exact.baseline, private.baseline),
+            Finding(
+                "could be guessed just as well if the person were not in the data", exact.baseline, private.baseline
+            ),
         ),
         (
             f"{alone.people:,} people in {alone.occupied:,} combinations of {', '.join(columns)}.",

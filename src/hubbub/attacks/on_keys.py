@@ -55,7 +55,7 @@ def tracing(
         ),
         (
             f"{columns:,} columns, {repeats:,} of each kind; an innocent is accused with probability {beta} at most.",
-            "The private pirate is a mechanism at epsilon for all columns together; it is no useful decoder.",
+            "The private pirate is a mechanism at epsilon for all columns together; it is not a useful decoder.",
         ),
         TwoDecoders(exact, private),
     )

@@ -130,12 +130,17 @@ def membership(
     return Report(
         (
             Finding(
-                "members found, of ten others one wrongly",
+                "members found, when 1 in 10 non-members is wrongly accused",
                 _hits(exact, "0.1"),
                 _hits(private, "0.1"),
                 private.hit_ceiling("0.1", epsilon),
             ),
-            Finding("found less wrongly found, at best", exact.success, private.success, private.ceiling(epsilon)),
+            Finding(
+                "best gap: members found minus non-members wrongly accused",
+                exact.success,
+                private.success,
+                private.ceiling(epsilon),
+            ),
         ),
         (
             f"A group of {members:,} of {n:,} people; {len(share):,} frequencies of {len(columns)} columns.",

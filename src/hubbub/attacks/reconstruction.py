@@ -88,7 +88,7 @@ class Reconstruction:
         from hubbub import plots
 
         grid = [i / 25 for i in range(151)]
-        lines = [("ceiling", grid, [self.ceiling(e) for e in grid])]
+        lines = [("ceiling for private answers", grid, [self.ceiling(e) for e in grid])]
         if self.right is not None:
             lines.append(("this attack", grid, [self.success] * len(grid)))
         return plots.curves(lines, title="Bits reconstructed", xlabel="epsilon", ylabel="share right", ax=ax)

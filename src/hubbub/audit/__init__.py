@@ -54,3 +54,7 @@ __all__ = [
     "replay",
     "self_test",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

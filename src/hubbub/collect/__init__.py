@@ -38,3 +38,7 @@ __all__ = [
     "read_vector",
     "simulate_secure_sum",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -236,7 +236,7 @@ class Leader(_Aggregator):
         """Release the leader's share of a batch, and ask the helper for its own."""
         body = read_sealed(path, QUERY, self.task, self.keys.query_key)
         if len(body) != 16:
-            raise PolicyError(f"{path.name} is no query.")
+            raise PolicyError(f"{path.name} is not a query.")
         low, high = int.from_bytes(body[:8], "little"), int.from_bytes(body[8:], "little")
         check_range(self.task, low, high)
         waiting = self.store.rows("SELECT count(*) FROM report WHERE win >= ? AND win < ?", low, high)
@@ -264,7 +264,7 @@ class Helper(_Aggregator):
         body = read_sealed(path, JOB, self.task, self.keys.verify_key)
         job, layout, digest = body[:_JOB_HEAD], job_layout(self.task), hashlib.sha256(body).digest()
         if len(body) < _JOB_HEAD or (len(body) - _JOB_HEAD) % layout.width:
-            raise PolicyError(f"{path.name} is no job.")
+            raise PolicyError(f"{path.name} is not a job.")
         known = self.store.rows("SELECT digest, message FROM job WHERE id = ?", job)
         if known and known[0][0] != digest:
             raise PolicyError(f"{path.name} is another job under the name of one that was answered.")

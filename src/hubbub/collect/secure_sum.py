@@ -178,7 +178,7 @@ def _agreed(private: bytes, public: bytes, info: bytes) -> bytes:
     try:
         secret = X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
-        raise PolicyError("some client's key is none.") from None
+        raise PolicyError("some client's key is not an X25519 key.") from None
     return HKDF(SHA256(), 32, salt=None, info=info).derive(secret)
 
 

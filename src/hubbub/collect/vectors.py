@@ -46,7 +46,7 @@ def read_vector(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         vector = None
     if not isinstance(vector, dict):
-        raise PolicyError(f"{path} is no test vector: it holds no JSON object, or is larger than 64 MiB.")
+        raise PolicyError(f"{path} is not a test vector: it holds no JSON object, or is larger than 64 MiB.")
     return vector
 
 
@@ -64,9 +64,7 @@ def check_vector(vector: dict[str, Any]) -> Iterator[str]:
         yield from _check_xof(vector)
         return
     if {"bits", "proofs"} & set(vector) or not set(_NEEDED) <= set(vector):
-        raise PolicyError(
-            "this is no vector of Prio3 with one proof, nor of XofTurboShake128, which are what hubbub has."
-        )
+        raise PolicyError("hubbub replays vectors of Prio3 with one proof and of XofTurboShake128; this is neither.")
     try:
         yield from _Replay(vector).run()
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:

@@ -33,3 +33,7 @@ __all__ = [
     "load",
     "oracle_sample_size",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

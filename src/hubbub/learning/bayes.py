@@ -180,7 +180,7 @@ class GaussianNB(_NaiveBayes):
         other = [n for n, c in problem.design.columns.items() if not isinstance(c, Numbers)]
         if other:
             raise PolicyError(
-                f"GaussianNB takes columns of numbers, and {other[0]!r} is none: use CategoricalNB, or leave it out."
+                f"GaussianNB takes columns of numbers, and {other[0]!r} is not one: use CategoricalNB, or leave it out."
             )
 
     def noise(self, problem: Problem) -> Calibrated:

@@ -106,3 +106,7 @@ __all__ = [
     "warner",
     "warner_share",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

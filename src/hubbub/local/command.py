@@ -41,7 +41,8 @@ def plan_command(categories: str, epsilon: str, within: str, level: float, path:
     click.echo(
         f"    {choice.n_respondents:,} for the share among those asked; {choice.n_without_privacy:,} without privacy"
     )
-    click.echo(f"a report has {oracle.report_bytes} bytes; a lying one moves a count by at most {oracle.influence:.2f}")
+    size = f"{oracle.report_bytes} byte{'' if oracle.report_bytes == 1 else 's'}"
+    click.echo(f"each report is {size}; one dishonest report can change a count by at most {oracle.influence:.2f}")
     if path:
         write_specification(oracle, path)
         click.echo(f"specification written to {path}", err=True)

@@ -92,7 +92,7 @@ def privatize_file(
     try:
         if other < 0 and any(place(text) < 0 for some in _texts(path, column) for text in some):
             raise ParameterError(
-                "some answer is none of the categories. Say which category such answers count as: --unknown CATEGORY."
+                "some answer is not one of the categories. Say which category it counts as: --unknown CATEGORY."
             )
         batches = (np.array([place(text) for text in some], np.int64) for some in _texts(path, column))
         return _write(oracle, (oracle.privatize_places(np.where(p < 0, other, p)) for p in batches), Path(target))

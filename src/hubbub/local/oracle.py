@@ -223,7 +223,7 @@ class FrequencyOracle(ABC):
             return places
         if unknown is None or unknown not in self.categories:
             raise ParameterError(
-                "some value is none of the declared categories. Declare it, or say which category such values count "
+                "some value is not one of the declared categories. Declare it, or say which category such values count "
                 "as: privatize(values, unknown=CATEGORY)."
             )
         return np.where(good, places, list(self.categories).index(unknown))

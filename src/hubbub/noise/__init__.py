@@ -44,3 +44,7 @@ __all__ = [
     "system_bits",
     "uniform_below",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -29,3 +29,7 @@ __all__ = [
     "Workload",
     "brute_force",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

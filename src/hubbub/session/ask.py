@@ -30,7 +30,7 @@ from hubbub.tables.price import make_price
 if TYPE_CHECKING:
     from hubbub.ledger.store import StoredRelease
 
-__all__ = ["answered", "knowing", "release_of"]
+__all__ = ["answered", "foreseen", "joined", "knowing", "release_of", "to_refine"]
 
 _ALONE: Final = "the rows changed while they were asked about again: this is the second answer alone, at its own noise."
 
@@ -79,7 +79,7 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
 
 def _refuse_nothing(stored: StoredRelease, *, charged: bool) -> None:
     """Raises QueryError where a search found no bound."""
-    nothing = json.loads(stored.payload).get("nothing")
+    nothing = stored.contents.get("nothing")
     if nothing is not None:
         spent = "The search was charged, and the rest came back." if charged else "Nothing was charged."
         raise QueryError(f'{nothing}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
@@ -89,7 +89,7 @@ def total_error(asked: PricedStatement, options: Options, stored: StoredRelease)
     """How much wider the intervals of the total are, where that is asked for."""
     if not options.total_error:
         return None
-    payload = json.loads(stored.payload)
+    payload = stored.contents
     record, plans = tuple(payload["found"]), drawn_plans(asked, payload)
     return TotalError(plans, record, asked.places, plans[0].neighbours == "replace", options.rows_per_unit_at_most)
 
@@ -100,19 +100,19 @@ def release_of(
     """The answer to this statement from a stored draw, which may have been bought at a larger epsilon."""
     receipt = door.receipt(stored)
     lines: tuple[str, ...] = ()
-    record = json.loads(stored.payload).get("found", ())
+    record = stored.contents.get("found", ())
     if record:
-        plans = drawn_plans(asked, json.loads(stored.payload))
-        shown = details(price_of(plans, json.loads(stored.payload)))
+        plans = drawn_plans(asked, stored.contents)
+        shown = details(price_of(plans, stored.contents))
         lines = told(plans, record)
         receipt |= {k: shown[k] for k in ("measurements", "plans", "max_groups", "max_rows")}
         receipt |= {"found": [public_part(entry) for entry in record]}
-    used = json.loads(stored.payload).get("used")
+    used = stored.contents.get("used")
     epsilon = stored.epsilon
     if used is not None:
         budget = door.ledger.balance.budget(asked.space)
         epsilon = min(epsilon, epsilon_of_rho(Fraction(used), budget.delta_conversion))
-        steps = len(json.loads(stored.payload)["looks"])
+        steps = len(stored.contents["looks"])
         lines = (
             f"stopped after step {steps}: of epsilon {decimal_text(stored.epsilon)}, {float(epsilon):.3g} was used",
         )
@@ -141,6 +141,20 @@ def refined(
 
     Raises QueryError where it would not help, or the rows have changed: nothing is charged then.
     """
+    more, amount, version = to_refine(door, asked, options, stored, epsilon)
+    again = answered(door, more, amount, fresh=True, version=version)
+    if not _is_still(door, asked, options, version):
+        return replace(again, notes=(*again.notes, _ALONE))
+    return joined(door, asked, stored, again)
+
+
+def to_refine(
+    door: Door, asked: PricedStatement, options: Options, stored: StoredRelease, epsilon: EpsilonLike
+) -> tuple[PricedStatement, Options, str]:
+    """What is asked to refine an answer, with its options, and the version of the rows that both draws are of.
+
+    Raises QueryError where it would not help, or the rows have changed.
+    """
     request = request_of(asked, door.data, options)
     version = door.version(request)
     forecast, more, amount = foreseen(door, asked, options, stored, epsilon)
@@ -154,22 +168,24 @@ def refined(
         )
     if request.key(version) != stored.entry.question_key:
         raise QueryError(CHANGED)
-    again = answered(door, more, amount, fresh=True, version=version)
-    if not _is_still(door, asked, options, version):
-        return replace(again, notes=(*again.notes, _ALONE))
+    return more, amount, version
+
+
+def joined(door: Door, asked: PricedStatement, stored: StoredRelease, again: Release) -> Release:
+    """Two answers to the same question about the same rows, combined."""
     first = asked.grouped(estimates_of(asked, stored))
     second = again._answered
     assert isinstance(second, EvaluatedStatement)
     # Quantiles are taken from the last of the two: the dearer one.
     dearer = 1 if again.epsilon > stored.epsilon else -1
-    joined = tuple(
+    both = tuple(
         tuple(combine([a, b][::dearer]) for a, b in zip(firsts, seconds, strict=True))
         for firsts, seconds in zip(first, second.estimates, strict=True)
     )
     return replace(
         again,
         epsilon=stored.epsilon + again.epsilon,
-        _answered=EvaluatedStatement(asked.statement, joined, asked.outer, door.bits),
+        _answered=EvaluatedStatement(asked.statement, both, asked.outer, door.bits),
         _refine=None,
     )
 
@@ -206,9 +222,10 @@ def foreseen(
     amount = amount_of(budget, flat, same)
     more = replace(asked, amount=amount, price=make_price(flat, amount.spend), weights="")
     cost = cost_of(more.price.event)
-    paying: dict[str, Any] = {"dataset": asked.dataset, "analyst": door.analyst, "block": door.block}
+    whose: dict[str, Any] = {"analyst": door.analyst, "block": door.block, "token": door.token}
+    paying = {"dataset": asked.dataset, **whose}
     left = door.ledger.balance.left(asked.space, **paying)
-    bought = price_of(flat, json.loads(stored.payload))
+    bought = price_of(flat, stored.contents)
     ranks = [
         {c.name: c.ranks for c in predicted(price, asked.statement.outputs, asked.places, 1000) if c.ranks is not None}
         for price in (bought, more.price)

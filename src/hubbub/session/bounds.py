@@ -87,7 +87,8 @@ def _check_together(door: Door, asked: list[tuple[PricedStatement, Options]]) ->
         amount = decimal_text(sum((one.epsilon for one in due), Fraction(0)))
         left = decimal_text(door.ledger.balance.left(first.space, **paying).epsilon)
         raise BudgetError(
-            f"the columns together ask for epsilon {amount}, and {left} is left. Nothing was charged.",
+            f"not enough budget: the columns together ask for epsilon {amount}, and {left} is left. Nothing was "
+            "charged.",
             asked=amount,
             left=left,
         )

@@ -130,7 +130,7 @@ def bounds_checked(
         if at is None
         else amount_of(door.ledger.balance.budget(asked.space), plans, options.at(at)).spend
     )
-    histograms = json.loads(stored.payload)["histograms"]
+    histograms = stored.contents["histograms"]
     mechanism = _mechanism(asked, searches)
     places = [mechanism.found(n) for s, n in zip(searches, histograms, strict=True) if s.what == "rows"]
     rows = max((2 ** (max(place or 1, 1) - 1) for place in places), default=1)

@@ -21,6 +21,7 @@ from hubbub.ledger.budget import Budget
 from hubbub.session.open import named_tables, resolved_paths
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
+from hubbub.session.remembered import Remembered, key_of
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
@@ -65,6 +66,7 @@ class OpenTables:
             a_name(name, "tables")
             if isinstance(declared, PrivateTable):
                 a_name(declared.space, f"the unit space of {name!r}")
+        self._remembered = Remembered()
         self.engine = engine_for(self.tables)
         self.outer = OuterSide({n: t for n, t in self.tables.items() if isinstance(t, PublicTable)})
         try:
@@ -85,6 +87,7 @@ class OpenTables:
 
     def respell(self, spelling: Mapping[str, str]) -> None:
         """Call the unit spaces as an older ledger recorded them."""
+        self._remembered = Remembered()
         for name, declared in self.tables.items():
             if isinstance(declared, PrivateTable) and spelling.get(declared.space, declared.space) != declared.space:
                 table = self.tables[name] = replace(declared, unit_space=spelling[declared.space])
@@ -137,16 +140,31 @@ class OpenTables:
         return None if declarations is None else PublicQuestion(declarations, ())
 
     def ask(
-        self, sql: str, options: Options, budget: Callable[[str], Budget], now: dt.datetime | None = None
+        self,
+        sql: str,
+        options: Options,
+        budget: Callable[[str], Budget],
+        now: dt.datetime | None = None,
+        *,
+        analyst: str | None = None,
     ) -> PricedStatement | PublicQuestion:
         """Read, plan and price a statement, and have the engine look at its texts; reads no private row.
 
-        now: what now() is in it, in UTC; this moment unless said.
+        now: what now() is in it, in UTC; this moment unless said. analyst: who asks, so that the same text is not
+        worked out twice for him; None: it is.
 
         Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
         """
         most = {"max_aggregates": self.max_aggregates, "max_answer_groups": self.max_answer_groups}
-        asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, **most)
+        key = None if analyst is None else key_of(sql, options, most)
+        known = None if key is None or analyst is None else self._remembered.find(analyst, key, budget, now)
+        asked: PricedStatement | PublicQuestion
+        if known is not None:
+            asked = known
+        else:
+            asked = ask(sql, self.catalog, self.outer.pinned(), options, budget, now, **most)
+            if key is not None and analyst is not None and isinstance(asked, PricedStatement):
+                self._remembered.keep(analyst, key, budget, asked)
         if isinstance(asked, PricedStatement):
             for plan in asked.price.plans:
                 self.engine.prepare(plan)

@@ -54,7 +54,7 @@ def _there(name: str, declared: PrivateTable) -> Mapping[str, object]:
     if isinstance(declared.source, str):
         how = None if declared.csv is None else replace(declared.csv, formats={})
         return dict(describe(declared.source, declared.inner_table, how))
-    return schema_of(name, replace(declared, unit=EACH_ROW, through={}, columns={}, types={}))
+    return schema_of(name, replace(declared, unit=EACH_ROW, through={}, columns={}, types={})).columns
 
 
 def _named(table: PrivateTable) -> dict[str, str]:

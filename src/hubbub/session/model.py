@@ -254,7 +254,7 @@ def ask_evaluation(
 def evaluation(door: Door, asked: EvaluationAsked, *, fresh: bool) -> Evaluation:
     """Charge, read, draw, store; or what is stored."""
     stored, charged = door.release(asked.request(door.data), fresh=fresh)
-    figures = asked.evaluator.read(json.loads(stored.payload))
+    figures = asked.evaluator.read(stored.contents)
     cost = asked.epsilon if charged else Fraction(0)
     return replace(figures, cost=cost, charged=charged, charge_id=stored.charge_id)
 
@@ -279,7 +279,7 @@ def fitted_model(door: Door, asked: ModelAsked, model: M, *, fresh: bool) -> M:
     from hubbub.learning.model import fitted_of
 
     stored, charged = door.release(asked.request(door.data), fresh=fresh)
-    fitted: Any = fitted_of(asked.problem.estimator, json.loads(stored.payload))
+    fitted: Any = fitted_of(asked.problem.estimator, stored.contents)
     fitted.cost = asked.epsilon if charged else Fraction(0)
     fitted.charged, fitted.charge_id, fitted.receipt = charged, stored.charge_id, door.receipt(stored)
     result: M = fitted

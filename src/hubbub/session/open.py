@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from hubbub.engines.base import Located, Named
+from hubbub.engines.base import Located, Named, Schema
 from hubbub.engines.registry import engine_for, place_of
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import EACH_ANALYST, TOGETHER, analyst_account, table_account
@@ -26,7 +26,6 @@ from hubbub.ledger.versions import ROWS, same_people
 from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
 from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
-from hubbub.tables.kinds import Kind
 from hubbub.tables.remote import remote
 
 __all__ = [
@@ -337,14 +336,14 @@ def reach(policy: TablePolicy) -> Located:
         engine.close()
 
 
-def schema_of(name: str, declared: PrivateTable) -> Mapping[str, Kind]:
-    """The columns of a table and their kinds, by its catalogue; reads no rows.
+def schema_of(name: str, declared: PrivateTable) -> Schema:
+    """The columns of a table, by its catalogue; reads no rows.
 
     Raises PolicyError where the place cannot be reached, or holds no such table.
     """
     engine = engine_for({name: declared})
     try:
-        return engine.add(name, declared).columns
+        return engine.add(name, declared)
     finally:
         engine.close()
 

@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Literal, TypedDict, TypeVar, get_args
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
 from hubbub.accounting.amounts import number
 from hubbub.arguments import a_choice, a_whole_number, an_amount
 from hubbub.errors import ParameterError
+from hubbub.keywords import named
 from hubbub.ledger.budget import EpsilonLike
 from hubbub.remedies import GiveOptions
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.declare import AskedLimits, Bounding
 
-__all__ = ["AskOptions", "Options", "takes_options"]
+__all__ = ["AskOptions", "Options", "read_value", "takes_options", "written_value"]
 
 NOISES: Final = ("laplace", "gaussian")
 _SHARE: Final = re.compile(r"\s*(\d{1,2}(?:\.\d+)?)\s*%\s*")
@@ -174,7 +175,7 @@ class Options:
             if field.name in _AMOUNTS and value is not None:
                 wire[field.name] = str(an_amount(value, field.name))
             elif value != field.default:
-                wire[field.name] = _written(value, field.name)
+                wire[field.name] = written_value(value, field.name)
         return wire
 
     @classmethod
@@ -183,18 +184,18 @@ class Options:
 
         Raises ParameterError as `of` does.
         """
-        return cls.of({name: _read(value) for name, value in wire.items()})
+        return cls.of({name: read_value(value) for name, value in wire.items()})
 
 
 def takes_options(method: _Method) -> _Method:
     """Show the options of a method that takes them as `**options`, one by one, in its signature."""
     own = inspect.signature(method)
-    named = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    positional = [p for p in named if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+    plain = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    positional = [p for p in plain if p.kind is not inspect.Parameter.KEYWORD_ONLY]
     options = list(inspect.signature(Options).parameters.values())
-    rest = [p for p in named if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    rest = [p for p in plain if p.kind is inspect.Parameter.KEYWORD_ONLY]
     method.__signature__ = own.replace(parameters=[*positional, *options, *rest])  # type: ignore[attr-defined]
-    return method
+    return cast("_Method", named(method))
 
 
 def _check_share(options: Options) -> None:
@@ -223,7 +224,7 @@ def _check_limits(options: Options) -> None:
             raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
 
 
-def _written(value: object, what: str) -> Any:
+def written_value(value: object, what: str) -> Any:
     """A value as JSON; what JSON has not says its kind."""
     item = getattr(value, "item", None)
     if callable(item) and type(value).__module__ == "numpy" and not getattr(value, "shape", None):
@@ -242,9 +243,9 @@ def _written(value: object, what: str) -> Any:
         case dt.date():
             return {"$date": value.isoformat()}
         case Mapping():
-            return {"$mapping": [[_written(k, what), _written(v, what)] for k, v in value.items()]}
+            return {"$mapping": [[written_value(k, what), written_value(v, what)] for k, v in value.items()]}
         case Sequence() if not isinstance(value, bytes | bytearray | memoryview):
-            return [_written(v, what) for v in value]
+            return [written_value(v, what) for v in value]
     raise ParameterError(
         f"{what}: a value of the type {type(value).__name__} cannot be sent to another process. Write it as text or "
         "as a number. Nothing was charged."
@@ -257,17 +258,17 @@ _KINDS: Final[dict[str, Callable[[Any], Any]]] = {
     "$fraction": lambda text: number(text, "a fraction"),  # of few digits: Fraction("1e999999999") takes hours
     "$datetime": dt.datetime.fromisoformat,
     "$date": dt.date.fromisoformat,
-    "$mapping": lambda pairs: {_read(k): _read(v) for k, v in pairs},
+    "$mapping": lambda pairs: {read_value(k): read_value(v) for k, v in pairs},
 }
 
 
-def _read(value: Any) -> Any:
-    """What `_written` wrote.
+def read_value(value: Any) -> Any:
+    """What `written_value` wrote.
 
     Raises ParameterError for anything else.
     """
     if isinstance(value, list):
-        return [_read(v) for v in value]
+        return [read_value(v) for v in value]
     if not isinstance(value, dict):
         return value
     (kind, inner), *more = value.items() or [("", None)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
 from hubbub.accounting import cost as cost_of
 from hubbub.answer.release import Release
@@ -20,7 +21,9 @@ from hubbub.session.run import Door
 from hubbub.session.statement import public_answer, request_of
 from hubbub.sql.bind.query import PublicQuestion
 
-__all__ = ["answer_plan"]
+__all__ = ["answer_plan", "pairs", "plan_text", "to_draw"]
+
+Asked: TypeAlias = "tuple[PricedStatement | PublicQuestion, Options]"
 
 
 def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
@@ -30,8 +33,38 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
     ledger = door.ledger
     asked = [
         (door.data.ask(sql, given, ledger.balance.budget), given)
-        for sql, given in ((sql, Options.of({"epsilon": epsilon})) for sql, epsilon in _pairs(questions))
+        for sql, given in ((sql, Options.of({"epsilon": epsilon})) for sql, epsilon in pairs(questions))
     ]
+    first = to_draw(door, asked)
+    if not first:
+        return [_given(door, one, options) for one, options in asked]
+    due = [one for one, _ in first.values()]
+    door.block = ledger.charges.reserve(
+        space=due[0].space,
+        analyst=door.analyst,
+        purpose=door.purpose,
+        epsilon=sum((one.epsilon for one in due), Fraction(0)),
+        events=[one.event for one in due],
+        plan=plan_text(asked),
+    )
+    try:
+        drawn = {id(one): answered(door, one, options) for one, options in first.values()}
+        return [drawn[id(one)] if id(one) in drawn else _given(door, one, options) for one, options in asked]
+    finally:
+        block, door.block = door.block, None
+        ledger.charges.close_block(block)
+
+
+def plan_text(asked: Sequence[Asked]) -> str:
+    """A plan as people read it."""
+    return "; ".join(one.sql if isinstance(one, PublicQuestion) else one.text for one, _ in asked)
+
+
+def to_draw(door: Door, asked: Sequence[Asked]) -> dict[str, tuple[PricedStatement, Options]]:
+    """What is to be drawn for a plan, by the names of the questions: each once, and none that is stored.
+
+    Raises QueryError for questions about several unit spaces, BudgetError where a table's limit does not hold its part.
+    """
     first: dict[str, tuple[PricedStatement, Options]] = {}
     for one, options in asked:
         if isinstance(one, PublicQuestion):
@@ -41,27 +74,12 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
         # A question that stands twice is drawn once, at the larger epsilon; the other is then free.
         if door.stored(request) is None and (key not in first or first[key][0].epsilon < one.epsilon):
             first[key] = one, options
-    if not first:
-        return [_given(door, one, options) for one, options in asked]
     due = [one for one, _ in first.values()]
     spaces = {one.space for one in due}
     if len(spaces) > 1:
         raise QueryError(f"a plan asks about one unit space; found {', '.join(sorted(spaces))}. Make one for each.")
     _check_tables(door, due)
-    door.block = ledger.charges.reserve(
-        space=spaces.pop(),
-        analyst=door.analyst,
-        purpose=door.purpose,
-        epsilon=sum((one.epsilon for one in due), Fraction(0)),
-        events=[one.event for one in due],
-        plan="; ".join(one.sql if isinstance(one, PublicQuestion) else one.text for one, _ in asked),
-    )
-    try:
-        drawn = {id(one): answered(door, one, options) for one, options in first.values()}
-        return [drawn[id(one)] if id(one) in drawn else _given(door, one, options) for one, options in asked]
-    finally:
-        block, door.block = door.block, None
-        ledger.charges.close_block(block)
+    return first
 
 
 def _given(door: Door, asked: PricedStatement | PublicQuestion, options: Options) -> Release:
@@ -80,13 +98,14 @@ def _check_tables(door: Door, due: Sequence[PricedStatement]) -> None:
             amount = decimal_text(sum((one.epsilon for one in asked), Fraction(0)))
             left = decimal_text(door.ledger.balance.remaining(space, dataset=name, analyst=door.analyst))
             raise BudgetError(
-                f"the plan asks for epsilon {amount} about {name!r}, and {left} is left for that. Nothing was charged.",
+                f"not enough budget: the plan asks for epsilon {amount} about {name!r}, and {left} is left for that. "
+                "Nothing was charged.",
                 asked=amount,
                 left=left,
             )
 
 
-def _pairs(questions: object) -> list[tuple[str, EpsilonLike]]:
+def pairs(questions: object) -> list[tuple[str, EpsilonLike]]:
     """The questions of a plan.
 
     Raises QueryError for anything but pairs.

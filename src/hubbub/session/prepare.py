@@ -59,9 +59,9 @@ class Amount:
 class PricedStatement:
     """A statement with its plans, question by question, and its price. text: as people read it, with its values.
 
-    now: what now() is in it, in UTC: whoever reads the same text later asks another question. finding: the bounds that
-    are found in the charge; the plans are those before, and the price is that for bounds in the middle. looks: where
-    precision is bought step by step; the price is that of the cap.
+    now: what now() is in it, in UTC: whoever reads the same text later asks another question. dated: whether it uses
+    that. finding: the bounds that are found in the charge; the plans are those before, and the price is that for bounds
+    in the middle. looks: where precision is bought step by step; the price is that of the cap.
     """
 
     sql: str
@@ -77,6 +77,7 @@ class PricedStatement:
     notes: tuple[str, ...] = ()
     finding: Finding | None = None
     looks: Looks | None = None
+    dated: bool = False
 
     @property
     def event(self) -> Event:
@@ -169,9 +170,10 @@ def ask(
 
     Raises QueryError, PolicyError or ParameterError for whatever cannot be answered.
     """
-    now = now or dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    moment = now or dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    clock = _Clock(moment)
     statement = parse(
-        sql, catalog, public=outer, params=options.params, keys=options.keys, weight=options.weight, now=now
+        sql, catalog, public=outer, params=options.params, keys=options.keys, weight=options.weight, now=clock
     )
     if isinstance(statement, PublicQuestion):
         return statement
@@ -214,8 +216,19 @@ def ask(
     shown = f"{sql} /* {json.dumps(options.params, default=str, sort_keys=True)} */" if options.params else sql
     shown = shown if options.weight is None else f"{shown} /* weight: {json.dumps(options.weight)} */"
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
-    made = PricedStatement(sql, now, shown, statement, plans, amount, price, outer, public, chosen, told)
-    return replace(made, finding=finding, looks=looks)
+    made = PricedStatement(sql, moment, shown, statement, plans, amount, price, outer, public, chosen, told)
+    return replace(made, finding=finding, looks=looks, dated=clock.used)
+
+
+class _Clock:
+    """Tells a moment, and whether it was asked for."""
+
+    def __init__(self, moment: dt.datetime) -> None:
+        self._moment, self.used = moment, False
+
+    def __call__(self) -> dt.datetime:
+        self.used = True
+        return self._moment
 
 
 def _check_groups(plans: Sequence[Plan], most: int | None) -> None:

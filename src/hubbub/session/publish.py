@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arguments import a_level, names
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from hubbub.session.whole_rows import MarginalsAsked, SynthesisAsked
     from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
     from hubbub.synthesis.records import Schema
+    from hubbub.synthesis.utility import Utility
 
 _SHOWN = 20
 """Rows that a notebook shows."""
@@ -37,7 +39,9 @@ class SyntheticTable:
     """A synthetic table that was released. Any use of it is free.
 
     report: how far its marginals are expected to be from the true ones, as text. predicted: the same for the pairs of
-    columns that are off by most. cost: what was charged for it.
+    columns that are off by most. cost: what was charged for it. utility: how far it is from the noisy marginals that it
+    was made from, and which pairs of columns were not measured; None of a table that an older hubbub stored. receipt:
+    what was asked and what it cost, as the ledger has it.
     """
 
     cost: Fraction
@@ -46,6 +50,26 @@ class SyntheticTable:
     report: str = field(repr=False)
     _columns: Mapping[str, list[Any]] = field(repr=False)
     predicted: Mapping[tuple[str, ...], float] = field(default_factory=dict, repr=False)
+    utility: Utility | None = field(default=None, repr=False)
+    receipt: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def publish(self, folder: str | Path, *, title: str = "", force: bool = False) -> Path:
+        """Write the table into a folder that can be handed out: CSV, metadata as JSON, a page to read. Free.
+
+        title: of the page. force: replace an earlier publication. The utility report is a second CSV.
+
+        Raises PolicyError where a file is in the way or cannot be written.
+        """
+        from hubbub.answer.publication import Publication, described
+
+        title = title or f"Synthetic {self.receipt.get('table', 'table')}"
+        error: dict[str, Any] = {"predicted": self.report.splitlines()}
+        tables: dict[str, Any] = {"synthetic": self.to_dict()}
+        if self.utility is not None:
+            error |= {"relations_not_measured": [" x ".join(pair) for pair in self.utility.not_kept]}
+            tables["utility"] = self.utility.to_dict()
+        about = described(title, self.receipt, kind="synthetic table", rows=len(self), error=error)
+        return Publication(title, tables, about, self._repr_html_()).write(folder, force=force)
 
     def plot(self, *, ax: Any = None) -> Any:
         """The pairs of columns that are predicted to be off by most, with intervals (needs matplotlib); the Axes."""
@@ -84,7 +108,9 @@ class SyntheticTable:
         shown = itertools.islice(zip(*self._columns.values(), strict=True), _SHOWN)
         rows = [["" if v is None else v for v in row] for row in shown]
         about = f"{len(self):,} synthetic rows; {_paid(self.cost, charged=self.charged)}"
-        said = html_lines(self.report.splitlines())
+        said = html_lines(
+            [*self.report.splitlines(), *([] if self.utility is None else str(self.utility).splitlines())]
+        )
         return f"<div>{html_lines([about])}{html_table(list(self._columns), rows)}{said}</div>"
 
 
@@ -97,6 +123,27 @@ class Marginals:
     charge_id: str
     release: MarginalRelease = field(repr=False)
     schema: Schema = field(repr=False)
+    receipt: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def publish(self, folder: str | Path, *, title: str = "", level: float = 0.95, force: bool = False) -> Path:
+        """Write the tables into a folder that can be handed out: a CSV each, metadata as JSON, a page to read. Free.
+
+        title: of the page. level: of the intervals. force: replace an earlier publication.
+
+        Raises ParameterError for a level outside (0, 1), PolicyError where a file is in the way or cannot be written.
+        """
+        from hubbub.answer.publication import Publication, described
+
+        title = title or f"Marginals of {self.receipt.get('table', 'a table')}"
+        tables = {
+            " by ".join(("count", *columns)): self.table(*columns, level=level).to_pydict() for columns in self.tables
+        }
+        widths = {
+            name: max((high - low) / 2 for low, high in zip(t["count_low"], t["count_high"], strict=True))
+            for name, t in tables.items()
+        }
+        about = described(title, self.receipt, kind="marginals", error={"level": level, "largest_half_width": widths})
+        return Publication(title, tables, about, self._repr_html_()).write(folder, force=force)
 
     @property
     def tables(self) -> list[tuple[str, ...]]:
@@ -167,7 +214,7 @@ def synthetic_table(door: Door, asked: SynthesisAsked, *, fresh: bool) -> Synthe
 
     Raises QueryError where hardly any row has declared values.
     """
-    from hubbub.synthesis.session_adapter import hardly_any, unpacked
+    from hubbub.synthesis.session_adapter import hardly_any, unpacked, utility_in
 
     asked.question.check()
     stored, charged = door.release(asked.request(door.data), fresh=fresh)
@@ -178,7 +225,9 @@ def synthetic_table(door: Door, asked: SynthesisAsked, *, fresh: bool) -> Synthe
     schema = asked.question.schema
     codes, report, predicted = unpacked(stored.payload, schema)
     cost = asked.epsilon if charged else Fraction(0)
-    return SyntheticTable(cost, charged, stored.charge_id, report, schema.decode(codes, bits=door.bits), predicted)
+    rows, receipt = schema.decode(codes, bits=door.bits), door.ledger.record.receipt(stored.charge_id)
+    utility = utility_in(stored.payload)
+    return SyntheticTable(cost, charged, stored.charge_id, report, rows, predicted, utility, receipt)
 
 
 @at_work("making the release")
@@ -188,7 +237,8 @@ def marginals(door: Door, asked: MarginalsAsked, *, fresh: bool) -> Marginals:
 
     stored, charged = door.release(asked.request(door.data), fresh=fresh)
     release = MarginalRelease(asked.plan, _residuals(asked.plan, stored.payload))
-    return Marginals(asked.epsilon if charged else Fraction(0), charged, stored.charge_id, release, asked.schema)
+    cost, receipt = asked.epsilon if charged else Fraction(0), door.ledger.record.receipt(stored.charge_id)
+    return Marginals(cost, charged, stored.charge_id, release, asked.schema, receipt)
 
 
 def _residuals(plan: MarginalPlan, payload: str) -> dict[tuple[str, ...], Any]:

@@ -38,6 +38,7 @@ from hubbub.errors import EngineError, InternalError, ParameterError, PolicyErro
 from hubbub.ledger.accounts import TOGETHER, Total
 from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.ledger.charge import Charge
+from hubbub.ledger.readings import by_token
 from hubbub.progress import at_work
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ def _next(
 
 class Door:
     """Opens and closes orders for one analyst. policy: what the session declares, as text. purpose: what is asked for.
-    bits: of a test.
+    token: of the service, where it has a cap. bits: of a test.
     """
 
     def __init__(
@@ -256,16 +257,26 @@ class Door:
         analyst: str,
         policy: str,
         purpose: str | None = None,
+        token: str | None = None,
         bits: Bits | None = None,
     ) -> None:
         self.data, self.ledger, self.analyst, self.purpose, self.bits = data, ledger, analyst, purpose, bits
+        self.token = token
         self._policy = policy
         # Of the thread (or task) that reserved it: another's questions do not spend it.
         self._blocks: ContextVar[str | None] = ContextVar("hubbub_block", default=None)
 
-    def of(self, analyst: str, purpose: str | None = None) -> Door:
+    def of(self, analyst: str, purpose: str | None = None, *, token: str | None = None) -> Door:
         """The same for another analyst, who has no block."""
-        return Door(self.data, self.ledger, analyst=analyst, policy=self._policy, purpose=purpose, bits=self.bits)
+        return Door(
+            self.data,
+            self.ledger,
+            analyst=analyst,
+            policy=self._policy,
+            purpose=purpose,
+            token=token,
+            bits=self.bits,
+        )
 
     @property
     def block(self) -> str | None:
@@ -297,6 +308,7 @@ class Door:
             question_key=request.key(version),
             at_least=request.epsilon,
             reader=self.analyst,
+            token=self.token,
         )
 
     @at_work("asking")
@@ -352,7 +364,7 @@ class Door:
         if charge is None and known is None and not fresh:
             known = self.stored_at(request, rows)
         if known is not None:
-            self.ledger.charges.share(known, self.analyst)
+            self.ledger.charges.share(known, self.analyst, token=self.token)
             self.ledger.charges.advance(known.charge_id, "shown")
             return known
         # All that can fail is looked up first: what is charged is at once in the hands of whoever lets go of it.
@@ -376,10 +388,12 @@ class Door:
             capped=request.capped,
         )
 
-    def submit(self, request: Request, *, name: str, version: str, length: int, queue: Queue) -> Scheduled:
+    def submit(
+        self, request: Request, *, name: str, version: str, length: int, queue: Queue, fresh: bool = False
+    ) -> Scheduled:
         """A charge with its place in the schedule of the service, which has it executed at its time and closes it.
 
-        name: the idempotency key. length: its answer time, in microseconds.
+        name: the idempotency key. length: its answer time, in microseconds. fresh: a draw of its own.
 
         Raises BudgetError, PolicyError, QueryError; nothing was charged then.
         """
@@ -389,6 +403,7 @@ class Door:
             length=length,
             queue=queue,
             shared=self.ledger.rules.shared_answers,
+            fresh=fresh,
         )
 
     def record(self, outcome: Outcome) -> None:
@@ -435,7 +450,7 @@ class Door:
             sql=request.text,
             epsilon=request.epsilon,
             event=to_json(request.event),
-            details=json.dumps(request.details),
+            details=by_token(json.dumps(request.details), self.token),
             purpose=self.purpose,
         )
 
@@ -471,7 +486,7 @@ class Door:
             # Somebody asks the very same at this moment: theirs is the answer, and it was paid once.
             stored = self.ledger.record.await_release(charge)
             if stored is not None:
-                self.ledger.charges.share(stored, self.analyst)
+                self.ledger.charges.share(stored, self.analyst, token=self.token)
                 return charge, stored
         return self.ledger.charges.charge(asked), None
 
@@ -489,7 +504,7 @@ class Door:
             "sql": entry.sql,
             "epsilon": decimal_text(entry.epsilon),
             "unit_space": entry.space,
-            **json.loads(entry.details),
+            **{name: value for name, value in json.loads(entry.details).items() if name != "token"},
             **{
                 k: v
                 for k, v in self.ledger.record.receipt(entry.id).items()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from hubbub.engines.base import Elsewhere
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.session.data import OpenTables
@@ -67,6 +68,21 @@ class Runner:
             drawing()
 
         return execute(order, request_again(order, self._data), self._data, drawing=once, bits=self._bits)
+
+    def limit(self, seconds: float) -> None:
+        """From here on, have an engine that is elsewhere end what it runs so many seconds from now."""
+        engine = self._data.engine
+        if isinstance(engine, Elsewhere):
+            engine.limit(seconds)
+
+    def alone(self) -> None:
+        """End what an earlier process of this one's name left running elsewhere, and wait until it has ended.
+
+        Raises PolicyError where it does not end.
+        """
+        engine = self._data.engine
+        if isinstance(engine, Elsewhere):
+            engine.end_earlier()
 
     def close(self) -> None:
         """Close the engine."""

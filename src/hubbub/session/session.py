@@ -192,7 +192,7 @@ class Session:
         if self._data.declared(sql) is not None:
             return Check(Fraction(0), self.remaining, (), "declarations only: exact and free.", ())
         given = Options.of(options)
-        asked = self._data.ask(sql, given, self._ledger.balance.budget)
+        asked = self._data.ask(sql, given, self._ledger.balance.budget, analyst=self._door.analyst)
         if isinstance(asked, PublicQuestion):
             return Check(Fraction(0), self.remaining, (), "public tables only: exact and free.", ())
         return checked(self._door, knowing(self._door, asked, given), given)
@@ -224,7 +224,7 @@ class Session:
         if declared is not None:
             return public_answer(self._data, declared)
         given = Options.of(options)
-        asked = self._data.ask(sql, given, self._ledger.balance.budget)
+        asked = self._data.ask(sql, given, self._ledger.balance.budget, analyst=self._door.analyst)
         if isinstance(asked, PublicQuestion):
             return public_answer(self._data, asked)
         return answered(self._door, asked, given, fresh=fresh, name=idempotency_key)

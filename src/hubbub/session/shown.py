@@ -60,6 +60,11 @@ class DeclaredTables(Mapping[str, DeclaredTable]):
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
+    @property
+    def catalog(self) -> Catalog:
+        """What the reader of a question knows of them."""
+        return self._catalog
+
     def __getitem__(self, name: str) -> DeclaredTable:
         """Raises QueryError, with the nearest name, for a table that is not there."""
         known = find_name(name, self._catalog) if isinstance(name, str) else None

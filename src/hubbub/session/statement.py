@@ -159,7 +159,7 @@ def evaluated(
 ) -> EvaluatedStatement:
     """The statement with the estimates of a stored draw. total: how much wider intervals of the total are."""
     estimates = asked.grouped(estimates_of(asked, stored))
-    stopped = "looks" in json.loads(stored.payload)
+    stopped = "looks" in stored.contents
     return EvaluatedStatement(asked.statement, estimates, asked.outer, door.bits, stopped, total)
 
 
@@ -168,7 +168,7 @@ def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimat
 
     Raises PolicyError for one that another version of hubbub wrote.
     """
-    payload = json.loads(stored.payload)
+    payload = stored.contents
     if payload.get("format") != FORMAT:
         raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
     if asked.looks is not None:
@@ -211,7 +211,8 @@ def checked(door: Door, asked: PricedStatement, options: Options) -> Check:
     request = request_of(asked, door.data, options)
     cost, price, ledger, finding = cost_of(request.event), asked.price, door.ledger, asked.finding
     unknown = finding if finding is not None and finding.due else None
-    paying: dict[str, Any] = {"dataset": request.dataset, "analyst": door.analyst, "block": door.block}
+    whose: dict[str, Any] = {"analyst": door.analyst, "block": door.block, "token": door.token}
+    paying = {"dataset": request.dataset, **whose}
     left = ledger.balance.left(asked.space, **paying)
     fits = ledger.balance.admits(cost, space=asked.space, **paying)
     budget, total = ledger.balance.budget(asked.space), ledger.balance.total(asked.space)

@@ -89,7 +89,7 @@ class TotalError:
             within = f" in each of {plan.bounds.groups:,} groups" if plan.keys else ""
             told = f"bounded, and the ± holds what that leaves out, up to {size} of one {plan.unit}{within}"
             stated = self.most is not None and rows
-            lines.append(f"{told}: no {plan.unit} has more, by the statement of whoever asked" if stated else told)
+            lines.append(f"{told}: the analyst stated that no {plan.unit} has more" if stated else told)
         return tuple(dict.fromkeys(lines))
 
 

@@ -134,3 +134,7 @@ def __getattr__(name: str) -> Any:
     # Bound once: later look-ups do not come here.
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -32,8 +32,9 @@ from hubbub.synthesis.planner import SynthesisPlan, plan_synthesis
 from hubbub.synthesis.probe import SHARE, Probe, probe, undeclared
 from hubbub.synthesis.records import Categories, Edges, Schema, identity
 from hubbub.synthesis.synthetic import SyntheticData, prepared, synthesize
+from hubbub.synthesis.utility import Utility, utility_of
 
-__all__ = ["SynthesisQuestion", "bounded", "declared", "hardly_any", "packed", "packed_probe", "unpacked"]
+__all__ = ["SynthesisQuestion", "bounded", "declared", "hardly_any", "packed", "packed_probe", "unpacked", "utility_in"]
 
 Integers = NDArray[np.int64]
 
@@ -263,6 +264,7 @@ def packed(data: SyntheticData) -> str:
             "method": data.plan.method,
             "report": str(data.report),
             "predicted": [[list(columns), distance] for columns, distance in data.report.worst(2)],
+            "utility": utility_of(data.report).to_wire(),
             "codes": base64.b64encode(body).decode("ascii"),
         }
     )
@@ -285,6 +287,12 @@ def hardly_any(payload: str) -> str | None:
         "every column asked for, so a synthetic table would be made of noise, and none was drawn. Compare what the "
         f"source holds with what is declared ({TrimBlanks().in_python()} cuts off blanks), or ask for fewer columns."
     )
+
+
+def utility_in(payload: str) -> Utility | None:
+    """How far a stored table is from its noisy marginals; None of one that was stored before this was."""
+    stored = json.loads(payload)
+    return Utility.from_wire(stored["columns"], stored["utility"]) if "utility" in stored else None
 
 
 def unpacked(payload: str, schema: Schema) -> tuple[Integers, str, dict[tuple[str, ...], float]]:

@@ -73,3 +73,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'hubbub.verbs' has no attribute {name!r}")
     return getattr(importlib.import_module(f"hubbub.verbs.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *FUNCTIONS})

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.verbs import functions as f, shortcuts as everyday
+from hubbub.verbs.pandas_words import Picked, RowsOfPeople, picked
 from hubbub.verbs.terms import Term, operand, quoted
 from hubbub.verbs.tree import Tail, has_window, in_place, named_terms, ordered, printed, source
 
@@ -95,7 +96,7 @@ def rows_of(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Rows(_Question):
+class Rows(_Question, RowsOfPeople):
     """Rows of a table, a join, or a sub-query. Begin with `Session.table`."""
 
     session: Any
@@ -247,6 +248,16 @@ class Rows(_Question):
         here = self._open(windows=True)
         return Groups(here, tuple((n, in_place(node, here.derived)) for n, node in keys), form)
 
+    groupby = group_by
+
+    def __getitem__(self, column: str) -> Picked:
+        """One column, for its aggregates: `rows["age"].mean()`."""
+        return picked(self, column)
+
+    def count(self) -> Answer:
+        """How many rows there are."""
+        return self.agg(f.count())
+
     # -- everyday questions -----------------------------------------------------------------------------------
 
     def value_counts(self, *columns: str) -> Answer:
@@ -319,6 +330,14 @@ class Groups:
     rows: Rows
     keys: tuple[tuple[str, exp.Expr], ...]
     form: object = None
+
+    def __getitem__(self, column: str) -> Picked:
+        """One column, for its aggregates: `groups["age"].mean()`."""
+        return picked(self, column)
+
+    def count(self) -> Answer:
+        """How many rows each group has."""
+        return self.agg(f.count())
 
     def agg(self, *aggregates: object, **named: object) -> Answer:
         """Aggregates of each group: `hb.count()`, `hb.mean("age")`, or terms of them."""
@@ -448,6 +467,8 @@ class Answer(_Question):
     def agg(self, *aggregates: object, **named: object) -> Answer:
         """Aggregates over the answer's rows."""
         return self._as_rows().agg(*aggregates, **named)
+
+    groupby = group_by
 
     def _meant(self, node: exp.Expr) -> exp.Expr:
         return self.groups._with_unit(in_place(node, self.columns))
