@@ -228,3 +228,7 @@ def _same(**columns: Sequence[object]) -> None:
     sizes = {name: len(column) for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         raise ParameterError(f"columns of different lengths were given: {sizes}. Give one value per point to each.")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
