@@ -27,8 +27,9 @@ import duckdb
 
 import hubbub as hb
 from hubbub.audit.service import compare, resolution
+from hubbub.ledger.policy import load_policy
+from hubbub.service.people.at_home import opened_people
 from hubbub.service.serve import Service
-from hubbub.service.tokens import create_token
 
 POLICY = """
 [ledger]
@@ -58,7 +59,7 @@ def world(folder: Path, millions: float, answer_time: float) -> None:
 
 def call(port: int, token: str, path: str, body: Mapping[str, Any] | None = None, key: str = "") -> Any:
     """One request."""
-    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key}
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": key, "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)) as found:
         return json.loads(found.read())
@@ -68,10 +69,13 @@ def measured(millions: float, seconds: float, answer_time: float) -> dict[str, l
     """How late answers were after their releases, and how long checks took."""
     folder = Path(tempfile.mkdtemp(prefix="hubbub-world-"))
     world(folder, millions, answer_time)
-    token = create_token(folder / "tokens", "ada")
+    people = opened_people(load_policy(folder / "hubbub.toml"))
+    people.roll.add("ada", ["analyst"], by="the benchmark")
+    token = people.new_token("ada", by="the benchmark")["token"]
+    people.close()
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    service = Service(folder / "hubbub.toml", folder / "tokens", host="127.0.0.1", port=port, say=lambda _: None)
+    service = Service(folder / "hubbub.toml", host="127.0.0.1", port=port, say=lambda _: None)
     service.start()
     time.sleep(3)
     noted: dict[str, list[float]] = {"late": [], "checks": [], "answered": []}

@@ -16,10 +16,12 @@ import pytest
 import hubbub as hb
 from hubbub.ledger import hash_chain
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.policy import load_policy
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Queue, Scheduled, Timetable, instant
 from hubbub.service.desk import Desk
+from hubbub.service.people.at_home import opened_people
 from hubbub.session.empty import EmptyTables, schema_of
 from hubbub.session.run import Order, Outcome
 from hubbub.session.runner import Runner
@@ -51,6 +53,16 @@ def ledger_at(place: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, **more
         yield ledger
 
 
+def token_of(policy: Path, name: str, **limits: Any) -> str:
+    """A token of an analyst, who is added if he is not there, as `hubbub person` and `hubbub token` do it."""
+    people = opened_people(load_policy(policy))
+    if not people.roll.roles(name):
+        people.roll.add(name, ["analyst"], by="the test")
+    token = people.new_token(name, by="the test", **limits)["token"]
+    people.close()
+    return str(token)
+
+
 COUNT = "SELECT COUNT(*) AS n FROM v"
 ANSWER_TIME = 5.0
 
@@ -73,7 +85,7 @@ class Planned(EmptyTables):
 
     known: ClassVar[dict[str, Any]] = {}
 
-    def ask(self, sql: str, options: Any, budget: Any, now: Any = None) -> Any:
+    def ask(self, sql: str, options: Any, budget: Any, now: Any = None, *, analyst: Any = None) -> Any:
         name = repr((sql, options))
         if name not in self.known:
             self.known[name] = super().ask(sql, options, budget, now)
@@ -104,6 +116,8 @@ class World:
     takes: seconds. outcome: "answer", "failure" (an error of the engine's), or "silence" (it is killed at its end).
     """
 
+    answer_time: ClassVar[float] = ANSWER_TIME
+
     def __init__(
         self,
         place: Path,
@@ -125,16 +139,20 @@ class World:
         self.queue, self._class, self._step = queue, desk, step
         self.desk = self.opened()
 
+    def log(self, line: str) -> None:
+        """A line for the steward, with the time by the test's clock."""
+        self.lines.append(f"{self.clock.seconds:g} {line}")
+
     def opened(self) -> Desk:
         """A desk as a new process of the clerk would have it."""
         return self._class(
             empty(),
             self.ledger,
             policy="{}",
-            times={"v": round(ANSWER_TIME * SECOND)},
+            times={"v": round(self.answer_time * SECOND)},
             queue=self.queue,
             start=self.start,
-            log=lambda line: self.lines.append(f"{self.clock.seconds:g} {line}"),
+            log=self.log,
         )
 
     def start(self, one: Scheduled, order: Order) -> None:

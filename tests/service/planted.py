@@ -43,8 +43,8 @@ class StoredFlag(Told):
 
 
 class EarlyAnswer(Told):
-    def _told(self, one, *, whole=False):
-        told = super()._told(one, whole=whole)
+    def _told(self, one, **more):
+        told = super()._told(one, **more)
         return {**told, "state": "answered"} if one.paid_by in self.ended else told
 
 
@@ -140,8 +140,8 @@ class EarlyLock(Told):
 class Incidents(Told):
     """Only a failure has an incident."""
 
-    def _told(self, one, *, whole=False):
-        told = super()._told(one, whole=whole)
+    def _told(self, one, **more):
+        told = super()._told(one, **more)
         return {k: v for k, v in told.items() if k != "incident" or one.id in self.ended}
 
 

@@ -138,7 +138,9 @@ def test_the_section_of_the_service_is_read_and_checked(tmp_path):
     assert (found.service.answer_time, found.service.lanes, found.tables["v"].answer_time) == (2.0, 1, 1.5)
     properties = policy_schema()["properties"]["service"]["properties"]
     assert properties.keys() == type(found.service).__dataclass_fields__.keys()
-    for wrong in ("answer_time = 0", "tick = true", 'lanes = "two"', "memory = 0", "colour = 1", "answer_time = 4000"):
+    more = ("ask_steward_above = 0", 'ask_steward_above = "much"', 'public_url = "ftp://x"', "checks_a_second = 0",
+            "logins_a_minute = 0.5", "most_waiting = 0")  # fmt: skip
+    for wrong in (*more, "answer_time = 0", "tick = true", 'lanes = "two"', "memory = 0", "colour = 1", "tick = 4000"):
         text = POLICY.format(shared="true").replace("max_aggregates = 3\nanswer_time = 2", wrong)
         file.write_text(text)
         with pytest.raises(hb.PolicyError, match=r"hubbub.toml:\d+: service"):

@@ -18,7 +18,7 @@ import pytest
 import hubbub as hb
 from hubbub.ledger.store import Ledger
 from hubbub.service.serve import Service
-from hubbub.service.tokens import create_token
+from service.helpers import token_of
 from service.test_processes import Client, free_port, slow
 
 pytest.importorskip("starlette", reason="the service needs the extra `serve`")
@@ -27,12 +27,12 @@ EPSILON = Fraction(1, 1000)
 
 
 def children(process: int) -> list[int]:
-    """The processes that a process started."""
+    """The processes that a process started, and those that they did: a runner is forked by the nursery."""
     found = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
             found += [int(pid) for pid in task.read_text().split()]
-    return found
+    return found + [below for each in found for below in children(each)]
 
 
 class Soak:
@@ -46,12 +46,10 @@ class Soak:
         else:
             policy = slow(folder, 30.0)
             policy.write_text(policy.read_text().replace("= 1000", "= 1000000"))
-            self.state["token"] = create_token(folder / "tokens", "ada")
+            self.state["token"] = token_of(policy, "ada")
         port = free_port()
         self.client = Client(port, self.state["token"])
-        self.service = Service(
-            folder / "hubbub.toml", folder / "tokens", host="127.0.0.1", port=port, say=lambda _: None
-        )
+        self.service = Service(folder / "hubbub.toml", host="127.0.0.1", port=port, say=lambda _: None)
         self.service.start()
         self.client.ready()
 

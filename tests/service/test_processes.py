@@ -24,14 +24,16 @@ from pathlib import Path
 import pytest
 
 import hubbub as hb
+from hubbub.confine import landlock_version
 from hubbub.ledger.policy import load_policy
 from hubbub.ledger.store import Ledger
-from hubbub.service.confine import landlock_version
 from hubbub.service.frames import receive, send
-from hubbub.service.front import ClerkLine, Rate, _Face, application
+from hubbub.service.http.api import Face
+from hubbub.service.http.app import application
+from hubbub.service.http.line import ClerkLine
+from hubbub.service.rates import Rate
 from hubbub.service.serve import Service, listening_place
-from hubbub.service.tokens import Tokens, create_token
-from service.helpers import COUNT
+from service.helpers import COUNT, token_of
 from service.test_before_asking import policy as write_policy
 
 pytest.importorskip("starlette", reason="the service needs the extra `serve`")
@@ -39,7 +41,7 @@ pytest.importorskip("starlette", reason="the service needs the extra `serve`")
 CONFINED = """
 import json, os, socket, sys, threading
 from pathlib import Path
-from hubbub.service.confine import confine
+from hubbub.confine import confine
 folder = Path(sys.argv[1])
 held = confine(read=[folder / "data.txt"], write=[folder / "own"])
 def tried(act):
@@ -114,21 +116,6 @@ def test_pieces_on_a_line_have_their_length(tmp_path):
     there.close()
 
 
-def test_tokens_are_known_by_their_hashes_alone(tmp_path):
-    file = tmp_path / "tokens"
-    ada, bob = create_token(file, "ada"), create_token(file, "bob the second")
-    assert re.fullmatch(r"hub_[0-9a-f]{8}_[a-z2-7]{32}", ada)
-    assert ada not in file.read_text()
-    assert file.stat().st_mode & 0o777 == 0o600
-    tokens = Tokens.read(file)
-    assert [tokens.analyst(t) for t in (ada, bob, ada[:-1], "", "\ud800")] == ["ada", "bob the second"] + [None] * 3
-    file.write_text("nonsense ada\n")
-    with pytest.raises(hb.PolicyError, match="tokens:1: not a token"):
-        Tokens.read(file)
-    with pytest.raises(hb.PolicyError, match="cannot read the tokens"):
-        Tokens.read(tmp_path / "none")
-
-
 @pytest.mark.parametrize("place", ["0.0.0.0:80", "8080", "example.org:443", "192.168.1.1:80", ":80", "x:y"])
 def test_without_tls_it_listens_on_this_machine_alone(place):
     with pytest.raises(hb.PolicyError, match="--listen"):
@@ -183,8 +170,7 @@ def test_the_front_is_told_no_address_of_a_database(tmp_path, monkeypatch):
 
     monkeypatch.setenv("PGPASSWORD", "secret")
     monkeypatch.setattr("hubbub.service.serve.subprocess.Popen", Popen)
-    create_token(tmp_path / "tokens", "ada")
-    made = Service(tmp_path / "policy", tmp_path / "tokens", host="127.0.0.1", port=1)
+    made = Service(tmp_path / "policy", host="127.0.0.1", port=1)
     for what in ("front", "clerk"):
         made._spawn(what, {})
     assert "PATH" in told["hubbub.service.front"]["env"]
@@ -198,8 +184,8 @@ class Line(ClerkLine):
     def __init__(self, said):
         self.said, self.asked = said, []
 
-    def ask(self, act, given):
-        self.asked.append((act, given))
+    def ask(self, act, given, proof=None):
+        self.asked.append((act, given, proof))
         return json.loads(json.dumps(self.said))
 
 
@@ -228,26 +214,26 @@ def called(app, method, path, *, body=b"", headers=()):
     return sent[0]["status"], {k.decode(): v.decode() for k, v in sent[0]["headers"]}, content
 
 
-def test_an_analyst_who_asks_much_at_once_keeps_himself_waiting(tmp_path):
+def test_an_analyst_who_asks_much_at_once_keeps_himself_waiting():
     """Planning is one statement at a time, and so many threads wait for it: not all of them for one person."""
-    create_token(tmp_path / "t", "ada")
 
     class Slow(Line):
         at_once, most = 0, 0
 
-        def ask(self, act, given):
-            if given["analyst"] == "ada":
+        def ask(self, act, given, proof=None):
+            if proof == {"token": "ada's"}:
                 self.at_once += 1
                 self.most = max(self.most, self.at_once)
                 time.sleep(0.02)
                 self.at_once -= 1
-            return {"told": given["analyst"]}
+            return {"told": proof}
 
     line = Slow(None)
-    face = _Face(line, Tokens.read(tmp_path / "t"))
+    face = Face(line)
 
     async def all_of_them():
-        await asyncio.gather(*(face._told("check", {"analyst": name}) for name in ["ada"] * 10 + ["bob"] * 3))
+        whose = ["ada's"] * 10 + ["bob's"] * 3
+        await asyncio.gather(*(face.told("check", {}, {"token": token}) for token in whose))
 
     asyncio.run(all_of_them())
     assert line.most == 1
@@ -263,41 +249,46 @@ def test_an_analyst_who_asks_much_at_once_keeps_himself_waiting(tmp_path):
         ("queue", 429),
         ("unknown", 404),
         ("away", 503),
+        ("unauthenticated", 401),
+        ("forbidden", 403),
+        ("rate", 429),
     ],
 )
-def test_refusals_are_problems_in_the_library_s_words(tmp_path, kind, status):
-    token = create_token(tmp_path / "t", "ada")
-    more = {"retry_after": 7} if kind == "queue" else {}
-    app = application(Line({"refused": {"kind": kind, "text": "words", **more}}), Tokens.read(tmp_path / "t"))
-    headers = [("Authorization", f"Bearer {token}"), ("Idempotency-Key", "r")]
+def test_refusals_are_problems_in_the_library_s_words(kind, status):
+    more = {"retry_after": 7} if status == 429 else {}
+    app = application(Line({"refused": {"kind": kind, "text": "words", **more}}))
+    headers = [("Authorization", "Bearer hub_x"), ("Idempotency-Key", "r")]
     body = json.dumps({"sql": COUNT, "options": {"epsilon": "1"}}).encode()
     found, sent, content = called(app, "POST", "/api/v1/ask", body=body, headers=headers)
     assert (found, sent["content-type"]) == (status, "application/problem+json")
     problem = json.loads(content)
     assert (problem["status"], problem["detail"]) == (status, "words")
-    assert sent.get("retry-after") == ("7" if kind == "queue" else None)
+    assert sent.get("retry-after") == {429: "7", 503: "2"}.get(status)
+    assert sent.get("www-authenticate") == ("Bearer" if status == 401 else None)
 
 
-def test_who_asks_is_known_by_his_token_and_a_request_by_its_key(tmp_path):
-    token = create_token(tmp_path / "t", "ada")
+def test_who_asks_is_left_to_the_clerk_and_a_request_is_known_by_its_key():
+    token = "hub_1"
     line = Line({"told": {"id": "f" * 32, "state": "asked", "release_at": "2026-01-01T00:00:00Z"}})
-    app = application(line, Tokens.read(tmp_path / "t"))
-    body = json.dumps({"sql": COUNT, "options": {"epsilon": "1"}, "analyst": "mallory"}).encode()
+    app = application(line)
+    body = json.dumps({"sql": COUNT, "options": {"epsilon": "1"}}).encode()
     mine = [("Authorization", f"Bearer {token}")]
-    for headers in ([], [("Authorization", "Bearer hub_x")], [("Authorization", token)]):
+    for headers in ([], [("Authorization", "Bearer ")], [("Authorization", token)]):
         status, sent, _ = called(app, "POST", "/api/v1/ask", body=body, headers=headers)
         assert (status, sent["www-authenticate"]) == (401, "Bearer")
     assert called(app, "POST", "/api/v1/ask", body=body, headers=mine)[0] == 400
-    for wrong in (b"[]", b"{", b'{"sql": 1}', b'{"sql": "x", "options": 3}'):
+    for wrong in (b"[]", b"{", b'{"sql": 1}', b'{"sql": "x", "options": 3}', b'{"sql": "x", "analyst": "mallory"}'):
         assert called(app, "POST", "/api/v1/ask", body=wrong, headers=[*mine, ("Idempotency-Key", "r")])[0] == 400
     assert called(app, "POST", "/api/v1/check", body=b"x" * 300_000, headers=mine)[0] == 413
     assert line.asked == []
     status, sent, _ = called(app, "POST", "/api/v1/ask", body=body, headers=[*mine, ("Idempotency-Key", "r")])
     assert (status, sent["location"]) == (202, f"/api/v1/answers/{'f' * 32}")
     assert line.asked[0] == (
-        "ask", {"analyst": "ada", "sql": COUNT, "options": {"epsilon": "1"}, "request": "r", "purpose": None}
+        "ask",
+        {"sql": COUNT, "options": {"epsilon": "1"}, "request": "r"},
+        {"token": token},
     )  # fmt: skip
-    assert called(app, "GET", "/api/v1/answers/x?wait=nan", headers=mine)[0] == 200
+    assert called(app, "GET", "/api/v1/answers/x?wait=nan", headers=mine)[0] == 400
     assert called(app, "GET", "/healthz")[0] == 200
 
 
@@ -322,7 +313,8 @@ class Client:
         self._at, self._token = f"http://127.0.0.1:{port}", token
 
     def call(self, path: str, body: dict | None = None, key: str | None = None) -> tuple[int, dict]:
-        headers = {"Authorization": f"Bearer {self._token}"} | ({} if key is None else {"Idempotency-Key": key})
+        known = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        headers = known | ({} if key is None else {"Idempotency-Key": key})
         data = None if body is None else json.dumps(body).encode()
         try:
             with urllib.request.urlopen(urllib.request.Request(self._at + path, data, headers), timeout=90) as found:
@@ -345,8 +337,8 @@ def service(tmp_path):
 
     def start(seconds=20.0):
         file, port = slow(tmp_path, seconds), free_port()
-        token = create_token(tmp_path / "tokens", "ada")
-        made = Service(file, tmp_path / "tokens", host="127.0.0.1", port=port, say=lambda _: None)
+        token = token_of(file, "ada")
+        made = Service(file, host="127.0.0.1", port=port, say=lambda _: None)
         started.append(made)
         made.start()
         client = Client(port, token)
@@ -385,7 +377,7 @@ def test_an_answer_by_http_comes_at_its_release(service, tmp_path):
         heard = None
         with suppress(OSError):  # it is closed, whatever is said on it
             send(line, "a guess")
-            send(line, {"act": "history", "given": {"analyst": "ada"}})
+            send(line, {"act": "metrics", "given": {}})
             heard = receive(line)
         assert heard is None
     made.stop()
@@ -394,9 +386,11 @@ def test_an_answer_by_http_comes_at_its_release(service, tmp_path):
         assert [e.state for e in ledger.record.history()] == ["stored"]
 
 
-def test_serve_refuses_an_answer_time_below_two_respawns(tmp_path):
+def test_serve_refuses_an_answer_time_that_its_processes_do_not_keep(tmp_path, monkeypatch):
+    from hubbub.service import clerk
     from hubbub.service.clerk import Clerk
 
+    monkeypatch.setattr(clerk, "_MOST", 2)
     file = slow(tmp_path, 0.1)
     with pytest.raises(hb.PolicyError, match=r"a runner took \d+\.\d to be ready.*answer_time = \d+ or more"):
         Clerk(load_policy(file))

@@ -38,12 +38,14 @@ def slots(asked: list[Asked], lanes: int) -> list[Slot]:
     return found
 
 
-def simulated(asked: list[Asked], lanes: int, respawn: int, *, spares: int | None = None) -> list[tuple[int, int]]:
-    """When each run began and ended. spares: so many processes beside one a lane, shared; else two a lane.
+def simulated(
+    asked: list[Asked], lanes: int, respawn: int, *, spares: int | None = None, each: int = 2
+) -> list[tuple[int, int]]:
+    """When each run began and ended. spares: so many processes beside one a lane, shared; else so many each lane.
 
     Every process is ended at the end of its window, and ready `respawn` later.
     """
-    own = [[0, 0] for _ in range(lanes)]
+    own = [[0] * each for _ in range(lanes)]
     pool = [0] * (lanes + (spares or 0))
     found = []
     for one, slot in zip(asked, slots(asked, lanes), strict=True):
@@ -84,8 +86,10 @@ def random_schedule(seed: int) -> tuple[list[Asked], int]:
 def test_nothing_ends_after_its_release_in_four_thousand_random_schedules():
     for seed in range(4000):
         asked, lanes = random_schedule(seed)
-        respawn = min(one.length for one in asked)
-        for slot, (begins, ends) in zip(slots(asked, lanes), simulated(asked, lanes, respawn), strict=True):
+        each = 2 + seed % 3
+        respawn = (each - 1) * min(one.length for one in asked)
+        runs = simulated(asked, lanes, respawn, each=each)
+        for slot, (begins, ends) in zip(slots(asked, lanes), runs, strict=True):
             assert begins == slot.starts, seed
             assert ends <= slot.ends <= slot.due < slot.ends + TICK, seed
 
@@ -94,13 +98,13 @@ _ASKED = st.lists(st.tuples(st.integers(0, 50), st.integers(1, 40), st.integers(
 
 
 @settings(max_examples=300, deadline=None)
-@given(_ASKED, st.integers(1, 5))
-def test_nothing_ends_after_its_release_whatever_hypothesis_thinks_of(gaps, lanes):
+@given(_ASKED, st.integers(1, 5), st.integers(2, 8))
+def test_nothing_ends_after_its_release_whatever_hypothesis_thinks_of(gaps, lanes, each):
     asked, at = [], 0
     for gap, length, takes in gaps:
         at += gap
         asked.append(Asked(at, length, takes))
-    runs = simulated(asked, lanes, min(one.length for one in asked))
+    runs = simulated(asked, lanes, (each - 1) * min(one.length for one in asked), each=each)
     assert all(b == s.starts and e <= s.due for s, (b, e) in zip(slots(asked, lanes), runs, strict=True))
 
 

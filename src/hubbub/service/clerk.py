@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import hmac
 import json
+import math
 import os
 import signal
 import socket
@@ -25,15 +26,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from hubbub.engines.outer_process import keep_ready
 from hubbub.errors import BudgetError, EngineError, HubbubError, PolicyError, QueryError
 from hubbub.ledger.charging import Locked
 from hubbub.ledger.policy import Policy, load_policy
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Queue, QueueFull, Scheduled
-from hubbub.service.desk import ACTS, Desk, Unknown
+from hubbub.service import gate
+from hubbub.service.daily import Daily
+from hubbub.service.desk import Unknown
+from hubbub.service.ends import leave
+from hubbub.service.forms import refusal_of
 from hubbub.service.frames import receive, send
 from hubbub.service.lanes import Lanes
+from hubbub.service.lines import json_line
+from hubbub.service.office import Office
+from hubbub.service.people.at_home import opened_people
+from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
+from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.empty import EmptyTables
 from hubbub.session.open import (
     declared_tables,
@@ -52,6 +63,7 @@ _OUTER: Final = 5.0  # seconds of the engine over releases and public tables, wh
 _PAUSE: Final = 0.02  # seconds between two looks at the schedule
 _WORD: Final = 1024  # bytes that are kept of whoever has not said the token
 _AGGREGATES: Final = 100
+_MOST: Final = 8  # processes of a lane
 T = TypeVar("T")
 
 
@@ -61,7 +73,8 @@ class _TooLong(Exception):
 
 def queue_of(policy: Policy) -> Queue:
     """The queue that a policy declares."""
-    return Queue(lanes=policy.service.lanes, tick=round(policy.service.tick * SECOND))
+    said = policy.service
+    return Queue(said.lanes, round(said.tick * SECOND), said.most_waiting, round(said.longest_waiting * SECOND))
 
 
 def empty_tables(policy: Policy, described: Mapping[str, Any]) -> EmptyTables:
@@ -88,13 +101,16 @@ class Clerk:
         try:
             self.lanes.wait()
             times = {n: t.answer_time or policy.service.answer_time for n, t in policy.tables.items()}
-            _check_times(times, self.lanes.respawn)
+            while (needed := _processes(times, self.lanes.respawn)) > self.lanes.each:
+                self.lanes.grow(needed)
+                self.lanes.wait()
             data = empty_tables(policy, self.lanes.described or {})
+            keep_ready()
             self.ledger = _ledger(policy, data)
         except BaseException:
             self.lanes.close()
             raise
-        self.desk = Desk(
+        self.desk = WholeDesk(
             data,
             self.ledger,
             policy=policy.text or json.dumps(described(data.tables), sort_keys=True),
@@ -104,19 +120,33 @@ class Clerk:
             log=log,
             planned=self._in_time,
         )
+        said = policy.service
+        self.people = opened_people(policy, self.ledger)
+        checks = said.checks_a_second, said.checks_at_once
+        self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
+        self.desk.office, self.office.ask = self.office, self.desk.ask
+        self._gate = gate.Gate(self.people, {"desk": self.desk, "office": self.office}, checks=checks)
+        self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()
         self._clock = threading.Thread(target=self._run_clock, daemon=True)
         self._clock.start()
+        self._daily.start()
 
     def _start(self, one: Scheduled, order: Order) -> None:
         left = one.slot.ends - one.slot.time(self.ledger.timetable.now())
-        self.lanes.start(one, order, left / SECOND)
+        if not self.lanes.start(one, order, left / SECOND):  # a process starts at a release, whatever it ran
+            self._log(
+                f"no runner was ready for {one.id}, which has no answer: declare a longer answer_time, or more cores"
+            )
 
     def _run_clock(self) -> None:
         while not self._closing.wait(_PAUSE):
-            with suppress(HubbubError):  # a ledger that cannot be written now is tried again
-                self.desk.tick()
-            self.lanes.sweep()
+            try:
+                with suppress(HubbubError):  # a ledger that cannot be written now is tried again
+                    self.desk.tick()
+                self.lanes.sweep()
+            except Exception as error:  # a defect of ours: without this thread nothing would be told any more
+                self._log(f"incident {uuid.uuid4().hex[:12]}: {type(error).__name__} in the clock")
 
     def _in_time(self, plan: Callable[[], T]) -> T:
         """Plan, one statement at a time, or give it up after two seconds."""
@@ -148,32 +178,26 @@ class Clerk:
                     "charged."
                 ) from None
 
-    def answer(self, act: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the desk says, or why not, as JSON."""
+    def answer(self, act: str, given: object, proof: object = None) -> dict[str, Any]:
+        """What is told of an act, or why not, as JSON. proof: by whom it is asked."""
         try:
             if self._closing.is_set():
                 raise PolicyError("the service is stopping; ask again when it is back. Nothing was charged.")
-            if act == "metrics":
-                return {"told": self.desk.metrics()}
-            if act not in ACTS:
-                raise Unknown(f"there is no {act!r} here.")
-            return {"told": getattr(self.desk, act)(**given)}
+            return {"told": self._gate.done(act, given, proof)}
         except HubbubError as error:
             return {"refused": _refusal(error)}
-        except TypeError:
-            return {"refused": {"kind": "query", "text": "this is not what the clerk is asked."}}
         except Exception as error:  # a defect of ours; its words may hold a question, so none of them is told or logged
             incident = uuid.uuid4().hex[:12]
             self._log(f"incident {incident}: {type(error).__name__} in {act!r}")
             return {"refused": {"kind": "incident", "text": f"incident {incident}", "incident": incident}}
 
-    def serve(self, path: str, token: str) -> socket.socket:
-        """Listen on a Unix socket, for whoever knows the token; in threads of its own."""
+    def serve(self, path: str, token: str, *, shared: bool = False) -> socket.socket:
+        """Listen on a Unix socket, for whoever knows the token; in threads of its own. shared: with the group."""
         with suppress(FileNotFoundError):
             os.unlink(path)
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(path)
-        os.chmod(path, 0o600)
+        os.chmod(path, 0o660 if shared else 0o600)
         listening.listen(64)
         threading.Thread(target=self._accept, args=(listening, token), daemon=True).start()
         return listening
@@ -189,7 +213,13 @@ class Clerk:
             if not hmac.compare_digest(str(receive(connection, most=_WORD)).encode(), token.encode()):
                 return
             while (asked := receive(connection)) is not None:
-                send(connection, self.answer(asked["act"], asked["given"]))
+                send(connection, self.answer(asked["act"], asked["given"], asked.get("proof")))
+
+    def busy(self) -> float:
+        """Seconds until what runs has ended."""
+        now = self.ledger.timetable.now()
+        ends = [one.slot.ends - one.slot.time(now) for one in self.ledger.timetable.running_now()]
+        return max([0, *ends]) / SECOND
 
     def stop(self) -> None:
         """Take nothing new, wait until the windows that are open have closed, and note that all was run to its end."""
@@ -207,19 +237,28 @@ class Clerk:
         """End everything at once."""
         self._closing.set()
         self._clock.join()
+        self._daily.close()
         self.lanes.close()
         self.desk.data.close()
+        self.people.close()
         self.ledger.close()
 
 
-def _check_times(times: Mapping[str, float], respawn: float) -> None:
-    for name, seconds in times.items():
-        if seconds < 2 * respawn:
-            raise PolicyError(
-                f"the answer time of {name!r} is {seconds:g} seconds, and a runner took {respawn:.1f} to be ready. Two "
-                "processes a lane are enough for an answer time of at least twice that: declare "
-                f"answer_time = {2 * respawn + 1:.0f} or more."
-            )
+def _processes(times: Mapping[str, float], respawn: float) -> int:
+    """How many processes a lane needs, where one took so long to be ready: half of what they allow is kept in hand
+    (`hubbub.ledger.schedule`).
+
+    Raises PolicyError where that is more than a lane may have.
+    """
+    name, seconds = min(times.items(), key=lambda each: each[1])
+    needed = 1 + math.ceil(2 * respawn / seconds)
+    if needed > _MOST:
+        raise PolicyError(
+            f"the answer time of {name!r} is {seconds:g} seconds, and a runner took {respawn:.1f} to be ready. "
+            f"{_MOST} processes a lane are enough for an answer time of at least {2 * respawn / (_MOST - 1):.1f}: "
+            f"declare answer_time = {math.ceil(2 * respawn / (_MOST - 1)) + 1:.0f} or more."
+        )
+    return max(2, needed)
 
 
 def _ledger(policy: Policy, data: EmptyTables) -> Ledger:
@@ -239,7 +278,11 @@ def _ledger(policy: Policy, data: EmptyTables) -> Ledger:
 
 
 _KINDS: Final = (
+    (NotKnown, "unauthenticated"),
+    (NotAllowed, "forbidden"),
+    (TooMany, "rate"),
     (Unknown, "unknown"),
+    (gate.Unknown, "unknown"),
     (QueueFull, "queue"),
     (Locked, "locked"),
     (QueryError, "query"),
@@ -251,9 +294,9 @@ _KINDS: Final = (
 
 def _refusal(error: HubbubError) -> dict[str, Any]:
     kind = next((kind for known, kind in _KINDS if isinstance(error, known)), "incident")
-    told: dict[str, Any] = {"kind": kind, "text": str(error)}
+    told: dict[str, Any] = {"kind": kind, "text": str(error), **refusal_of(error)}
     match error:
-        case QueueFull():
+        case QueueFull() | TooMany():
             told["retry_after"] = error.retry_after
         case BudgetError():
             told |= {"asked": error.asked, "left": error.left}
@@ -269,20 +312,32 @@ def main() -> int:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # undumpable: no other process of this user reads the key
     try:
-        clerk = Clerk(load_policy(Path(told["policy"])), log=lambda line: print(line, file=sys.stderr, flush=True))
+        clerk = Clerk(load_policy(Path(told["policy"])), log=_lines(told.get("log")))
     except HubbubError as error:
         print(json.dumps({"refused": str(error)}), flush=True)
         return 1
-    listening = clerk.serve(told["socket"], told["token"])
+    listening = clerk.serve(told["socket"], told["token"], shared=bool(told.get("shared")))
     ready = {"ready": True, "held": dict(clerk.lanes.held), "respawn": clerk.lanes.respawn, "runners": clerk.lanes.pids}
     print(json.dumps(ready), flush=True)
     parent = os.getppid()
     while not stop.wait(0.5) and os.getppid() == parent:
         pass
     listening.close()
+    if stop.is_set():
+        with suppress(OSError):
+            print(json.dumps({"busy": clerk.busy()}), flush=True)
     clerk.stop() if stop.is_set() else clerk.close()
     return 0
 
 
+def _lines(form: str | None) -> Callable[[str], None]:
+    """Where a line of the log goes, and how."""
+
+    def say(line: str) -> None:
+        print(json_line("clerk", line) if form == "json" else line, file=sys.stderr, flush=True)
+
+    return say
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -12,17 +12,20 @@ hands an order to `start` at its virtual start.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hubbub.errors import EngineError, HubbubError, InternalError, QueryError
+from hubbub.errors import EngineError, HubbubError, InternalError, PolicyError, QueryError
+from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.timetable import Queue, Scheduled, instant
-from hubbub.session.ask import release_of
+from hubbub.ledger.wording import is_commitment
+from hubbub.service.forms import Shown, shown_as, written
+from hubbub.session.ask import joined, release_of
 from hubbub.session.check import Check
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
@@ -31,15 +34,16 @@ from hubbub.session.statement import checked, largest_epsilon, public_answer, re
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, StoredRelease
+    from hubbub.service.office import Office
+    from hubbub.service.people.person import TokenLimits
     from hubbub.session.empty import EmptyTables
     from hubbub.sql.bind.query import PublicQuestion
 
-__all__ = ["ACTS", "Desk", "Unknown"]
+__all__ = ["Desk", "Unknown", "question_text"]
 
 Planned: TypeAlias = "PricedStatement | PublicQuestion"
 _LONGEST_SQL: Final = 100_000
-ACTS: Final = ("check", "ask", "answer", "cancel", "history", "receipt", "events", "tables")
-"""What an analyst may ask of the desk, by name."""
+_PLAIN: Final = Shown()
 
 
 class Unknown(HubbubError):
@@ -64,11 +68,12 @@ class Desk:
         queue: Queue,
         start: Callable[[Scheduled, Order], None],
         log: Callable[[str], None] = lambda _: None,
-        planned: Callable[[Callable[[], Planned]], Planned] = lambda plan: plan(),
+        planned: Callable[[Callable[[], Any]], Any] = lambda plan: plan(),
     ) -> None:
         self.data, self.ledger, self.queue, self.log = data, ledger, queue, log
         self._times, self._start, self._planned = times, start, planned
         self._door = Door(data, ledger, analyst="nobody", policy=policy)
+        self.office: Office | None = None  # where a question may have to wait for a yes
 
     def tick(self) -> None:
         """Do what has come: outcomes are told, and what is to run now is started."""
@@ -79,34 +84,45 @@ class Desk:
         """What a run brought, kept aside until its release. Whether it came in time."""
         return self.ledger.timetable.stage(one.id, outcome.payload, words=outcome.words)
 
-    def check(self, analyst: str, sql: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    def check(
+        self, analyst: str, sql: str, options: Mapping[str, Any], *, token: TokenLimits | None = None
+    ) -> dict[str, Any]:
         """What a question would cost and when it would be answered; reads no rows, charges nothing."""
         self.tick()
-        if self.data.declared(_text(sql)) is not None:
-            return self._free()
+        if self.data.declared(question_text(sql)) is not None:
+            return self._free("declarations only")
         given = Options.from_wire(options)
-        asked = self._plan(sql, given)
+        asked = self._plan(sql, given, analyst=checked_analyst(analyst))
         if not isinstance(asked, PricedStatement):
-            return self._free()
-        told = checked(self._door.of(checked_analyst(analyst)), asked, given)
+            return self._free("public tables only")
+        told = checked(self._door.of(analyst, token=capped(token)), asked, given)
+        if token is not None and token.most is not None and told.epsilon > token.most:
+            told = replace(told, fits=told.stored)
         return {**told.to_wire(), "answer_time": self._length(asked) / SECOND}
 
     def ask(
-        self, analyst: str, sql: str, options: Mapping[str, Any], request: str, purpose: str | None = None
+        self,
+        analyst: str,
+        sql: str,
+        options: Mapping[str, Any],
+        request: str,
+        purpose: str | None = None,
+        *,
+        token: TokenLimits | None = None,
     ) -> dict[str, Any]:
         """Ask. A stored answer or one about public tables comes at once; else a place in the schedule, at its charge.
 
         request: the name of this request (idempotency key): sent again, it is the same question.
         """
         self.tick()
-        declared = self.data.declared(_text(sql))
+        declared = self.data.declared(question_text(sql))
         if declared is not None:
             return {"state": "answered", "answer": public_answer(self.data, declared).to_wire()}
         given = Options.from_wire(options)
-        asked = self._plan(sql, given)
+        asked = self._plan(sql, given, analyst=checked_analyst(analyst))
         if not isinstance(asked, PricedStatement):
             return {"state": "answered", "answer": public_answer(self.data, asked).to_wire()}
-        door = self._door.of(checked_analyst(analyst), checked_purpose(purpose))
+        door = self._door.of(analyst, checked_purpose(purpose), token=capped(token))
         made = request_of(asked, self.data, given)
         if made.capped:
             raise QueryError("the service answers questions that run what they were charged, and no others.")
@@ -114,22 +130,51 @@ class Desk:
         known = self.ledger.record.requested(space=made.space, analyst=analyst, request=request)
         stored = None if known is not None else door.stored_at(made, version)
         if stored is not None:
-            self.ledger.charges.share(stored, analyst)
-            return {"state": "answered", "answer": self._answer(door, asked, given, stored, charged=False)}
+            return self._shared(door, asked, given, stored)
+        if known is None:
+            check_most(token, made.epsilon)
+            said = {"sql": sql, "options": dict(options), "request": request, "purpose": purpose}
+            held = self.office.hold(analyst, made.epsilon, said, token) if self.office is not None else None
+            if held is not None:
+                return dict(held)
         one = self._submit(door, made, request, version, self._length(asked))
         self.tick()  # a free lane starts it now
         return self._told(one)
 
-    def _submit(self, door: Door, made: Request, request: str, version: str, length: int) -> Scheduled:
-        one = door.submit(made, name=request, version=version, length=length, queue=self.queue)
+    def _shared(self, door: Door, asked: PricedStatement, given: Options, stored: StoredRelease) -> dict[str, Any]:
+        """A stored answer, which counts against the limit of whoever reads another's; its id, where it has one."""
+        self.ledger.charges.share(stored, door.analyst, token=door.token)
+        known = self.ledger.timetable.find(stored.charge_id)
+        told = {} if known is None else {"id": known.id, "release_at": instant(known.slot.due)}
+        return {"state": "answered", **told, **self._answer(door, asked, given, stored, charged=False)}
+
+    def _submit(
+        self, door: Door, made: Request, request: str, version: str, length: int, *, fresh: bool = False
+    ) -> Scheduled:
+        one = door.submit(made, name=request, version=version, length=length, queue=self.queue, fresh=fresh)
         if one.new:
             self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")
         return one
 
-    def answer(self, analyst: str, charge: str) -> dict[str, Any]:
-        """What is told of a question of his: when its answer comes; the answer; or that there is none."""
+    def answer(
+        self,
+        analyst: str,
+        charge: str,
+        level: float | str | None = None,
+        form: str = "json",
+        *,
+        token: TokenLimits | None = None,
+    ) -> dict[str, Any]:
+        """What is told of a question of his, or of one that he has read: when its answer comes; the answer; or that
+        there is none. level: of its intervals, beside the usual ones. form: "json", "arrow" or "csv".
+        """
+        shown = shown_as(level, form)
         self.tick()
-        return self._told(self._mine(analyst, charge), whole=True)
+        waits = self.office.waiting(analyst, charge) if self.office is not None else None
+        if isinstance(waits, dict):
+            return waits
+        charge = charge if waits is None else waits
+        return self._told(self._readable(analyst, charge), shown=shown, reader=analyst, token=capped(token))
 
     def cancel(self, analyst: str, charge: str) -> dict[str, Any]:
         """Stop waiting. The run goes on, the charge stays: when it is too late to cancel would tell when it ended."""
@@ -206,15 +251,16 @@ class Desk:
         """The wall time of the next start or release, in microseconds."""
         return self.ledger.timetable.next_time()
 
-    def _plan(self, sql: str, given: Options, now: datetime | None = None) -> Planned:
+    def _plan(self, sql: str, given: Options, now: datetime | None = None, *, analyst: str | None = None) -> Planned:
         spaces = {space: self.ledger.balance.budget(space) for space in set(self.data.spaces().values())}
-        return self._planned(lambda: self.data.ask(sql, given, spaces.__getitem__, now))
+        planned: Planned = self._planned(lambda: self.data.ask(sql, given, spaces.__getitem__, now, analyst=analyst))
+        return planned
 
-    def _free(self) -> dict[str, Any]:
+    def _free(self, what: str) -> dict[str, Any]:
         """The check of what is exact and free."""
         balance = self.ledger.balance
         left = min(largest_epsilon(balance.budget(s), balance.left(s)) for s in set(self.data.spaces().values()))
-        told = Check(Fraction(0), left, (), "declarations and public tables only: exact and free.", ())
+        told = Check(Fraction(0), left, (), f"{what}: exact and free.", ())
         return {**told.to_wire(), "answer_time": 0.0}
 
     def _mine(self, analyst: str, charge: str) -> Scheduled:
@@ -223,18 +269,58 @@ class Desk:
             raise Unknown("there is no such question of yours.")
         return one
 
-    def _told(self, one: Scheduled, *, whole: bool = False) -> dict[str, Any]:
-        """Its state now, with the answer if there is one and it is wanted."""
+    def _readable(self, analyst: str, charge: str) -> Scheduled:
+        """A question of his, or one whose answer he has read."""
+        one = self.ledger.timetable.find(str(charge))
+        if one is not None and one.analyst == analyst:
+            return one
+        shared = self.ledger.rules.shared_answers
+        if one is None or not shared or one.shares is not None or self.ledger.timetable.fate(one) != "answered":
+            raise Unknown("there is no such question of yours.")
+        if not all(self.ledger.record.has_read(part.entry, analyst) for part in self._parts(one)):
+            raise Unknown("there is no such question of yours.")
+        return one
+
+    def _parts(self, one: Scheduled) -> list[StoredRelease]:
+        """The draws that an answer is made of: its own, and before it the one that it refined.
+
+        Raises QueryError where the text of the question was removed: what it refined, and so what reading it costs,
+        went with it.
+        """
+        if is_commitment(one.ask):
+            raise QueryError(
+                "the text of this question was removed, and its answer cannot be shown without it. Ask it again, in "
+                "its own words: what is stored is free for the data."
+            )
+        first = json.loads(one.ask).get("refines")
+        parts = [self.ledger.record.release(charge) for charge in ((first,) if first else ()) + (one.paid_by,)]
+        if None in parts:
+            raise InternalError(f"the question {one.id} was answered, and its answer is not there")
+        return [part for part in parts if part is not None]
+
+    def _told(
+        self,
+        one: Scheduled,
+        *,
+        shown: Shown | None = None,
+        reader: str | None = None,
+        token: str | None = None,
+    ) -> dict[str, Any]:
+        """Its state now, with the answer if there is one and it is wanted. reader: who reads it; else who asked. token:
+        through which, where it has a cap: it pays for what it did not ask.
+        """
         state = self.ledger.timetable.fate(one)
         told = {"id": one.id, "state": state, "release_at": instant(one.slot.due), "incident": one.incident}
-        if state != "answered" or not whole:
+        if state != "answered" or shown is None:
             return told
-        stored = self.ledger.record.release(one.paid_by)
-        if stored is None:
-            raise InternalError(f"the question {one.id} was answered, and its answer is not there")
+        *first, stored = self._parts(one)
+        door = self._door.of(reader or one.analyst)
+        if token is not None:
+            for part in (*first, stored):
+                self.ledger.charges.share(part, door.analyst, token=token)
         asked, given = self._again(one)
-        door = self._door.of(one.analyst)
-        return {**told, "answer": self._answer(door, asked, given, stored, charged=one.shares is None)}
+        charged = one.shares is None and one.analyst == door.analyst
+        return {**told, **self._answer(door, asked, given, stored, charged=charged, first=first, shown=shown)}
 
     def _again(self, one: Scheduled) -> tuple[PricedStatement, Options]:
         """The statement of a question, planned anew from its own words."""
@@ -247,9 +333,17 @@ class Desk:
         return asked, given
 
     def _answer(
-        self, door: Door, asked: PricedStatement, given: Options, stored: StoredRelease, *, charged: bool
-    ) -> str:
-        """A stored answer as text, whose receipt names no line of the chain.
+        self,
+        door: Door,
+        asked: PricedStatement,
+        given: Options,
+        stored: StoredRelease,
+        *,
+        charged: bool,
+        first: Sequence[StoredRelease] = (),
+        shown: Shown = _PLAIN,
+    ) -> dict[str, str]:
+        """A stored answer in the form that is wanted, whose receipt names no line of the chain. first: what it refined.
 
         Raises EngineError where a run brought what is not an answer.
         """
@@ -257,7 +351,9 @@ class Desk:
         links = {"charge": {"hash": stored.entry.hash}} if paid is None else self.ledger.timetable.links(paid)
         try:
             release = release_of(door, asked, given, stored, charged=charged)
-            return replace(release, receipt={**release.receipt, "chain": links}).to_wire()
+            for earlier in first:
+                release = joined(door, asked, earlier, release)
+            return written(replace(release, receipt={**release.receipt, "chain": links}), shown)
         except (KeyError, TypeError, ValueError, IndexError, InternalError):
             raise EngineError(stored.charge_id[:12] if paid is None else paid.incident) from None
 
@@ -280,7 +376,25 @@ class Desk:
         return sum(self._times[name] for name in asked.tables)
 
 
-def _text(sql: str) -> str:
+def capped(token: TokenLimits | None) -> str | None:
+    """The token that the ledger counts."""
+    return None if token is None else token.account
+
+
+def check_most(token: TokenLimits | None, epsilon: Fraction) -> None:
+    """Raises PolicyError where a token may not ask at so much."""
+    if token is not None and token.most is not None and epsilon > token.most:
+        raise PolicyError(
+            f"this token asks at epsilon {decimal_text(token.most)} at most, and the question at "
+            f"{decimal_text(epsilon)}. Ask with less, or with another token. Nothing was charged."
+        )
+
+
+def question_text(sql: object) -> str:
+    """The text of a question, which has an end.
+
+    Raises QueryError for anything else.
+    """
     if not isinstance(sql, str) or len(sql) > _LONGEST_SQL:
         raise QueryError(f"a question is a text of at most {_LONGEST_SQL:,} characters. Nothing was charged.")
     return sql

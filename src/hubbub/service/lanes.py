@@ -1,4 +1,4 @@
-"""The runners of the clerk: two processes a lane, one question each, ended and replaced at the end of its slot.
+"""The runners of the clerk: two processes a lane or more, one question each, ended and replaced at the end of its slot.
 
 A process that was given a question is ended at v + D, less a guard, whatever it did, and another one takes its place:
 so when it is replaced tells nothing. One that dies idle is replaced at once. Each has a folder of its own, wiped with
@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import socket
@@ -16,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +27,7 @@ from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.policy import Policy
 from hubbub.ledger.timetable import Scheduled
 from hubbub.service.frames import receive, send
+from hubbub.service.nursery import Forked, Nursery
 from hubbub.session.run import Order, Outcome
 
 __all__ = ["Lanes"]
@@ -35,10 +38,11 @@ _PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "JAVA_HOME", "SPARK_HOME
 
 @dataclass
 class _Process:
-    """One runner. ends: when it is ended, by the monotonic clock; None while it has no question."""
+    """One runner. place: which of its lane's. ends: when it is ended, by the monotonic clock; None while idle."""
 
     lane: int
-    popen: subprocess.Popen[bytes]
+    place: int
+    popen: subprocess.Popen[bytes] | Forked
     socket: socket.socket
     folder: str
     began: float
@@ -60,9 +64,12 @@ class Lanes:
         self.described: Mapping[str, Any] | None = None  # what the declarations found
         self.held: Mapping[str, Any] = {}
         self._closed = False
-        for lane in range(policy.service.lanes):
-            self._spawn(lane)
-            self._spawn(lane)
+        self._spawner = ThreadPoolExecutor(1)
+        # Known to a database, whose statements of an earlier process of this place a new one ends.
+        self._name = f"hubbub {hashlib.sha256(str(policy.path).encode()).hexdigest()[:12]}"
+        self._nursery: Nursery | None = None
+        self.each = 0  # how many processes a lane has
+        self.grow(2)
 
     def wait(self, patience: float = 120.0) -> None:
         """Wait until every process is ready. Raises PolicyError where one refuses, or none is in time."""
@@ -76,17 +83,25 @@ class Lanes:
                 raise PolicyError(refused or f"no runner was ready within {patience:g} seconds.")
             time.sleep(0.02)
 
-    def start(self, one: Scheduled, order: Order, seconds: float) -> None:
-        """Have an order run, now, for so many seconds at most. Without a process that is ready there is no answer."""
+    def grow(self, each: int) -> None:
+        """Have so many processes in each lane, from now on."""
+        for place in range(self.each, each):
+            for lane in range(self._policy.service.lanes):
+                self._spawn(lane, place)
+        self.each = max(each, self.each)
+
+    def start(self, one: Scheduled, order: Order, seconds: float) -> bool:
+        """Have an order run, now, for so many seconds at most. Whether a process was ready; else there is no answer."""
         with self._lock:
             free = [p for p in self._processes if p.lane == one.slot.lane and p.ready and p.ends is None and not p.gone]
             if not free:
-                return
+                return False
             process = free[0]
             process.ends = time.monotonic() + seconds * (1 - _GUARD)
-        with suppress(OSError, HubbubError):
-            send(process.socket, {"order": order.to_wire()})
+        with suppress(OSError, HubbubError):  # what runs elsewhere is ended there, before the process is ended here
+            send(process.socket, {"order": order.to_wire(), "seconds": seconds * (1 - 2 * _GUARD)})
             threading.Thread(target=self._listen, args=(process, one, order), daemon=True).start()
+        return True
 
     def _listen(self, process: _Process, one: Scheduled, order: Order) -> None:
         with suppress(OSError, HubbubError, KeyError, TypeError):
@@ -106,27 +121,49 @@ class Lanes:
                 if over or (died and now > process.began + 1):
                     self._processes.remove(process)
                     self._end(process)
-                    self._spawn(process.lane)
+                    self._spawn(process.lane, process.place)
 
-    def _spawn(self, lane: int) -> None:
+    def _spawn(self, lane: int, place: int) -> None:
         here, there = socket.socketpair()
         folder = tempfile.mkdtemp(prefix="hubbub-runner-")
-        command = [sys.executable, "-m", "hubbub.service.runner", str(there.fileno())]
-        popen = subprocess.Popen(
-            command, pass_fds=[there.fileno()], env=self._environment(folder), stdin=subprocess.DEVNULL
-        )
+        # In a thread that lives as long as this process: Linux ends a runner with the thread that started it.
+        own = self._environment(folder, f"{self._name} {lane}.{place}")
+        popen = self._spawner.submit(self._process, there, own).result()
         there.close()
-        process = _Process(lane, popen, here, folder, time.monotonic())
+        process = _Process(lane, place, popen, here, folder, time.monotonic())
         with self._lock:
             self._processes.append(process)
         threading.Thread(target=self._greet, args=(process,), daemon=True).start()
 
-    def _environment(self, folder: str) -> dict[str, str]:
+    def _process(self, runner: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | Forked:
+        """A process from the nursery; where there is none to be had, one that loads what it needs by itself."""
+        return self._forked(runner, environment) or subprocess.Popen(
+            [sys.executable, "-m", "hubbub.service.runner", str(runner.fileno())],
+            pass_fds=[runner.fileno()],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def _forked(self, runner: socket.socket, environment: Mapping[str, str]) -> Forked | None:
+        """A process from the nursery, which is started again where it ended."""
+        if not Nursery.works() or any(str(one.source).startswith("spark:") for one in self._policy.remote()):
+            return None
+        for _ in range(2):
+            nursery = self._nursery or Nursery(environment)
+            self._nursery = nursery
+            try:
+                return nursery.fork(runner, environment)
+            except (OSError, ValueError):
+                self._nursery = None
+                nursery.close()
+        return None
+
+    def _environment(self, folder: str, name: str) -> dict[str, str]:
         """What a runner knows of the clerk's: never where a ledger's address may be, but where its tables' are."""
         names = [*_PASSED, *(name for name in os.environ if name.startswith("PG"))]
         places = [one.source.written for one in self._policy.remote() if isinstance(one.source, Address)]
         names += [place.removeprefix("env:") for place in places if place.startswith("env:")]
-        own = {"TMPDIR": folder, "OPENBLAS_NUM_THREADS": "1"}
+        own = {"TMPDIR": folder, "OPENBLAS_NUM_THREADS": "1", "HUBBUB_APPLICATION": name}
         return {name: os.environ[name] for name in names if name in os.environ} | own
 
     def _greet(self, process: _Process) -> None:
@@ -164,3 +201,7 @@ class Lanes:
             for process in self._processes:
                 self._end(process)
             self._processes.clear()
+            if self._nursery is not None:
+                self._nursery.close()
+                self._nursery = None
+        self._spawner.shutdown(wait=False)

@@ -18,10 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hubbub.confine import confine
 from hubbub.errors import HubbubError
 from hubbub.file_formats import files_of
 from hubbub.ledger.policy import Policy, load_policy
-from hubbub.service.confine import confine
+from hubbub.process import begin_command
+from hubbub.service.ends import end_with, end_with_starter
 from hubbub.service.frames import receive, send
 
 __all__ = ["main", "readable"]
@@ -35,7 +37,9 @@ def main(arguments: list[str]) -> int:
     told = receive(connection)
     if told is None:
         return 0
-    _yield_to_others()
+    end_with_starter()
+    _first_to_go()
+    begin_command(once=True)
     policy = load_policy(told["policy"])
     try:
         runner, schema, held = _opened(policy)
@@ -45,9 +49,12 @@ def main(arguments: list[str]) -> int:
     except Exception as error:  # whatever it was, its words are not ours
         send(connection, {"refused": f"the tables cannot be opened ({type(error).__name__})"})
         return 1
+    end_with(connection)  # its thread is inside the walls
+    _yield_to_others()
     send(connection, {"ready": schema, "held": held})
     order = receive(connection)
     if order is not None:
+        runner.limit(float(order["seconds"]))
         send(connection, {"outcome": _executed(runner, order["order"])})
         receive(connection)  # until it is ended: every process is replaced at the same time, whatever it did
     return 0
@@ -77,6 +84,7 @@ def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:
     else:
         shown = {"landlock": 0, "undumpable": False, "no_new_privs": False, "network": True}
     runner = Runner(declared_tables(policy))
+    runner.alone()
     set_mode("hardened")
     return runner, schema_of(runner._data), shown
 
@@ -93,12 +101,20 @@ def _executed(runner: Any, text: str) -> str:
 
 
 def _yield_to_others() -> None:
-    """Leave a core, and the right of way, to front and clerk; be the first to go where memory is short."""
-    with suppress(OSError):
-        os.nice(10)
+    """Leave a core to front and clerk; where there is one alone, the right of way. All threads, once there is nothing
+    left but to run: what comes before is due at a time, so that the next question finds a process.
+    """
     with suppress(OSError, AttributeError):
         cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, cores[1:] or cores)
+        for thread in map(int, os.listdir("/proc/self/task")):
+            if len(cores) > 1:
+                os.sched_setaffinity(thread, cores[1:])
+            else:
+                os.setpriority(os.PRIO_PROCESS, thread, 10)
+
+
+def _first_to_go() -> None:
+    """Be the first to go where memory is short."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 

@@ -1,0 +1,136 @@
+"""How what the desk tells is written: answers in a form that was asked for, refusals, declared columns."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, Literal, get_args
+
+from hubbub.answer.release import Release
+from hubbub.answer.wire import arrow_stream
+from hubbub.arguments import a_level
+from hubbub.errors import ParameterError
+from hubbub.session.options import written_value
+from hubbub.sql.bind.scope import TableInfo
+from hubbub.tables.columns import Between, Edges, OneOf, Text, UpTo
+
+__all__ = ["Form", "Shown", "declared_column", "declared_table", "refusal_of", "shown_as", "written"]
+
+Form = Literal["json", "arrow", "csv"]
+_LEVEL: Final = 0.95
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How an answer is wanted. level: of its intervals, beside the usual ones; form: as what it is written."""
+
+    level: float | None = None
+    form: Form = "json"
+
+
+def shown_as(level: object = None, form: object = "json") -> Shown:
+    """How an answer is wanted, checked.
+
+    >>> shown_as("0.9", "csv")
+    Shown(level=0.9, form='csv')
+
+    Raises ParameterError for a level that is none, and a form that there is not.
+    """
+    if form not in get_args(Form):
+        raise ParameterError(f"form={form!r:.60}: an answer is written as {', '.join(get_args(Form))}.")
+    try:
+        number = float(level) if isinstance(level, str) else level
+    except ValueError:
+        number = level
+    return Shown(None if number is None else a_level(number), form)  # type: ignore[arg-type]
+
+
+def written(release: Release, shown: Shown) -> dict[str, str]:
+    """An answer in the form that was asked for, under the name of the form; JSON under "answer".
+
+    arrow: an IPC stream in base 64, with the rest of the JSON document in the metadata of its schema. csv: with the
+    ends of each estimate's interval behind it.
+    """
+    match shown.form:
+        case "json":
+            return {"answer": release.to_wire(level=shown.level)}
+        case "arrow":
+            about = json.loads(release.to_wire(level=shown.level))
+            del about["table"]
+            table = release.to_arrow() if shown.level is None else release.intervals(shown.level)
+            table = table.replace_schema_metadata({"hubbub": json.dumps(about)})
+            return {"arrow": base64.b64encode(arrow_stream(table)).decode("ascii")}
+        case _:
+            return {"csv": _csv(release.intervals(_LEVEL if shown.level is None else shown.level))}
+
+
+def _csv(table: Any) -> str:
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    sink = pa.BufferOutputStream()
+    pc.write_csv(table, sink)
+    return bytes(sink.getvalue().to_pybytes()).decode("utf-8")
+
+
+def declared_table(info: TableInfo) -> dict[str, Any]:
+    """What is declared of a table: who is protected, how much of one unit counts, and each column. No rows."""
+    if not info.private:
+        return {"unit": None, "limits": {}, "declared": {}}
+    declaration = info.declaration
+    limits = {
+        "max_groups": declaration.limits.groups,
+        "max_rows": declaration.limits.rows,
+        "max_total": declaration.limits.total,
+        "bounding": None if declaration.bounding == "groups" else declaration.bounding,
+    }
+    return {
+        "unit": info.unit or "each row",
+        "limits": {name: value for name, value in limits.items() if value},
+        "declared": {name: declared_column(what) for name, what in declaration.columns.items()},
+    }
+
+
+def declared_column(what: object) -> dict[str, Any]:
+    """What is declared of a column, as JSON; `text` is what Python writes, `as` its class and fields."""
+    told: dict[str, Any] = {"text": repr(what), "as": _fields(what)}
+    match what:
+        case Between():
+            told |= {"between": [_plain(what.low), _plain(what.high)], "numeric": what.numeric}
+        case Edges():
+            told |= {"edges": [_plain(end) for end in what.ends], "labels": list(what.labels())}
+        case OneOf():
+            told |= {"one_of": [_plain(value) for value in what.values], "other": what.other, "others": what.others}
+        case UpTo():
+            told |= {"between": [_plain(what.low), "auto"], "numeric": True}
+        case Text():
+            pass
+    return told
+
+
+def _fields(what: Any) -> list[Any]:
+    """The class of a declaration, and its fields as the options of a question are written."""
+    fields = {name: getattr(what, name) for name in what.__dataclass_fields__}
+    return [type(what).__name__, {name: written_value(value, name) for name, value in fields.items()}]
+
+
+def _plain(value: object) -> Any:
+    """A declared value as JSON; amounts and times as text."""
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else str(value)
+    return value if isinstance(value, str | bool | int | float | None) else str(value)
+
+
+def refusal_of(error: Any) -> Mapping[str, Any]:
+    """What a client needs to raise the same: the class, the position in the text, the ways out."""
+    told: dict[str, Any] = {"class": type(error).__name__}
+    if error.position is not None:
+        told["position"] = list(error.position)
+    if error.remedies:
+        told["remedies"] = [remedy.to_wire() for remedy in error.remedies]
+    if getattr(error, "incident", None):
+        told["incident"] = error.incident
+    return told

@@ -1,0 +1,90 @@
+"""The application: the API's routes, its document, whether it is well; and what counts are told on another port."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from hubbub.service.http.api import Face
+from hubbub.service.http.line import ClerkLine
+from hubbub.service.http.metrics import Counts
+from hubbub.service.http.openapi import docs_page, document
+from hubbub.service.http.problem import of_http, problem
+from hubbub.service.http.routes import API, ROUTES
+
+__all__ = ["application", "counting_application"]
+
+_PLAIN: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def application(line: ClerkLine, counts: Counts | None = None, *, pages: Sequence[BaseRoute] = ()) -> Starlette:
+    """The HTTP face of a clerk. counts: where requests are counted. pages: further routes."""
+    counts = Counts() if counts is None else counts
+    face = Face(line, counts.refusal)
+    # A path with fixed words before the same with a parameter.
+    api = sorted(ROUTES, key=lambda to: [part.startswith("{") for part in to.path.split("/")])
+    routes: list[BaseRoute] = [
+        Route(API + to.path, _counted(face.endpoint(to), f"{to.method} {API}{to.path}", counts), methods=[to.method])
+        for to in api
+    ]
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"well": True}, headers=_PLAIN)
+
+    async def readyz(_: Request) -> Response:
+        said = await run_in_threadpool(line.ask, "whoami", {}, None)
+        ready = said.get("refused", {}).get("kind") != "away"
+        return JSONResponse({"ready": ready}, 200 if ready else 503, headers=_PLAIN)
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(document(), headers=_PLAIN)
+
+    async def docs(_: Request) -> Response:
+        return HTMLResponse(docs_page(), headers=_PLAIN)
+
+    own = {"/healthz": healthz, "/readyz": readyz, "/openapi.json": openapi, "/docs": docs}
+    routes += [Route(path, _counted(act, f"GET {path}", counts), methods=["GET"]) for path, act in own.items()]
+    refused: Any = of_http
+    return Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: refused})
+
+
+def counting_application(line: ClerkLine, counts: Counts) -> Starlette:
+    """What is told on the port of counts."""
+
+    async def metrics(_: Request) -> Response:
+        said = await run_in_threadpool(line.ask, "metrics", {}, None)
+        return PlainTextResponse(counts.text(said.get("told", {})), headers=_PLAIN)
+
+    return Starlette(routes=[Route("/metrics", metrics, methods=["GET"])])
+
+
+def _counted(
+    endpoint: Callable[[Request], Awaitable[Response]], route: str, counts: Counts
+) -> Callable[[Request], Awaitable[Response]]:
+    async def counted(request: Request) -> Response:
+        try:
+            response = await endpoint(request)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # a defect of ours; its words may hold a question, so none of them is told or logged
+            incident = uuid.uuid4().hex[:12]
+            print(f"incident {incident}: {type(error).__name__} at {route}", file=sys.stderr, flush=True)
+            response = problem("incident", f"incident {incident}", incident=incident)
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        counts.request(route, response.status_code)
+        return response
+
+    return counted

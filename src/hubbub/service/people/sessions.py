@@ -1,0 +1,178 @@
+"""The sessions of pages: a cookie's value, kept as its SHA-256, for twelve hours.
+
+A session is made at a login and at no other time, with a value of its own: what was known before a login opens nothing
+after it. It ends by itself, by logging out, and with each change of its person's passphrase, roles or state.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+from hubbub.service.people.keys import Passphrases, checked_passphrase, csrf_of, digest, new_cookie
+from hubbub.service.people.person import NotAllowed, NotKnown, Person, TooMany, scopes_of
+from hubbub.service.people.store import Store, Writing, after
+from hubbub.service.rates import Rate
+
+__all__ = ["Sessions"]
+
+_HOURS: Final = 12
+_GONE: Final = "this link was used, or has ended. Ask a steward for another one."
+_WRONG: Final = "the name or the passphrase is not right."
+
+
+class Sessions:
+    """The sessions in the file. logins: how many tries a minute for one name."""
+
+    def __init__(self, store: Store, *, logins: float = 5.0) -> None:
+        self._store, self._passphrases = store, Passphrases()
+        self._logins, self._tries = logins, Rate(logins / 60, logins)
+        self._confirmed = Rate(logins / 60, logins)  # its own: who does not get in keeps nobody from it
+
+    def person(self, cookie: str) -> Person:
+        """Whose session it is.
+
+        Raises NotKnown where it is nobody's, or has ended.
+        """
+        row = self._store.row(
+            "SELECT session.person, session.until, person.roles FROM session JOIN person ON "
+            "person.name = session.person WHERE session.hash = ? AND session.until > ? AND person.state = 'active'",
+            digest(cookie),
+            self._store.clock(),
+        )
+        if row is None:
+            raise NotKnown("this session has ended: log in.")
+        name, until, roles = row
+        have = tuple(roles.split())
+        return Person(name, have, scopes_of(have), until, session=digest(cookie), csrf=csrf_of(cookie))
+
+    def check_form(self, person: Person, word: str) -> None:
+        """Raises NotAllowed where a form does not hold its session's word."""
+        if not hmac.compare_digest(str(person.csrf).encode(), word.encode("utf-8", "replace")):
+            raise NotAllowed("this form is not one of your session's: load the page again.")
+
+    def login(self, name: str, passphrase: str) -> tuple[str, Person]:
+        """A new session: the cookie's value, and whose it is.
+
+        Raises NotKnown where name and passphrase do not fit, TooMany after too many tries.
+        """
+        kept = self._check(self._tries, name, passphrase, "login refused")
+        with self._store.writing() as write:
+            if write("SELECT passphrase FROM person WHERE name = ?", name).fetchone() != (kept,):
+                raise NotKnown(_WRONG)  # it was changed meanwhile
+            cookie = self._begin(write, name)
+        return cookie, self.person(cookie)
+
+    def confirm(self, person: Person, passphrase: str) -> None:
+        """Raises NotAllowed where it is not this person's passphrase, TooMany after too many tries."""
+        try:
+            self._check(self._confirmed, person.name, passphrase, "passphrase refused")
+        except NotKnown:
+            raise NotAllowed("the passphrase is not right. Nothing was done.") from None
+
+    def _check(self, tries: Rate, name: str, passphrase: str, act: str) -> str:
+        """What is kept of the passphrase, which is right."""
+        whose = digest(name.casefold())  # as long as any other, however long the name: names that are none count, too
+        with self._passphrases.place():  # before it counts: who makes up names waits for each, and makes none forgotten
+            if not tries.takes(whose):
+                wait = tries.wait(whose)
+                raise TooMany(f"{self._logins:g} tries a minute for one name; try again in {wait} seconds.", wait)
+            row = self._store.row("SELECT passphrase FROM person WHERE name = ? AND state = 'active'", name)
+            right = self._passphrases.is_right(passphrase, None if row is None else row[0])
+        if not right:
+            if row is not None:  # of others nothing is kept: a name that is none may be a passphrase, typed there
+                self._store.note(name, act, {})
+            raise NotKnown(_WRONG)
+        return str(row[0])
+
+    def _begin(self, write: Writing, name: str) -> str:
+        cookie = new_cookie()
+        write("DELETE FROM session WHERE until <= ?", write.time)
+        write(
+            "INSERT INTO session SELECT ?, name, ?, ? FROM person WHERE name = ? AND state = 'active'",
+            digest(cookie), write.time, after(write.time, hours=_HOURS), name,
+        )  # fmt: skip
+        write.note(name, "login")
+        return cookie
+
+    def invited(self, key: str) -> tuple[str, str]:
+        """Whom a link is for, and its kind.
+
+        Raises NotKnown where it was used or has ended.
+        """
+        row = self._store.row(
+            "SELECT person, kind FROM link WHERE hash = ? AND until > ?", digest(key), self._store.clock()
+        )
+        if row is None:
+            raise NotKnown(_GONE)
+        return row[0], row[1]
+
+    def accept(self, key: str, passphrase: str) -> tuple[str, Person]:
+        """Choose a passphrase by a link, once; and a session.
+
+        Raises NotKnown where the link was used or has ended, QueryError for a passphrase that is too weak.
+        """
+        name, kind = self.invited(key)
+        if kind == "enter":
+            raise NotKnown(_GONE)
+        kept = self._passphrases.kept(checked_passphrase(passphrase, name))
+        with self._store.writing() as write:
+            _use(write, key)
+            write("UPDATE person SET passphrase = ? WHERE name = ?", kept, name)
+            write("DELETE FROM session WHERE person = ?", name)
+            write.note(name, "passphrase chosen", by=kind)
+            cookie = self._begin(write, name)
+        return cookie, self.person(cookie)
+
+    def enter(self, key: str) -> tuple[str, Person]:
+        """A session by a link that opens one, once.
+
+        Raises NotKnown where it was used or has ended.
+        """
+        with self._store.writing() as write:
+            name, kind = _use(write, key)
+            if kind != "enter":
+                raise NotKnown(_GONE)
+            cookie = self._begin(write, name)
+        return cookie, self.person(cookie)
+
+    def entrance(self, name: str, key: str, *, minutes: float) -> None:
+        """Let a link open one session of somebody, for some minutes; in place of an invitation that waits."""
+        with self._store.writing() as write:
+            write("DELETE FROM link WHERE person = ? AND kind = 'invitation'", name)
+            write("INSERT INTO link VALUES (?, 'enter', ?, ?)", digest(key), name, after(write.time, minutes=minutes))
+            write.note("the service", "entrance made", name=name)
+
+    def change(self, person: Person, old: str, new: str) -> tuple[str, Person]:
+        """Another passphrase. All sessions end, and a new one begins.
+
+        Raises NotAllowed where the old one is not right, QueryError for one that is too weak.
+        """
+        self.confirm(person, old)
+        kept = self._passphrases.kept(checked_passphrase(new, person.name))
+        with self._store.writing() as write:
+            write("UPDATE person SET passphrase = ? WHERE name = ?", kept, person.name)
+            write("DELETE FROM session WHERE person = ?", person.name)
+            write.note(person.name, "passphrase changed")
+            cookie = self._begin(write, person.name)
+        return cookie, self.person(cookie)
+
+    def logout(self, person: Person) -> None:
+        """End a session."""
+        with self._store.writing() as write:
+            write("DELETE FROM session WHERE hash = ?", str(person.session))
+            write.note(person.name, "logout")
+
+
+def _use(write: Writing, key: str) -> tuple[str, str]:
+    """Use a link up."""
+    row = write(
+        "SELECT link.person, link.kind FROM link JOIN person ON person.name = link.person WHERE hash = ? AND until > ? "
+        "AND person.state = 'active'",
+        digest(key),
+        write.time,
+    ).fetchone()
+    if row is None:
+        raise NotKnown(_GONE)
+    write("DELETE FROM link WHERE hash = ?", digest(key))
+    return row[0], row[1]

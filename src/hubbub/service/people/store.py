@@ -1,0 +1,172 @@
+"""service.db: the file of people, beside the ledger. SQLite, and whole transactions, each with its line of the log.
+
+Times are UTC, ISO 8601, of one length, so that they compare as texts.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from hubbub.errors import PolicyError
+from hubbub.service.people import log
+
+__all__ = ["Store", "Writing", "after", "now"]
+
+_VERSION: Final = 1
+_PATIENCE: Final = 10.0
+_SCHEMA: Final = (
+    "CREATE TABLE about (id TEXT NOT NULL)",
+    "CREATE TABLE person (name TEXT PRIMARY KEY NOT NULL, folded TEXT NOT NULL UNIQUE, state TEXT NOT NULL, "
+    "roles TEXT NOT NULL, passphrase TEXT, made TEXT NOT NULL)",
+    "CREATE TABLE link (hash TEXT PRIMARY KEY NOT NULL, kind TEXT NOT NULL, person TEXT NOT NULL, until TEXT NOT NULL)",
+    "CREATE TABLE token (id TEXT PRIMARY KEY NOT NULL, hash TEXT NOT NULL, person TEXT NOT NULL, label TEXT NOT NULL, "
+    "scopes TEXT NOT NULL, most TEXT, cap TEXT, made TEXT NOT NULL, until TEXT NOT NULL, ended TEXT)",
+    "CREATE TABLE session (hash TEXT PRIMARY KEY NOT NULL, person TEXT NOT NULL, made TEXT NOT NULL, "
+    "until TEXT NOT NULL)",
+    "CREATE TABLE wish (id TEXT PRIMARY KEY NOT NULL, kind TEXT NOT NULL, person TEXT NOT NULL, made TEXT NOT NULL, "
+    "what TEXT NOT NULL, name TEXT, state TEXT NOT NULL, steward TEXT, decided TEXT, reason TEXT, outcome TEXT)",
+    "CREATE UNIQUE INDEX wish_of_request ON wish (person, kind, name) WHERE name IS NOT NULL",
+    "CREATE INDEX token_of ON token (person)",
+    "CREATE INDEX session_of ON session (person)",
+    "CREATE TABLE log (serial INTEGER PRIMARY KEY NOT NULL, time TEXT NOT NULL, who TEXT NOT NULL, act TEXT NOT NULL, "
+    "about TEXT NOT NULL, hash TEXT NOT NULL)",
+    *(
+        f"CREATE TRIGGER log_no_{verb.lower()} BEFORE {verb} ON log "
+        "BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END"
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+
+
+def now() -> str:
+    """This moment."""
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def after(time: str, **more: float) -> str:
+    """A moment so much later.
+
+    >>> after("2026-01-01T00:00:00.000000Z", hours=12)
+    '2026-01-01T12:00:00.000000Z'
+    """
+    moment = datetime.fromisoformat(time) + timedelta(**more)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True)
+class Writing:
+    """One transaction. time: its moment, by which everything in it is dated."""
+
+    connection: sqlite3.Connection
+    time: str
+    key: bytes | None
+
+    def __call__(self, sql: str, *values: str | int | None) -> sqlite3.Cursor:
+        """Run one statement."""
+        return self.connection.execute(sql, values)
+
+    def note(self, who: str, act: str, **about: Any) -> None:
+        """A line of the log, in this transaction."""
+        log.append(self.connection, self.key, self.time, who, act, about)
+
+
+class Store:
+    """The file, open. key: of the ledger's chain, which keys the log's too. keys: all that it has had, oldest first.
+
+    Raises PolicyError where it cannot be opened, or another hubbub made it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        key: bytes | None = None,
+        keys: Callable[[], Sequence[bytes | None]] | None = None,
+        clock: Callable[[], str] = now,
+    ) -> None:
+        self.path, self.clock, self._key = path, clock, key
+        self._keys = keys or (lambda: (key,))
+        self._lock = threading.RLock()
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connection = sqlite3.connect(
+                path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False, cached_statements=256
+            )
+            for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                self._connection.execute(f"PRAGMA {setting}")
+            self._fill()
+        except (OSError, sqlite3.Error) as error:
+            raise PolicyError(f"cannot open {path}, the file of people: {error}.") from None
+
+    def _fill(self) -> None:
+        with self.writing() as write:
+            (version,) = write("PRAGMA user_version").fetchone()
+            if version == 0:
+                for statement in _SCHEMA:
+                    write(statement)
+                write("INSERT INTO about VALUES (?)", uuid.uuid4().hex)
+                write(f"PRAGMA user_version = {_VERSION}")
+            elif version != _VERSION:
+                raise PolicyError(f"{self.path} was made by another hubbub: its version is {version}, not {_VERSION}.")
+
+    @contextmanager
+    def writing(self) -> Iterator[Writing]:
+        """A transaction: all of it, or nothing."""
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield Writing(self._connection, self.clock(), self._key)
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def rows(self, sql: str, *values: str | int | None) -> list[Any]:
+        """What a statement that reads finds."""
+        with self._lock:
+            return self._connection.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: str | int | None) -> Any:
+        """The first row of it, or None."""
+        with self._lock:
+            return self._connection.execute(sql, values).fetchone()
+
+    def note(self, who: str, act: str, about: Mapping[str, Any]) -> None:
+        """A line of the log alone."""
+        with self.writing() as write:
+            write.note(who, act, **about)
+
+    def lines(self, *, after: int = 0, most: int = 1000, before: int | None = None) -> list[log.Line]:
+        """Lines of the log after one, oldest first; or before one, newest first."""
+        with self._lock:
+            return log.lines(self._connection, after=after, most=most, before=before)
+
+    def acts_of(self, act: str) -> list[log.Line]:
+        """All lines of one act, oldest first."""
+        with self._lock:
+            return log.lines(self._connection, act=act, most=-1)
+
+    def verify(self, *, head: str | None = None) -> log.LogCheck:
+        """Every link of the log. head: one that was kept elsewhere; it must be in the chain."""
+        with self._lock:
+            return log.verify(self._connection, self._keys(), head=head)
+
+    def settle(self) -> None:
+        """Move everything into the file itself, so that it may be given another name."""
+        with self._lock:
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()

@@ -1,0 +1,113 @@
+"""A real browser: Debian's chromium, driven by playwright, started once; skipped with a reason where there is none.
+
+Every page that a test opens is watched: what the policy of the content refused, what a script said was wrong, and
+every request that leaves the service is written down, and must be nothing when the test ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from browser_site import Site
+
+# Chromium's own editing writes a style where text with a colour is typed over: refused, and of no effect.
+_REPORTS = """
+document.addEventListener("securitypolicyviolation", e => {
+  if (e.effectiveDirective === "style-src-attr" && e.target.closest?.(".cm-content")) return;
+  console.error(`policy: ${e.violatedDirective} refused ${e.blockedURI} at ${location.pathname}, ${e.sourceFile}:` +
+    `${e.lineNumber}`)})
+"""
+_REPORTED = ("the server responded with a status of", "violates the following Content Security Policy directive")
+"""What the console says as well: a refusal is a page with a status of its own, and the policy's reports come above."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that is here is a test of the browser: `make browser` runs it, `make test` does not."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """The browser."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("no chromium: on Debian, `apt-get install chromium`")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    """A service on loopback with pages of every state."""
+    with Site() as running:
+        yield running
+
+
+@dataclass
+class Watched:
+    """What a page did that it should not."""
+
+    home: str
+    complaints: list[str] = field(default_factory=list)
+
+    def watch(self, context: Any) -> None:
+        """Write down what the pages of a context do."""
+        context.add_init_script(_REPORTS)
+        context.on("console", lambda said: self._console(said.type, said.text))
+        context.on("weberror", lambda error: self.complaints.append(f"error: {error.error}"))
+        context.on("request", lambda request: self._request(request.url))
+
+    def _console(self, kind: str, text: str) -> None:
+        if kind in ("error", "warning") and not any(known in text for known in _REPORTED):
+            self.complaints.append(f"console: {text}")
+
+    def _request(self, url: str) -> None:
+        if urlsplit(url).scheme != "data" and not url.startswith(self.home + "/"):
+            self.complaints.append(f"request outside: {url}")
+
+
+@pytest.fixture
+def opened(chromium: Any, site: Site) -> Iterator[Any]:
+    """Opens pages with a size and a scheme; what they did is looked at in the end."""
+    watched, contexts = Watched(site.url), []
+
+    def open_page(
+        *,
+        scheme: str = "light",
+        width: int = 1280,
+        height: int = 900,
+        scale: int = 1,
+        script: bool = True,
+        home: str = "",
+    ) -> Any:
+        context = chromium.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            device_scale_factor=scale,
+            java_script_enabled=script,
+            reduced_motion="reduce",
+            base_url=home or site.url,
+            locale="en-GB",
+        )
+        watched.home = home or site.url
+        context.set_default_timeout(10_000)
+        watched.watch(context)
+        contexts.append(context)
+        return context.new_page()
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert watched.complaints == []

@@ -1,0 +1,89 @@
+"""Connections that say nothing keep nobody out."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the service needs the extra `serve`")
+
+import uvicorn
+
+from hubbub.service.http.callers import patient_protocol
+
+WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+BEGUN = {
+    "nothing": b"",
+    "half a head": WHOLE[:-2],
+    "half a body": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{",
+    "half of a second": WHOLE + WHOLE[:-2],
+}
+
+
+async def app(scope, receive, send):
+    """Answers once the whole body is there; /slow a second later."""
+    if scope["type"] == "http":
+        while (await receive()).get("more_body"):
+            pass
+        await asyncio.sleep(1.0 if scope["path"] == "/slow" else 0)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+
+def served(visit, **patience):
+    """What a visit finds at a server with a protocol of so much patience."""
+
+    async def run():
+        config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", http=patient_protocol(**patience))
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        place = server.servers[0].sockets[0].getsockname()[:2]
+        try:
+            return await visit(lambda: asyncio.open_connection(*place))
+        finally:
+            server.force_exit = server.should_exit = True
+            await running
+
+    return asyncio.run(asyncio.wait_for(run(), 20))
+
+
+async def end_of(reader):
+    """Everything that is said until the line is closed."""
+    said = b""
+    with suppress(ConnectionError):
+        while piece := await reader.read(1000):
+            said += piece
+    return said
+
+
+def test_a_request_that_does_not_come_whole_is_given_up_and_an_answer_is_awaited():
+    async def visit(call):
+        lines = {name: await call() for name in (*BEGUN, "slow")}
+        for name, (_, writer) in lines.items():
+            writer.write(BEGUN.get(name, WHOLE.replace(b"/ ", b"/slow ")))
+        ends = {name: asyncio.create_task(end_of(reader)) for name, (reader, _) in lines.items()}
+        return {name: await asyncio.wait_for(end, 5) for name, end in ends.items()}
+
+    said = served(visit, look=0.05, patience=0.3)
+    assert said["slow"].endswith(b"ok")
+    assert (said["nothing"], said["half a head"], said["half a body"]) == (b"", b"", b"")
+    assert said["half of a second"].count(b"200 OK") == 1
+
+
+def test_many_that_say_nothing_make_room_the_oldest_first():
+    async def visit(call):
+        idle = await asyncio.gather(*(call() for _ in range(30)))
+        ends = [asyncio.create_task(end_of(reader)) for reader, _ in idle]
+        reader, writer = await call()
+        writer.write(WHOLE)
+        told = await asyncio.wait_for(reader.readuntil(b"ok"), 3)
+        await asyncio.wait(ends, timeout=0.2)
+        return told, sum(end.done() for end in ends)
+
+    told, ended = served(visit, most=10)
+    assert told.startswith(b"HTTP/1.1 200")
+    assert ended == 21  # nine of them are there, and the one that asked

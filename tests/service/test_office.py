@@ -1,0 +1,200 @@
+"""The office: what waits for a yes, grants and unlocking behind a passphrase, and what an auditor reads."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import hubbub as hb
+from hubbub.errors import PolicyError, QueryError
+from hubbub.service.gate import Gate
+from hubbub.service.office import Office
+from hubbub.service.people import keys
+from hubbub.service.people.people import People
+from hubbub.service.people.person import NotAllowed, TooMany
+from hubbub.service.whole_desk import WholeDesk
+from service.helpers import COUNT, SPACE, World
+
+TENTH, TWO = {"epsilon": "0.1"}, {"epsilon": "2"}
+PHRASE = "correct horse battery"
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    monkeypatch.setattr(keys, "_N", 2)
+    made = World(tmp_path / "l.db", monkeypatch, desk=WholeDesk)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def people(world, tmp_path):
+    made = People(tmp_path / "service.db", ledger=world.ledger)
+    for name, role in (("ada", "analyst"), ("bob", "analyst"), ("sue", "steward"), ("aud", "auditor")):
+        made.roll.add(name, [role], by="test")
+    made.accept(made.roll.reset("sue", by="test")[0], PHRASE)
+    yield made
+    assert made.store.verify().sound
+    made.close()
+
+
+@pytest.fixture
+def act(world, people):
+    """An act of somebody's, by a token of his."""
+    office = Office(people, world.ledger, tables={"v": SPACE}, above=Fraction(1))
+    world.desk.office, office.ask = office, world.desk.ask
+    gate = Gate(people, {"desk": world.desk, "office": office}, checks=(1e6, 1000))
+    tokens = {name: people.new_token(name, by="test")["token"] for name in ("ada", "bob", "sue", "aud")}
+
+    def done(who, name, /, **given):
+        return gate.done(name, given, {"token": tokens[who]})
+
+    return done
+
+
+def asked(act, who="ada", sql=COUNT, options=TWO, request="r"):
+    return act(who, "ask", sql=sql, options=options, request=request, purpose="a first look")
+
+
+def spent(world):
+    return world.ledger.balance.total(SPACE).epsilon
+
+
+def test_a_question_at_much_waits_for_a_yes_and_charges_nothing_until_then(world, act):
+    told = asked(act)
+    assert (told["state"], told["id"][0], spent(world)) == ("waiting", "w", 0)
+    assert asked(act) == told  # the same request
+    with pytest.raises(QueryError, match="stands for another question"):
+        asked(act, options={"epsilon": "3"})
+    assert act("ada", "answer", charge=told["id"])["state"] == "waiting"
+    with pytest.raises(hb.errors.HubbubError, match="no such question of yours"):
+        act("bob", "answer", charge=told["id"])
+    (waits,) = act("sue", "requests", state="open")
+    assert (waits["analyst"], waits["epsilon"], waits["sql"], waits["left"]) == ("ada", "2", COUNT, "30")
+    act("sue", "decide", request=told["id"], yes=True, reason="for the report")
+    assert spent(world) == 2
+    one = act("ada", "answer", charge=told["id"])
+    assert one["state"] == "asked"
+    world.until(10)
+    assert "answer" in act("ada", "answer", charge=told["id"])
+    assert act("ada", "answer", charge=one["id"])["state"] == "answered"
+    with pytest.raises(PolicyError, match="does not wait any more"):
+        act("sue", "decide", request=told["id"], yes=False, reason="x")
+    assert "answer" in asked(act, options=TWO, request="again")  # what is stored needs no yes
+
+
+def test_a_no_is_told_with_its_reason_and_charges_nothing(world, act):
+    told = asked(act)
+    act("sue", "decide", request=told["id"], yes=False, reason="too much for a first look")
+    again = act("ada", "answer", charge=told["id"])
+    assert (again["state"], again["reason"]) == ("declined", "too much for a first look")
+    assert asked(act)["state"] == "declined"
+    assert spent(world) == 0
+    assert act("ada", "ask", sql=COUNT, options=TENTH, request="s")["state"] == "asked"
+
+
+def test_a_yes_that_the_budget_does_not_hold_stays_open(world, act):
+    told = asked(act, options={"epsilon": "29"})
+    asked(act, "bob", options={"epsilon": "1"}, request="b")
+    act("bob", "ask", sql="SELECT SUM(x) AS s FROM v", options={"epsilon": "1"}, request="c")
+    with pytest.raises(hb.BudgetError):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert act("ada", "answer", charge=told["id"])["state"] == "waiting"
+
+
+def test_what_waits_for_a_yes_goes_in_no_plan_and_refines_nothing(world, act):
+    with pytest.raises(PolicyError, match="asked by itself"):
+        act("ada", "plan", questions=[{"sql": COUNT, "options": TWO}], request="p")
+    one = act("ada", "ask", sql=COUNT, options=TENTH, request="r")
+    world.until(10)
+    with pytest.raises(PolicyError, match="asked by itself"):
+        act("ada", "refine", charge=one["id"], epsilon="2", request="f")
+    assert spent(world) == Fraction(1, 10)
+
+
+def test_somebody_who_left_gets_no_yes(world, act, people):
+    told = asked(act)
+    act("sue", "leave", name="ada")
+    assert [one["state"] for one in act("sue", "requests")] == ["withdrawn"]
+    with pytest.raises(PolicyError, match="does not wait any more"):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert world.ledger.balance.limit(SPACE, "ada") == 0
+    assert people.keys.of("ada")[0]["live"] is False
+
+
+def test_a_yes_to_more_budget_is_a_grant_behind_the_passphrase(world, act):
+    act("sue", "grant", account="analyst:ada", epsilon="2", reason="to begin", passphrase=PHRASE)
+    told = act("ada", "request_budget", epsilon="0.5", reason="the yearly report")
+    assert (told["state"], told["space"]) == ("open", SPACE)
+    for given in ({}, {"passphrase": "wrong"}):
+        with pytest.raises(NotAllowed, match="passphrase is not right"):
+            act("sue", "decide", request=told["id"], yes=True, reason="x", **given)
+    assert world.ledger.balance.limit(SPACE, "ada") == 2
+    act("sue", "decide", request=told["id"], yes=True, reason="x", passphrase=PHRASE, until="2030-01-01")
+    assert world.ledger.balance.limit(SPACE, "ada") == Fraction(5, 2)
+    assert act("ada", "my_requests")[0]["decided_by"] == "sue"
+    (ada,) = [one for one in act("aud", "people") if one["name"] == "ada"]
+    assert (ada["accounts"][0]["limit"], ada["accounts"][0]["until"][:10]) == ("5/2", "2030-01-01")
+    mine = act("bob", "request_budget", epsilon="1", reason="more")
+    with pytest.raises(PolicyError, match="there is no request"):
+        act("ada", "withdraw_request", request=mine["id"])
+    act("bob", "withdraw_request", request=mine["id"])
+    assert [one["state"] for one in act("bob", "my_requests")] == ["withdrawn"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("grant", {"account": "analyst:ada", "epsilon": "1"}),
+        ("unlock", {"analyst": "ada"}),
+        ("raise_ceiling", {"space": SPACE, "epsilon": "31"}),
+    ],
+)
+def test_what_weakens_asks_for_the_passphrase_and_a_reason(world, act, people, name, given):
+    for missing in ({"reason": "r"}, {"passphrase": PHRASE}):
+        with pytest.raises(QueryError, match="missing"):
+            act("sue", name, **given, **missing)
+    for _ in range(4):
+        with pytest.raises(NotAllowed):
+            act("sue", name, **given, passphrase="a guess", reason="r")
+    act("sue", name, **given, passphrase=PHRASE, reason="because")
+    with pytest.raises(TooMany):
+        act("sue", name, **given, passphrase=PHRASE, reason="because")
+    last = people.store.lines()[-1]
+    assert (last["who"], last["about"]["reason"]) == ("sue", "because")
+
+
+def test_a_token_s_cap_is_not_granted_more(act):
+    with pytest.raises(QueryError, match="fixed when it is made"):
+        act("sue", "grant", account="token:1f0c5a7e", epsilon="9", reason="r", passphrase=PHRASE)
+
+
+def test_incidents_are_read_by_stewards_and_each_reading_is_a_line(world, act, people):
+    world.outcome = "failure"
+    one = act("ada", "ask", sql=COUNT, options=TENTH, request="r")
+    assert act("sue", "incidents") == []
+    world.until(10)
+    (seen,) = act("sue", "incidents")
+    assert (seen["incident"], seen["analyst"], seen["looked_at"]) == (one["incident"], "ada", None)
+    assert act("sue", "incident", incident=one["incident"])["words"] == "private words"
+    assert act("sue", "incidents")[0]["looked_at"] is not None
+    with pytest.raises(NotAllowed):
+        act("aud", "incident", incident=one["incident"])
+    assert "private words" not in str(people.store.lines())
+
+
+def test_auditors_read_charges_limits_and_the_chain(world, act):
+    act("ada", "ask", sql=COUNT, options=TENTH, request="r")
+    (charge,) = act("aud", "charges")
+    assert (charge["analyst"], charge["epsilon"]) == ("ada", "1/10")
+    assert act("aud", "chain")["sound"] is True
+    assert act("aud", "spaces")[0]["spent"] == "1/10"
+    assert act("aud", "limits") == []
+    for name in ("charges", "chain", "spaces", "people", "requests", "audit"):
+        with pytest.raises(NotAllowed):
+            act("ada", name)
+    with pytest.raises(NotAllowed):
+        act("aud", "refresh", table="v", reason="r")
+    act("sue", "refresh", table="v", reason="new rows")
+    assert act("ada", "ask", sql=COUNT, options=TENTH, request="s")["state"] == "asked"

@@ -1,0 +1,67 @@
+"""The pages of stewards and auditors: every state is there, says what it was told, and takes it as text."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import pytest
+
+import canned
+import canned_office as told
+from browser_site import ANALYST, AUDITOR, STATES, STEWARD
+from hubbub.service.pages import office
+from hubbub.service.pages.simulated import EPSILONS, simulated
+from seeded import SeededBits
+
+
+@pytest.mark.parametrize("name", [name for name in STATES if name not in canned.STATES])
+def test_a_state_is_a_page_in_which_what_was_told_is_text(name: str) -> None:
+    page = STATES[name]()
+    assert "<script>" not in page.text
+    assert "<b>mallory" not in page.text
+    assert page.text.count("<h1") == 1
+    ids = re.findall(r'\bid="([^"]*)"', page.text)
+    assert len(ids) == len(set(ids))
+    for form in re.findall(r'<form method="post".*?</form>', page.text, re.DOTALL):
+        assert 'name="csrf" value="c5r7"' in form
+
+
+def test_today_names_what_waits_and_nothing_else() -> None:
+    page = STATES["today"]().text
+    for waits in ("asks for a budget of", "waits for a yes", "ben</bdi></strong> is locked", "1 incident", "new one"):
+        assert waits in page
+    assert "Nothing waits for you" not in page
+    assert "Nothing waits for you" in STATES["today-quiet"]().text
+    assert "The chain does not fit" in STATES["today-broken"]().text
+
+
+def test_a_request_proposes_the_limit_that_it_would_take() -> None:
+    page = office.requests({"requests": told.REQUESTS}, STEWARD).text
+    assert 'name="epsilon" inputmode="decimal" value="2.5"' in page  # 2 now, and one half more
+    assert "1.2</span> is left of" in page
+
+
+def test_what_weakens_asks_for_the_passphrase_again() -> None:
+    page = STATES["person-locked"]().text
+    forms = dict(re.findall(r'action="/people/ben/([\w-]+)"(.*?)</form>', page, re.DOTALL))
+    for weakens in ("unlock", "grant"):
+        assert 'name="passphrase"' in forms[weakens]
+        assert 'name="reason"' in forms[weakens]
+
+
+def test_each_role_is_led_to_its_own_pages() -> None:
+    leads = [{place.key for place in viewer.places} for viewer in (ANALYST, STEWARD, AUDITOR)]
+    assert leads[0] & {"people", "requests", "charges", "log", "chain"} == set()
+    assert leads[1] >= {"today", "people", "requests", "tables", "incidents", "chain", "attacks"}
+    assert leads[2] == {"charges", "log", "chain", "attacks", "learn"}
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_attacks_are_right_on_exact_answers_and_held_down_on_private_ones(epsilon: str) -> None:
+    """2,000 guesses: a share lies .05 above the bound with probability e^-10 at most (Hoeffding); the draw is fixed."""
+    for one in simulated(Fraction(epsilon), bits=SeededBits(epsilon)):
+        assert one["exact"] == 1
+        assert one["private"] <= one["most"] + 0.05
+    subtraction = simulated(Fraction(epsilon), bits=SeededBits(epsilon))[0]
+    assert subtraction["private"] > 0.5 or epsilon in ("0.1", "0.5")
