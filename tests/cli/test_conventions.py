@@ -77,7 +77,11 @@ def test_the_version_is_said(capsys):
         (["query", COUNT, "--epsilon", "1", "--yes", "-o", "missing/x.csv"], 2, "there is no folder missing"),
         (["query", "SELECT AVG(x) AS a FROM people", "--epsilon", "0.1", "--yes"], 2, "QueryError: "),
         (["query", COUNT, "--epsilon", "0.1", "--policy", "none.toml"], 3, "PolicyError: cannot read the policy"),
-        (["query", COUNT, "--epsilon", "1.5", "--yes"], 4, "BudgetError: the question asks for epsilon 1.5, and 1 of"),
+        (
+            ["query", COUNT, "--epsilon", "1.5", "--yes"],
+            4,
+            "BudgetError: not enough budget: the question asks for epsilon 1.5, and 1 of",
+        ),
         (["budget", "--ledger", "none.db"], 3, "PolicyError: there is no ledger"),
         (["budgt"], 2, "no such command 'budgt'. Did you mean 'budget'?"),
         (["init", "people.csv"], 2, "say who is protected"),

@@ -87,6 +87,7 @@ def test_under_delta_every_command_says_the_same_in_six_digits(two, noise):
     call = two("epsilon = 3\ndelta = 1e-6")
     asked = call("query", COUNT, "--epsilon", "0.7", "--noise", noise, "--yes")[2]
     said = re.search(r"; (\S+) is left", asked)[1]
+    assert ("more such question" in asked, "adds up more slowly" in asked) == (noise == "gaussian",) * 2
     assert len(said) <= 8
     assert f"left: {said};" in call("check", COUNT, "--epsilon", "0.1", "--noise", noise)[1]
     left = {row["unit_space"]: row["left"] for row in json.loads(call("budget", "--format", "json")[1])}

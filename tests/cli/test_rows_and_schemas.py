@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_counted_by_column(folder: Path, capsys) -> None:
     }
     # id x is no whole number; 1.5 is none with a decimal comma; a day in the wrong order, and one that is not there.
     assert counted == {"id": (4, 0, 1, -1), "ward": (4, 1, 0, 2), "cost": (3, 1, 1, 2), "day": (2, 1, 2, 1)}
-    assert "visits: 5 rows; of 3 units, at most 2 of one; 2 lines are no row" in err
+    assert "visits: 5 rows; of 3 units, at most 2 of one; 2 lines are not rows" in err
     assert "for a steward alone" in err
     assert not (folder / "budget.db").exists()
 

@@ -98,13 +98,16 @@ def test_the_ledger_is_exported_backed_up_migrated_refreshed_and_raised(cli, ask
     assert (people / "all.jsonl").stat().st_mode & 0o777 == 0o600  # as the ledger: every analyst's questions are in it
     assert len((people / "all.jsonl").read_text().splitlines()) == len(lines)
     assert cli("ledger", "export", "-o", "all.jsonl")[0] == 3
-    assert cli("ledger", "backup", "copy.db")[0] == 0
-    assert cli("ledger", "verify", "--ledger", "copy.db")[0] == 0
+    assert cli("ledger", "backup", "copy")[0] == 0
+    assert cli("ledger", "verify", "--ledger", "copy/ledger.db")[0] == 0
     assert "up to date" in cli("ledger", "migrate")[2]
     assert "data version" in cli("ledger", "refresh", "people")[2]
     assert cli("query", COUNT, "--epsilon", "0.25")[0] == 2  # new rows: charged again, and nobody agreed
     assert cli("ledger", "unlock", "ada")[2] == "ada may ask again.\n"
-    assert cli("ledger", "unlock", "--all")[2] == "Whoever is not locked himself may ask about person_id again.\n"
+    assert (
+        cli("ledger", "unlock", "--all")[2]
+        == "All analysts who are not locked themselves may ask about person_id again.\n"
+    )
     assert cli("ledger", "unlock")[0] == cli("ledger", "unlock", "ada", "--all")[0] == 2
     assert "is Budget(epsilon=2) from now on" in cli("ledger", "raise", "--epsilon", "2", "--reason", "r", "--yes")[2]
     assert cli("check", COUNT, "--epsilon", "1")[0] == 3  # the policy still says 1
@@ -149,7 +152,8 @@ def test_the_doctor_finds_what_is_wrong(cli, asked, people):
     assert "DuckDB answers" in out
     assert "rows is sound" in out
     assert "other users" not in out
-    assert cli("ledger", "backup", "kept.db")[0] == 0
+    assert cli("ledger", "backup", "kept")[0] == 0
+    (people / "kept" / "ledger.db").rename(people / "kept.db")
     ledger = people / "budget.db"
     for file in (ledger, people / "kept.db"):
         file.chmod(0o644)  # as an older hubbub made them
@@ -289,6 +293,10 @@ def test_an_older_ledger_is_found_by_its_head_and_by_the_anchor(cli, asked, peop
     assert "the anchor (line" in err
     assert cli("ledger", "anchor")[0] == 3
     assert cli("ledger", "anchor", "--accept-older", "--yes")[0] == 0
+    assert (
+        cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 4
+    )  # what was spent since is not known: nothing is left
+    assert cli("grant", "everyone", "--epsilon", "1")[0] == 0
     assert cli("query", WARDS, "--epsilon", "0.5", "--yes")[0] == 0
 
 

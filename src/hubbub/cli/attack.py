@@ -221,15 +221,21 @@ def _run(file: Path, shared: dict[str, Any], attack: Callable[..., Report], *arg
     from hubbub.attacks.report import read_table
     from hubbub.ledger.budget import parse_epsilon
 
-    _shown(attack(read_table(file), *arguments, epsilon=parse_epsilon(shared["epsilon"]), **options), shared)
+    report = attack(read_table(file), *arguments, epsilon=parse_epsilon(shared["epsilon"]), **options)
+    _shown(report, shared, drawn="exact answers")
 
 
-def _shown(report: Report, shared: dict[str, Any]) -> None:
+def _shown(report: Report, shared: dict[str, Any], drawn: str = "") -> None:
+    """drawn: which answers the picture is of, where its title does not say it."""
     show(_COLUMNS, [f.texts() for f in report.findings], shared["form"], right=(False, True, True, True))
     for line in report.notes:
         note(line)
     if shared["plot"] is not None:
         from hubbub.plots import save
 
-        save(report.result.plot(), str(shared["plot"]))
+        axes = report.result.plot()
+        for place in ("left", "center"):
+            if drawn and (title := axes.get_title(loc=place)):
+                axes.set_title(f"{title}, {drawn}", loc=place)
+        save(axes, str(shared["plot"]))
         note(f"Drew {shared['plot']}.")

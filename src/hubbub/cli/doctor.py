@@ -34,6 +34,7 @@ _EXTRA = {
     "matplotlib": "plot",
     "pycryptodome": "collect",
     "statsmodels": "demo",
+    "jinja2": "serve",
     "starlette": "serve",
     "uvicorn": "serve",
 }
@@ -44,7 +45,7 @@ _EXTRA = {
 def command(policy: Path | None) -> int:
     """What is installed, and whether policy, ledger and engines are well. Exit code 3 where something is not."""
     ill = 0
-    for well, line in (*_installed(), _engine(), _walls(), *_house(policy)):
+    for well, line in (*_installed(), _engine(), _outer(), _walls(), *_house(policy)):
         ill += well is False
         click.echo(printable(f"{'ok  ' if well else 'FAIL' if well is False else '-   '} {line}"))
     return 3 if ill else 0
@@ -95,9 +96,19 @@ def _engine() -> tuple[bool, str]:
     return row == (42,), "DuckDB answers"
 
 
+def _outer() -> tuple[bool | None, str]:
+    """Where SQL over releases runs."""
+    from hubbub.engines.outer_process import why_inside
+
+    why = why_inside()
+    if why is None:
+        return True, "SQL over releases runs in a process of its own"
+    return None, f"SQL over releases runs inside the program that asks: {why}. A giant value in it can end that program"
+
+
 def _walls() -> tuple[bool | None, str]:
     """What would hold the runners of the service."""
-    from hubbub.service.confine import landlock_version
+    from hubbub.confine import landlock_version
 
     version = landlock_version()
     if version >= 4:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hubbub.cli.console import note
+from hubbub.cli.console import note, on_terminal
+from hubbub.cli.guided import NONE, Choices, ask_choices, ask_unit, check_columns, choices_options, chosen, show_prices
 from hubbub.cli.sniff import dialect_of, guess_types
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.file_formats import Csv, kind_of_file, several_files
 from hubbub.ledger.policy import KINDS, POLICY_NAME
+
+if TYPE_CHECKING:
+    from hubbub.engines.base import Schema
 
 __all__ = ["command", "policy_text"]
 
@@ -44,6 +49,8 @@ _EXAMPLES = {
 )
 @click.option("--sniff", is_flag=True, help="Guess a CSV's types from its rows: a steward's decision.")
 @click.option("--force", is_flag=True, help="Write over a policy under which nothing was charged yet.")
+@choices_options
+@click.option("--yes", is_flag=True, help="Ask nothing: what is not said stays a comment to fill in.")
 @click.option(
     "-o",
     "--output",
@@ -60,21 +67,31 @@ def command(
     public: tuple[str, ...],
     sniff: bool,
     force: bool,
+    yes: bool,
     output: Path,
+    **said: Any,
 ) -> None:
     """Write a commented hubbub.toml for the tables FILE...: names and types, never values.
 
     FILE is a Parquet file or a folder of them, a CSV, a DuckDB or SQLite file, a spreadsheet, or the address of a
-    Postgres database (postgresql://..., env:NAME) with --table.
+    Postgres database (postgresql://..., env:NAME) with --table. On a terminal, without --unit and --each-row, it asks
+    in turn for what only people know. --values, --bounds and others say it beforehand; --yes asks nothing.
     """
-    if each_row == (unit is not None):
+    asking = not yes and unit is None and not each_row and on_terminal("stdin")
+    if not asking and each_row == (unit is not None):
         raise click.UsageError("say who is protected: --unit COLUMN for a column that names a person, or --each-row.")
     if table is not None and len(files) > 1:
         raise click.UsageError("--table is for one source; write one policy, and paste the other's section into it.")
+    choices = chosen(**said)
     sources = [_source(file, table, unit, output, sniff=sniff) for file in files]
+    if asking:
+        asked = [ask_unit(one.name, one.columns) for one in sources]
+        sources = [replace(one, unit=who) for one, who in zip(sources, asked, strict=True)]
+        choices = ask_choices(choices, [column for one in sources for column in _usable(one)])
+    check_columns(choices, [column for one in sources for column in _usable(one)])
     sources += [_source(file, None, None, output, sniff=sniff, is_public=True) for file in public]
     _distinct(sources)
-    text = "\n".join([_HEAD, *(part for one in sources for part in _parts(one))])
+    text = "\n".join([_head(choices), *(part for one in sources for part in _parts(one, choices))])
     if force:
         _check_unused(output)
     try:
@@ -93,6 +110,8 @@ def command(
         f"Wrote {output}. Read it through, fill in bounds and categories. `hubbub check` then prices questions; "
         "before the first one is asked: hubbub ledger create"
     )
+    if choices.columns:
+        show_prices(output)
 
 
 @dataclass(frozen=True)
@@ -125,7 +144,9 @@ def _source(
     if _ELSEWHERE.match(file):
         if is_public:
             raise click.UsageError("a public table is a file; write its rows to one.")
-        return Source(file, _columns_there(file, table, unit), unit, table)
+        there = _schema_there(file, table, unit)
+        columns = [(name, kind.value) for name, kind in there.columns.items()]
+        return Source(file, columns, unit, table, never_null=there.never_null)
     path = Path(file)
     if not (path.exists() or several_files(path)):
         raise PolicyError(f"there is no file {file!r}.")
@@ -144,7 +165,7 @@ def _source(
     return Source(_relative(path, output), columns, unit, table, csv, written, kept, is_public)
 
 
-def _columns_there(address: str, table: str | None, unit: str | None) -> list[tuple[str, str]]:
+def _schema_there(address: str, table: str | None, unit: str | None) -> Schema:
     """The columns of a table that an engine elsewhere holds, by its catalogue."""
     from hubbub.session.open import schema_of
     from hubbub.tables.declare import EACH_ROW, table as declare
@@ -152,7 +173,7 @@ def _columns_there(address: str, table: str | None, unit: str | None) -> list[tu
     if table is None and not address.startswith("spark:"):
         raise click.UsageError('a database needs the table too: --table "SCHEMA.NAME".')
     declared = declare(address, unit=EACH_ROW if unit is None else unit, table=table)
-    return [(name, kind.value) for name, kind in schema_of(address, declared).items()]
+    return schema_of(address, declared)
 
 
 def _distinct(sources: Sequence[Source]) -> None:
@@ -220,17 +241,21 @@ def policy_text(source: str, columns: Sequence[tuple[str, str]], *, unit: str | 
         table: the table in a DuckDB file.
     """
     one = Source(source, columns, unit, table, types_said=source.lower().endswith(".csv"))
-    return "\n".join([_HEAD, *_parts(one)])
+    return "\n".join([_head(NONE), *_parts(one)])
 
 
-def _parts(one: Source) -> list[str]:
+def _usable(one: Source) -> list[tuple[str, str]]:
+    """The columns of which something may be declared, and their kinds."""
+    return [(column, kind) for column, kind in one.columns if kind in KINDS and column != one.unit]
+
+
+def _parts(one: Source, choices: Choices = NONE) -> list[str]:
     """The sections of a table."""
-    name = one.name
-    usable = [(column, kind) for column, kind in one.columns if kind in KINDS and column != one.unit]
+    name, usable = one.name, _usable(one)
     section = "public" if one.is_public else "tables"
-    head = _public(one) if one.is_public else _table(name, one.source, one.unit, one.table)
+    head = _public(one) if one.is_public else _table(name, one.source, one.unit, one.table, choices)
     parts = [head, _csv(section, name, one.csv), _types(section, name, one.columns) if one.types_said else ""]
-    return [part for part in (*parts, "" if one.is_public else _domains(name, usable, one.never_null)) if part]
+    return [part for part in (*parts, "" if one.is_public else _domains(name, usable, one.never_null, choices)) if part]
 
 
 def _public(one: Source) -> str:
@@ -264,11 +289,17 @@ _HEAD = """\
 file = "budget.db"        # every charge is kept here; made by: hubbub ledger create
 
 [budget]
-epsilon = 1               # the ceiling for all answers together; fixed when the ledger is made
+EPSILON # the ceiling for all answers together; fixed when the ledger is made
 """
 
 
-def _table(name: str, source: str, unit: str | None, table: str | None) -> str:
+def _head(choices: Choices) -> str:
+    budget = f"epsilon = {choices.epsilon}".ljust(25)
+    text = _HEAD.replace("EPSILON", budget)
+    return text if choices.delta is None else f"{text}delta = {choices.delta}\n"
+
+
+def _table(name: str, source: str, unit: str | None, table: str | None, choices: Choices) -> str:
     who = f"unit = {_text(unit)}" if unit is not None else "each_row = true"
     lines = [f"[tables.{_key(name)}]", f"source = {_text(source)}"]
     lines += [f"table = {_text(table)}"] if table is not None else []
@@ -280,8 +311,9 @@ def _table(name: str, source: str, unit: str | None, table: str | None) -> str:
         [
             *lines,
             "# Choices, not facts: more counts people more fully, at more noise.",
-            f"{'max_groups = 1'.ljust(25)} # in how many groups of one answer a person counts at most",
-            f"{'max_rows = 1'.ljust(25)} # with how many rows a person counts in one group at most",
+            f"{f'max_groups = {choices.max_groups}'.ljust(25)} "
+            "# in how many groups of one answer a person counts at most",
+            f"{f'max_rows = {choices.max_rows}'.ljust(25)} # with how many rows a person counts in one group at most",
             "",
         ]
     )
@@ -293,14 +325,19 @@ def _types(section: str, name: str, columns: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _domains(name: str, columns: Sequence[tuple[str, str]], never_null: frozenset[str] = frozenset()) -> str:
+def _domains(name: str, columns: Sequence[tuple[str, str]], never_null: frozenset[str], choices: Choices) -> str:
     lines = [
         f"[tables.{_key(name)}.columns]",
         "# A sum or an average needs bounds, a group needs its values. Write what you know beforehand.",
     ]
     if any(column in never_null and "between" in _EXAMPLES[kind] for column, kind in columns):
         lines.append("# nullable = false: a constraint of the database says so. Counts beside means need less noise.")
-    lines += [f"# {_key(column)} = {_example(kind, column in never_null)}" for column, kind in columns]
+    lines += [
+        f"{_key(column)} = {choices.toml(column, kind)}"
+        if column in choices.columns
+        else f"# {_key(column)} = {_example(kind, column in never_null)}"
+        for column, kind in columns
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from hubbub import __version__
+from hubbub.cli import light
 from hubbub.cli.console import INTERRUPTED, printable, show_error
 from hubbub.errors import HubbubError, InternalError
 
@@ -32,14 +33,20 @@ COMMANDS: Final = {
     "bounds": ("hubbub.cli.bounds", "How much a question's limits leave out, and which are best."),
     "query": ("hubbub.cli.query", "Ask a question, privately."),
     "shell": ("hubbub.cli.shell", "Ask question after question, at a prompt or from a pipe."),
+    "publish": ("hubbub.cli.publish", "An answer, marginals or a synthetic table as a folder to hand out."),
     "budget": ("hubbub.cli.budget", "What has been spent, and what is left."),
     "history": ("hubbub.cli.history", "Every charge: who asked what, and what it cost."),
     "receipt": ("hubbub.cli.receipt", "What one charge asked, ran and cost; and whether it still stands."),
     "report": ("hubbub.cli.report", "Who asked what since when, what it cost, what is left, what was refused."),
+    "evidence": (
+        "hubbub.cli.evidence",
+        "What an auditor takes away, and checks without us.",
+    ),
     "grant": ("hubbub.cli.grant", "Let an analyst or a table spend so much, until when."),
     "revoke": ("hubbub.cli.revoke", "Let an analyst or a table spend nothing more."),
     "serve": ("hubbub.cli.serve", "Serve the tables to analysts who are not trusted."),
-    "token": ("hubbub.cli.serve", "Make a token with which an analyst asks the service."),
+    "person": ("hubbub.cli.people", "Who may come to the service, and in which roles."),
+    "token": ("hubbub.cli.people", "Tokens with which programs ask the service."),
     "survey": ("hubbub.local.command", "Ask a question where nobody has to be trusted."),
     "collect": ("hubbub.collect.command", "Sums over people whom no single company can look at."),
     "attack": ("hubbub.cli.attack", "What an outsider would learn from a file of yours."),
@@ -95,6 +102,7 @@ def commands() -> None:
 
 def main() -> None:
     """Run the command line of this process, and exit."""
+    light.begin(sys.argv[1:])
     sys.exit(run(sys.argv[1:]))
 
 

@@ -52,7 +52,7 @@ policy_option = click.option(
     help="The policy file; default: the nearest hubbub.toml, upward from here.",
 )
 purpose_option = click.option(
-    "--purpose", metavar="TEXT", help="What is asked for; it stands with the charge, for whoever reads the ledger."
+    "--purpose", metavar="TEXT", help="What the question is for; the ledger keeps it beside the charge."
 )
 ledger_option = click.option(
     "--ledger",
@@ -252,9 +252,13 @@ def chosen_format(form: str | None, output: Path | None = None) -> str:
 
 def open_session(policy: Path | None, purpose: str | None = None) -> Session:
     """The session of a policy file; its ledger must exist."""
+    from hubbub.cli.light import without_pandas
+    from hubbub.ledger.policy import find_policy
     from hubbub.session import Session
 
-    return Session.from_policy(policy, purpose=purpose)
+    path = find_policy() if policy is None else policy
+    without_pandas(path)
+    return Session.from_policy(path, purpose=purpose)
 
 
 def agree(epsilon: str, *, yes: bool) -> None:
@@ -320,7 +324,8 @@ def manage_ledger(policy: Path | None, ledger: str | None, key_file: Path | None
 def _place(
     policy: Path | None, ledger: str | None, key_file: Path | None
 ) -> tuple[str | Path, bytes | None, Policy | None]:
-    from hubbub.ledger.policy import find_policy, load_policy, read_key
+    from hubbub.ledger.keys import read_key
+    from hubbub.ledger.policy import find_policy, load_policy
 
     if ledger is not None:
         return ledger, None if key_file is None else read_key(key_file), None

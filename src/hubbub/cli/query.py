@@ -31,7 +31,7 @@ from hubbub.cli.options import (
     terms_options,
     write,
 )
-from hubbub.cli.standing import left_after
+from hubbub.cli.standing import left_after, more_like
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text, short_text
 
@@ -85,7 +85,7 @@ def command(
     with open_session(policy, purpose) as session:
         agree(session, asked, yes=yes, fresh=fresh, **given)
         release = session.sql(asked, fresh=fresh, **given)
-        left = left_after(session, release)
+        left, more = left_after(session, release), more_like(session, release)
     try:
         show_release(release, chosen, level, output, reliable=reliable)
     except OSError as error:
@@ -94,19 +94,19 @@ def command(
         raise PolicyError(
             f"cannot write {output}: {error.strerror}. The answer is stored: ask again, it is free."
         ) from error
-    say_cost(release, left)
+    say_cost(release, left, more)
 
 
-def say_cost(release: Release, left: str | None) -> None:
-    """What an answer cost, and what is left for others like it (`left_after`)."""
+def say_cost(release: Release, left: str | None, more: str = "") -> None:
+    """What an answer cost, and what is left for others like it (`left_after`, `more_like`)."""
     for told in release.remarks:
         note(told)
     if left is None:
         note("Public tables only: free.")
     elif release.charged:
-        note(f"Charged epsilon {decimal_text(release.cost)}; {left} is left. Asked again, it is free.")
+        note(f"Charged epsilon {decimal_text(release.cost)}; {left} is left{more}. Asked again, it is free.")
     else:
-        note(f"A stored answer: nothing charged; epsilon {left} is left.")
+        note(f"A stored answer: nothing charged; epsilon {left} is left{more}.")
 
 
 def _check_output(form: str, level: float, reliable: float, output: Path | None) -> None:

@@ -20,7 +20,7 @@ import click
 from hubbub.cli.console import note, on_terminal, printable, show_error
 from hubbub.cli.options import chosen_format, epsilon_option, format_option, open_session, policy_option, purpose_option
 from hubbub.cli.query import agree, say_cost, show_release
-from hubbub.cli.standing import left_after, left_text
+from hubbub.cli.standing import left_after, left_text, more_like
 from hubbub.errors import HubbubError, QueryError
 from hubbub.ledger.budget import parse_epsilon
 
@@ -143,7 +143,7 @@ class _Shell:
         agree(self.session, sql, epsilon=self.epsilon, yes=self.yes, fresh=False)
         release = self.session.sql(sql, epsilon=self.epsilon)
         show_release(release, self.form, 0.95, None)
-        say_cost(release, left_after(self.session, release))
+        say_cost(release, left_after(self.session, release), more_like(self.session, release))
 
     def _check(self, sql: str) -> None:
         if not sql:

@@ -1,0 +1,59 @@
+"""What keeps a command quick to start, in a process of its own.
+
+Modules make many objects that stay, and none that are garbage: the collector looks for it less often.
+
+pyarrow looks for pandas when it makes its first array, which takes longer than most questions do. No question of the
+command line has to do with data frames, but on Spark, so it finds none, once and for this process; whoever else imports
+pandas later gets it.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from typing import Final
+
+from hubbub.process import begin_command, is_command
+
+__all__ = ["begin", "without_pandas"]
+
+_OBJECTS: Final = 50_000
+"""So many new objects between two collections."""
+
+_ONCE: Final = ("check", "query")
+"""Commands that ask one question, and end."""
+
+
+class _NoPandas(MetaPathFinder):
+    """Finds no pandas."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name="pandas")
+
+
+def begin(arguments: Sequence[str]) -> None:
+    """This process is a command's and nobody else's. arguments: of the command line."""
+    begin_command(once=bool(arguments) and arguments[0] in _ONCE)
+    gc.set_threshold(_OBJECTS, 20, 20)
+
+
+def without_pandas(policy: Path) -> None:
+    """Let pyarrow look for pandas now, and find none: where the process is a command's, and no table is on Spark."""
+    if not is_command() or "pandas" in sys.modules:
+        return
+    with suppress(OSError, UnicodeError):
+        if "spark:" in policy.read_text("utf-8"):
+            return
+    import pyarrow as pa
+
+    hidden = _NoPandas()
+    sys.meta_path.insert(0, hidden)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(hidden)

@@ -1,0 +1,200 @@
+"""What a connection does that a session does not, and what it cannot: each of it refused, with the reason."""
+
+from __future__ import annotations
+
+import ast
+import json
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette", reason="the service needs the extra `serve`")
+
+import hubbub as hb
+from hubbub.errors import EngineError, InternalError
+from hubbub.ledger.charging import Locked
+from hubbub.ledger.timetable import QueueFull
+from hubbub.remedies import GiveOptions
+from hubbub.remote import NOT_HERE, Connection
+from hubbub.remote.wire import Wire, raised_again
+from hubbub.service.clerk import _refusal
+from hubbub.service.http.problem import problem
+from remote.living import Living
+from remote.test_face import tables
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def living(tmp_path_factory):
+    made = Living(tmp_path_factory.mktemp("living"), tables(), hb.Budget(100))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def ada(living):
+    with hb.connect(living.url, token=living.token("ada"), purpose="a test") as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", NOT_HERE)
+def test_what_is_not_here_is_refused_with_the_reason(ada, name):
+    reason = NOT_HERE[name].split("(")[0]
+    fresh = partial(ada.sql, "SELECT COUNT(*) FROM visits", epsilon=1, fresh=True)
+    act = fresh if name == "fresh=True" else partial(getattr, ada, name)
+    with pytest.raises(hb.PolicyError) as refused:
+        act()
+    assert str(refused.value).startswith(f"{name}: not through a service: {reason}")
+
+
+def test_a_connection_has_everything_of_a_session_or_says_why_not():
+    session = {name for name in dir(hb.Session) if not name.startswith("_")}
+    assert session - set(dir(Connection)) == {*NOT_HERE} - {"fresh=True", "ledger"}
+    page = (ROOT / "docs/tutorial/ask-through-a-service.md").read_text("utf-8")
+    for name, reason in NOT_HERE.items():
+        assert f"`{name}`" in page
+        assert reason in " ".join(page.split())
+
+
+def test_it_imports_nothing_but_pythons_own_pyarrow_and_hubbub():
+    imported = set()
+    for file in (ROOT / "src/hubbub/remote").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+            imported |= {name.partition(".")[0] for name in names}
+    assert imported <= {*sys.stdlib_module_names, "pyarrow", "hubbub"}
+
+
+def test_questions_that_are_asked_ahead_wait_together(ada):
+    asked = [ada.ask(f"SELECT COUNT(*) AS n FROM visits WHERE n < {k}", epsilon="0.5") for k in (2, 3, 4)]
+    assert all(one.release_at is not None for one in asked)
+    assert [len(one.answer()) for one in asked] == [1, 1, 1]
+    assert ada.ask("SELECT COUNT(*) AS n FROM visits WHERE n < 2", epsilon="0.5").release_at is None
+    assert ada.answer(asked[0].id).to_arrow().equals(asked[0].answer().to_arrow())
+    assert {entry.purpose for entry in ada.history()} == {"a test"}
+
+
+def test_another_s_question_is_not_there(living, ada):
+    one = ada.ask("SELECT COUNT(*) AS n FROM visits WHERE n = 3", epsilon="0.5")
+    with hb.connect(living.url, token=living.token("bob")) as bob:
+        for act in (lambda: bob.answer(one.id), lambda: bob.receipt(one.id), lambda: bob.answer("0" * 32)):
+            with pytest.raises(hb.PolicyError, match=r"^there is no such question of yours\.$"):
+                act()
+        assert bob.history() == []
+
+
+@pytest.mark.parametrize("token", ["hub_00000000_" + "a" * 32, "x"])
+def test_a_token_that_is_not_known(living, token):
+    with pytest.raises(hb.PolicyError):
+        hb.connect(living.url, token=token)
+
+
+@pytest.mark.parametrize("url", ["", "data.example.org", "ftp://x", "http://", "http://a@b/", "http://x/?token=1"])
+def test_what_is_no_address(url):
+    with pytest.raises(hb.PolicyError, match="expected the address of a service"):
+        hb.connect(url, token="hub_x")
+
+
+def test_a_password_in_an_address_is_not_shown():
+    with pytest.raises(hb.PolicyError) as refused:
+        hb.connect("http://ada:tell-nobody@b/", token="hub_x")
+    assert "tell-nobody" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("url", "warned"), [("http://192.0.2.1", True), ("http://127.0.0.1", False)])
+def test_a_token_that_would_go_in_the_clear_is_warned_of(url, warned):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        Wire(url, "hub_x", patience=1)
+    assert [str(one.message).startswith("192.0.2.1 is asked without TLS") for one in seen] == [True] * warned
+
+
+@pytest.mark.parametrize("token", ["", " ", "a\nb", "\u00e9", None])
+def test_what_is_no_token(token):
+    with pytest.raises(hb.PolicyError, match="expected a token"):
+        hb.connect("http://127.0.0.1:1", token=token)
+
+
+def test_where_nobody_answers_and_where_somebody_else_does():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(hb.PolicyError, match="does not answer"):
+        hb.connect(f"http://127.0.0.1:{port}", token="hub_x")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def answer():
+            heard, _ = other.accept()
+            with heard:
+                heard.recv(4096)
+                heard.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(hb.PolicyError, match="is not a service"):
+            hb.connect(f"http://127.0.0.1:{other.getsockname()[1]}", token="hub_x")
+        thread.join(5)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        hb.QueryError("words\n  SELECT\n  ^^^", remedy=GiveOptions(("epsilon",))),
+        hb.ParameterError("a number"),
+        hb.PolicyError("declare it"),
+        hb.BudgetError("too much", asked="1", left="1/3"),
+        EngineError("5ad37e753933"),
+        QueueFull("later", 7),
+        Locked("a steward looks"),
+        InternalError("a defect"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_every_refusal_comes_over_the_wire_as_it_was(error):
+    error.position = (0, 6) if isinstance(error, hb.QueryError) else None
+    told = _refusal(error)
+    sent = json.loads(bytes(problem(told.pop("kind"), told.pop("text"), **told).body))
+    again = raised_again(sent)
+    assert isinstance(error, type(again))
+    assert type(again).__name__ in ("PolicyError", type(error).__name__)
+    assert (str(again), again.position) == (str(error), error.position)
+    assert again.remedies == error.remedies
+    for name in ("asked", "left", "incident"):
+        assert getattr(again, name, None) == getattr(error, name, None)
+
+
+def test_a_refusal_that_makes_no_sense_is_still_one():
+    for told in ({}, {"class": "SystemExit", "detail": 3}, {"position": [1]}, {"class": "errors", "kind": "query"}):
+        assert isinstance(raised_again(told), hb.HubbubError)
+
+
+def test_it_waits_where_it_is_told_to(monkeypatch):
+    said = iter([(429, 1.0, {}), (503, 2.0, {}), (200, None, {"name": "ada"})])
+    slept = []
+    monkeypatch.setattr("hubbub.remote.wire.time.sleep", slept.append)
+    wire = Wire("http://127.0.0.1:1", "hub_x", patience=10)
+    monkeypatch.setattr(wire, "_asked", lambda *_: next(said))
+    assert wire.get("/me") == {"name": "ada"}
+    assert slept == [1.0, 2.0]
+    monkeypatch.setattr(wire, "_asked", lambda *_: (429, 11.0, {"kind": "queue", "detail": "20 wait"}))
+    with pytest.raises(hb.PolicyError, match="20 wait"):
+        wire.get("/me")
+
+
+def test_a_token_stands_in_no_address_and_in_no_words(ada, living):
+    token = living.token("cy")
+    made = hb.connect(living.url, token=token)
+    assert token not in repr(made)
+    assert token not in made.wire.url
+
+
+def test_names_load_when_they_are_used():
+    script = "import hubbub, sys; hubbub.connect; assert not {'duckdb', 'pandas', 'starlette'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
