@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick lint bench docs soak peers clean
+.PHONY: demo test quick browser lint bench docs soak peers vendor package install dist clean
 
 .venv/made:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12")'
@@ -23,7 +23,13 @@ demo: .venv/demo
 	@$(BIN)/hubbub demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 -m 'not soak' --durations=20
+	$(BIN)/python -m pytest -n 2 -m 'not soak and not browser' --durations=20
+
+# The pages in a real browser, Debian's chromium; without one the tests skip and say so.
+browser: .venv/dev
+	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  (apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core) >/dev/null 2>&1 || echo "no chromium to be had" >&2; fi
+	$(BIN)/python -m pytest -m browser -rs --durations=5 tests/browser
 
 # Under a minute: the house, SQL, trees and texts of all golden questions, prices, budgets.
 QUICK := tests/test_house.py tests/test_arguments.py tests/sql tests/tables tests/golden/test_recorded.py tests/queries \
@@ -42,6 +48,18 @@ lint: .venv/dev
 soak: .venv/dev
 	$(BIN)/python -m pytest -m soak
 
+# Wheel and sdist: built twice, installed alone, at both ends of their versions, types and all. Leaves them in dist/.
+package: .venv/dev
+	HUBBUB_PACKAGE=1 $(BIN)/python -m pytest -m package tests/package --durations=10
+
+# The two files, each installed alone: two minutes of it, for CI.
+install: .venv/dev
+	HUBBUB_PACKAGE=1 $(BIN)/python -m pytest -m package tests/package -k 'two_builds or empty_environment or tried' --durations=5
+
+# The two files alone.
+dist: .venv/dev
+	HUBBUB_PACKAGE=1 $(BIN)/python -m pytest -m package tests/package -k two_builds
+
 # Rivals live in environments of their own under .venvs/.
 peers: .venv/dev
 	$(BIN)/python -m benchmarks.peers install
@@ -52,6 +70,9 @@ bench: .venv/dev
 docs: .venv/dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+vendor:  # builds the editor anew from its lock file; `sh editor/build.sh check` compares
+	sh editor/build.sh
 
 clean:
 	rm -rf .venv .venvs docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

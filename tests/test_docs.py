@@ -25,6 +25,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import click
 import pyarrow as pa
@@ -34,6 +35,8 @@ import pytest
 import hubbub as hb
 from cli.helpers import terminal
 from hubbub.cli.main import COMMANDS, commands
+from hubbub.ledger.life import _NEXT
+from hubbub.ledger.records import OPEN, State
 from hubbub.tables.aggregates import FAMILIES
 from hubbub.tables.functions import FUNCTIONS
 
@@ -254,7 +257,7 @@ def test_every_function_has_its_place() -> None:
 
 
 def reference() -> str:
-    return "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").glob("*.md"))
+    return "\n".join(p.read_text("utf-8") for p in (ROOT / "docs/reference").rglob("*.md"))
 
 
 def headings(text: str) -> set[str]:
@@ -278,11 +281,30 @@ def test_every_method_of_a_handle_has_its_place(name: str) -> None:
         assert re.search(rf"`(?:\w+\.)?{member}\b", text), member
 
 
-def test_every_error_class_has_its_heading() -> None:
-    found = headings((ROOT / "docs/reference/errors.md").read_text("utf-8"))
+def test_every_error_class_has_its_page_with_an_example_and_a_way_out() -> None:
     errors = {n for n in hb.__all__ if isinstance(getattr(hb, n), type) and issubclass(getattr(hb, n), Exception)}
-    assert errors <= found
     assert errors >= {"QueryError", "PolicyError", "BudgetError", "EngineError", "InternalError"}
+    assert "HubbubError" in headings((ROOT / "docs/reference/errors.md").read_text("utf-8"))
+    for name in errors - {"HubbubError"}:
+        page = ROOT / "docs/reference/errors" / (re.sub(r"(?<!^)([A-Z])", r"-\1", name).lower() + ".md")
+        text = page.read_text("utf-8")
+        assert text.startswith(f"# `{name}`\n")
+        assert any(b.info.startswith("text") and b.follows for b in blocks(page)), name
+        assert "**What to do.**" in text
+        assert f"Exit code {getattr(hb, name).exit_code}." in text
+
+
+def test_the_picture_of_a_charge_has_the_states_and_steps_of_the_ledger() -> None:
+    drawn = (ROOT / "docs/reference/states-of-a-charge.svg").read_text("utf-8")
+    assert set(re.findall(r'data-state="(\w+)"', drawn)) | {"closed"} == set(get_args(State))
+    steps = {(a, b) for a, b in re.findall(r'data-from="(\w+)" data-to="(\w+)"', drawn)}
+    assert {(a, b) for a, following in _NEXT.items() for b in following} <= steps
+    opened = {(a, b) for a in OPEN for b in ("withdrawn", "lost")}
+    assert steps - opened - {(a, b) for a, following in _NEXT.items() for b in following} == {
+        ("drawing", "stored"), ("withdrawn", "retried"), ("lost", "retried"),
+    }  # fmt: skip
+    assert opened <= steps | {("retried", b) for b in ("withdrawn", "lost")}
+    assert "#" not in re.sub(r"url\(#[\w-]+\)", "", drawn), "a colour of its own is lost on a dark page"
 
 
 def test_every_command_has_its_heading() -> None:
@@ -299,7 +321,7 @@ def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
                 assert (page.parent / target).exists(), (name, target)
         for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", text):
             path = ROOT / "docs" / target.lstrip("/") if target.startswith("/") else page.parent / target
-            assert Path(f"{os.path.normpath(path)}.md").exists(), (name, target)
+            assert any(Path(os.path.normpath(path) + end).exists() for end in (".md", ".ipynb")), (name, target)
 
 
 def test_no_page_says_what_this_machine_is_called() -> None:
