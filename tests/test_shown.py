@@ -26,7 +26,7 @@ class Whole(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        assert tag in "div table thead tbody tr th td p svg rect line text title g".split()
+        assert tag in "div table thead tbody tr th td p svg rect line text title desc g style".split()
         self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -57,7 +57,7 @@ def test_by_a_statement_it_holds_the_truth_and_says_whose_it_is() -> None:
         same = s.sql(COUNT, epsilon=1, max_rows="auto", total_error=True, rows_per_unit_at_most=1)
     low, high = ends(r, "n")
     assert low <= 11250 + 160 + 300 <= high
-    assert "no id has more, by the statement of whoever asked" in r.bounded[0]
+    assert "the analyst stated that no id has more" in r.bounded[0]
     assert ends(same, "n")[1] < high  # nothing beyond the bound: noise alone
     assert hb.Release.from_wire(r.to_wire()).bounded == r.bounded
 

@@ -107,7 +107,8 @@ def test_trade_off_of_gaussian_noise_is_the_gaussian_one():
 
 def test_explain_says_the_numbers_and_refuses_nonsense():
     text = acc.explain("1.0986122886681098", prior="0.5")
-    assert "25 % to 75 %" in text
+    assert "between 25 % and 75 %" in text
+    assert "at most 50 percentage points" in text
     assert "25 of 100" in text
     assert "1 in 1,000,000" in acc.explain(1, "1e-6")
     assert "more than 99.9 %" in acc.explain(50)

@@ -163,7 +163,8 @@ def groups_chosen_by_all_rows(patch: Patch) -> None:
         order = "CASE WHEN (SELECT count(*) FROM r1) % 2 = 0 THEN g0 ELSE 1000 - g0 END"
         return lambda plan, dialect: f"CAST({order} AS UBIGINT)"
 
-    replace(patch, "hubbub.sql.emit.plan", "_rank_of_group", wrap)
+    for room in ("plan", "ranked"):
+        replace(patch, f"hubbub.sql.emit.{room}", "_rank_of_group", wrap)
 
 
 def group_kept_without_threshold(patch: Patch) -> None:

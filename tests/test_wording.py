@@ -1,0 +1,93 @@
+"""What a person reads is written subject first: in texts of the code, helps of commands, and the documentation.
+
+Newcomers read these turns twice, or not at all. A turn that is refused here has a plain one beside it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "src/hubbub").rglob("*.py"))
+PAGES = sorted([ROOT / "README.md", *(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)])
+
+EVERYWHERE = {
+    r"\bof which nothing\b": "that nothing ...",
+    r"\bpromises the same but\b": "makes the same promise, except with probability ...",
+    r"\bsmall vocabulary\b": "a short list of allowed operations",
+    r"\bmore of those present\b": "percentage points more often",
+    r"\bWhoever (?:believes|says so)\b": "Someone who ...",
+    r"\blying one\b": "one dishonest report",
+    r"\bless wrongly found\b": "members found minus non-members wrongly accused",
+    r"\bspent included\b": "what it has already spent counts toward it",
+}
+IN_CODE = {
+    r"\b[Ww]hoever\b": "someone who, all who",
+    r"(?:^|[.:;\n] )Where (?!to |the \w+ (?:is|are), )[^?.]*, ": "If ..., ...",
+    r"(?<!here )\b(?:is|are) none\b": "is not one of ..., is not valid",
+    r"(?<!here )\b(?:is|are) no (?!longer\b|more\b)[a-z]": "is not a ..., are not ...",
+    r"\bas anybody\b": "like everybody else",
+    r"^Even so ": "Still, ...",
+}
+
+
+def texts(source: str) -> Iterator[tuple[int, str]]:
+    """A module's strings that are no docstrings, and docstrings of commands, which are their helps."""
+    tree = ast.parse(source)
+    skipped: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(body=[ast.Expr(value=ast.Constant() as first), *_]) if any(
+                "command" in ast.unparse(d) or "group" in ast.unparse(d) for d in node.decorator_list
+            ):
+                yield first.lineno, str(first.value)
+                skipped.add(first)
+            case ast.Expr(value=ast.Constant() as alone):
+                skipped.add(alone)
+            case ast.JoinedStr():
+                skipped.update(node.values)
+                yield node.lineno, "".join(p.value if isinstance(p, ast.Constant) else "{}" for p in node.values)
+            case ast.Constant(value=str()) if node not in skipped:
+                yield node.lineno, node.value
+
+
+def old_words(text: str, refused: dict[str, str]) -> list[str]:
+    return [f"{found[0]!r}: write {new!r}" for turn, new in refused.items() if (found := re.search(turn, text))]
+
+
+def test_texts_of_the_code_are_subject_first() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {wrong}"
+        for path in SOURCES
+        for line, text in texts(path.read_text("utf-8"))
+        if " " in text
+        for wrong in old_words(text, EVERYWHERE | IN_CODE)
+    ]
+    assert found == []
+
+
+def test_pages_are_without_the_turns_that_newcomers_read_twice() -> None:
+    found = [f"{p.relative_to(ROOT)}: {wrong}" for p in PAGES for wrong in old_words(p.read_text("utf-8"), EVERYWHERE)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ('raise E(f"the file {p} is none.")', 1),
+        ('note("Where it holds, nothing is done.")', 1),
+        ('@click.command("x")\ndef f():\n    """Let A spend, what it has spent included."""', 1),
+        ('def f():\n    """Whoever reads this wrote it."""', 0),
+        ('x = "there is no file of that name"', 0),
+        ('x = "Where to write it, as JSON."', 0),
+        ('x = "it is no longer there"', 0),
+        ('x = "whoever asks"', 1),
+    ],
+)
+def test_the_search_finds_them_where_a_person_reads(source: str, count: int) -> None:
+    assert sum(len(old_words(text, EVERYWHERE | IN_CODE)) for _, text in texts(source)) == count
