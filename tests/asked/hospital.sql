@@ -272,4 +272,80 @@ SELECT SUM(cost * severity) / SUM(severity) AS mean FROM visits;
 -- lengths of stay in words
 SELECT CASE WHEN date_diff('day', admitted_at, discharged_at) = 0 THEN 'same day'
   WHEN date_diff('day', admitted_at, discharged_at) <= 3 THEN 'short' ELSE 'long' END AS stay, COUNT(*) AS n
-FROM visits GROUP BY stay
+FROM visits GROUP BY stay;
+
+-- admissions in the last quarter of 2023 by ward
+SELECT ward, COUNT(*) AS n FROM visits WHERE admitted_at BETWEEN '2023-10-01' AND '2023-12-31 23:59:59'
+GROUP BY ward
+ORDER BY n DESC;
+
+-- share of urgent admissions by ward in per cent (within .06)
+SELECT ward, ROUND(100.0 * SUM(CASE WHEN urgent THEN 1 ELSE 0 END) / COUNT(*), 1) AS pct
+FROM visits
+GROUP BY ward;
+
+-- median stay in days (within 0.05)
+SELECT MEDIAN(DATE_DIFF('hour', admitted_at, discharged_at) / 24.0) AS days FROM visits;
+
+-- how many patients came back within thirty days
+SELECT COUNT(DISTINCT patient_id) AS patients FROM (SELECT patient_id, admitted_at, LAG(discharged_at) OVER (PARTITION BY patient_id ORDER BY admitted_at) AS before FROM visits)
+WHERE admitted_at - before <= INTERVAL 30 DAY;
+
+-- average age at admission
+SELECT AVG(DATE_DIFF('year', p.born, v.admitted_at)) AS age FROM visits v JOIN patients p USING (patient_id);
+
+-- admissions by age band and sex
+SELECT CASE WHEN DATE_DIFF('year', born, DATE '2024-01-01') < 18 THEN 'child' WHEN DATE_DIFF('year', born, DATE '2024-01-01') < 65 THEN 'adult' ELSE 'senior' END AS band, sex, COUNT(*) AS n FROM patients JOIN visits USING (patient_id)
+GROUP BY 1, 2
+ORDER BY 1, 2;
+
+-- night admissions against day admissions
+SELECT CASE WHEN EXTRACT(HOUR FROM admitted_at) >= 22 OR EXTRACT(HOUR FROM admitted_at) < 6 THEN 'night' ELSE 'day' END AS shift, COUNT(*) AS n
+FROM visits
+GROUP BY shift;
+
+-- weekend share
+SELECT AVG((DAYOFWEEK(admitted_at) IN (0, 6))::INT) AS share FROM visits;
+
+-- the three codes seen most often
+SELECT code, COUNT(*) AS n FROM visits GROUP BY code ORDER BY n DESC, code LIMIT 3;
+
+-- average cost per building
+SELECT w.building, AVG(v.cost) AS mean FROM visits v INNER JOIN wards w ON w.ward = v.ward GROUP BY w.building;
+
+-- patients with at least three visits
+SELECT COUNT(*) AS n FROM (SELECT patient_id FROM visits GROUP BY patient_id HAVING COUNT(*) >= 3) AS frequent;
+
+-- patients never seen in surgery
+SELECT COUNT(*) AS n FROM patients p WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id AND v.ward = 'Surgery');
+
+-- mean and spread of cost by severity
+SELECT severity, AVG(cost) AS mean, STDDEV(cost) AS sd FROM visits GROUP BY severity ORDER BY severity;
+
+-- admissions by ISO week of 2023
+SELECT EXTRACT(WEEK FROM admitted_at) AS week, COUNT(*) AS n
+FROM visits
+WHERE admitted_at >= '2023-01-02' AND admitted_at < '2024-01-01'
+GROUP BY week;
+
+-- running total of admissions by month
+WITH m AS (SELECT DATE_TRUNC('month', admitted_at) AS month, COUNT(*) AS n FROM visits GROUP BY 1) SELECT month, SUM(n) OVER (ORDER BY month) AS n
+FROM m
+ORDER BY month;
+
+-- cost of the dearest visit of each patient, on average
+SELECT AVG(dearest) AS mean FROM (SELECT patient_id, MAX(cost) AS dearest FROM visits GROUP BY patient_id);
+
+-- decade of birth
+SELECT FLOOR(YEAR(born) / 10) * 10 AS decade, COUNT(*) AS n FROM patients GROUP BY decade;
+
+-- correlation of stay and cost (within .002)
+SELECT CORR(DATE_DIFF('hour', admitted_at, discharged_at), cost) AS r FROM visits;
+
+-- local night in Rome, by hour
+SELECT EXTRACT(HOUR FROM admitted_at AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Rome') AS h, COUNT(*) AS n
+FROM visits
+GROUP BY h;
+
+-- chapter of the code with urgent visits
+SELECT LEFT(code, 1) AS chapter, COUNT(*) FILTER (WHERE urgent) AS n FROM visits GROUP BY chapter;

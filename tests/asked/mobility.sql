@@ -130,3 +130,83 @@ SELECT CORR(km, fare) AS r FROM trips;
 SELECT QUANTILE_CONT(km, 0.25) AS q1, QUANTILE_CONT(km, 0.75) AS q3 FROM trips;
 -- the mode of travel most used [MODE]
 SELECT MODE(mode) AS m FROM trips;
+
+-- trips by mode and hour of day
+SELECT mode, EXTRACT(hour FROM started_at)::INT AS hour, COUNT(*) AS n FROM trips GROUP BY 1, 2;
+
+-- average speed in km/h by mode
+SELECT mode, SUM(km) / (SUM(DATE_DIFF('minute', started_at, ended_at)) / 60.0) AS speed
+FROM trips
+GROUP BY mode;
+
+-- minutes per trip, mean
+SELECT AVG(EXTRACT(EPOCH FROM (ended_at - started_at)) / 60) AS minutes FROM trips;
+
+-- a grid of a tenth of a degree
+SELECT ROUND(lat, 1) AS y, ROUND(lon, 1) AS x, COUNT(*) AS n FROM trips GROUP BY y, x;
+
+-- trips within two kilometres of the centre
+SELECT COUNT(*) AS n FROM trips WHERE SQRT(POWER((lat - 48.5) * 111, 2) + POWER((lon - 2.5) * 73, 2)) < 20;
+
+-- fare per kilometre by zone name
+SELECT z.name, SUM(t.fare) / SUM(t.km) AS per_km FROM trips t LEFT JOIN zones z ON t.zone = z.zone
+GROUP BY z.name;
+
+-- riders who used every mode
+SELECT COUNT(*) AS riders FROM (SELECT rider_id FROM trips GROUP BY rider_id HAVING COUNT(DISTINCT mode) = 3);
+
+-- most used mode per rider, how often
+SELECT mode, COUNT(*) AS riders FROM (SELECT rider_id, mode, ROW_NUMBER() OVER (PARTITION BY rider_id ORDER BY started_at DESC) AS k FROM trips)
+WHERE k = 1
+GROUP BY mode;
+
+-- trips by weekday, Monday first
+SELECT ISODOW(started_at) AS d, COUNT(*) AS n FROM trips GROUP BY d ORDER BY d;
+
+-- histogram of distances in bins of five kilometres
+SELECT WIDTH_BUCKET(km, 0, 30, 6) AS bin, COUNT(*) AS n FROM trips GROUP BY bin
+-- means
+SELECT CASE WHEN km >= 30 THEN 7 ELSE CAST(FLOOR(km / 5) AS INTEGER) + 1 END AS bin, COUNT(*) AS n FROM trips GROUP BY bin;
+
+-- monthly active riders
+SELECT DATE_TRUNC('month', started_at) AS month, COUNT(DISTINCT rider_id) AS riders
+FROM trips
+GROUP BY month
+ORDER BY month;
+
+-- seven-day moving average of trips in June 2023
+WITH d AS (SELECT CAST(started_at AS DATE) AS day, COUNT(*) AS n FROM trips WHERE started_at >= '2023-06-01' AND started_at < '2023-07-01' GROUP BY 1) SELECT day, AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS smooth
+FROM d
+-- means
+WITH d AS (SELECT CAST(g AS DATE) AS day, (SELECT COUNT(*) FROM trips WHERE CAST(started_at AS DATE) = CAST(g AS DATE)) AS n FROM range(TIMESTAMP '2023-06-01', TIMESTAMP '2023-07-01', INTERVAL 1 DAY) t(g)) SELECT day, AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS smooth FROM d;
+
+-- trips that cross midnight
+SELECT COUNT(*) AS n FROM trips WHERE started_at::DATE <> ended_at::DATE;
+
+-- long trips by zone
+SELECT zone, COUNT_IF(km > 15) AS n FROM trips GROUP BY zone;
+
+-- geometric mean of fares
+SELECT EXP(AVG(LN(fare))) AS fare FROM trips WHERE fare >= 1;
+
+-- slope of fare on distance (within .002)
+SELECT REGR_SLOPE(fare, km) AS slope, REGR_INTERCEPT(fare, km) AS base FROM trips;
+
+-- riders with a gap of over two hundred days
+SELECT COUNT(DISTINCT rider_id) AS riders FROM (SELECT rider_id, DATE_DIFF('day', LAG(started_at) OVER (PARTITION BY rider_id ORDER BY started_at), started_at) AS gap FROM trips)
+WHERE gap > 200;
+
+-- trips by quarter of an hour at the rush
+SELECT TIME_BUCKET(INTERVAL '15 minutes', started_at) AS t, COUNT(*) AS n
+FROM trips
+WHERE started_at >= '2023-03-06 07:00' AND started_at < '2023-03-06 10:00'
+GROUP BY t;
+
+-- days in New York, of times written in UTC
+SELECT (started_at AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York')::DATE AS day, COUNT(*) AS n
+FROM trips
+WHERE started_at >= '2023-01-02' AND started_at < '2023-02-01'
+GROUP BY day;
+
+-- variance of stops on weekdays
+SELECT VAR_SAMP(stops) AS v FROM trips WHERE EXTRACT(DOW FROM started_at) BETWEEN 1 AND 5;

@@ -149,3 +149,77 @@ SELECT sku, AVG(price) AS mean FROM items GROUP BY sku HAVING COUNT(*) > 3 ORDER
 SELECT AVG(LEAST(k, 10)) AS mean FROM (SELECT order_id, customer_id, COUNT(*) AS k
   FROM (SELECT i.order_id, o.customer_id FROM items i JOIN orders o ON o.order_id = i.order_id) AS j
   GROUP BY order_id, customer_id) AS b;
+
+-- revenue by month and channel
+SELECT strftime(placed_at, '%Y-%m') AS month, channel, SUM(total) AS revenue
+FROM orders
+GROUP BY 1, 2
+ORDER BY 1, 2;
+
+-- average order value of loyal customers
+SELECT AVG(o.total) AS mean FROM orders o JOIN customers c ON o.customer_id = c.customer_id
+WHERE c.segment = 'loyal';
+
+-- return rate by channel, again
+SELECT channel, COUNT(CASE WHEN status = 'returned' THEN 1 END) * 1.0 / COUNT(*) AS rate
+FROM orders
+GROUP BY channel;
+
+-- customers without an order in 2024
+SELECT COUNT(*) AS n FROM customers WHERE customer_id NOT IN (SELECT customer_id FROM orders WHERE placed_at >= '2024-01-01');
+
+-- items sold by category
+SELECT p.category, SUM(i.quantity) AS sold FROM items i JOIN products p ON p.sku = i.sku GROUP BY p.category;
+
+-- turnover by category and quarter
+SELECT p.category, DATE_TRUNC('quarter', o.placed_at) AS q, SUM(i.quantity * i.price) AS turnover FROM items i JOIN orders o USING (order_id) JOIN products p USING (sku)
+GROUP BY 1, 2;
+
+-- orders on Fridays
+SELECT COUNT(*) AS n FROM orders WHERE DAYNAME(placed_at) = 'Friday';
+
+-- busiest hours
+SELECT HOUR(placed_at) AS h, COUNT(*) AS n FROM orders GROUP BY h ORDER BY h;
+
+-- orders per customer, how many have how many
+SELECT orders, COUNT(*) AS n FROM (SELECT customer_id, LEAST(COUNT(*), 10) AS orders FROM orders GROUP BY customer_id)
+GROUP BY orders
+ORDER BY orders;
+
+-- spend bands of customers
+SELECT CASE WHEN spent < 200 THEN 'under 200' WHEN spent < 600 THEN '200 to 600' ELSE 'above' END AS band, COUNT(*) AS n FROM (SELECT customer_id, SUM(total) AS spent FROM orders GROUP BY customer_id)
+GROUP BY band;
+
+-- days from joining to the first order
+SELECT AVG(DATE_DIFF('day', c.since, f.first)) AS days FROM customers c JOIN (SELECT customer_id, MIN(placed_at) AS first FROM orders GROUP BY customer_id) f USING (customer_id);
+
+-- second order within ninety days of the first
+SELECT COUNT(*) AS n FROM (SELECT customer_id, placed_at, ROW_NUMBER() OVER (PARTITION BY customer_id ORDER BY placed_at) AS k, LAG(placed_at) OVER (PARTITION BY customer_id ORDER BY placed_at) AS prev FROM orders) WHERE k = 2 AND DATE_DIFF('day', prev, placed_at) <= 90;
+
+-- buyers of books who also bought toys
+SELECT COUNT(*) AS n FROM (SELECT o.customer_id FROM items i JOIN orders o USING (order_id) WHERE i.sku LIKE 'BK-%' INTERSECT SELECT o.customer_id FROM items i JOIN orders o USING (order_id) WHERE i.sku LIKE 'TOY-%');
+
+-- growth from month to month in 2023
+WITH m AS (SELECT MONTH(placed_at) AS m, SUM(total) AS revenue FROM orders WHERE YEAR(placed_at) = 2023 GROUP BY 1) SELECT m, revenue - LAG(revenue) OVER (ORDER BY m) AS change
+FROM m
+ORDER BY m
+-- means
+WITH m AS (SELECT g AS m, COALESCE((SELECT SUM(total) FROM orders WHERE YEAR(placed_at) = 2023 AND MONTH(placed_at) = g), 0) AS revenue FROM range(1, 13) t(g)) SELECT m, revenue - LAG(revenue) OVER (ORDER BY m) AS change FROM m ORDER BY m;
+
+-- customers at example.org
+SELECT COUNT(*) AS n FROM customers WHERE email ILIKE '%@EXAMPLE.org';
+
+-- paid orders above 250 by segment
+SELECT c.segment, COUNT(*) AS n FROM customers c JOIN orders o USING (customer_id)
+WHERE o.status = 'paid' AND o.total > 250
+GROUP BY ALL;
+
+-- average age by channel
+SELECT o.channel, AVG(c.age) AS age FROM orders o JOIN customers c USING (customer_id) GROUP BY o.channel;
+
+-- share of each channel in all orders
+SELECT channel, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS share FROM orders GROUP BY channel;
+
+-- orders with more than one line
+SELECT COUNT(*) AS n FROM (SELECT customer_id, order_id, COUNT(*) AS lines FROM items JOIN orders USING (order_id) GROUP BY customer_id, order_id)
+WHERE lines > 1;

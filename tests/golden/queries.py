@@ -448,6 +448,14 @@ GOLDEN["everyday functions"] = [
     "SELECT CONCAT(status, '/', priority) AS k, COUNT(*) AS n FROM orders GROUP BY k",
     "SELECT COUNT(*) FROM orders WHERE REGEXP_MATCHES(priority, '^[1-2]-') AND LIST_CONTAINS(['F', 'O'], status)",
 ]
+GOLDEN["zones"] = [
+    "SELECT COUNT(*) FROM orders WHERE moment AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Rome' >= '1995-07-01'",
+    (
+        "SELECT EXTRACT(hour FROM moment AT TIME ZONE 'UTC' AT TIME ZONE 'America/New_York') AS h, COUNT(*) AS n "
+        "FROM orders GROUP BY h HAVING n > 0"
+    ),
+    "SELECT COUNT(*) FROM orders WHERE moment < TIMESTAMP '1996-03-01 00:00' AT TIME ZONE 'Asia/Kolkata'",
+]
 GOLDEN["empty"] = [
     "SELECT COUNT(*), COUNT(clerk), COUNT(DISTINCT c_id) FROM orders WHERE total < 0",
     "SELECT COUNT(*) FROM orders WHERE FALSE",

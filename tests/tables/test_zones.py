@@ -112,3 +112,105 @@ def test_what_is_no_zone_is_refused() -> None:
     rows = pa.table({"id": [1], "at": [dt.datetime(2023, 1, 1)]})
     with session(epsilon=1, v=hb.table(rows, unit="id", max_total=1)) as s, pytest.raises(QueryError, match="tz="):
         s.check("SELECT COUNT(*) FROM v WHERE at AT TIME ZONE 'Europe/Rome' > '2023-01-01'", epsilon=1)
+
+
+MOMENTS = [dt.datetime(2023, 10, 28) + dt.timedelta(minutes=30 * k) for k in range(150)]
+BETWEEN = {"seen": hb.between("2022-01-01", "2024-12-31")}
+PLAIN = pa.table({"id": list(range(150)), "seen": MOMENTS})
+WITH_ZONE = PLAIN.set_column(1, "seen", pa.array(MOMENTS, pa.timestamp("us", "UTC")))
+LIMITED = {"unit": "id", "max_rows": 1, "max_groups": 1}
+ROME_DAYS = "SELECT CAST(seen {} AS DATE) AS k, COUNT(*) AS n FROM v GROUP BY 1"
+IN_ROME = "AT TIME ZONE 'Europe/Rome'"
+TWICE = "AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Rome'"
+
+
+def _counts(sql: str, **table: object) -> dict[object, int]:
+    with session(epsilon=10**7 * HUGE, v=hb.table(**{**LIMITED, **table})) as s:  # type: ignore[arg-type]
+        return {k[0] if k else "all": n for *k, n in s.sql(sql, epsilon=HUGE).rows() if n}
+
+
+def _refused(sql: str, words: str, **table: object) -> None:
+    with (
+        session(epsilon=1, v=hb.table(**{**LIMITED, **table})) as s,  # type: ignore[arg-type]
+        pytest.raises(QueryError, match=words),
+    ):
+        s.check(sql, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("frame", "columns", "written"),
+    [
+        (PLAIN, BETWEEN, TWICE),
+        (WITH_ZONE, BETWEEN, IN_ROME),
+        (PLAIN, {"seen": hb.between("2022-01-01", "2024-12-31", tz="America/New_York")}, IN_ROME),
+        (WITH_ZONE.to_pandas(), BETWEEN, IN_ROME),
+    ],
+    ids=["a time without a zone", "a time with a zone", "declared with a zone", "a pandas column with a zone"],
+)
+def test_at_time_zone_is_what_the_clocks_show(frame: object, columns: object, written: str) -> None:
+    expected = Counter(_clock(m, "Europe/Rome").date() for m in MOMENTS)
+    assert _counts(ROME_DAYS.format(written), source=frame, columns=columns) == dict(expected)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "timezone('Europe/Rome', timezone('UTC', seen))",
+        "CONVERT_TIMEZONE('UTC', 'Europe/Rome', seen)",
+        "FROM_UTC_TIMESTAMP(seen, 'Europe/Rome')",
+    ],
+)
+def test_other_words_for_it_are_read_alike(written: str) -> None:
+    expected = Counter(_clock(m, "Europe/Rome").hour for m in MOMENTS)
+    sql = f"SELECT EXTRACT(hour FROM {written}) AS k, COUNT(*) AS n FROM v GROUP BY 1"
+    assert _counts(sql, source=PLAIN, columns=BETWEEN) == dict(expected)
+
+
+def test_at_time_zone_within_a_query_of_its_own() -> None:
+    expected = Counter(_clock(m, "Asia/Kolkata").hour for m in MOMENTS[4:])
+    sql = (
+        "SELECT EXTRACT(hour FROM x.seen AT TIME ZONE 'Asia/Kolkata') AS k, COUNT(*) AS n "
+        "FROM (SELECT id, seen FROM v WHERE id > 3) x GROUP BY 1"
+    )
+    assert _counts(sql, source=WITH_ZONE, columns=BETWEEN) == dict(expected)
+
+
+@pytest.mark.parametrize("columns", [BETWEEN, {"seen": hb.between("2022-01-01", "2024-12-31", tz="Asia/Tokyo")}])
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (f"seen >= TIMESTAMP '2023-10-29 12:00' {IN_ROME}", lambda m: m >= dt.datetime(2023, 10, 29, 11)),
+        (f"TIMESTAMP '2023-10-28 12:00' {IN_ROME} > seen", lambda m: m < dt.datetime(2023, 10, 28, 10)),
+        (
+            f"seen BETWEEN TIMESTAMP '2023-10-29 12:00' {IN_ROME} AND TIMESTAMPTZ '2023-10-30 00:00:00+02'",
+            lambda m: dt.datetime(2023, 10, 29, 11) <= m <= dt.datetime(2023, 10, 29, 22),
+        ),
+    ],
+)
+def test_a_constant_at_a_zone_is_a_moment(columns: object, condition: str, holds: object) -> None:
+    expected = sum(holds(m) for m in MOMENTS)  # type: ignore[operator]
+    sql = f"SELECT COUNT(*) AS n FROM v WHERE {condition}"
+    assert _counts(sql, source=PLAIN, columns=columns) == {"all": expected}
+
+
+def test_the_other_meaning_is_refused_with_the_one_that_is_meant() -> None:
+    _refused(ROME_DAYS.format(IN_ROME), "AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Rome'", source=PLAIN, columns=BETWEEN)
+    _refused(ROME_DAYS.format(TWICE), "write it once", source=WITH_ZONE, columns=BETWEEN)
+    home = "AT TIME ZONE 'Europe/Rome' AT TIME ZONE 'UTC'"
+    _refused(ROME_DAYS.format(home), "in UTC here", source=PLAIN, columns=BETWEEN)
+    _refused(ROME_DAYS.format(IN_ROME), r"hb\.between", source=WITH_ZONE)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (f"seen > TIMESTAMP '2023-10-29 02:30' {IN_ROME}", "show 2023-10-29 02:30:00 twice; write the moment"),
+        (f"seen > TIMESTAMP '2023-03-26 02:30' {IN_ROME}", "never"),
+        ("seen AT TIME ZONE 'Europe/Room' > '2023-01-01'", "no zone"),
+        (f"DATE_TRUNC('day', seen) {IN_ROME} > '2023-01-01'", "write it inside"),
+        (f"id {IN_ROME} > '2023-01-01'", "takes a column of times"),
+        ("seen > TIMESTAMPTZ '2023-10-29 02:30'", "how far from UTC"),
+    ],
+)
+def test_what_has_no_one_moment_is_refused(condition: str, words: str) -> None:
+    _refused(f"SELECT COUNT(*) FROM v WHERE {condition}", words, source=WITH_ZONE, columns=BETWEEN)

@@ -20,13 +20,15 @@ class Schema:
     """Columns of a source, by name, in order, and its unit column as the source writes it. From metadata alone.
 
     unit_type: a word for the unit's type; units of two tables are compared only where it is the same. never_null: the
-    columns that a constraint keeps from being NULL; `init` proposes them, and no question reads it.
+    columns that a constraint keeps from being NULL; `init` proposes them, and no question reads it. zoned: the columns
+    of moments, which the source types as times with a zone.
     """
 
     columns: Mapping[str, Kind]
     unit: str | None = None
     unit_type: str | None = None
     never_null: frozenset[str] = frozenset()
+    zoned: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

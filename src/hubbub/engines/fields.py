@@ -70,6 +70,13 @@ class Fields:
         """The kind of each column."""
         return {column: self._kind_and_sql(column)[0] for column in self.physical}
 
+    def zoned(self) -> frozenset[str]:
+        """The columns that the source types as times with a zone: moments."""
+        return frozenset(c for c, kind in self.kinds().items() if kind is Kind.TIMESTAMP and self._has_zone(c))
+
+    def _has_zone(self, column: str) -> bool:
+        return _base(self.physical[column]) == "TIMESTAMP WITH TIME ZONE"
+
     def expressions(self) -> dict[str, str]:
         """The expression of each column; blanks around texts are cut off where that is declared."""
         expressions = {column: self._kind_and_sql(column) for column in self.physical}

@@ -83,7 +83,7 @@ class OpenTables:
         if schema.unit is not None:
             # As the source writes it: "ID" and "id" are one column, one unit space, one budget.
             table = self.tables[name] = replace(table, unit=schema.unit)
-        return TableInfo(schema.columns, True, schema.unit, table.without_source(), schema.unit_type)
+        return TableInfo(schema.columns, True, schema.unit, table.without_source(), schema.unit_type, schema.zoned)
 
     def respell(self, spelling: Mapping[str, str]) -> None:
         """Call the unit spaces as an older ledger recorded them."""

@@ -44,6 +44,7 @@ def schema_of(data: OpenTables) -> dict[str, Any]:
             "columns": {column: kind.value for column, kind in info.columns.items()},
             "unit": info.unit,
             "unit_type": info.unit_type,
+            "zoned": sorted(info.zoned),
             "located": [at.place, at.inner, list(at.older)],
         }
     return described
@@ -67,7 +68,8 @@ class EmptyTables(OpenTables):
             if isinstance(table, PrivateTable):
                 unit = self.catalog[name].unit
                 shown = self.tables[name] = table if unit is None else replace(table, unit=unit)
-                self.catalog[name] = replace(self.catalog[name], table=shown.without_source())
+                zoned = frozenset(described[name].get("zoned", ()))  # of an older description: none is known
+                self.catalog[name] = replace(self.catalog[name], table=shown.without_source(), zoned=zoned)
 
     def located(self) -> dict[str, Located]:
         """Where each source was found, where its rows are."""

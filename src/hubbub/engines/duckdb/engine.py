@@ -169,7 +169,12 @@ class DuckDBEngine:
         types = physical if isinstance(source_of(name, table), ParquetFile) else None
         self._known[name] = _Known(relation, fields.expressions(), unit, key, held, patient, types)
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
-        return Schema(fields.kinds(), unit_column, unit_type)
+        return Schema(
+            fields.kinds(),
+            unit_column,
+            unit_type,
+            zoned=fields.zoned() | (held.zoned if held is not None else frozenset()),
+        )
 
     def located(self, name: str) -> Located:
         """Files and frames are where their declaration says."""

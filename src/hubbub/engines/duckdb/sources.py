@@ -148,13 +148,14 @@ class Held:
 
     They are read again when `stamp` says that their file has changed, and once more when it changes while it is read:
     half of one file and half of another is nobody's rows. `unchanged` says whether its columns are still those of the
-    schema.
+    schema. zoned: the columns whose own type is of times with a zone; here they are in UTC.
     """
 
     schema: pa.Schema
     load: Callable[[], pa.Table]
     stamp: Callable[[], object] = lambda: None
     unchanged: Callable[[], bool] = lambda: True
+    zoned: frozenset[str] = frozenset()
     _table: pa.Table | None = None
     _read_at: object = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -212,7 +213,7 @@ def hold(
         places = list(enumerate(labels))
         schema = pa.schema([(label, _pandas_type(frame.iloc[:0, i], types.get(label))) for i, label in places])
         safe = _safe_schema(schema)
-        return Held(safe, lambda: safe_table(_read_pandas(frame, schema), safe))
+        return Held(safe, lambda: safe_table(_read_pandas(frame, schema), safe), zoned=_with_zone(schema))
     problem = None
     try:
         reader = frame if isinstance(frame, pa.Table) else pa.RecordBatchReader.from_stream(frame)
@@ -224,7 +225,11 @@ def hold(
     if problem:
         raise PolicyError(f"table {name!r}: the frame ({type(frame).__name__}) cannot be used: {problem}.")
     safe = _safe_schema(schema)
-    return Held(safe, lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe))
+    return Held(
+        safe,
+        lambda: safe_table(reader if isinstance(reader, pa.Table) else reader.read_all(), safe),
+        zoned=_with_zone(schema),
+    )
 
 
 def _hold_sqlite(name: str, source: SqliteFile, types: Mapping[str, Kind], *, trusted: bool) -> Held:
@@ -330,6 +335,12 @@ def _whole(series: Any) -> pa.Array:
 def _safe_schema(schema: pa.Schema) -> pa.Schema:
     """The types that `safe_table` gives; decided by the types alone."""
     return pa.schema([(field.name, _safe_type(field)) for field in schema])
+
+
+def _with_zone(schema: pa.Schema) -> frozenset[str]:
+    """The columns of times with a zone, by the types alone."""
+    kinds = {field.name: _unwrapped(pa.schema([field]).empty_table().column(0)).type for field in schema}
+    return frozenset(n for n, kind in kinds.items() if pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def _safe_type(field: pa.Field) -> pa.DataType:

@@ -143,7 +143,7 @@ class PostgresEngine:
             address, inner, fields.expressions(), unit, fields, relation, table.trusted_view, server, roots
         )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
-        return Schema(fields.kinds(), unit_column, unit_type, kept)
+        return Schema(fields.kinds(), unit_column, unit_type, kept, fields.zoned())
 
     def located(self, name: str) -> Located:
         """Where the server says that a table is: by every address, and with or without its schema, it is one place."""

@@ -132,7 +132,7 @@ class SparkEngine:
             view, fields.expressions(), unit, fields, physical, known_as, table.trusted_view, located
         )
         unit_type = fields.unit_type(unit_column) if unit_column is not None else None
-        return Schema(fields.kinds(), unit_column, unit_type)
+        return Schema(fields.kinds(), unit_column, unit_type, zoned=fields.zoned())
 
     def located(self, name: str) -> Located:
         """Where the catalogue has a table, in full; of a data frame, what it means."""

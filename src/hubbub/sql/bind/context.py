@@ -16,6 +16,7 @@ from hubbub.errors import InternalError, QueryError
 from hubbub.remedies import Remedy
 from hubbub.sql.bind.renumber import renumbered
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
+from hubbub.sql.bind.zoned import Moments
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.aggregate_query import AggregateQuery, Output
 from hubbub.tables.declare import EACH_ROW, PrivateTable
@@ -81,6 +82,7 @@ class Reader:
     keys_read: set[str] = field(default_factory=set)
     questions: list[AggregateQuery] = field(default_factory=list)
     common: list[exp.CTE] = field(default_factory=list)
+    moments: dict[str, Moments] = field(default_factory=dict)
     places: int = 0
     seen: int = 0
     select: Callable[[Reader, exp.Select, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query

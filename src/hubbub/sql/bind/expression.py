@@ -9,7 +9,7 @@ import datetime as dt
 import difflib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal as OneWord
@@ -19,6 +19,7 @@ from sqlglot import exp
 from hubbub.errors import QueryError
 from hubbub.sql.bind.calendars import calendar_call, iso_year
 from hubbub.sql.bind.rewritten import check_pattern, compared, constant_date, extracted, rewritten, with_interval
+from hubbub.sql.bind.zoned import Moments, is_moment
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import UNITS, cast_name, named
 from hubbub.sql.text.hints import instead
@@ -127,6 +128,7 @@ class ExpressionReader:
     aggregate: Callable[[exp.Expr], Expression]
     known: Callable[[exp.Expr], Expression | None] = lambda _: None
     subquery: Callable[[exp.Expr], Expression | None] = lambda _: None
+    moments: Mapping[str, Moments] = field(default_factory=dict)
     depth: list[None] = field(default_factory=list)
     sizes: dict[int, tuple[Expression, int]] = field(default_factory=dict)
 
@@ -250,12 +252,6 @@ class ExpressionReader:
         raise self._unsupported(node)
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
-        if isinstance(node, exp.AtTimeZone):
-            return self.refuse(
-                "AT TIME ZONE is not read: a column of times is in UTC. For local days and hours declare its zone: "
-                'hb.between("2022-01-01", "2024-12-31", tz="Europe/Rome").',
-                node,
-            )
         hint = instead(written(node, self.text), (*FUNCTIONS, *names())) if isinstance(node, exp.Func) else ""
         return self.refuse(
             f"{function_name(node, self.text)} is not supported. {hint}Allowed: comparisons, AND, OR, NOT, IN, "
@@ -466,6 +462,9 @@ class ExpressionReader:
         return side
 
     def _between(self, node: exp.Expr) -> Expression:
+        if is_moment(node.args["low"]) or is_moment(node.args["high"]):
+            sides = (exp.GTE, node.args["low"]), (exp.LTE, node.args["high"])
+            return Logic("AND", tuple(self.read(kind(this=node.this, expression=end)) for kind, end in sides))
         value = self.read(node.this)
         value_low, low = self.aligned(value, self.read(node.args["low"]), node)
         value_high, high = self.aligned(value, self.read(node.args["high"]), node)

@@ -45,7 +45,13 @@ class Rows:
 
     def expressions(self) -> ExpressionReader:
         """A reader of row expressions, sub-queries included."""
-        return ExpressionReader(self.reader.text, self.scope.column, self._no_aggregate, subquery=self._subquery)
+        return ExpressionReader(
+            self.reader.text,
+            self.scope.column,
+            self._no_aggregate,
+            subquery=self._subquery,
+            moments=self.reader.moments,
+        )
 
     def _no_aggregate(self, node: exp.Expr) -> Expression:
         word = "a window function" if isinstance(node, exp.Window) else "an aggregate"
@@ -154,7 +160,9 @@ class Rows:
             self._in_outer(query, value, how, node)
             return
         rows, pending = inner_scope
-        readers = ExpressionReader(self.reader.text, _both(rows.scope, self.scope), self._no_aggregate)
+        readers = ExpressionReader(
+            self.reader.text, _both(rows.scope, self.scope), self._no_aggregate, moments=self.reader.moments
+        )
         terms = [readers.condition(c, "WHERE") for c in pending]
         if value is not None:
             assert isinstance(query, exp.Select)
@@ -347,8 +355,8 @@ def read_from(reader: Reader, select: exp.Select, ctes: dict[str, Cte], *, where
     conditions = conjuncts(select) if where else []
     plain = [c for c in conditions if not list(c.find_all(exp.Query))]
     nested = [c for c in conditions if list(c.find_all(exp.Query))]
-    simple = ExpressionReader(reader.text, scope.column, lambda n: _refuse_aggregate(reader, n))
-    outside = ExpressionReader(reader.text, seen.column, lambda n: _refuse_aggregate(reader, n))
+    simple = ExpressionReader(reader.text, scope.column, lambda n: _refuse_aggregate(reader, n), moments=reader.moments)
+    outside = ExpressionReader(reader.text, seen.column, lambda n: _refuse_aggregate(reader, n), moments=reader.moments)
     pool = [(c, outside.condition(c, "WHERE")) for c in plain]
     relation, kept = joined(reader, items, pool, simple)
     rows = Rows(reader, relation, seen, ctes, kept)

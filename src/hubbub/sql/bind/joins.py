@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,9 +11,8 @@ from hubbub.errors import QueryError
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source
-from hubbub.tables.columns import Between
+from hubbub.sql.bind.zoned import moments_of
 from hubbub.tables.expressions import Call, Column, Compare, Expression, Logic, columns_of
-from hubbub.tables.functions import EPOCH
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
     Filter,
@@ -25,8 +23,6 @@ from hubbub.tables.relations import (
     units_of,
 )
 from hubbub.tables.repeats import met
-from hubbub.tables.spans import span
-from hubbub.tables.zones import local
 
 __all__ = ["all_of", "items_of", "joined", "merge", "owner_equality", "split_at_and"]
 
@@ -124,7 +120,7 @@ def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | 
     alias = node.alias_or_name or f"query{reader.place('q')}"
     names = [c.name for c in (node.args.get("alias") or exp.TableAlias()).args.get("columns") or ()]
     if isinstance(what, Scan):
-        scanned = PrivateRelation(what, {name: _as_shown(what, name) for name in what.columns})
+        scanned = PrivateRelation(what, {name: _as_shown(reader, what, name) for name in what.columns})
         scanned = reader.renamed(scanned, names, node)
         return Item(node, Source(alias, scanned.columns), what)
     if isinstance(what, PrivateRelation):
@@ -141,16 +137,14 @@ def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | 
     return Item(node, Source(alias, columns), leaf)
 
 
-def _as_shown(scan: Scan, name: str) -> Expression:
+def _as_shown(reader: Reader, scan: Scan, name: str) -> Expression:
     """A column of a table; of one with a zone, the time that clocks show there."""
-    column, what = scan.column(name), scan.declared.get(name)
-    if not isinstance(what, Between) or what.tz is None or column.kind is not Kind.TIMESTAMP or name == scan.unit:
+    column, zoned = scan.column(name), name in reader.catalog[scan.table].zoned
+    if column.kind is not Kind.TIMESTAMP:
         return column
-    low, high = span(column, {column.name: what}) or (None, None)
-    if low is None or high is None:
-        return column
-    first, end = (EPOCH + dt.timedelta(microseconds=int(moment)) for moment in (low, high))
-    return local(column, what.tz, first, end)
+    moments = moments_of(column, name, scan.declared.get(name), zoned=zoned, hidden=name == scan.unit)
+    reader.moments[column.name] = moments
+    return moments.shown
 
 
 def _join_kind(reader: Reader, item: Item, join: exp.Join) -> None:

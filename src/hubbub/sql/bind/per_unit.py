@@ -99,7 +99,7 @@ def grouped_by_unit(rows: Rows, node: exp.Select) -> PrivateRelation | None:
     groups = _Groups(rows, reader.place("u"))
     for term in terms:
         groups.add_key(term, owners)
-    above = ExpressionReader(reader.text, groups.column, groups.aggregate, groups.known)
+    above = ExpressionReader(reader.text, groups.column, groups.aggregate, groups.known, moments=reader.moments)
     columns: dict[str, Expression] = {}
     for item in node.expressions:
         if isinstance(item, exp.Star):
@@ -127,7 +127,13 @@ def _having(groups: _Groups, node: exp.Select, columns: dict[str, Expression]) -
     def column_or_name(at: exp.Column) -> Expression:
         return named[at.name.lower()] if not at.table and at.name.lower() in named else groups.column(at)
 
-    reader = ExpressionReader(groups.rows.reader.text, column_or_name, groups.aggregate, groups.known)
+    reader = ExpressionReader(
+        groups.rows.reader.text,
+        column_or_name,
+        groups.aggregate,
+        groups.known,
+        moments=groups.rows.reader.moments,
+    )
     return reader.condition(having.this, "HAVING")
 
 

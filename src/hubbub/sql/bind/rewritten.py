@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from hubbub.sql.bind.zoned import compared_with_moment, is_moment, zoned, zoned_call
 from hubbub.sql.text.functions import MOVES
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -47,6 +48,9 @@ _ANONYMOUS: Final = frozenset({"IFF", "DATEADD"})
 
 def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
     """A call of this page; None for another one."""
+    at = zoned_call(node)
+    if at is not None:
+        return zoned(reader, at, reader.moments)
     match node:
         case exp.Pow():
             return _power(reader, node)
@@ -290,8 +294,10 @@ def extracted(reader: ExpressionReader, part: str, node: exp.Expr) -> Expression
 
 
 def compared(reader: ExpressionReader, op: CompareOp, node: exp.Expr) -> Expression | None:
-    """`a - b > INTERVAL '2' DAY`; None for any other comparison."""
+    """`a - b > INTERVAL '2' DAY`, and a column against a moment; None for any other comparison."""
     left, right = node.this, node.expression
+    if is_moment(left) or is_moment(right):
+        return compared_with_moment(reader, op, left, right, reader.moments)
     if isinstance(left, exp.Interval) and not isinstance(right, exp.Interval):
         left, right, op = right, left, _TURNED[op]
     if not isinstance(right, exp.Interval) or isinstance(left, exp.Interval):

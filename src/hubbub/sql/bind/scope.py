@@ -27,13 +27,14 @@ __all__ = ["Catalog", "PublicSide", "Scope", "Source", "TableInfo", "did_you_mea
 @dataclass(frozen=True)
 class TableInfo:
     """What the reader may know of a table: its columns, and for a private one its unit column (and a word for its type)
-    and declaration."""
+    and declaration. zoned: its columns of moments, of times with a zone."""
 
     columns: Mapping[str, Kind]
     private: bool
     unit: str | None = None
     table: PrivateTable | None = None
     unit_type: str | None = None
+    zoned: frozenset[str] = frozenset()
 
     @property
     def declaration(self) -> PrivateTable:

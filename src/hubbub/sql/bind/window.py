@@ -61,6 +61,7 @@ class Windows:
             column or self.rows.scope.column,  # type: ignore[arg-type]
             self._window,
             subquery=self.rows._subquery,
+            moments=self.rows.reader.moments,
         )
 
     def attach(self) -> None:

@@ -29,6 +29,7 @@ _READ: Final[dict[type[exp.Expr], frozenset[str]]] = {
         (exp.In, "this expressions query unnest field"),
         (exp.Case, "this ifs default"),
         (exp.AtTimeZone, "this zone"),
+        (exp.ConvertTimezone, "source_tz target_tz timestamp"),
         (exp.If, "this true false"),
         (exp.Count, "this big_int"),
         (exp.Lag, "this offset default"),

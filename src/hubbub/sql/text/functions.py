@@ -96,7 +96,9 @@ READ: Final[dict[type[exp.Expr], tuple[str, Callable[[exp.Expr], Arguments]]]] =
             (exp.Day, "DAY"),
             (exp.DayOfMonth, "DAY"),
             (exp.DayOfWeek, "DOW"),
+            (exp.DayOfWeekIso, "ISODOW"),
             (exp.DayOfYear, "DOY"),
+            (exp.WeekOfYear, "WEEK"),
             (exp.Hour, "HOUR"),
             (exp.Minute, "MINUTE"),
             (exp.Second, "SECOND"),
@@ -106,6 +108,8 @@ READ: Final[dict[type[exp.Expr], tuple[str, Callable[[exp.Expr], Arguments]]]] =
 """How sqlglot's nodes are read: the function's name, and its arguments in order."""
 
 _ANONYMOUS: Final = {"DATE_PART": "EXTRACT", "DATEPART": "EXTRACT"}
+_PARTS: Final = {"WEEKDAY": "DOW", "ISOYEAR": "ISOYEAR"}
+"""Functions of DuckDB that are one part of a date: there WEEKDAY is DAYOFWEEK, Sunday is 0."""
 
 
 def named(node: exp.Expr) -> tuple[str, Arguments] | None:
@@ -120,6 +124,8 @@ def named(node: exp.Expr) -> tuple[str, Arguments] | None:
         return "LOG10", [node.expression]
     if isinstance(node, exp.Log) and node.args.get("expression") is None:
         return "LOG10", [node.this]
+    if isinstance(node, exp.Anonymous) and str(node.this).upper() in _PARTS and len(node.expressions) == 1:
+        return "EXTRACT", [exp.Literal.string(_PARTS[str(node.this).upper()]), *node.expressions]
     if isinstance(node, exp.Anonymous) and str(node.this).upper() in _ANONYMOUS:
         part, *rest = node.expressions or [exp.Null()]
         return "EXTRACT", [exp.Literal.string(part.name.upper()), *rest]

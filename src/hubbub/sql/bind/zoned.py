@@ -1,0 +1,241 @@
+"""AT TIME ZONE, where it means one thing: of moments, as what the clocks of a zone show; of a constant, as a moment.
+
+In SQL these words are two functions. Of a column with a zone they give the time that clocks show there; of one without
+a zone they give the moment at which clocks show that time. The type of the column decides, which stands in its source
+or its declaration (`tz=`), never in its rows. So `at AT TIME ZONE 'Europe/Rome'` is read where `at` holds moments, and
+`at AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Rome'` where it holds times without a zone, which are in UTC here. The other
+way round each is refused, with the one that is meant.
+
+What is shown is a CASE over the moments at which clocks are set (`hubbub.tables.zones`): the same on every engine,
+without its zone data, row by row and total.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from zoneinfo import ZoneInfo
+
+from sqlglot import exp
+
+from hubbub.errors import PolicyError
+from hubbub.remedies import DeclareRange
+from hubbub.sql.text.locate import refuse
+from hubbub.tables.columns import Between, a_zone
+from hubbub.tables.expressions import Column, Compare, CompareOp, Expression, Literal
+from hubbub.tables.functions import EPOCH
+from hubbub.tables.kinds import TEMPORAL, Kind
+from hubbub.tables.spans import span
+from hubbub.tables.zones import local
+
+if TYPE_CHECKING:
+    from hubbub.sql.bind.expression import ExpressionReader
+
+__all__ = ["Moments", "compared_with_moment", "is_moment", "moments_of", "zoned", "zoned_call"]
+
+_UTC: Final = frozenset({"UTC", "GMT", "Z", "Etc/UTC", "Etc/GMT", "Zulu", "Universal"})
+_CALLS: Final = frozenset({"TIMEZONE", "FROM_UTC_TIMESTAMP"})
+
+
+@dataclass(frozen=True)
+class Moments:
+    """A column of times. shown: what questions see of it. first, last: its range in UTC, None where it is not known.
+
+    zoned: whether it is of moments, by its source's type or by `tz=`; else of times without a zone, in UTC.
+    """
+
+    column: Column
+    name: str
+    shown: Expression
+    first: dt.datetime | None
+    last: dt.datetime | None
+    zoned: bool
+
+
+def moments_of(column: Column, name: str, what: object, *, zoned: bool, hidden: bool) -> Moments:
+    """What is known of a column of times. what: its declaration. hidden: it is seen in UTC in any case (a unit)."""
+    ends = span(column, {column.name: what}) or (None, None) if isinstance(what, Between) else (None, None)
+    first, last = (None if end is None else EPOCH + dt.timedelta(microseconds=int(end)) for end in ends)
+    zone = what.tz if isinstance(what, Between) and not hidden else None
+    if zone is None or first is None or last is None:
+        return Moments(column, name, column, first, last, zoned)
+    return Moments(column, name, local(column, zone, first, last), first, last, zoned=True)
+
+
+def zoned_call(node: exp.Expr) -> exp.AtTimeZone | None:
+    """TIMEZONE(zone, x), FROM_UTC_TIMESTAMP(x, zone), CONVERT_TIMEZONE(from, to, x), written as AT TIME ZONE."""
+    match node:
+        case exp.AtTimeZone():
+            return node
+        case exp.ConvertTimezone():
+            source, target, moment = node.args.get("source_tz"), node.args["target_tz"], node.args["timestamp"]
+            return _at(moment if source is None else _at(moment, source), target)
+        case exp.Anonymous(this=str() as name) if name.upper() in _CALLS and len(node.expressions) == 2:
+            first, second = node.expressions
+            return (
+                _at(second, first) if name.upper() == "TIMEZONE" else _at(_at(first, exp.Literal.string("UTC")), second)
+            )
+    return None
+
+
+def _at(moment: exp.Expr, zone: exp.Expr) -> exp.AtTimeZone:
+    return exp.AtTimeZone(this=moment, zone=zone)
+
+
+def zoned(reader: ExpressionReader, node: exp.AtTimeZone, known: Mapping[str, Moments]) -> Expression:
+    """What the clocks of a zone show.
+
+    Raises QueryError where that is not what the words mean, or cannot be known before rows are read.
+    """
+    inner = _bare(node.this)
+    zone, inner = _zone(reader, node), zoned_call(inner) or inner
+    if is_moment(inner) and not isinstance(inner, exp.AtTimeZone):
+        return Literal(_instant(reader, inner).replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
+    if isinstance(inner, exp.AtTimeZone):
+        if _constant(inner.this):
+            moment = _instant(reader, inner)
+            return Literal(moment.replace(tzinfo=dt.UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None))
+        source, column = _zone(reader, inner), _moments(reader, inner.this, known)
+        if column.zoned:
+            raise reader.refuse(
+                f"{column.name!r} holds moments, so AT TIME ZONE twice would set its clocks back; write it once: "
+                f"{column.name} AT TIME ZONE '{zone}'.",
+                node,
+            )
+        if source not in _UTC:
+            raise reader.refuse(
+                f"{column.name!r} holds times without a zone, which are in UTC here; write {column.name} AT TIME ZONE "
+                f"'UTC' AT TIME ZONE '{zone}'.",
+                inner,
+            )
+        return _shown(reader, column, zone, node)
+    if _constant(inner):
+        raise reader.refuse(
+            "a constant AT TIME ZONE is a moment; compare a column with it, or write the time itself in UTC.", node
+        )
+    column = _moments(reader, inner, known)
+    if not column.zoned:
+        raise reader.refuse(
+            f"{column.name!r} holds times without a zone, in UTC; of these AT TIME ZONE means the moment that clocks "
+            f"show so. For what clocks show at a moment write {column.name} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}', "
+            f'or declare the column with its zone: hb.between("2022-01-01", "2024-12-31", tz="{zone}").',
+            node,
+        )
+    return _shown(reader, column, zone, node)
+
+
+def _shown(reader: ExpressionReader, column: Moments, zone: str, node: exp.Expr) -> Expression:
+    if column.first is None or column.last is None:
+        remedy = DeclareRange(column.name, temporal=True)
+        raise refuse(
+            "when clocks are set differs from year to year, so AT TIME ZONE needs the range of the column: "
+            f"{remedy.in_python()}.",
+            reader.text,
+            node,
+            remedy=remedy,
+        )
+    return local(column.column, zone, column.first, column.last)
+
+
+def _moments(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Moments:
+    """The column of times that a piece of SQL is."""
+    read = reader.read(node)
+    for moments in known.values():
+        if read == moments.shown:
+            return moments
+    if read.kind not in TEMPORAL:
+        raise reader.refuse("AT TIME ZONE takes a column of times.", node)
+    raise reader.refuse(
+        "AT TIME ZONE takes a column of a table, before anything is computed of it; write it inside: DATE_TRUNC('day', "
+        "at AT TIME ZONE 'Europe/Rome'), MIN(at AT TIME ZONE 'Europe/Rome').",
+        node,
+    )
+
+
+def _zone(reader: ExpressionReader, node: exp.AtTimeZone) -> str:
+    zone = node.args.get("zone")
+    if not (isinstance(zone, exp.Literal) and zone.is_string):
+        raise reader.refuse("AT TIME ZONE takes a constant, such as 'Europe/Rome'.", zone or node)
+    try:
+        return a_zone(str(zone.this))
+    except PolicyError:
+        raise reader.refuse(
+            f"no zone {str(zone.this)[:60]!r} is known here; write it as 'Europe/Rome' or 'UTC'.", zone
+        ) from None
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _constant(node: exp.Expr) -> bool:
+    node = _bare(node)
+    if isinstance(node, exp.Cast):
+        node = node.this
+    return isinstance(node, exp.Literal)
+
+
+# -- constants: a moment, which is compared with columns ------------------------------------------------------
+
+
+def is_moment(node: exp.Expr) -> bool:
+    """Whether a constant says a moment and no time of a clock: AT TIME ZONE once, or TIMESTAMPTZ '...'."""
+    node = _bare(node)
+    if isinstance(node, exp.AtTimeZone):
+        return _constant(node.this) and not is_moment(node.this)
+    return isinstance(node, exp.Cast) and node.args["to"].this is exp.DType.TIMESTAMPTZ and _constant(node)
+
+
+def _instant(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
+    """The moment that a constant says, in UTC."""
+    node = _bare(node)
+    if not isinstance(node, exp.AtTimeZone):
+        text = str(node.this.this)
+        try:
+            moment = dt.datetime.fromisoformat(text)
+            if moment.tzinfo is None:
+                raise reader.refuse("a TIMESTAMPTZ says how far from UTC it is: '2024-07-01 00:00:00+02'.", node)
+            return moment.astimezone(dt.UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError):
+            raise reader.refuse(f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02'.", node) from None
+    zone = ZoneInfo(_zone(reader, node))
+    read = reader.read(exp.cast(_bare(node.this).copy(), "TIMESTAMP"))
+    assert isinstance(read, Literal)
+    shown = read.value
+    if not isinstance(shown, dt.datetime):
+        raise reader.refuse("AT TIME ZONE takes a time such as TIMESTAMP '2024-07-01 00:00:00'.", node)
+    try:
+        early, late = (shown.replace(tzinfo=zone, fold=fold).astimezone(dt.UTC).replace(tzinfo=None) for fold in (0, 1))
+    except OverflowError:
+        raise reader.refuse("this time lies beyond the years 1 to 9999.", node) from None
+    if early != late:
+        often = "twice" if early < late else "never"
+        raise reader.refuse(
+            f"clocks in {zone.key} show {shown} {often}; write the moment: TIMESTAMPTZ '{early}+00'.", node
+        )
+    return early
+
+
+def compared_with_moment(
+    reader: ExpressionReader, op: CompareOp, left: exp.Expr, right: exp.Expr, known: Mapping[str, Moments]
+) -> Expression:
+    """A column against a moment: by moments, whatever clocks show. One of the two sides is a moment."""
+    if is_moment(left) and is_moment(right):
+        one, other = _instant(reader, left), _instant(reader, right)
+        return Compare(op, Literal(one), Literal(other))
+    if is_moment(left):
+        return Compare(op, Literal(_instant(reader, left)), _in_utc(reader, right, known))
+    return Compare(op, _in_utc(reader, left, known), Literal(_instant(reader, right)))
+
+
+def _in_utc(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Moments]) -> Expression:
+    if _constant(node):
+        raise reader.refuse("a moment is compared with a column of times, or with another moment.", node)
+    column = _moments(reader, node, known).column
+    if column.kind is not Kind.TIMESTAMP:
+        raise reader.refuse("a moment is compared with a column of times.", node)
+    return column
