@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -48,6 +49,37 @@ def test_every_attack_says_both_sides_and_charges_nothing(name, folder, capsys):
     assert any("-" not in row[1:] for row in rows), rows  # both sides and a ceiling
     assert err.strip()
     assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["reconstruction", "differencing", "membership"])
+def test_runs_that_are_repeated_show_their_mean_and_spread(name, folder, capsys):
+    assert run(["attack", name, *ATTACKS[name], "--epsilon", "0.5", "--format", "csv", "--repeat", "4"]) == 0
+    out, err = capsys.readouterr()
+    assert "4 runs, each with a fresh sample and fresh noise" in " ".join(err.split())
+    private = [row[2] for row in csv.reader(io.StringIO(out))][1:]
+    spread = next(text for text in private if "(" in text)
+    mean, least, most = (float(x) for x in re.fullmatch(r"([\d.]+) \((-?[\d.]+) to ([\d.]+)\)", spread).groups())
+    assert least <= mean <= most
+    assert run(["attack", name, *ATTACKS[name], "--epsilon", "0.5"]) == 0
+    assert "One run" in capsys.readouterr().err
+
+
+def test_what_no_run_finds_otherwise_is_told_once():
+    from fractions import Fraction
+
+    from hubbub.attacks.report import Finding, Report, Spread, repeated
+    from hubbub.errors import ParameterError
+
+    found = iter([0.25, 0.75, 0.5])
+    report = repeated(lambda: Report((Finding("share", 1.0, next(found), None), Finding("k", 3)), ("said",), None), 3)
+    assert report.findings == (Finding("share", 1.0, Spread(0.5, 0.25, 0.75), None), Finding("k", 3))
+    assert report.findings[0].texts() == ("share", "1.000", "0.500 (0.250 to 0.750)", "-")
+    for runs in (0, -1, True, 10_001, 1.5, Fraction(2)):
+        with pytest.raises(ParameterError, match="repeat"):
+            repeated(lambda: report, runs)
+    words = iter("ab")
+    with pytest.raises(ParameterError, match="same things"):
+        repeated(lambda: Report((Finding(next(words), 1.0),), (), None), 2)
 
 
 @pytest.mark.parametrize("form", ["table", "json", "md"])

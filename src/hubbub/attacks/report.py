@@ -2,21 +2,47 @@
 
 Tables are read by their steward, here, in full; a report holds shares and counts, never a row. `read_table` takes a
 Parquet or CSV file with one row per person (for ratings: one per rating).
+
+**The luck of small samples.** A ceiling bounds what is expected, over the noise and over who is drawn; one run on a
+hundred people lies above it now and then. `repeated` runs an attack again and again, each time with fresh noise and a
+fresh sample, and gives the mean of each finding between the least and the most: the mean keeps below the ceiling, up to
+what the number of runs leaves to luck (its standard error is the spread over the square root of that number).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from hubbub.attacks.inputs import Flags, codes, same_length
 from hubbub.errors import ParameterError, PolicyError
 
-__all__ = ["Finding", "Report", "balanced", "column", "has_value", "read_table"]
+__all__ = ["Finding", "Report", "Spread", "balanced", "column", "has_value", "read_table", "repeated"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What several runs found: the mean, the least and the most.
+
+    >>> Spread.of([0.5, 0.75, 1.0])
+    Spread(mean=0.75, least=0.5, most=1.0)
+    """
+
+    mean: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of what several runs found."""
+        return cls(sum(values) / len(values), min(values), max(values))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ({self.least:.3f} to {self.most:.3f})"
 
 
 @dataclass(frozen=True)
@@ -24,9 +50,9 @@ class Finding:
     """One thing that an outsider learns: from exact answers, from private ones, and at most. None: does not apply."""
 
     learned: str
-    exact: float | int | None
-    private: float | None = None
-    ceiling: float | None = None
+    exact: float | int | Spread | None
+    private: float | Spread | None = None
+    ceiling: float | Spread | None = None
 
     def texts(self) -> tuple[str, str, str, str]:
         """The finding as text: shares with three digits, counts as they are, and - for what does not apply."""
@@ -42,10 +68,48 @@ class Report:
     result: Any
 
 
-def _text(value: float | int | None) -> str:
+def _text(value: float | int | Spread | None) -> str:
     if value is None:
         return "-"
-    return str(value) if isinstance(value, int) else f"{value:.3f}"
+    return str(value) if isinstance(value, int | Spread) else f"{value:.3f}"
+
+
+MOST_RUNS: Final = 10_000
+
+
+def repeated(attack: Callable[[], Report], runs: int) -> Report:
+    """An attack run so often: each finding with its mean, least and most, or as it is where no run found another.
+
+    The result, which plots, is that of the first run.
+
+    Raises ParameterError unless 1 <= runs <= 10,000, and where the runs are not of one attack.
+    """
+    if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= MOST_RUNS:
+        raise ParameterError(f"repeat = {runs!r} was asked; give a whole number from 1 to {MOST_RUNS:,}.")
+    first = attack()
+    if runs == 1:
+        luck = (
+            "One run: its noise and its sample are one draw, which may lie above a ceiling. Repeat it for the spread."
+        )
+        return replace(first, notes=(*first.notes, luck))
+    every = [first.findings, *(attack().findings for _ in range(runs - 1))]
+    if any([f.learned for f in findings] != [f.learned for f in first.findings] for findings in every):
+        raise ParameterError("repeat: these runs do not find the same things; repeat one attack on one table.")
+    together = tuple(
+        Finding(
+            same[0].learned, *(_spread([getattr(f, side) for f in same]) for side in ("exact", "private", "ceiling"))
+        )
+        for same in zip(*every, strict=True)
+    )
+    luck = (
+        f"{runs:,} runs, each with a fresh sample and fresh noise: the mean, and in brackets the least and the most. "
+        "A ceiling bounds the mean; a single run lies above it by luck."
+    )
+    return Report(together, (*first.notes, luck), first.result)
+
+
+def _spread(values: Sequence[Any]) -> Any:
+    return values[0] if all(one == values[0] for one in values) else Spread.of([float(one) for one in values])
 
 
 def read_table(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`hubbub attack`: what an outsider learns about the people of a file, from exact answers and from private ones.
 
 hubbub attack linkage people.csv --columns zip,birth,sex --secret illness --epsilon 1
+hubbub attack membership people.csv --columns zip,birth --members 50 --epsilon 1 --repeat 20
 hubbub attack hashes trips.parquet --column medallion --pattern 9X99 --pattern XX999 --pattern XXX999 --epsilon 1
 
 The file is read in full, as its steward reads it; shares and counts are shown, never a row. Nothing is charged to a
@@ -36,6 +37,12 @@ def command() -> None:
     """
 
 
+_repeat = click.option(
+    "--repeat", type=int, default=1, show_default=True, metavar="N",
+    help="Run it N times, with fresh noise and samples: the mean, the least and the most.",
+)  # fmt: skip
+
+
 def _attack(function: _Function) -> _Function:
     """What every attack takes: the file, epsilon, the format and a picture."""
     for option in (
@@ -44,6 +51,7 @@ def _attack(function: _Function) -> _Function:
             help="Draw the attack on exact answers; needs the extra plot.",
         ),
         format_option(),
+        _repeat,
         click.option("--epsilon", required=True, metavar="NUMBER", help="The epsilon of the private answers."),
         click.argument("file", type=click.Path(dir_okay=False, path_type=Path)),
     ):  # fmt: skip
@@ -103,7 +111,7 @@ def ratings(file: Path, user: str, item: str, **given: Any) -> None:
     """Finds people's rows among pseudonyms from a few of their entries; one row per entry."""
     from hubbub.attacks import on_samples
 
-    shared = {name: given.pop(name) for name in ("epsilon", "form", "plot")}
+    shared = {name: given.pop(name) for name in ("epsilon", "form", "plot", "repeat")}
     _run(file, shared, on_samples.ratings, user, item, **given)
 
 
@@ -198,6 +206,7 @@ def leaderboard(file: Path, label: str, value: str | None, submissions: int, **s
 
 @command.command("tracing")
 @format_option()
+@_repeat
 @click.option("--users", default=10, show_default=True, metavar="N", help="How many users hold a key.")
 @click.option("--pirates", default=5, show_default=True, metavar="N", help="How many of them leak theirs.")
 @click.option("--strategy", default="majority", show_default=True, metavar="NAME", help="What the pirates answer.")
@@ -210,18 +219,21 @@ def leaderboard(file: Path, label: str, value: str | None, submissions: int, **s
 def tracing(users: int, pirates: int, strategy: str, beta: str, epsilon: str, **shared: Any) -> None:
     """Who leaked keys, from a pirate decoder's answers; a private decoder is not traced. Takes no file."""
     from hubbub.attacks import on_keys
+    from hubbub.attacks.report import repeated
     from hubbub.ledger.budget import parse_epsilon
 
-    report = on_keys.tracing(users=users, pirates=pirates, strategy=strategy, beta=beta, epsilon=parse_epsilon(epsilon))
-    _shown(report, shared)
+    given: dict[str, Any] = {"users": users, "pirates": pirates, "strategy": strategy, "beta": beta}
+    paid = parse_epsilon(epsilon)
+    _shown(repeated(lambda: on_keys.tracing(**given, epsilon=paid), shared["repeat"]), shared)
 
 
 def _run(file: Path, shared: dict[str, Any], attack: Callable[..., Report], *arguments: Any, **options: Any) -> None:
     """Read the file, run the attack, and show what it found: the findings on stdout, remarks on stderr."""
-    from hubbub.attacks.report import read_table
+    from hubbub.attacks.report import read_table, repeated
     from hubbub.ledger.budget import parse_epsilon
 
-    report = attack(read_table(file), *arguments, epsilon=parse_epsilon(shared["epsilon"]), **options)
+    table, epsilon = read_table(file), parse_epsilon(shared["epsilon"])
+    report = repeated(lambda: attack(table, *arguments, epsilon=epsilon, **options), shared["repeat"])
     _shown(report, shared, drawn="exact answers")
 
 
@@ -238,4 +250,4 @@ def _shown(report: Report, shared: dict[str, Any], drawn: str = "") -> None:
             if drawn and (title := axes.get_title(loc=place)):
                 axes.set_title(f"{title}, {drawn}", loc=place)
         save(axes, str(shared["plot"]))
-        note(f"Drew {shared['plot']}.")
+        note(f"Drew {shared['plot']}{', the first run' if shared['repeat'] > 1 else ''}.")
