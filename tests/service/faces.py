@@ -18,7 +18,7 @@ from hubbub.service.people.people import People
 from hubbub.service.whole_desk import WholeDesk
 from service.helpers import SPACE, World
 
-PageOnly = ("logout", "change_passphrase")
+PageOnly = ("logout", "change_passphrase", "devices", "end_device", "end_other_devices")
 
 
 class Through(ClerkLine):

@@ -140,7 +140,7 @@ def test_the_matrix_of_who_may_what(people, desk, gate, who):
         proofs[who] = token(people, "ada")
         people.roll.disable("ada", by="test")
     for act in ACTS.values():
-        if not act.needs or act.name in ("logout", "change_passphrase", "reset", "disable", "leave"):
+        if not act.needs or act.page or act.name in ("reset", "disable", "leave"):
             continue
         allowed = bool(scopes.get(who, set()).intersection(act.needs)) or (who in scopes and act.needs == ("known",))
         before = len(desk.done)
@@ -283,6 +283,49 @@ def test_a_session_ends_by_itself_by_logging_out_and_with_another_role(people, g
         people.prove({"session": other["session"]})
     again = people.login("bob", PHRASE)
     assert again["session"] != other["session"]
+
+
+def test_one_sees_one_s_own_sessions_and_ends_them(people, gate):
+    here = session(people, "ada")
+    people.clock.later(minutes=1)
+    phone = people.login("ada", PHRASE, "Safari on an iPhone " + "x" * 100)
+    people.clock.later(minutes=1)
+    other, bobs = people.login("ada", PHRASE), session(people, "bob")
+    told = gate.done("devices", {}, here)
+    assert [one["here"] for one in told] == [True, False, False]
+    assert told[2]["device"].startswith("Safari on an iPhone")
+    assert len(told[2]["device"]) == 60
+    assert here["session"] not in json.dumps(told)
+    assert set(told[0]) == {"id", "since", "until", "device", "here"}
+    with pytest.raises(QueryError, match="no such session"):
+        gate.done("end_device", {"device": gate.done("devices", {}, bobs)[0]["id"]}, here)
+    with pytest.raises(NotAllowed, match="form"):
+        gate.done("end_device", {"device": told[2]["id"]}, {"session": here["session"]})
+    assert gate.done("end_device", {"device": told[2]["id"]}, here) == {"ended": 1}
+    with pytest.raises(NotKnown):
+        people.prove({"session": phone["session"]})
+    assert people.prove({"session": other["session"]}).name == "ada"
+    assert gate.done("end_other_devices", {}, here) == {"ended": 1}
+    with pytest.raises(NotKnown):
+        people.prove({"session": other["session"]})
+    assert [len(gate.done("devices", {}, who)) for who in (here, bobs)] == [1, 1]
+    assert [line["act"] for line in people.store.lines()][-2:] == ["sessions ended", "sessions ended"]
+    with pytest.raises(NotAllowed, match="on the pages"):
+        gate.done("devices", {}, token(people, "ada"))
+
+
+def test_a_file_of_the_version_before_is_read(tmp_path):
+    path = tmp_path / "service.db"
+    People(path).close()
+    with sqlite3.connect(path) as old:
+        old.execute("ALTER TABLE session DROP COLUMN device")
+        old.execute("PRAGMA user_version = 1")
+    old.close()
+    again = People(path)
+    again.roll.add("ada", ["analyst"], by="test")
+    again.sessions.entrance("ada", "inv_e", minutes=10)
+    assert again.enter("inv_e", "Firefox on Linux")["name"] == "ada"
+    again.close()
 
 
 def test_a_form_needs_its_own_session_s_word(people, gate):

@@ -60,6 +60,71 @@ def test_a_refined_answer_combines_both_draws(world):
         w.desk.refine("ada", first, "0.5", "again")
 
 
+def test_what_was_drawn_is_shown_as_the_answer_to_other_words_for_nothing(world):
+    w = world()
+    one = answered(w, WARDS)
+    left = w.desk.budget("ada")["left"]
+    told = w.desk.answer("ada", one)
+    plain_rows = Release.from_wire(told["answer"]).rows()
+    assert told["clauses"] == {"having": "", "order": "", "limit": ""}
+    told = w.desk.answer("ada", one, order="n DESC", limit="2")
+    shown = Release.from_wire(told["answer"])
+    assert shown.rows() == sorted(plain_rows, key=lambda row: -row[1])[:2]
+    assert told["clauses"] == {"having": "", "order": "n DESC", "limit": "2"}
+    again = w.desk.answer("ada", one, sql=shown.receipt["sql"], having="n > 1000000", order="")
+    assert Release.from_wire(again["answer"]).rows() == []
+    assert again["clauses"] == {"having": "n > 1000000", "order": "", "limit": "2"}
+    twice = Release.from_wire(w.desk.answer("ada", one, sql=f"SELECT 2 * n AS m FROM ({WARDS})")["answer"])
+    assert sorted(twice.to_dict()["m"]) == sorted(2 * n for _, n in plain_rows)
+    assert w.desk.answer("ada", one) == w.desk.answer("ada", one)
+    assert w.desk.budget("ada")["left"] == left
+    assert len(w.ledger.record.history()) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"having": "SUM(x) > 3"},
+        {"sql": COUNT},
+        {"sql": f"{WARDS} UNION ALL SELECT 'all', COUNT(*) FROM v"},
+        {"sql": "SELECT w, COUNT(*) AS n FROM v WHERE x < 40 GROUP BY w"},
+        {"sql": "SELECT 1 AS one"},
+        {"having": "n > 1) OR (SELECT COUNT(*) FROM v) > (3"},
+        {"order": "n; SELECT 1"},
+        {"limit": "(SELECT COUNT(*) FROM v)"},
+        {"having": "n > (SELECT COUNT(*) FROM v WHERE x = 3)"},
+    ],
+)
+def test_other_words_that_want_another_draw_are_refused_and_nothing_is_charged(world, other):
+    w = world()
+    one = answered(w, WARDS)
+    with pytest.raises(hb.QueryError):
+        w.desk.answer("ada", one, **other)
+    assert len(w.ledger.record.history()) == 1
+
+
+def test_a_question_that_is_not_told_yet_is_not_told_in_other_words(world):
+    w = world()
+    one = w.desk.ask("ada", WARDS, AT, "r")["id"]
+    assert w.desk.answer("ada", one, order="n DESC") == w.desk.answer("ada", one)
+    assert "answer" not in w.desk.answer("ada", one, order="n DESC")
+    w.until(5)
+    with pytest.raises(Unknown):
+        w.desk.answer("bob", one, order="n DESC")
+
+
+def test_the_price_of_a_stored_answer_says_since_when_and_what_it_counts(world):
+    w = world()
+    one = w.desk.ask("ada", WARDS, AT, "r")
+    assert "released_at" not in w.desk.check("ada", WARDS, AT)
+    w.until(5)
+    for who, counts in (("ada", "0"), ("bob", "1/10")):
+        told = w.desk.check(who, WARDS, AT)
+        assert (told["stored"], told["released_at"], told["counts"]) == (True, one["release_at"], counts)
+    w.desk.read("bob", one["id"])
+    assert w.desk.check("bob", WARDS, AT)["counts"] == "0"
+
+
 def test_what_would_not_help_is_refused_before_the_charge(world):
     w = world()
     first = answered(w, AVERAGE)

@@ -51,7 +51,9 @@ _QUESTION: Final = {"sql": str, "options": dict}
 _ONE: Final = {"charge": str}
 _PURPOSE: Final = {"purpose": str}
 _SHOWN: Final = {"level": str, "form": str}
+_OTHER: Final = {"sql": str, "having": str, "order": str, "limit": str}
 _NAME: Final = {"name": str}
+_DEVICE: Final = {"device": str}
 _TOKEN: Final = {"label": str, "scopes": list, "days": int, "most": str, "cap": str}
 _UNTIL: Final = {"space": str, "until": str}
 _SURE: Final = {"passphrase": str}
@@ -60,12 +62,15 @@ _PAGE: Final = {"after": int, "most": int}
 
 _ALL: Final = (
     Act("metrics", "desk", ()),
-    Act("login", "people", (), {"name": str, "passphrase": str}),
+    Act("login", "people", (), {"name": str, "passphrase": str}, _DEVICE),
     Act("invited", "people", (), {"key": str}),
-    Act("accept", "people", (), {"key": str, "passphrase": str}),
-    Act("enter", "people", (), {"key": str}),
+    Act("accept", "people", (), {"key": str, "passphrase": str}, _DEVICE),
+    Act("enter", "people", (), {"key": str}, _DEVICE),
     Act("whoami", "people", KNOWN),
     Act("logout", "people", KNOWN, changes=True, page=True),
+    Act("devices", "people", KNOWN, page=True),
+    Act("end_device", "people", KNOWN, {"device": str}, changes=True, page=True),
+    Act("end_other_devices", "people", KNOWN, changes=True, page=True),
     Act("change_passphrase", "people", KNOWN, {"old": str, "new": str}, changes=True, page=True),
     Act("tokens", "people", KNOWN),
     Act("create_token", "people", KNOWN, optional=_TOKEN, changes=True),
@@ -73,7 +78,7 @@ _ALL: Final = (
     Act("tables", "desk", (*CHECK, *READS)),
     Act("check", "desk", CHECK, _QUESTION, limited=True),
     Act("ask", "desk", ASK, {**_QUESTION, "request": str}, _PURPOSE, changes=True, limited=True),
-    Act("answer", "desk", ASK, _ONE, _SHOWN, limited=True),
+    Act("answer", "desk", ASK, _ONE, {**_SHOWN, **_OTHER}, limited=True),
     Act("read", "desk", ASK, _ONE, _SHOWN, changes=True, limited=True),
     Act("answers", "desk", ASK, optional={"most": int}),
     Act("check_refine", "desk", ASK, {**_ONE, "epsilon": str}, limited=True),

@@ -24,7 +24,7 @@ from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.timetable import Queue, Scheduled, instant
 from hubbub.ledger.wording import is_commitment
-from hubbub.service.forms import Shown, shown_as, written
+from hubbub.service.forms import OtherQuestion, Shown, clauses_told, shown_as, written
 from hubbub.session.ask import joined, release_of
 from hubbub.session.check import Check
 from hubbub.session.options import Options
@@ -98,7 +98,18 @@ class Desk:
         told = checked(self._door.of(analyst, token=capped(token)), asked, given)
         if token is not None and token.most is not None and told.epsilon > token.most:
             told = replace(told, fits=told.stored)
-        return {**told.to_wire(), "answer_time": self._length(asked) / SECOND}
+        since = self._since(analyst, asked, given, token) if told.stored else {}
+        return {**told.to_wire(), **since, "answer_time": self._length(asked) / SECOND}
+
+    def _since(self, analyst: str, asked: PricedStatement, given: Options, token: TokenLimits | None) -> dict[str, str]:
+        """When a stored answer was released; and what it counts against the limit of whoever has not read it yet."""
+        door, made = self._door.of(analyst, token=capped(token)), request_of(asked, self.data, given)
+        stored = door.stored(made)
+        known = None if stored is None else self.ledger.timetable.find(stored.charge_id)
+        if stored is None or known is None:
+            return {}
+        own = self.ledger.record.has_read(stored.entry, analyst, token=door.token)
+        return {"released_at": instant(known.slot.due), "counts": "0" if own else str(stored.epsilon)}
 
     def ask(
         self,
@@ -162,13 +173,22 @@ class Desk:
         charge: str,
         level: float | str | None = None,
         form: str = "json",
+        sql: str | None = None,
+        having: str | None = None,
+        order: str | None = None,
+        limit: str | None = None,
         *,
         token: TokenLimits | None = None,
     ) -> dict[str, Any]:
         """What is told of a question of his, or of one that he has read: when its answer comes; the answer; or that
         there is none. level: of its intervals, beside the usual ones. form: "json", "arrow" or "csv".
+
+        sql: another question, of the same groups and aggregates: what was drawn is shown as its answer, for nothing.
+        having, order, limit: its clauses ("" for none). Told in JSON, they stand beside the answer.
+
+        Raises QueryError for a question that wants another draw.
         """
-        shown = shown_as(level, form)
+        shown = replace(shown_as(level, form), other=OtherQuestion(sql, having, order, limit))
         self.tick()
         waits = self.office.waiting(analyst, charge) if self.office is not None else None
         if isinstance(waits, dict):
@@ -310,7 +330,8 @@ class Desk:
         through which, where it has a cap: it pays for what it did not ask.
         """
         state = self.ledger.timetable.fate(one)
-        told = {"id": one.id, "state": state, "release_at": instant(one.slot.due), "incident": one.incident}
+        told: dict[str, Any] = {"id": one.id, "state": state, "release_at": instant(one.slot.due)}
+        told["incident"] = one.incident
         if state != "answered" or shown is None:
             return told
         *first, stored = self._parts(one)
@@ -319,6 +340,10 @@ class Desk:
             for part in (*first, stored):
                 self.ledger.charges.share(part, door.analyst, token=token)
         asked, given = self._again(one)
+        if shown.other.any:
+            asked = self._otherwise(one, asked, given, stored, shown.other)
+        if shown.form == "json":
+            told["clauses"] = clauses_told(asked.sql)
         charged = one.shares is None and one.analyst == door.analyst
         return {**told, **self._answer(door, asked, given, stored, charged=charged, first=first, shown=shown)}
 
@@ -331,6 +356,28 @@ class Desk:
         if not isinstance(asked, PricedStatement):
             raise InternalError(f"the question {one.id} is about public tables alone")
         return asked, given
+
+    def _otherwise(
+        self, one: Scheduled, asked: PricedStatement, given: Options, stored: StoredRelease, other: OtherQuestion
+    ) -> PricedStatement:
+        """Another statement of which this one's draw is the answer: it has the same key, at the version of the rows
+        that was read. Nothing is told by it that was not released: above the draw is post-processing.
+
+        Raises QueryError for one that wants another draw.
+        """
+        now = datetime.fromisoformat(json.loads(one.ask)["now"])
+        made = self._plan(question_text(other.text(asked.sql)), given, now)
+        version = stored.entry.data_version or ""
+        keys = [
+            request_of(each, self.data, given).key(version) if isinstance(each, PricedStatement) else None
+            for each in (asked, made)
+        ]
+        if not isinstance(made, PricedStatement) or keys[0] != keys[1]:
+            raise QueryError(
+                "this wants something that was not drawn: other groups, or another number of them. That is a question "
+                "of its own: look at its price on Ask. Nothing was charged."
+            )
+        return made
 
     def _answer(
         self,
@@ -353,7 +400,8 @@ class Desk:
             release = release_of(door, asked, given, stored, charged=charged)
             for earlier in first:
                 release = joined(door, asked, earlier, release)
-            return written(replace(release, receipt={**release.receipt, "chain": links}), shown)
+            about = {"sql": asked.sql} if shown.other.any else {}
+            return written(replace(release, receipt={**release.receipt, **about, "chain": links}), shown)
         except (KeyError, TypeError, ValueError, IndexError, InternalError):
             raise EngineError(stored.charge_id[:12] if paid is None else paid.incident) from None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
@@ -17,18 +17,65 @@ from hubbub.session.options import written_value
 from hubbub.sql.bind.scope import TableInfo
 from hubbub.tables.columns import Between, Edges, OneOf, Text, UpTo
 
-__all__ = ["Form", "Shown", "declared_column", "declared_table", "refusal_of", "shown_as", "written"]
+__all__ = [
+    "Form",
+    "OtherQuestion",
+    "Shown",
+    "clauses_told",
+    "declared_column",
+    "declared_table",
+    "refusal_of",
+    "shown_as",
+    "written",
+]
 
 Form = Literal["json", "arrow", "csv"]
 _LEVEL: Final = 0.95
 
 
 @dataclass(frozen=True)
+class OtherQuestion:
+    """What an answer is shown as the answer to: another text, or other clauses; None where its own stay."""
+
+    sql: str | None = None
+    having: str | None = None
+    order: str | None = None
+    limit: str | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether anything is another than it was."""
+        return any(part is not None for part in (self.sql, self.having, self.order, self.limit))
+
+    def text(self, own: str) -> str:
+        """The text of it. own: of the question that was asked."""
+        from hubbub.sql.text.clauses import Clauses, clauses_of, with_clauses
+
+        sql = own if self.sql is None else self.sql
+        given = {name: getattr(self, name) for name in ("having", "order", "limit")}
+        if all(text is None for text in given.values()):
+            return sql
+        known = clauses_of(sql) or Clauses()
+        return with_clauses(sql, replace(known, **{name: text for name, text in given.items() if text is not None}))
+
+
+def clauses_told(sql: str) -> dict[str, str] | None:
+    """The clauses of a question; None where it has no place for them."""
+    from hubbub.sql.text.clauses import clauses_of
+
+    known = clauses_of(sql)
+    return None if known is None else asdict(known)
+
+
+@dataclass(frozen=True)
 class Shown:
-    """How an answer is wanted. level: of its intervals, beside the usual ones; form: as what it is written."""
+    """How an answer is wanted. level: of its intervals, beside the usual ones; form: as what it is written; other: as
+    the answer to what.
+    """
 
     level: float | None = None
     form: Form = "json"
+    other: OtherQuestion = OtherQuestion()
 
 
 def shown_as(level: object = None, form: object = "json") -> Shown:

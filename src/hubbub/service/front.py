@@ -16,7 +16,7 @@ from hubbub.service.http.app import application, counting_application
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.http.metrics import Counts
 from hubbub.service.lines import RequestLog
-from hubbub.service.pages.routes import page_routes
+from hubbub.service.pages.routes import page_refusal, page_routes
 
 __all__ = ["main"]
 
@@ -29,9 +29,10 @@ def main() -> int:
     told = json.loads(sys.stdin.readline())
     stay_light()
     line, counts = ClerkLine(told["socket"], told["token"]), Counts()
-    pages = page_routes(line, secure=bool(told.get("cert")))
+    secure = bool(told.get("cert"))
+    pages, refused = page_routes(line, secure=secure), page_refusal(line, secure=secure)
     say = (lambda text: print(text, file=sys.stderr, flush=True)) if told.get("log") == "json" else None
-    whole = RequestLog(application(line, counts, pages=pages), header=told.get("request_id"), say=say)
+    whole = RequestLog(application(line, counts, pages=pages, refused=refused), header=told.get("request_id"), say=say)
     apps: list[tuple[Any, dict[str, Any]]] = [(whole, {"host": told["host"], "port": told["port"]})]
     if told.get("metrics"):
         host, port = told["metrics"]

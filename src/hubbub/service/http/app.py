@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from hubbub.service.http.accept import accepted
 from hubbub.service.http.api import Face
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.http.metrics import Counts
@@ -23,6 +24,7 @@ from hubbub.service.http.routes import API, ROUTES
 
 __all__ = ["application", "counting_application"]
 
+_EITHER: Final = {"json": "application/json", "html": "text/html"}
 _PLAIN: Final = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -30,8 +32,16 @@ _PLAIN: Final = {
 }
 
 
-def application(line: ClerkLine, counts: Counts | None = None, *, pages: Sequence[BaseRoute] = ()) -> Starlette:
-    """The HTTP face of a clerk. counts: where requests are counted. pages: further routes."""
+def application(
+    line: ClerkLine,
+    counts: Counts | None = None,
+    *,
+    pages: Sequence[BaseRoute] = (),
+    refused: Callable[[Request, Response], Awaitable[Response]] | None = None,
+) -> Starlette:
+    """The HTTP face of a clerk. counts: where requests are counted. pages: further routes. refused: how a browser is
+    told what no route takes; programs are told by problem+json.
+    """
     counts = Counts() if counts is None else counts
     face = Face(line, counts.refusal)
     # A path with fixed words before the same with a parameter.
@@ -57,8 +67,16 @@ def application(line: ClerkLine, counts: Counts | None = None, *, pages: Sequenc
 
     own = {"/healthz": healthz, "/readyz": readyz, "/openapi.json": openapi, "/docs": docs}
     routes += [Route(path, _counted(act, f"GET {path}", counts), methods=["GET"]) for path, act in own.items()]
-    refused: Any = of_http
-    return Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: refused})
+
+    async def no_route(request: Request, error: Any) -> Response:
+        told = of_http(request, error)
+        browser = refused is not None and not request.url.path.startswith(f"{API}/")
+        if browser and accepted(request.headers.get("accept", ""), _EITHER) == "html":
+            assert refused is not None
+            return await refused(request, told)
+        return told
+
+    return Starlette(routes=[*routes, *pages], exception_handlers={HTTPException: no_route})
 
 
 def counting_application(line: ClerkLine, counts: Counts) -> Starlette:

@@ -65,13 +65,15 @@ class RouteTo:
 _ID: Final = {"id": "charge"}
 _NAME: Final = {"name": "name"}
 _FORMS: Final = {"level": "level", "format": "form"}
+_OTHER: Final = {name: name for name in ("sql", "having", "order", "limit")}
 _PAGE: Final = {"after": "after", "most": "most"}
 
 _ALL: Final = (
     RouteTo("POST", "/check", "check", "What a question would cost; charges nothing", "Check", shape="check"),
     RouteTo("POST", "/ask", "ask", "Ask a question", "Asked", status=202, shape="ask"),
     RouteTo("GET", "/answers", "answers", "The answers that one may read", "Answers", query={"most": "most"}),
-    RouteTo("GET", "/answers/{id}", "answer", "An answer", "Answer", _ID, _FORMS, shape="answer"),
+    RouteTo("GET", "/answers/{id}", "answer", "An answer, or its draw as another question's", "Answer", _ID,
+            {**_FORMS, **_OTHER}, shape="answer"),
     RouteTo("POST", "/answers/{id}/read", "read", "Read another's answer: counts against one's own limit", "Answer",
             _ID, _FORMS, shape="answer"),
     RouteTo("POST", "/answers/{id}/refine", "refine", "Make an answer better by a second draw", "Asked", _ID,

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -28,16 +29,18 @@ from hubbub.service.pages import office_routes, views
 from hubbub.service.pages.asking import Question, example
 from hubbub.service.pages.files import FORMS, file_of
 from hubbub.service.pages.page import Page
-from hubbub.service.pages.static import static_file
-from hubbub.service.pages.visit import Handler, Hosts, Refused, Visit, answered
+from hubbub.service.pages.static import pack, static_file
+from hubbub.service.pages.visit import Handler, Hosts, Refused, Visit, answered, not_found
 
 if TYPE_CHECKING:
     from hubbub.service.http.line import ClerkLine
 
-__all__ = ["OPEN", "ROUTES", "page_routes"]
+__all__ = ["OPEN", "ROUTES", "page_refusal", "page_routes"]
 
 _TICK: Final = 0.1
 _YEAR: Final = 31_536_000
+_OTHER: Final = {"q": "sql", "having": "having", "order": "order", "limit": "limit"}
+_LONGEST_ADDRESS: Final = 8_000
 _HELD: Final = ("waiting", "declined", "withdrawn")
 
 
@@ -94,16 +97,34 @@ async def _ask(visit: Visit) -> Page | str:
         tables = await visit.told("tables")
         return views.ask(visit.viewer, question, tables, check={"refused": refused.told}, request=_name())
     if told.get("id"):
-        return f"/a/{told['id']}"
+        return f"/a/{told['id']}{_as_asked(question.sql, told)}"
     return views.answer(visit.viewer, views.shown_of(told["answer"], {}), sql=question.sql)
 
 
 # -- answers --------------------------------------------------------------------------------------------------
 
 
+def _as_asked(sql: str, told: Mapping[str, Any]) -> str:
+    """What is added to the address of a stored answer to a question that was asked in other words."""
+    if told.get("answer") is None or views.read(told["answer"]).receipt.get("sql") == sql:
+        return ""
+    added = f"?q={quote(sql)}"
+    return added if len(added) <= _LONGEST_ADDRESS else ""
+
+
+def _other(query: Mapping[str, str]) -> dict[str, str]:
+    """What an answer is to be shown as the answer to, where an address says that."""
+    return {field: query[name] for name, field in _OTHER.items() if name in query}
+
+
 async def _answer(visit: Visit) -> Page | str:
-    identity = visit.path["id"]
-    told = await visit.told("answer", charge=identity)
+    identity, other, no = visit.path["id"], _other(visit.query), None
+    told = await visit.known("answer", charge=identity, **other)
+    if "refused" in told and other:
+        told, no = await visit.known("answer", charge=identity), told["refused"]
+    if "refused" in told:
+        raise Refused(told["refused"]["kind"], told["refused"]["text"], told["refused"])
+    told = told["told"]
     if told.get("id", identity) != identity:
         return f"/a/{told['id']}"  # a question that got its yes
     if told.get("answer") is not None:
@@ -116,6 +137,9 @@ async def _answer(visit: Visit) -> Page | str:
             refining=await _refining(visit, identity, str(shown.release.epsilon)) if shown.estimates else None,
             request=_name(),
             url=visit.url,
+            clauses=told.get("clauses"),
+            edited={} if no else other,
+            no=no,
         )
     if told["state"] in _HELD:
         mine = await visit.told("my_requests")
@@ -169,7 +193,7 @@ async def _read(visit: Visit) -> str:
 
 async def _file(visit: Visit) -> Response:
     identity, form = visit.path["id"], visit.path["form"]
-    told = await visit.told("answer", charge=identity)
+    told = await visit.told("answer", charge=identity, **_other(visit.query))
     if form in FORMS and told.get("answer") is not None:
         made = file_of(_shown(told["answer"], visit.query), form, told["answer"], identity)
         if made is not None:
@@ -210,8 +234,8 @@ async def _withdraw(visit: Visit) -> str:
 async def _account(
     visit: Visit, *, made: Mapping[str, Any] | None = None, refusal: Mapping[str, Any] | None = None
 ) -> Page:
-    tokens = await visit.told("tokens")
-    return views.account(visit.viewer, visit.who, tokens, url=visit.url, made=made, refusal=refusal)
+    tokens, devices = await visit.told("tokens"), await visit.told("devices")
+    return views.account(visit.viewer, visit.who, tokens, devices, url=visit.url, made=made, refusal=refusal)
 
 
 async def _account_form(visit: Visit) -> Page:
@@ -232,6 +256,16 @@ async def _token(visit: Visit) -> Page:
 async def _end_token(visit: Visit) -> str:
     await visit.told("end_token", token=visit.field("token"))
     return "/account"
+
+
+async def _end_device(visit: Visit) -> Page | str:
+    told = await visit.known("end_device", device=visit.field("device"))
+    return await _account(visit, refusal=told["refused"]) if "refused" in told else "/account#devices"
+
+
+async def _end_other_devices(visit: Visit) -> str:
+    await visit.told("end_other_devices")
+    return "/account#devices"
 
 
 async def _passphrase(visit: Visit) -> Page | Response:
@@ -268,7 +302,9 @@ async def _login_form(visit: Visit) -> Page | str:
 async def _login(visit: Visit) -> Page | Response:
     name, after = visit.field("name").strip(), _inside(visit.field("next"))
     try:
-        told = await visit.hosts.ask("login", {"name": name, "passphrase": visit.field("passphrase")}, None)
+        told = await visit.hosts.ask(
+            "login", {"name": name, "passphrase": visit.field("passphrase"), **visit.seen}, None
+        )
     except Refused as refused:
         return views.login(visit.viewer, name=name, after=after, refusal=refused.told)
     return visit.hosts.let_in(_go(after), told["session"])
@@ -286,7 +322,9 @@ async def _invitation_form(visit: Visit) -> Page:
 async def _invitation(visit: Visit) -> Page | Response:
     key = visit.path["key"]
     try:
-        told = await visit.hosts.ask("accept", {"key": key, "passphrase": visit.field("passphrase")}, None)
+        told = await visit.hosts.ask(
+            "accept", {"key": key, "passphrase": visit.field("passphrase"), **visit.seen}, None
+        )
     except Refused as refused:
         try:
             about = await visit.hosts.ask("invited", {"key": key}, None)
@@ -298,7 +336,7 @@ async def _invitation(visit: Visit) -> Page | Response:
 
 async def _enter(visit: Visit) -> Page | Response:
     try:
-        told = await visit.hosts.ask("enter", {"key": visit.path["key"]}, None)
+        told = await visit.hosts.ask("enter", {"key": visit.path["key"], **visit.seen}, None)
     except Refused as refused:
         return views.invitation(visit.viewer, "", gone=refused.text)
     return visit.hosts.let_in(_go("/"), told["session"])
@@ -322,6 +360,8 @@ ROUTES: Final[Sequence[tuple[str, str, Handler]]] = (
     ("GET", "/account", _account_form),
     ("POST", "/account/token", _token),
     ("POST", "/account/token/end", _end_token),
+    ("POST", "/account/device/end", _end_device),
+    ("POST", "/account/device/others", _end_other_devices),
     ("POST", "/account/passphrase", _passphrase),
     ("POST", "/logout", _logout),
 )
@@ -352,9 +392,15 @@ async def _static(request: Request) -> Response:
     return Response(content, headers=headers | ({"Content-Encoding": "gzip"} if packs else {}), media_type=file.kind)
 
 
+def page_refusal(line: ClerkLine, *, secure: bool) -> Callable[[Request, Response], Awaitable[Response]]:
+    """What a browser is shown where no route takes its request: a page of the same status."""
+    return not_found(Hosts(line, secure=secure), views.refusal)
+
+
 def page_routes(line: ClerkLine, *, secure: bool) -> list[BaseRoute]:
     """The routes of all pages. secure: whether there is TLS."""
     hosts = Hosts(line, secure=secure)
+    pack()
     made: list[BaseRoute] = [Route("/static/{name}", _static, methods=["GET"])]
     for known, table in ((True, ROUTES), (False, OPEN), (True, office_routes.ROUTES), (False, office_routes.OPEN)):
         for method, path, handler in table:

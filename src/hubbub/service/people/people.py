@@ -81,22 +81,22 @@ class People:
 
     # Without a proof
 
-    def login(self, name: str, passphrase: str) -> dict[str, Any]:
+    def login(self, name: str, passphrase: str, device: str = "") -> dict[str, Any]:
         """A session of somebody who knows his passphrase."""
-        return _begun(*self.sessions.login(name, passphrase))
+        return _begun(*self.sessions.login(name, passphrase, device))
 
     def invited(self, key: str) -> dict[str, Any]:
         """Whom a link is for."""
         name, kind = self.sessions.invited(key)
         return {"name": name, "kind": kind}
 
-    def accept(self, key: str, passphrase: str) -> dict[str, Any]:
+    def accept(self, key: str, passphrase: str, device: str = "") -> dict[str, Any]:
         """Choose a passphrase by a link, once; and a session."""
-        return _begun(*self.sessions.accept(key, passphrase))
+        return _begun(*self.sessions.accept(key, passphrase, device))
 
-    def enter(self, key: str) -> dict[str, Any]:
+    def enter(self, key: str, device: str = "") -> dict[str, Any]:
         """A session by a link that opens one, once."""
-        return _begun(*self.sessions.enter(key))
+        return _begun(*self.sessions.enter(key, device))
 
     # Of one's own
 
@@ -119,6 +119,18 @@ class People:
         """End the session."""
         self.sessions.logout(person)
         return {"name": person.name}
+
+    def devices(self, person: Person) -> list[dict[str, Any]]:
+        """One's sessions of pages."""
+        return self.sessions.of(person)
+
+    def end_device(self, person: Person, *, device: str) -> dict[str, Any]:
+        """End one of them."""
+        return {"ended": self.sessions.end(person, device)}
+
+    def end_other_devices(self, person: Person) -> dict[str, Any]:
+        """End all of them but this one."""
+        return {"ended": self.sessions.end(person)}
 
     def change_passphrase(self, person: Person, *, old: str, new: str) -> dict[str, Any]:
         """Another passphrase, and a new session."""

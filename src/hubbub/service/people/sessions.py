@@ -1,14 +1,19 @@
 """The sessions of pages: a cookie's value, kept as its SHA-256, for twelve hours.
 
 A session is made at a login and at no other time, with a value of its own: what was known before a login opens nothing
-after it. It ends by itself, by logging out, and with each change of its person's passphrase, roles or state.
+after it. It ends by itself, by logging out, by its person from another one, and with each change of its person's
+passphrase, roles or state.
+
+Of the device nothing is kept but what its browser says of itself, in two words: it tells sessions apart for their own
+person, and proves nothing.
 """
 
 from __future__ import annotations
 
 import hmac
-from typing import Final
+from typing import Any, Final
 
+from hubbub.errors import QueryError
 from hubbub.service.people.keys import Passphrases, checked_passphrase, csrf_of, digest, new_cookie
 from hubbub.service.people.person import NotAllowed, NotKnown, Person, TooMany, scopes_of
 from hubbub.service.people.store import Store, Writing, after
@@ -17,6 +22,8 @@ from hubbub.service.rates import Rate
 __all__ = ["Sessions"]
 
 _HOURS: Final = 12
+_LONGEST: Final = 60
+_SHOWN: Final = 16
 _GONE: Final = "this link was used, or has ended. Ask a steward for another one."
 _WRONG: Final = "the name or the passphrase is not right."
 
@@ -51,8 +58,8 @@ class Sessions:
         if not hmac.compare_digest(str(person.csrf).encode(), word.encode("utf-8", "replace")):
             raise NotAllowed("this form is not one of your session's: load the page again.")
 
-    def login(self, name: str, passphrase: str) -> tuple[str, Person]:
-        """A new session: the cookie's value, and whose it is.
+    def login(self, name: str, passphrase: str, device: str = "") -> tuple[str, Person]:
+        """A new session: the cookie's value, and whose it is. device: what the browser says of itself.
 
         Raises NotKnown where name and passphrase do not fit, TooMany after too many tries.
         """
@@ -60,7 +67,7 @@ class Sessions:
         with self._store.writing() as write:
             if write("SELECT passphrase FROM person WHERE name = ?", name).fetchone() != (kept,):
                 raise NotKnown(_WRONG)  # it was changed meanwhile
-            cookie = self._begin(write, name)
+            cookie = self._begin(write, name, device)
         return cookie, self.person(cookie)
 
     def confirm(self, person: Person, passphrase: str) -> None:
@@ -85,12 +92,12 @@ class Sessions:
             raise NotKnown(_WRONG)
         return str(row[0])
 
-    def _begin(self, write: Writing, name: str) -> str:
+    def _begin(self, write: Writing, name: str, device: str) -> str:
         cookie = new_cookie()
         write("DELETE FROM session WHERE until <= ?", write.time)
         write(
-            "INSERT INTO session SELECT ?, name, ?, ? FROM person WHERE name = ? AND state = 'active'",
-            digest(cookie), write.time, after(write.time, hours=_HOURS), name,
+            "INSERT INTO session SELECT ?, name, ?, ?, ? FROM person WHERE name = ? AND state = 'active'",
+            digest(cookie), write.time, after(write.time, hours=_HOURS), device[:_LONGEST], name,
         )  # fmt: skip
         write.note(name, "login")
         return cookie
@@ -107,7 +114,7 @@ class Sessions:
             raise NotKnown(_GONE)
         return row[0], row[1]
 
-    def accept(self, key: str, passphrase: str) -> tuple[str, Person]:
+    def accept(self, key: str, passphrase: str, device: str = "") -> tuple[str, Person]:
         """Choose a passphrase by a link, once; and a session.
 
         Raises NotKnown where the link was used or has ended, QueryError for a passphrase that is too weak.
@@ -121,10 +128,10 @@ class Sessions:
             write("UPDATE person SET passphrase = ? WHERE name = ?", kept, name)
             write("DELETE FROM session WHERE person = ?", name)
             write.note(name, "passphrase chosen", by=kind)
-            cookie = self._begin(write, name)
+            cookie = self._begin(write, name, device)
         return cookie, self.person(cookie)
 
-    def enter(self, key: str) -> tuple[str, Person]:
+    def enter(self, key: str, device: str = "") -> tuple[str, Person]:
         """A session by a link that opens one, once.
 
         Raises NotKnown where it was used or has ended.
@@ -133,7 +140,7 @@ class Sessions:
             name, kind = _use(write, key)
             if kind != "enter":
                 raise NotKnown(_GONE)
-            cookie = self._begin(write, name)
+            cookie = self._begin(write, name, device)
         return cookie, self.person(cookie)
 
     def entrance(self, name: str, key: str, *, minutes: float) -> None:
@@ -152,9 +159,10 @@ class Sessions:
         kept = self._passphrases.kept(checked_passphrase(new, person.name))
         with self._store.writing() as write:
             write("UPDATE person SET passphrase = ? WHERE name = ?", kept, person.name)
+            own = write("SELECT device FROM session WHERE hash = ?", str(person.session)).fetchone()
             write("DELETE FROM session WHERE person = ?", person.name)
             write.note(person.name, "passphrase changed")
-            cookie = self._begin(write, person.name)
+            cookie = self._begin(write, person.name, own[0] if own else "")
         return cookie, self.person(cookie)
 
     def logout(self, person: Person) -> None:
@@ -162,6 +170,35 @@ class Sessions:
         with self._store.writing() as write:
             write("DELETE FROM session WHERE hash = ?", str(person.session))
             write.note(person.name, "logout")
+
+    def of(self, person: Person) -> list[dict[str, Any]]:
+        """His sessions that have not ended, this one first, then the newest first. id: a piece of its hash."""
+        rows = self._store.rows(
+            "SELECT substr(hash, 1, ?), made, until, device, hash = ? FROM session WHERE person = ? AND until > ? "
+            "ORDER BY 5 DESC, made DESC",
+            _SHOWN,
+            str(person.session),
+            person.name,
+            self._store.clock(),
+        )
+        names = ("id", "since", "until", "device", "here")
+        return [dict(zip(names, (*row[:4], bool(row[4])), strict=True)) for row in rows]
+
+    def end(self, person: Person, which: str | None = None) -> int:
+        """End one of his sessions, or all but this one; how many ended.
+
+        Raises QueryError where none of his is called so.
+        """
+        with self._store.writing() as write:
+            ended = write(
+                "DELETE FROM session WHERE person = ? AND until > ? AND CASE WHEN ? IS NULL THEN hash <> ? ELSE "
+                "substr(hash, 1, ?) = ? END",
+                person.name, write.time, which, str(person.session), _SHOWN, which,
+            ).rowcount  # fmt: skip
+            if which is not None and not ended:
+                raise QueryError("there is no such session of yours: it has ended already.")
+            write.note(person.name, "sessions ended", ended=ended)
+        return int(ended)
 
 
 def _use(write: Writing, key: str) -> tuple[str, str]:

@@ -21,8 +21,9 @@ from hubbub.service.people import log
 
 __all__ = ["Store", "Writing", "after", "now"]
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _PATIENCE: Final = 10.0
+_DEVICE: Final = "device TEXT NOT NULL DEFAULT ''"
 _SCHEMA: Final = (
     "CREATE TABLE about (id TEXT NOT NULL)",
     "CREATE TABLE person (name TEXT PRIMARY KEY NOT NULL, folded TEXT NOT NULL UNIQUE, state TEXT NOT NULL, "
@@ -31,7 +32,7 @@ _SCHEMA: Final = (
     "CREATE TABLE token (id TEXT PRIMARY KEY NOT NULL, hash TEXT NOT NULL, person TEXT NOT NULL, label TEXT NOT NULL, "
     "scopes TEXT NOT NULL, most TEXT, cap TEXT, made TEXT NOT NULL, until TEXT NOT NULL, ended TEXT)",
     "CREATE TABLE session (hash TEXT PRIMARY KEY NOT NULL, person TEXT NOT NULL, made TEXT NOT NULL, "
-    "until TEXT NOT NULL)",
+    f"until TEXT NOT NULL, {_DEVICE})",
     "CREATE TABLE wish (id TEXT PRIMARY KEY NOT NULL, kind TEXT NOT NULL, person TEXT NOT NULL, made TEXT NOT NULL, "
     "what TEXT NOT NULL, name TEXT, state TEXT NOT NULL, steward TEXT, decided TEXT, reason TEXT, outcome TEXT)",
     "CREATE UNIQUE INDEX wish_of_request ON wish (person, kind, name) WHERE name IS NOT NULL",
@@ -114,6 +115,9 @@ class Store:
                 for statement in _SCHEMA:
                     write(statement)
                 write("INSERT INTO about VALUES (?)", uuid.uuid4().hex)
+                write(f"PRAGMA user_version = {_VERSION}")
+            elif version == 1:
+                write(f"ALTER TABLE session ADD COLUMN {_DEVICE}")
                 write(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
                 raise PolicyError(f"{self.path} was made by another hubbub: its version is {version}, not {_VERSION}.")
