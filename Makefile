@@ -29,7 +29,7 @@ test: .venv/dev
 browser: .venv/dev
 	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  (apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core) >/dev/null 2>&1 || echo "no chromium to be had" >&2; fi
-	$(BIN)/python -m pytest -m browser -rs --durations=5 tests/browser
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m browser -rs --durations=5 tests/browser
 
 # Under a minute: the house, SQL, trees and texts of all golden questions, prices, budgets.
 QUICK := tests/test_house.py tests/test_arguments.py tests/sql tests/tables tests/golden/test_recorded.py tests/queries \

@@ -130,6 +130,7 @@ def written(release: Release) -> str:
 
 
 FIVE = {"rate_marriage": [1, 2, 3, 4, 5], "n": [99, 348, 1012, 2260, 2684], "age": [31.2, 30.1, 30.6, 29.2, 28.6]}
+SORTED = {"rate_marriage": [5, 4, 3], "n": [2684, 2260, 1012], "age": [28.6, 29.2, 30.6]}
 WARDS = {"ward": ["North", "South", "West"], "n": [5120, 3310, 840]}
 
 
@@ -145,10 +146,13 @@ _REFINE = {"told": {"epsilon": "1/10", "left": "3/2", "columns": [["n", 180.0, 1
                     "helps": True, "fits": True, "answer_time": 1.0}, "asked": "0.1"}  # fmt: skip
 
 
-def _answer(release: Release, *, identity: str = ID, refining: Any = None, **given: str) -> Page:
-    return views.answer(
-        ADA, _shown(release, **given), identity=identity, given=given, refining=refining, request="r1", url=URL
-    )
+_NO_CLAUSES = {"having": "", "order": "", "limit": ""}
+
+
+def _answer(release: Release, *, identity: str = ID, **more: Any) -> Page:
+    given = {name: more.pop(name) for name in list(more) if isinstance(more[name], str)}
+    more = {"clauses": _NO_CLAUSES, **more}
+    return views.answer(ADA, _shown(release, **given), identity=identity, given=given, request="r1", url=URL, **more)
 
 
 def _ask(check: Any, question: Question = QUESTION, *, viewer: Viewer = ADA, tables: Any = TABLES, **more: Any) -> Page:
@@ -174,6 +178,12 @@ _TOKENS = [
     {"id": "t2", "label": "old", "scopes": ["check"], "most": None, "cap": None, "until": "2026-10-01T09:00:00Z",
      "live": False},
 ]  # fmt: skip
+_DEVICES = [
+    {"id": "0a1b2c3d4e5f6071", "device": "Firefox on Linux", "since": "2026-11-23T09:00:00Z",
+     "until": "2026-11-23T21:00:00Z", "here": True},
+    {"id": "8192a3b4c5d6e7f8", "device": "Safari on an iPhone", "since": "2026-11-23T07:30:00Z",
+     "until": "2026-11-23T19:30:00Z", "here": False},
+]  # fmt: skip
 _REQUESTS = [
     {"id": "w1", "kind": "budget", "state": "open", "epsilon": "1/2", "reason": "the second half of the study",
      "asked_at": "2026-11-23T09:00:00Z", "decision": None, "question": None},
@@ -181,6 +191,7 @@ _REQUESTS = [
      "asked_at": "2026-11-22T09:00:00Z", "decision": "as agreed", "question": ID},
 ]  # fmt: skip
 _MADE = {"token": "hub_t3_abcdefghijklmnopqrstuvwxyz234567", "id": "t3", "until": "2027-02-21T09:00:00Z"}
+_STORED = {"stored": True, "cost": "0", "released_at": "2026-05-03T09:00:00.000000Z", "counts": "0"}
 _NOT_ENOUGH = {**CHECK, "left": "1/20", "affordable": False, "fits": False, "how_many": 0}
 _DROWNED = {**CHECK, "columns": [{**CHECK["columns"][0], "plus_minus": 1800.0}, CHECK["columns"][1]]}
 
@@ -188,7 +199,8 @@ STATES: dict[str, Callable[[], Page]] = {
     "ask": lambda: _ask({"told": CHECK}),
     "ask-new": lambda: _ask(None, Question()),
     "ask-refused": lambda: _ask({"refused": _REFUSED}, Question(sql=_WRONG)),
-    "ask-stored": lambda: _ask({"told": {**CHECK, "stored": True, "cost": "0"}}),
+    "ask-stored": lambda: _ask({"told": {**CHECK, **_STORED}}),
+    "ask-another-s": lambda: _ask({"told": {**CHECK, **_STORED, "counts": "1/10"}}),
     "ask-public": lambda: _ask({"told": {**CHECK, "epsilon": "0", "cost": "0", "columns": [], "answer_time": 0.0}}),
     "ask-not-enough": lambda: _ask({"told": _NOT_ENOUGH}),
     "ask-drowned": lambda: _ask({"told": _DROWNED}),
@@ -200,6 +212,18 @@ STATES: dict[str, Callable[[], Page]] = {
     "answer": lambda: _answer(_five(), refining=_REFINE, first="0", second="1"),
     "answer-one": lambda: _answer(answered({"n": [6366]}, {"n": 180.0})),
     "answer-99": lambda: _answer(_five(), level="0.99", column="age", kind="points", first="3", second="4"),
+    "answer-sorted": lambda: _answer(
+        answered(
+            SORTED, {"n": 180.0, "age": 2.2}, receipt={**RECEIPT, "sql": f"{SQL}\nHAVING n > 500\nORDER BY n DESC"}
+        ),
+        clauses={"having": "n > 500", "order": "n DESC", "limit": ""},
+        edited={"order": "n DESC"},
+    ),
+    "answer-not-sorted": lambda: _answer(
+        _five(),
+        having="SUM(children) > 3",
+        no={"kind": "query", "text": "this wants something that was not drawn."},
+    ),
     "answer-wards": lambda: _answer(answered(WARDS, {"n": 180.0}, charged=False)),
     "answer-public": lambda: _answer(
         Release(Fraction(0), False, "", {}, _exact=pa.table({"ward": ["A", "B"], "beds": [12, 8]})), identity=""
@@ -209,9 +233,11 @@ STATES: dict[str, Callable[[], Page]] = {
     "library-empty": lambda: views.library(ADA, []),
     "mine": lambda: views.mine(ADA, HISTORY, BUDGET),
     "mine-empty": lambda: views.mine(ADA, [], BUDGET),
-    "account": lambda: views.account(ADA, _WHO, _TOKENS, url=URL),
-    "account-made": lambda: views.account(ADA, _WHO, _TOKENS, url=URL, made=_MADE),
-    "account-refused": lambda: views.account(ADA, _WHO, [], url=URL, refusal={"kind": "query", "text": "too long."}),
+    "account": lambda: views.account(ADA, _WHO, _TOKENS, _DEVICES, url=URL),
+    "account-made": lambda: views.account(ADA, _WHO, _TOKENS, _DEVICES, url=URL, made=_MADE),
+    "account-refused": lambda: views.account(
+        ADA, _WHO, [], _DEVICES[:1], url=URL, refusal={"kind": "query", "text": "too long."}
+    ),
     "login": lambda: views.login(NOBODY),
     "login-refused": lambda: views.login(
         NOBODY, name="ada", refusal={"kind": "unauthenticated", "text": "name and passphrase do not fit."}
@@ -242,9 +268,11 @@ class Line:
         self.asked: list[tuple[str, dict[str, Any], Any]] = []
         self.told: dict[str, Any] = {
             "whoami": {**_WHO, "csrf": "c5r7"}, "budget": BUDGET, "tables": TABLES, "check": CHECK,
-            "ask": _TOLD, "answer": {**_TOLD, "state": "answered", "answer": written(_five())}, "receipt": RECEIPT,
+            "ask": _TOLD, "receipt": RECEIPT,
+            "answer": {**_TOLD, "state": "answered", "answer": written(_five()), "clauses": _NO_CLAUSES},
             "events": [{"id": ID, "before": 2, "seconds": 3.2}], "check_refine": _REFINE["told"], "refine": _TOLD,
             "read": {**_TOLD, "state": "answered"}, "answers": _ANSWERS, "history": HISTORY, "tokens": _TOKENS,
+            "devices": _DEVICES, "end_device": {"ended": 1}, "end_other_devices": {"ended": 1},
             "create_token": _MADE, "end_token": {}, "logout": {}, "login": {"session": "s1"},
             "accept": {"session": "s1"}, "enter": {"session": "s1"}, "change_passphrase": {"session": "s2"},
             "invited": {"name": "ada", "kind": "invitation"}, "request_budget": {}, "my_requests": _REQUESTS,

@@ -30,6 +30,7 @@ PICTURES = {
     "waiting": ("waiting", "light"),
     "answer": ("answer", "light"),
     "answer-narrow": ("answer-99", "narrow"),
+    "answer-sorted": ("answer-sorted", "dark"),
     "failed": ("failed", "light"),
     "library": ("library", "dark"),
     "mine": ("mine", "light"),

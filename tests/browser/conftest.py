@@ -78,6 +78,56 @@ class Watched:
             self.complaints.append(f"request outside: {url}")
 
 
+def _context(
+    chromium: Any,
+    home: str,
+    *,
+    scheme: str = "light",
+    width: int = 1280,
+    height: int = 900,
+    scale: int = 1,
+    script: bool = True,
+) -> Any:
+    context = chromium.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,
+        device_scale_factor=scale,
+        java_script_enabled=script,
+        reduced_motion="reduce",
+        base_url=home,
+        locale="en-GB",
+    )
+    context.set_default_timeout(10_000)
+    return context
+
+
+@pytest.fixture(scope="session")
+def kept(chromium: Any, site: Site) -> Iterator[tuple[Watched, Any]]:
+    """One page of each look for many tests that only look: a new one takes as long as what is looked at."""
+    watched, pages = Watched(site.url), {}
+
+    def page(**look: Any) -> Any:
+        name = repr(sorted(look.items()))
+        if name not in pages:
+            context = _context(chromium, site.url, **look)
+            watched.watch(context)
+            pages[name] = context.new_page()
+        return pages[name]
+
+    yield watched, page
+    for each in pages.values():
+        each.context.close()
+
+
+@pytest.fixture
+def seen(kept: tuple[Watched, Any]) -> Iterator[Any]:
+    """Gives a page of a look that other tests have used; what it did meanwhile is looked at in the end."""
+    watched, page = kept
+    watched.complaints.clear()
+    yield page
+    assert watched.complaints == []
+
+
 @pytest.fixture
 def opened(chromium: Any, site: Site) -> Iterator[Any]:
     """Opens pages with a size and a scheme; what they did is looked at in the end."""
@@ -92,17 +142,9 @@ def opened(chromium: Any, site: Site) -> Iterator[Any]:
         script: bool = True,
         home: str = "",
     ) -> Any:
-        context = chromium.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            device_scale_factor=scale,
-            java_script_enabled=script,
-            reduced_motion="reduce",
-            base_url=home or site.url,
-            locale="en-GB",
-        )
+        look: dict[str, Any] = {"scheme": scheme, "width": width, "height": height, "scale": scale, "script": script}
+        context = _context(chromium, home or site.url, **look)
         watched.home = home or site.url
-        context.set_default_timeout(10_000)
         watched.watch(context)
         contexts.append(context)
         return context.new_page()

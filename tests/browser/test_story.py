@@ -12,6 +12,7 @@ import pytest
 from service.story import StoryWorld
 
 PASSPHRASE = "seven green bicycles sing"
+pytestmark = pytest.mark.xdist_group("story")  # one world for both tests
 GROUPS = "SELECT w, COUNT(*) AS n FROM v GROUP BY w"
 
 

@@ -29,11 +29,17 @@ def test_a_state_is_a_page_in_which_what_was_told_is_text(name: str) -> None:
 
 def test_today_names_what_waits_and_nothing_else() -> None:
     page = STATES["today"]().text
-    for waits in ("asks for a budget of", "waits for a yes", "ben</bdi></strong> is locked", "1 incident", "new one"):
+    for waits in (
+        'asks for <span class="amount">0.5</span> more',
+        "waits for a yes",
+        "ben</bdi></strong> is locked",
+        "1 incident",
+        "new one",
+    ):
         assert waits in page
     assert "Nothing waits for you" not in page
     assert "Nothing waits for you" in STATES["today-quiet"]().text
-    assert "The chain does not fit" in STATES["today-broken"]().text
+    assert "The records are not what they were" in STATES["today-broken"]().text
 
 
 def test_a_request_proposes_the_limit_that_it_would_take() -> None:

@@ -119,6 +119,7 @@ def poisoned(told: Any) -> Any:
         "purpose",
         "short",
         "others",
+        "device",
     }
     if isinstance(told, dict):
         return {key: _poison(value) if key in free else poisoned(value) for key, value in told.items()}
@@ -161,7 +162,7 @@ def hostile_pages() -> Iterator[tuple[str, Any, int]]:
     yield "mine", views.mine(ada, history, canned.BUDGET), 4
     made = {"token": HOSTILE, "until": HOSTILE}
     who, tokens = poisoned(canned._WHO), poisoned(canned._TOKENS)
-    yield "account", views.account(ada, who, tokens, url=SITE, made=made, refusal=no), 5
+    yield "account", views.account(ada, who, tokens, poisoned(canned._DEVICES), url=SITE, made=made, refusal=no), 7
     yield "login", views.login(Viewer(), name=HOSTILE, after=HOSTILE, refusal=no), 1
     yield "invitation", views.invitation(Viewer(), "k", told={"name": HOSTILE, "kind": HOSTILE}, refusal=no), 2
     yield "more", views.more(ada, epsilon=HOSTILE, reason=HOSTILE, refusal=no), 3
@@ -208,7 +209,8 @@ def test_a_group_that_would_drown_is_hatched() -> None:
 
 def test_the_button_says_its_price_or_that_there_is_none() -> None:
     for name, button in {
-        "ask": "Ask: spend 0.1", "ask-stored": "Show: stored, spends nothing new", "ask-public": "Show: free",
+        "ask": "Ask: spend 0.1", "ask-stored": "Show: free, answered 3 May 2026", "ask-public": "Show: free",
+        "ask-another-s": "Show: counts 0.1 of your own limit",
         "ask-not-enough": "Not enough left",
     }.items():  # fmt: skip
         text = canned.STATES[name]().text
@@ -388,6 +390,82 @@ def test_an_answer_is_downloaded_in_every_form() -> None:
     assert client.get(f"/a/{canned.ID}/exe").status_code == 404
 
 
+def test_an_answer_is_sorted_and_filtered_by_its_address() -> None:
+    line = canned.Line()
+    page = visit(line).get(f"/a/{canned.ID}?order=n+DESC&limit=3&level=0.9")
+    assert page.status_code == 200
+    assert next(given for act, given, _ in line.asked if act == "answer") == {
+        "charge": canned.ID, "order": "n DESC", "limit": "3",
+    }  # fmt: skip
+    visit(line).get(f"/a/{canned.ID}/csv?q=SELECT+1")
+    assert line.asked[-1][1] == {"charge": canned.ID, "sql": "SELECT 1"}
+    text = canned.STATES["answer-sorted"]().text
+    assert 'value="n &gt; 500"' in text
+    assert "&amp;q=SELECT%20rate_marriage" in text  # every link and download keeps it
+    assert "As it was asked" in text
+    no = canned.Line(
+        answer=lambda given: {"refused": {"kind": "query", "text": "not drawn."}} if "having" in given
+        else {**canned._TOLD, "state": "answered", "answer": canned.written(canned._five()), "clauses": None}
+    )  # fmt: skip
+    page = visit(no).get(f"/a/{canned.ID}?having=SUM(x)+>+3")
+    assert page.status_code == 200
+    assert "The numbers" in page.text
+
+
+def test_a_stored_answer_is_shown_in_the_words_in_which_it_was_asked() -> None:
+    stored = {**canned._TOLD, "state": "answered", "answer": canned.written(canned._five())}
+    for sql, added in ((canned.SQL, ""), (f"{canned.SQL} ORDER BY n", "?q=SELECT%20rate_marriage")):
+        form = {**FORM, "sql": sql}
+        went = visit(canned.Line(ask=stored)).post("/ask", data={**form, "agreed": Question.of(form).agreed})
+        assert went.headers["location"].startswith(f"/a/{canned.ID}{added}")
+        assert len(went.headers["location"]) < 300
+
+
+def test_a_browser_is_told_by_a_page_what_no_route_takes_and_a_program_by_json() -> None:
+    from hubbub.service.http.app import application
+    from hubbub.service.pages.routes import page_refusal, page_routes
+
+    def broken(given: Any) -> Any:
+        raise RuntimeError("SELECT secret")
+
+    line: Any = canned.Line(answers=broken)
+    pages, refused = page_routes(line, secure=False), page_refusal(line, secure=False)
+    app = application(line, pages=pages, refused=refused)
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for session in ({"hubbub": "s1"}, {}):
+        client = Client(app, cookies=session)
+        for path, status, title in (
+            ("/nowhere", 404, "There is nothing here"), ("/a/x/y/z", 404, "There is nothing here"),
+            ("/check", 405, "This is not a page"), ("/more/withdraw", 405, "This is not a page"),
+        ):  # fmt: skip
+            page = client.get(path, headers=browser)
+            assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
+            assert title in page.text
+            assert page.headers["content-security-policy"].startswith("default-src 'none'")
+            assert ("Library" in page.text) == bool(session)
+            sound(Read(page.text))
+            assert (page.headers.get("allow") == "POST") == (status == 405)
+            for other in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
+                told = client.get(path, headers=other)
+                assert (told.status_code, told.headers["content-type"]) == (status, "application/problem+json")
+        told = client.get("/api/v1/nowhere", headers=browser)
+        assert (told.status_code, told.headers["content-type"]) == (404, "application/problem+json")
+
+
+def test_a_defect_is_a_page_that_names_an_incident_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(given: Any) -> Any:
+        raise RuntimeError("SELECT secret")
+
+    page = visit(canned.Line(answers=broken)).get("/library")
+    assert page.status_code == 500
+    assert "This is a mistake of the service" in page.text
+    incident = re.search(r"incident ([0-9a-f]{12})", page.text)
+    assert incident is not None
+    said = capsys.readouterr().err
+    assert incident[1] in said
+    assert "secret" not in said + page.text
+
+
 def test_logging_in_sets_a_cookie_that_scripts_do_not_see_and_leads_inside_alone() -> None:
     for after, to in (("/mine", "/mine"), ("//evil", "/"), ("https://evil", "/"), ("/\\evil", "/"), ("", "/")):
         for secure, name in ((False, "hubbub="), (True, "__Host-hubbub=")):
@@ -490,4 +568,4 @@ def test_who_tries_to_log_in_many_times_keeps_nobody_elsewhere_waiting() -> None
     said = asyncio.run(many())
     assert said.count("eve") == 20
     assert sum(isinstance(each, Refused) and each.kind == "rate" for each in said) == 10
-    assert told[:3] == ["eve", "ada", "ada"]
+    assert sorted(told[:3]) == ["ada", "ada", "eve"]

@@ -85,8 +85,8 @@ class Point:
 @dataclass(frozen=True)
 class Chart:
     """Estimates of one measure. level: that of the intervals. moments: whether the values are days since 1970-01-01.
-    kind: how it is drawn; "" for the best way. note: what is said below it. width: in units
-    in which letters are 14 high.
+    kind: how it is drawn; "" for the best way. note: what is said below it. width: in units in which letters are 14
+    high. steps: whether a line stays where it is until the next point, as a sum does.
 
     Raises ParameterError where a point has not a key for each of the chart's, and for a kind that these keys have not.
     """
@@ -100,6 +100,7 @@ class Chart:
     kind: str = ""
     note: str = ""
     width: int = 640
+    steps: bool = False
 
     def __post_init__(self) -> None:
         if any(len(point.keys) != len(self.keys) for point in self.points):

@@ -28,7 +28,7 @@ def lines(chart: Chart, name: str) -> Drawing:
     start = max(wide(told) for _, told in upright.ticks) + 10
     along = _along(chart, start, chart.width - beside, most=7)
     body = [_frame(along, upright, start, chart.width - beside, height)]
-    body += [_one(points, along, upright, nth, chart.along) for nth, (_, points) in enumerate(series)]
+    body += [_one(points, along, upright, nth, chart) for nth, (_, points) in enumerate(series)]
     if named:
         body.append(_names(series, upright, chart.width - beside + 8, beside))
     body.append(text(start, height + 40, shortened(f"{chart.measure} over {chart.keys[chart.along]}", 500), quiet=True))
@@ -49,7 +49,7 @@ def multiples(chart: Chart, name: str) -> Drawing:
         along = _along(chart, start, x + wide_one, most=3)
         body.append(text(x, y + 14, shortened(label, wide_one), bold=True))
         body.append(_frame(along, upright, start, x + wide_one, y + tall))
-        body.append(_one(points, along, upright, 0, chart.along))
+        body.append(_one(points, along, upright, 0, chart))
     rows = -(-len(series) // across)
     foot = rows * (tall + 46)
     body.append(
@@ -108,25 +108,32 @@ def _frame(along: Axis, upright: Axis, start: float, end: float, bottom: float) 
     return "".join(parts)
 
 
-def _one(points: list[Point], along: Axis, upright: Axis, nth: int, at: int) -> str:
+def _one(points: list[Point], along: Axis, upright: Axis, nth: int, chart: Chart) -> str:
     """A line and its band, in pieces between gaps; a dot for each estimate."""
     parts, n = [], nth % len(COLOURS)
     for known, run in groupby(points, key=lambda p: p.value is not None):
         if not known:
             continue
         piece = list(run)
-        x = [along.at(place(p.keys[at])) for p in piece]
+        x = [along.at(place(p.keys[chart.along])) for p in piece]
         high = [f"{a:g} {upright.at(p.most):g}" for a, p in zip(x, piece, strict=True)]
         low = [f"{a:g} {upright.at(p.least):g}" for a, p in zip(x, piece, strict=True)]
         middle = [f"{a:g} {upright.at(p.value or 0.0):g}" for a, p in zip(x, piece, strict=True)]
         band = {"class": f"b{n + 1} band", "d": f"M{'L'.join([*high, *reversed(low)])}Z", "fill": COLOURS[n]}
         parts.append(element("path", {**band, "fill-opacity": 0.4}))
         look = {"fill": "none", "stroke": "currentColor", "stroke-width": 2, "stroke-dasharray": _DASHES[n]}
-        parts.append(element("path", {"class": f"i{n + 1}", "d": f"M{'L'.join(middle)}", **look}))
+        parts.append(element("path", {"class": f"i{n + 1}", "d": f"M{_path(middle, steps=chart.steps)}", **look}))
         if len(points) <= 60 or len(piece) == 1:
             dots = "".join(element("circle", {"cx": m.split()[0], "cy": m.split()[1], "r": 2.6}) for m in middle)
             parts.append(element("g", {"class": f"d{n + 1}"}, dots))
     return "".join(parts)
+
+
+def _path(places: list[str], *, steps: bool) -> str:
+    """From place to place: straight, or along until the next one and then up."""
+    if not steps:
+        return "L".join(places)
+    return places[0] + "".join(f"H{x}V{y}" for x, y in (place.split() for place in places[1:]))
 
 
 def _names(series: list[tuple[str, list[Point]]], upright: Axis, x: float, room: float) -> str:

@@ -32,11 +32,12 @@ _KINDS: Final = {
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a receipt: what it is called, what it says, what that means."""
+    """A line of a receipt: what it is called, what it says, what that means. whole: a fingerprint in full."""
 
     name: str
     value: str
     means: str
+    whole: str = ""
 
 
 @dataclass(frozen=True)
@@ -177,14 +178,22 @@ def explained(receipt: Mapping[str, Any], *, charged: bool) -> list[Line]:
         Line("Counts", _limits(receipt, one), "What is beyond is left out before anything is added up."),
         Line("Noise", _noise(receipt), "Drawn exactly, of whole steps, once: asked again, the answer is the same."),
         Line("Exceptions", _delta(receipt), "How likely the promise may fail; 0 where it never does."),
-        Line("Data", str(receipt.get("data_version") or ""), "The version that was read, until a steward renews it."),
-        Line("Declarations", str(receipt.get("policy") or "")[:16], "What was declared of the tables then, in short."),
-        Line("Charge", str(receipt.get("id") or ""), "Its name in the ledger."),
-        Line("In the chain", _link(receipt), "Keep it: with it anybody can show that the ledger was not rewritten."),
+        _printed("Data", receipt.get("data_version"), "The version of the rows, until a steward renews it."),
+        _printed("Declarations", receipt.get("policy"), "What was declared of the tables then."),
+        _printed("Charge", receipt.get("id"), "Its name in the ledger."),
+        _printed("Fingerprint", _link(receipt), "Keep it: it shows whether the ledger was rewritten."),
     ]  # fmt: skip
     return [line for line in lines if line.value]
 
 
+def _printed(name: str, told: object, means: str) -> Line:
+    """A line of letters and digits, which nobody reads: the first of them, and all where they are wanted."""
+    whole = str(told or "")
+    short = f"{whole[:8]}…" if len(whole) > 12 and " " not in whole else whole
+    return Line(name, short, f"{means} {_LETTERS}" if short != whole else means, whole if short != whole else "")
+
+
+_LETTERS: Final = "The letters are not to be read, only compared."
 _PROTECTED: Final = "Whether any one of them is in the data changes the odds of this answer by no more than was spent."
 
 
@@ -237,11 +246,27 @@ def snippets(sql: str, epsilon: str, url: str) -> dict[str, str]:
     odd = '"""' in sql or "\\" in sql or sql.endswith('"')
     python_sql = repr(sql) if odd else f'"""{sql}"""'
     body = json.dumps({"sql": sql, "options": {"epsilon": epsilon}})
+    quoted = json.dumps(sql, ensure_ascii=False)
     return {
         "Python": (
             "import os\nimport hubbub as hb\n\n"
             f'service = hb.connect("{url}", token=os.environ["HUBBUB_TOKEN"])\n'
             f'answer = service.sql({python_sql}, epsilon="{epsilon}")\nprint(answer)'
+        ),
+        "pandas": (
+            "# after the lines above; each estimate with its ends, _low and _high\n"
+            "frame = answer.intervals(0.95).to_pandas()"
+        ),
+        "R": (
+            f'library(httr2)\nservice <- request("{url}") |>\n'
+            '  req_auth_bearer_token(Sys.getenv("HUBBUB_TOKEN"))\n'
+            'asked <- service |> req_url_path("/api/v1/ask") |>\n'
+            '  req_headers("Idempotency-Key" = format(Sys.time(), "%Y%m%d%H%M%OS6")) |>\n'
+            f"  req_body_json(list(\n    sql = {quoted},\n    options = list(epsilon = '{epsilon}'))) |>\n"
+            "  req_perform() |> resp_body_json()\n"
+            'told <- service |> req_url_path("/api/v1/answers", asked$id) |>\n'
+            '  req_url_query(format = "csv", wait = 60) |> req_perform()\n'
+            "frame <- read.csv(text = resp_body_string(told))"
         ),
         "curl": (
             f'curl -s {url}/api/v1/ask -H "Authorization: Bearer $HUBBUB_TOKEN" \\\n'

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from hubbub.plots.chart import Chart, Point
-from hubbub.service.pages.words import amount, number, plural, seconds
+from hubbub.service.pages.words import amount, day, number, plural, seconds
 
 __all__ = ["Priced", "Question", "Refused", "example", "priced", "refused"]
 
@@ -114,6 +114,8 @@ _TITLES: Final = {
     "unauthenticated": "Not let in",
     "unknown": "There is nothing here",
     "engine": "There is no answer",
+    "method": "This is not a page",
+    "request": "This request cannot be read",
 }
 
 
@@ -137,9 +139,14 @@ def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any
     free, stored = Fraction(str(told["epsilon"])) == 0, bool(told["stored"])
     enough = bool(told["affordable"])
     groups = told.get("groups") or 0
+    since = f", answered {day(told['released_at'])}" if told.get("released_at") else ""
     errors = [_error(column) for column in told["columns"]]
     line = [
-        "free: exact, about public data only" if free else "free for the data: stored" if stored else _cost(told),
+        "free: exact, about public data only"
+        if free
+        else f"free for the data: stored{since}"
+        if stored
+        else _cost(told),
         plural(groups, "group") if groups > 1 else "",
         *errors,
         f"comes after {seconds(told['answer_time'])}" if told.get("answer_time") and not stored else "",
@@ -147,7 +154,8 @@ def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any
     if free:
         button = "Show: free"
     elif stored:
-        button = "Show: stored, spends nothing new"
+        counts = amount(told.get("counts", "0"))
+        button = f"Show: free{since}" if counts == "0" else f"Show: counts {counts} of your own limit"
     else:
         button = f"Ask: spend {amount(cost)}" if enough else "Not enough left"
     chart, drowned = (None, False) if free else _drawing(told, question, tables)

@@ -51,7 +51,7 @@ NAVIGATION: Final = (
     Place("incidents", "/incidents", "Incidents", _STEWARD),
     Place("charges", "/charges", "Charges", _AUDITOR),
     Place("log", "/log", "Log", _AUDITOR),
-    Place("chain", "/chain", "Chain", _STEWARD | _AUDITOR),
+    Place("chain", "/chain", "Records", _STEWARD | _AUDITOR),
     Place("attacks", "/attacks", "Attacks", _STEWARD | _AUDITOR),
     Place("learn", "/learn", "Learn"),
 )

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
-__all__ = ["StaticFile", "static_file", "static_url"]
+__all__ = ["StaticFile", "pack", "static_file", "static_url"]
 
 _TYPES: Final = {
     "css": "text/css; charset=utf-8",
@@ -50,6 +50,12 @@ def _read() -> dict[str, StaticFile]:
 
 _FILES: Final = _read()
 _ASKED: Final = {file.name: file for file in _FILES.values()}
+
+
+def pack() -> None:
+    """Pack all files now, so that nobody's first page waits for it."""
+    for file in _FILES.values():
+        _ = file.packed
 
 
 def static_url(name: str) -> str:

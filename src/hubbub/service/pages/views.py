@@ -36,6 +36,7 @@ __all__ = [
     "login",
     "mine",
     "more",
+    "read",
     "refusal",
     "seconds_between",
     "shown_of",
@@ -172,10 +173,14 @@ def answer(
     refining: _Told | None = None,
     request: str = "",
     url: str = "",
+    clauses: _Told | None = None,
+    edited: _Told | None = None,
+    no: _Told | None = None,
 ) -> Page:
     """An answer. identity: its name in the ledger, "" for one about public tables. given: the address's fields.
 
-    refining: {"told": ...} or {"refused": ...} of what refining would give, with "asked".
+    refining: {"told": ...} or {"refused": ...} of what refining would give, with "asked". clauses: those of the
+    question that is shown; edited: what of it is not as it was asked; no: why what was wanted is not shown.
     """
     asked, release = given or {}, shown.release
     exact = not shown.estimates
@@ -196,6 +201,10 @@ def answer(
         compared=shown.compare(first, second) if "first" in asked else None,
         refining=_refining(refining),
         request=request,
+        clauses=clauses,
+        wanted={**(clauses or {}), **{k: v for k, v in asked.items() if k in ("having", "order", "limit")}},
+        edited=bool(edited),
+        why=None if no is None else refused(no, text),
         sql=text,
         snippets=snippets(text, str(release.receipt.get("epsilon") or ""), url) if url and not exact else {},
         receipt=[] if exact else explained(release.receipt, charged=release.charged),
@@ -265,26 +274,36 @@ def _steps(space: _Told, history: Sequence[_Told], limit: float) -> Chart | None
             spent.append(total)
     if len(spent) < 2:
         return None
+    joint = float(Fraction(str(space["epsilon"])))
     for n, x in enumerate([0.0, *spent]):
-        points += [Point((n, "asked at"), x), Point((n, "your limit"), limit)]
-    title = "The epsilon of your questions, added up, beside your limit"
-    return Chart("epsilon", ("question", "of"), tuple(points), None, title=title, kind="lines")
+        points += [Point((n, "spent"), x), Point((n, "your limit"), limit), Point((n, "joint budget"), joint)]
+    title = "The epsilon of your questions, added up, beside your limit and the joint budget"
+    return Chart("epsilon", ("question", "of"), tuple(points), None, title=title, kind="lines", steps=True)
 
 
 def account(
     viewer: Viewer,
     who: _Told,
     tokens: Sequence[_Told],
+    devices: Sequence[_Told],
     *,
     url: str,
     made: _Told | None = None,
     refusal: _Told | None = None,
 ) -> Page:
-    """One's own account. made: a token that was made just now, shown this once."""
+    """One's own account. devices: where he is logged in. made: a token that was made just now, shown this once."""
     example = snippets("SELECT COUNT(*) AS n FROM visits", "0.1", url)
     why = None if refusal is None else refused(refusal)
     return render(
-        "account.html", viewer, at="account", who=who, tokens=tokens, snippets=example, made=made, refused=why
+        "account.html",
+        viewer,
+        at="account",
+        who=who,
+        tokens=tokens,
+        devices=devices,
+        snippets=example,
+        made=made,
+        refused=why,
     )
 
 

@@ -16,6 +16,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import ipaddress
+import sys
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -24,16 +26,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import parse_qsl, quote
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
 from hubbub.service.http.problem import BODY, STATUS
 from hubbub.service.pages.page import Page, Viewer, page_headers
+from hubbub.service.pages.words import device
 
 if TYPE_CHECKING:
     from hubbub.service.http.line import ClerkLine
 
-__all__ = ["Handler", "Hosts", "Refused", "Visit", "answered"]
+__all__ = ["Handler", "Hosts", "Refused", "Visit", "answered", "not_found"]
 
 _FIELDS: Final = 100
 _WAIT: Final = 20  # requests of one session, or from one place; forms of up to a quarter of a megabyte
@@ -132,6 +135,12 @@ class Visit:
     query: dict[str, str]
     fields: dict[str, list[str]]
     who: Mapping[str, Any]
+    agent: str = ""
+
+    @property
+    def seen(self) -> dict[str, str]:
+        """What the browser says of itself, in short, for the list of one's own devices."""
+        return {"device": device(self.agent)}
 
     async def told(self, act: str, /, **given: Any) -> Any:
         """What the clerk tells this visitor. Raises Refused."""
@@ -183,15 +192,48 @@ def answered(
             own = session if viewer.name else ""
             url = f"{request.url.scheme}://{request.url.netloc}"
             path = {name: str(value) for name, value in request.path_params.items()}
-            made = await handler(Visit(hosts, viewer, own, url, path, dict(request.query_params), fields, who))
+            query, agent = dict(request.query_params), request.headers.get("user-agent", "")
+            made = await handler(Visit(hosts, viewer, own, url, path, query, fields, who, agent))
             return _response(made)
         except Refused as refused:
             if refused.kind in _NOBODY and known:
                 return _to_login(request, ended=hosts.cookie in request.cookies)
             status = STATUS.get(refused.kind, (500, ""))[0]
             return _response(refusal(viewer, refused.told), status)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # a defect of ours; its words may hold a question, so none of them is told or logged
+            incident = uuid.uuid4().hex[:12]
+            print(f"incident {incident}: {type(error).__name__} at a page", file=sys.stderr, flush=True)
+            return _response(refusal(viewer, {"kind": "incident", "text": _OURS.format(incident)}), 500)
 
     return route
+
+
+_OURS: Final = "This is a mistake of the service, and not of yours. Tell a steward its name: incident {}."
+_NOWHERE: Final = {
+    404: {"kind": "unknown", "text": "Nothing is at this address. It may be mistyped, or of another service."},
+    405: {"kind": "method", "text": "This address takes a form, and is not opened by itself. Nothing was done."},
+}
+
+
+def not_found(
+    hosts: Hosts, refusal: Callable[[Viewer, Mapping[str, Any]], Page]
+) -> Callable[[Request, Response], Awaitable[Response]]:
+    """What a browser is shown of a request that no route takes; told: what a program would be told."""
+
+    async def shown(request: Request, told: Response) -> Response:
+        own, viewer = hosts.seen_by(request), Viewer()
+        session = request.cookies.get(own.cookie, "")
+        if session:
+            viewer, _ = await _viewer(own, session, known=False)
+        page = refusal(viewer, _NOWHERE.get(told.status_code, {"kind": "request", "text": "It cannot be read."}))
+        made = _response(page, told.status_code)
+        if "allow" in told.headers:
+            made.headers["Allow"] = told.headers["allow"]
+        return made
+
+    return shown
 
 
 async def _viewer(hosts: Hosts, session: str, *, known: bool) -> tuple[Viewer, Mapping[str, Any]]:

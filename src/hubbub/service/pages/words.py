@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from datetime import datetime
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
 if TYPE_CHECKING:
     from hubbub.plots.chart import Chart
 
-__all__ = ["amount", "clock", "moment", "number", "picture", "plural", "seconds"]
+__all__ = ["amount", "clock", "day", "device", "moment", "number", "picture", "plural", "seconds"]
 
 
 def amount(told: Any) -> str:
@@ -78,6 +78,38 @@ def moment(told: Any) -> str:
 def clock(told: Any) -> str:
     """The time of the day of a time that is told as ISO 8601."""
     return moment(told)[11:] or moment(told)
+
+
+def day(told: Any) -> str:
+    """The day of a time that is told as ISO 8601, as a reader says it.
+
+    >>> day("2026-05-03T12:00:05.000000Z")
+    '3 May 2026'
+    """
+    try:
+        at = datetime.fromisoformat(str(told))
+    except ValueError:
+        return str(told)
+    return f"{at.day} {at:%B %Y}"
+
+
+_BROWSERS: Final = ("Edg", "OPR", "Firefox", "Chrome", "Safari")
+_CALLED: Final = {"Edg": "Edge", "OPR": "Opera"}
+_SYSTEMS: Final = {
+    "Android": "Android", "iPhone": "an iPhone", "iPad": "an iPad", "Windows": "Windows", "Mac OS X": "a Mac",
+    "CrOS": "ChromeOS", "Linux": "Linux",
+}  # fmt: skip
+
+
+def device(agent: str) -> str:
+    """What a browser says of itself (User-Agent), in two words; which of its versions, and on what, is left out.
+
+    >>> device("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"), device("curl/8")
+    ('Firefox on Linux', 'a browser')
+    """
+    browser = next((_CALLED.get(name, name) for name in _BROWSERS if f"{name}/" in agent), "a browser")
+    system = next((called for name, called in _SYSTEMS.items() if name in agent), "")
+    return f"{browser} on {system}" if system else browser
 
 
 def picture(chart: Chart) -> Markup:

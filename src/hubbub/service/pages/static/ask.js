@@ -109,8 +109,10 @@ try {
     nonce: document.getElementById("editor-style").nonce,
     changed: (text) => { field.value = text; later(); },
   });
+  const typing = document.activeElement === field;
   place.hidden = false;
   field.hidden = true;
+  if (typing) editor.focus(); // whoever was faster than the editor goes on in it
   field.required = false; // a hidden field cannot say that it is empty; the service does
   document.querySelector("label[for=sql]").addEventListener("click", () => editor.focus());
   underline();
