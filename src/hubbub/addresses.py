@@ -14,9 +14,11 @@ from urllib.parse import unquote
 from hubbub.errors import HubbubError, PolicyError
 
 __all__ = [
+    "OBJECTS",
     "SCHEMES",
     "UNREADABLE",
     "Address",
+    "ObjectAddress",
     "is_address",
     "kept_address",
     "looks_like_connection",
@@ -106,7 +108,93 @@ class Address:
         raise TypeError("the address of a database may hold a password and cannot be pickled")
 
 
-SCHEMES: Final = ["spark:"]
+OBJECTS: Final = ("s3://", "gs://")
+_OBJECT: Final = re.compile(
+    r"(?P<scheme>s3|gs)://(?:(?P<user>anonymous|env:[A-Za-z_][A-Za-z0-9_]*)@)?"
+    r"(?P<bucket>[A-Za-z0-9][A-Za-z0-9._-]{1,221})/(?P<key>[^\x00-\x1f@]+)"
+)
+_SETTINGS: Final = {
+    "s3": {"region": r"[a-z0-9-]{1,40}", "endpoint_override": r"[A-Za-z0-9.:\[\]-]{1,200}", "scheme": r"https?"},
+    "gs": {"endpoint_override": r"[A-Za-z0-9.:\[\]-]{1,200}", "scheme": r"https?"},
+}
+
+
+class ObjectAddress(Address):
+    """Files in an object store: `s3://bucket/visits.parquet`, or `gs://bucket/visits/`, with a slash, for a folder.
+
+    Keys are found where the store's own tools find them, or stand in a variable: `s3://env:NAME@bucket/...`, which
+    holds ACCESS_KEY:SECRET_KEY. Behind a question mark may stand region, endpoint_override and scheme.
+
+    >>> ObjectAddress.of("s3://env:KEYS@clinic/visits.parquet?region=eu-south-1")
+    s3://clinic/visits.parquet
+    """
+
+    __slots__ = ("bucket", "key", "options", "scheme", "user")
+
+    def __init__(self, written: str) -> None:
+        super().__init__(written)
+        place, _, settings = written.partition("?") if "=" in written.partition("?")[2] else (written, "", "")
+        match = _OBJECT.fullmatch(place)
+        if match is None:
+            raise PolicyError(
+                "the address of an object is written s3://BUCKET/KEY or gs://BUCKET/KEY; keys stand in a variable that "
+                "holds ACCESS_KEY:SECRET_KEY, as in s3://env:NAME@BUCKET/KEY. What was found is not shown."
+            )
+        self.scheme, self.user, self.bucket, self.key = match.groups()
+        if self.scheme == "gs" and self.user not in (None, "anonymous"):
+            raise PolicyError("gs:// takes its keys from the variable GOOGLE_APPLICATION_CREDENTIALS: leave env: out.")
+        self.options = dict(part.partition("=")[::2] for part in settings.split("&") if part)
+        for name, value in self.options.items():
+            allowed = _SETTINGS[self.scheme]
+            if name not in allowed or not re.fullmatch(allowed[name], value):
+                raise PolicyError(f"behind the ? of {self.shown} may stand {', '.join(allowed)}, and no more.")
+
+    @property
+    def path(self) -> str:
+        """The bucket and the key."""
+        return f"{self.bucket}/{self.key}"
+
+    @property
+    def several(self) -> bool:
+        """Whether it names a folder, or a pattern."""
+        return self.key.endswith("/") or bool(re.search(r"[*?]", self.key))
+
+    @property
+    def shown(self) -> str:
+        return f"{self.scheme}://{self.path}"
+
+    @property
+    def kept(self) -> str:
+        """Where it is: the server too, where one is named."""
+        server = self.options.get("endpoint_override")
+        return self.shown + (f"?endpoint_override={server}" if server else "")
+
+    def keys(self) -> tuple[str, str] | None:
+        """The access key and the secret that a variable holds; None where none is named.
+
+        Raises PolicyError where it is not set, or holds something else.
+        """
+        if self.user is None or self.user == "anonymous":
+            return None
+        name = self.user.removeprefix("env:")
+        access, colon, secret = os.environ.get(name, "").strip().partition(":")
+        if not (access and colon and secret):
+            raise PolicyError(
+                f"the variable {name} of the environment does not hold ACCESS_KEY:SECRET_KEY for {self.shown}. Nothing "
+                "was charged."
+            )
+        return access, secret
+
+    @property
+    def about_keys(self) -> str:
+        """Where keys are taken from, for an error."""
+        if self.user is not None:
+            return ""
+        usual = "AWS_ACCESS_KEY_ID" if self.scheme == "s3" else "GOOGLE_APPLICATION_CREDENTIALS"
+        return f"Keys are taken from where the store's own tools find them, such as {usual}. "
+
+
+SCHEMES: Final = ["spark:", "s3://", "gs://"]
 """What a text begins with that names a table of an engine's own, in full: `spark:hospital.visits`."""
 
 

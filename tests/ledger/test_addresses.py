@@ -65,7 +65,12 @@ def test_a_policy_names_tables_that_are_no_files(monkeypatch: pytest.MonkeyPatch
         ('table = "public.visits"', "", 6, 'a database needs table = "SCHEMA.NAME" beside it'),
         ("env:HUBBUB_PG", "env:HUBBUB PG", 6, "allowed: env:NAME, of letters, digits and underscores"),
         ("env:HUBBUB_PG", f"postgre://ada:{SECRET}@db/x", 6, r"found 'postgre://\.\.\.@db/x'; allowed: a file"),
-        ("env:HUBBUB_PG", f"host=db password={SECRET}", 6, "allowed: a file that ends in .*, env:NAME or spark:TABLE"),
+        (
+            "env:HUBBUB_PG",
+            f"host=db password={SECRET}",
+            6,
+            "allowed: a file that ends in .*, s3://BUCKET/KEY or spark:TABLE",
+        ),
         ("env:HUBBUB_PG", "spark:visits", 6, "write the table after the colon"),
         ('"spark:hospital.beds"', '"spark: "', 11, "write the table after the colon"),
         ("trusted_view = true", "trusted_view = 1", 9, "found 1; allowed: true or false"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hubbub.addresses import OBJECTS, ObjectAddress
 from hubbub.cli.console import note, on_terminal
 from hubbub.cli.guided import NONE, Choices, ask_choices, ask_unit, check_columns, choices_options, chosen, show_prices
 from hubbub.cli.sniff import dialect_of, guess_types
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "policy_text"]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_ELSEWHERE = re.compile(r"postgres(ql)?:|env:|spark:")
+_ELSEWHERE = re.compile(r"postgres(ql)?:|env:|spark:|s3://|gs://")
 _EXAMPLES = {
     "integer": "{ between = [0, 100] }",
     "number": "{ between = [0.0, 1.0] }",
@@ -140,10 +141,14 @@ def _source(
 ) -> Source:
     """What can be told of a table without its rows; with `sniff` the types of a CSV, by them."""
     from hubbub.engines.duckdb.relations import describe, never_null
+    from hubbub.engines.objects.copies import copied
 
     if _ELSEWHERE.match(file):
         if is_public:
             raise click.UsageError("a public table is a file; write its rows to one.")
+        if file.startswith(OBJECTS):
+            with copied(ObjectAddress(file)) as copy:
+                return replace(_source(str(copy), table, unit, output, sniff=sniff), source=file)
         there = _schema_there(file, table, unit)
         columns = [(name, kind.value) for name, kind in there.columns.items()]
         return Source(file, columns, unit, table, never_null=there.never_null)
@@ -350,7 +355,7 @@ def _example(kind: str, never_null: bool) -> str:
 def _table_name(source: str, table: str | None) -> str:
     if source.startswith("spark:"):
         source = source.rpartition(":")[2].rpartition(".")[2]
-    stem = Path(source).name.partition(".")[0]
+    stem = Path(source.partition("?")[0]).name.partition(".")[0]
     name = re.sub(r"\W+", "_", (table or stem).rpartition(".")[2]).strip("_").lower() or "data"
     return f"t_{name}" if name[0].isdigit() else name
 

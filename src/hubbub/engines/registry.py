@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hubbub.addresses import SCHEMES
 from hubbub.engines.duckdb.place import DuckDBPlace
+from hubbub.engines.objects.place import ObjectsPlace
 from hubbub.engines.postgres.place import PostgresPlace
 from hubbub.engines.spark.place import SparkPlace
 from hubbub.errors import PolicyError
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["add_engine", "engine_for", "place_of"]
 
 _FILES: Final[EnginePlace] = DuckDBPlace()
+_OBJECTS: Final[EnginePlace] = ObjectsPlace()
 _PLACES: Final[list[EnginePlace]] = [
     PostgresPlace(),
+    _OBJECTS,
     SparkPlace(),
 ]
 
@@ -50,6 +53,8 @@ def engine_for(tables: Mapping[str, PrivateTable | PublicTable]) -> Engine:
     """
     private = [place_of(t.source) for t in tables.values() if isinstance(t, PrivateTable)]
     places = {place.name: place for place in private}
+    if _OBJECTS.name in places:
+        places.pop(_FILES.name, None)  # its engine reads files and frames too
     if len(places) > 1:
         raise PolicyError(
             f"the private tables of one session are in one place; these are in {' and '.join(sorted(places))}. Open a "

@@ -21,12 +21,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from hubbub.addresses import Address, is_address, looks_like_connection, masked, names_a_table, raise_alone
+from hubbub.addresses import OBJECTS, Address, is_address, looks_like_connection, masked, names_a_table, raise_alone
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import FILES, Csv, kind_of_file, several_files
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.csv_policy import read_csv_section
 from hubbub.ledger.keys import read_key
+from hubbub.ledger.object_policy import amiss_with, read_object
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.service_policy import ServicePolicy, read_service, seconds
@@ -48,7 +49,10 @@ POLICY_NAME: Final = "hubbub.toml"
 KINDS: Final = ("integer", "number", "text", "boolean", "date", "timestamp")
 NEIGHBOURS: Final = ("add_remove", "replace")
 BOUNDINGS: Final = ("groups", "norm")
-_ELSEWHERE: Final = {"tables": "; postgresql://HOST/DATABASE, env:NAME or spark:TABLE", "public": ""}
+_ELSEWHERE: Final = {
+    "tables": "; postgresql://HOST/DATABASE, env:NAME, s3://BUCKET/KEY or spark:TABLE",
+    "public": "",
+}
 _LIMITS: Final = ("max_groups", "max_rows", "max_total")
 
 
@@ -460,6 +464,8 @@ class _Reader:
             if "table" not in section:
                 raise self.wrong(at, 'a database needs table = "SCHEMA.NAME" beside it')
             return Address.of(text)
+        if text.startswith(OBJECTS):
+            return read_object(self, at, text, section)
         if names_a_table(text):
             scheme, _, rest = text.partition(":")
             if "table" in section or not rest.strip():
@@ -485,11 +491,8 @@ class _Reader:
         path = self.place(at, value, allowed)
         several = "parquet" if several_files(path) else None
         kind = kind_of_file(path) or several or ("csv" if "csv" in section else None)
-        if kind is None:
-            raise self.wrong(at, f"found {value!r}; allowed: {allowed}")
-        if (kind in ("duckdb", "sqlite")) != ("table" in section) and kind != "sheet":
-            need = "holds one table: leave `table` out" if "table" in section else 'needs table = "NAME"'
-            raise self.wrong(at, f"a {path.suffix} file {need}")
+        if amiss := amiss_with(kind, section, path.suffix, f"found {value!r}; allowed: {allowed}"):
+            raise self.wrong(at, amiss)
         return path
 
     def section(self, at: tuple[str, ...], body: object, *, example: str = "") -> dict[str, Any]:

@@ -56,7 +56,10 @@ _CSV: Final = _table(
 )
 _ONE_NAME: Final = {"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": _TEXT}
 _SOURCE: Final = {**_TEXT, "description": "A file (.parquet, .csv, .duckdb, ...), relative to this one."}
-_ANYWHERE: Final = {**_TEXT, "description": "A file, or postgresql://USER@HOST/DATABASE, env:NAME, spark:TABLE."}
+_ANYWHERE: Final = {
+    **_TEXT,
+    "description": "A file, or postgresql://USER@HOST/DATABASE, env:NAME, s3://BUCKET/KEY, spark:TABLE.",
+}
 _PRIVATE: Final = _table(
     {
         "source": _ANYWHERE,

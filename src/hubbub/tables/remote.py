@@ -1,4 +1,4 @@
-"""Sources that are not files or frames: a table in Postgres, a table or a data frame of Spark.
+"""Sources that are not files or frames: a table in Postgres, an object in a store, a table or data frame of Spark.
 
 An address may hold a password. It is kept for the connection alone: it is in no text, no pickle, no `asdict`.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hubbub.addresses import Address, is_address, read_address
+from hubbub.addresses import OBJECTS, Address, ObjectAddress, is_address, read_address
 from hubbub.errors import PolicyError
 
 __all__ = ["PostgresAddress", "SparkFrame", "SparkName", "add_reader", "is_remote", "remote"]
@@ -46,7 +46,7 @@ class SparkFrame:
         return "a data frame of Spark"
 
 
-_KINDS: Final[list[type]] = [PostgresAddress, SparkName, SparkFrame]
+_KINDS: Final[list[type]] = [PostgresAddress, ObjectAddress, SparkName, SparkFrame]
 _READERS: Final[list[Callable[[object], object | None]]] = []
 
 
@@ -71,6 +71,8 @@ def remote(source: object) -> Any:
     """
     if isinstance(source, str) and is_address(source):
         return PostgresAddress(read_address(source))
+    if isinstance(source, str) and source.startswith(OBJECTS):
+        return ObjectAddress(source)
     if isinstance(source, str) and source.startswith("spark:"):
         name = source.removeprefix("spark:")
         if not name.strip():

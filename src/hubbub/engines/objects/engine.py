@@ -1,0 +1,56 @@
+"""The embedded engine over copies of objects, which are looked at again before each question."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+from hubbub.addresses import ObjectAddress
+from hubbub.engines.base import Schema
+from hubbub.engines.duckdb.engine import DuckDBEngine
+from hubbub.engines.objects.copies import Copy, copy_of
+from hubbub.tables.declare import PrivateTable, PublicTable
+
+__all__ = ["ObjectsEngine"]
+
+
+class ObjectsEngine(DuckDBEngine):
+    """The engine of a session of which some tables are in an object store; the others are files and frames.
+
+    A table's copies lie in the engine's own folder, which is this user's alone and goes with the session. When a
+    question is prepared the store is asked for the edition; a new one is copied, and is new data to the ledger.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._copies: dict[str, Copy] = {}
+        self._copying = threading.Lock()
+
+    def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
+        """Make a declared table known; copies its objects.
+
+        Raises PolicyError for objects that are missing or cannot be read, or whose schema contradicts the declaration.
+        """
+        if isinstance(table.source, ObjectAddress):
+            folder = Path(self._folder) / f"objects-{len(self._copies)}"
+            copy = self._copies[name] = copy_of(table.source, folder, csv=table.csv is not None)
+            table = replace(table, source=copy.path)
+        return super().add(name, table)
+
+    def recheck(self, name: str) -> None:
+        """Raises PolicyError where the objects are gone, or their columns are no longer those of the session."""
+        self._renew(name)
+        super().recheck(name)
+
+    def mark(self, name: str) -> str | None:
+        """A text that changes when an object is replaced."""
+        self._renew(name)
+        mark, copy = super().mark(name), self._copies.get(name)
+        return mark if copy is None else f"{copy.edition} {copy.address.kept}{self._read_as[name]}"
+
+    def _renew(self, name: str) -> None:
+        copy = self._copies.get(name)
+        if copy is not None:
+            with self._copying:
+                copy.renew()
