@@ -1,18 +1,22 @@
 """The auditor: how near it comes to the best possible bound (target V3), what it flags (K2), and noise by its bits.
 
-python -m benchmarks.audit [--cpu] [ideal] [quiet] [broken] [correct] [floats] [PART OF A MECHANISM'S NAME ...]
+python -m benchmarks.audit [--cpu | --outputs N] [ideal] [quiet] [broken] [correct] [floats] [NAME ...]
 
-Without names of parts: ideal and quiet, which take a quarter of an hour at most. --cpu: seconds are those of the
-processor, for a machine that others use as well.
+Without names of parts: ideal and quiet, which take a quarter of an hour at most. NAME: part of a mechanism's name.
+--cpu: seconds are those of the processor, for a machine that others use as well. --outputs: ideal and quiet look at no
+clock at all; N outputs of each mechanism are drawn, half of them a side, however long that takes, so that a busy
+machine finds what an idle one does. In 30 seconds at most 5,000,000 are drawn.
 """
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +24,12 @@ import numpy as np
 
 from benchmarks import peers
 from benchmarks.timing import machine, table
-from hubbub.audit import float_support, lower_bound
+from hubbub.audit import LowerBound, float_support, lower_bound
 from hubbub.noise import laplace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from audit.laws import GRADED, ideal as ideal_of
-from audit.zoo import BROKEN, CORRECT
+from audit.zoo import BROKEN, CORRECT, Case
 
 SEEDS = 200
 CONFIDENCE, SECONDS = 0.99, 30
@@ -83,7 +87,23 @@ Asked = Callable[[str], bool]
 Clock = Callable[[], float]
 
 
-def ideal(asked: Asked, clock: Clock) -> None:
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent on each mechanism: seconds of a clock, or a number of outputs and all the time they take."""
+
+    clock: Clock
+    outputs: int | None = None
+
+    def bound(self, case: Case) -> LowerBound:
+        """What the black box shows."""
+        clock = self.clock if self.outputs is None else lambda: 0.0
+        return lower_bound(
+            case.run(1), case.d, case.d_prime, delta=case.delta, confidence=CONFIDENCE, seconds=SECONDS, clock=clock,
+            max_samples=self.outputs,
+        )  # fmt: skip
+
+
+def ideal(asked: Asked, effort: Effort) -> None:
     """What is found on mechanisms whose law is known, beside the best possible.
 
     ideal: the Clopper-Pearson bound that the Neyman-Pearson event shows with all outputs drawn, half of them a side,
@@ -94,9 +114,7 @@ def ideal(asked: Asked, clock: Clock) -> None:
         if not asked(name):
             continue
         case, began = graded.case, (time.monotonic(), time.process_time())
-        found = lower_bound(
-            case.run(1), case.d, case.d_prime, delta=case.delta, confidence=CONFIDENCE, seconds=SECONDS, clock=clock
-        )
+        found = effort.bound(case)
         wall, cpu = time.monotonic() - began[0], time.process_time() - began[1]
         law, n = graded.law(), found.samples // 2
         best, sharp = (ideal_of(law, n, confidence=CONFIDENCE, delta=case.delta, ratio=r) for r in (False, True))
@@ -110,26 +128,27 @@ def ideal(asked: Asked, clock: Clock) -> None:
     print(table(head.split("|"), rows), flush=True)
 
 
-def quiet(asked: Asked, clock: Clock) -> None:
-    """Every correct mechanism, once, with as much time as the broken ones."""
+def quiet(asked: Asked, effort: Effort) -> None:
+    """Every correct mechanism, once, with as much effort as the broken ones."""
     rows = []
     for name, case in CORRECT.items():
         if asked(name):
-            found = lower_bound(case.run(1), case.d, case.d_prime, confidence=CONFIDENCE, seconds=SECONDS, clock=clock)
+            began = time.monotonic()
+            found = effort.bound(case)
             alarm = "ALARM" if found.epsilon > case.claim else "quiet"
-            rows.append([
-                name, f"{case.claim:g}", f"{found.epsilon:.4f}", alarm, f"{found.seconds:.1f}", f"{found.samples:,}"
-            ])  # fmt: skip
+            wall = time.monotonic() - began
+            rows.append([name, f"{case.claim:g}", f"{found.epsilon:.4f}", alarm, f"{wall:.1f}", f"{found.samples:,}"])
+            print(".", end="", file=sys.stderr, flush=True)
     print(table(["correct mechanism", "truth", "shown", "", "seconds", "draws"], rows), flush=True)
 
 
-def broken(asked: Asked, clock: Clock) -> None:
+def broken(asked: Asked, effort: Effort) -> None:
     """Every broken mechanism, by the black box: at most 1e7 samples and 60 s."""
     rows = []
     for name, case in BROKEN.items():
         if not asked(name):
             continue
-        found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, seconds=60, clock=clock)
+        found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, seconds=60, clock=effort.clock)
         mark = "yes" if found.epsilon > case.claim else "NO"
         rows.append(
             [name, f"{case.claim:g}", f"{found.epsilon:.4g}", mark, f"{found.samples:,}", f"{found.seconds:.1f}"]
@@ -137,13 +156,15 @@ def broken(asked: Asked, clock: Clock) -> None:
     print(table(["broken mechanism", "claim", "shown", "flagged", "samples", "seconds"], rows), flush=True)
 
 
-def correct(asked: Asked, clock: Clock) -> None:
+def correct(asked: Asked, effort: Effort) -> None:
     """Every correct mechanism, 200 seeds, 1 s each: alarms are allowed in at most 20."""
     rows = []
     for name, case in CORRECT.items():
         if not asked(name):
             continue
-        found = [lower_bound(case.run(seed), case.d, case.d_prime, seconds=1, clock=clock) for seed in range(SEEDS)]
+        found = [
+            lower_bound(case.run(seed), case.d, case.d_prime, seconds=1, clock=effort.clock) for seed in range(SEEDS)
+        ]
         rows.append([
             name, f"{case.claim:g}", str(sum(f.epsilon > case.claim for f in found)),
             f"{max(f.epsilon for f in found):.4f}", f"{max(f.samples for f in found):,}",
@@ -152,7 +173,7 @@ def correct(asked: Asked, clock: Clock) -> None:
     print(table(["correct mechanism", "claim", f"alarms of {SEEDS}", "worst", "samples", "seconds"], rows), flush=True)
 
 
-def floats(asked: Asked, clock: Clock) -> None:
+def floats(asked: Asked, effort: Effort) -> None:
     """Laplace noise of scale 10 on 0 and on 1, by its bits."""
     generator = np.random.default_rng(1)
     rows = [
@@ -175,17 +196,22 @@ def _float_row(name: str, run: Callable[[Any, int], Any]) -> list[str]:
 
 def main() -> None:
     """Print what is named on the command line."""
-    print(machine())
     parts = {"ideal": ideal, "quiet": quiet, "broken": broken, "correct": correct, "floats": floats}
-    words = [word for word in sys.argv[1:] if word != "--cpu"]
-    names = [word for word in words if word not in parts]
-    clock = time.process_time if "--cpu" in sys.argv else time.monotonic
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.audit", description="How near the auditor comes.")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--cpu", action="store_true", help="seconds are those of the processor")
+    how.add_argument("--outputs", type=int, help="draw so many outputs of each mechanism, and look at no clock")
+    parser.add_argument("words", nargs="*", metavar="NAME", help=f"{', '.join(parts)}; parts of mechanisms' names")
+    given = parser.parse_args()
+    names = [word for word in given.words if word not in parts]
+    effort = Effort(time.process_time if given.cpu else time.monotonic, given.outputs)
 
     def asked(name: str) -> bool:
         return not names or any(part in name for part in names)
 
-    for part in [word for word in words if word in parts] or ["ideal", "quiet"]:
-        parts[part](asked, clock)
+    print(machine())
+    for part in [word for word in given.words if word in parts] or ["ideal", "quiet"]:
+        parts[part](asked, effort)
         print()
 
 
