@@ -14,6 +14,10 @@ from hubbub.accounting import ZCDP, cost, rho_of_epsilon
 from hubbub.audit import replay
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.learning import LogisticRegression, load, logistic
+from hubbub.learning.exact import Coded
+from hubbub.learning.features import Categories, Design
+from hubbub.learning.model import Classes, Problem
+from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.recording import recording
 from seeded import SeededBits
 
@@ -122,6 +126,22 @@ def test_a_sensitivity_half_as_large_would_be_found(monkeypatch: pytest.MonkeyPa
         return fitted(table, epsilon=1).to_json()
 
     assert "moved" in {v.kind for v in replay(run, rows, one)}
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_the_sensitivity_of_a_step_is_what_one_row_moves_it_by_at_the_worst_weights(classes: int) -> None:
+    """No more, and hardly less: a fit from weights that fit the rows never comes near it."""
+    design = Design({"ward": Categories(("a", "b")), "job": Categories(("c", "d"))})
+    target = Classes.of("y", hb.one_of(*range(classes)))
+    problem = Problem(LogisticRegression(), design, target, None, Spend(rho=Fraction(1)))
+    outputs, residual = (1, logistic.binary_residual) if classes == 2 else (classes, logistic.softmax_residual)
+    weights = np.zeros((outputs, design.width), np.int64)
+    weights[0] = 1 << 32
+    most = 0
+    for label in range(classes):
+        row = Coded(design, [np.array([0]), np.array([1])], np.array([label]))
+        most = max(most, sum(v * v for of_output in row.sums(weights, residual) for v in of_output))
+    assert 0.99 * logistic.descent_squared(problem) < most <= logistic.descent_squared(problem)
 
 
 def test_what_is_kept_is_read_again() -> None:

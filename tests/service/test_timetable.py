@@ -191,6 +191,16 @@ def test_who_asks_what_is_under_way_shares_its_fate_at_a_release_of_his_own(ledg
     assert ledger.balance.remaining(SPACE, analyst="bob") == Fraction(4, 10)  # paid once
 
 
+def test_who_joins_at_a_shorter_answer_time_is_told_when_there_is_an_answer(ledger, clock):
+    """The answer time of a table may have been lowered meanwhile; a lane is free, and his own slot would end first."""
+    ledger.steward.grant(SPACE, "analyst:bob", Fraction(1, 2), author="steward")
+    two_lanes = Queue(lanes=2, tick=QUEUE.tick)
+    one = submit(ledger, queue=two_lanes)
+    two = submit(ledger, analyst="bob", length=SECOND, queue=two_lanes)
+    assert two.shares == one.id
+    assert two.slot.due == one.slot.due > two.slot.ends
+
+
 def test_the_joiner_s_limit_pays_for_the_answer_that_he_gets(ledger, clock):
     """Not for the worse one that he asked for: a limit would be no limit."""
     ledger.steward.grant(SPACE, "analyst:bob", Fraction(1, 2), author="steward")
