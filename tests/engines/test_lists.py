@@ -14,7 +14,7 @@ import hubbub as hb
 from hubbub import plain
 from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
 from hubbub.session.options import Options
-from hubbub.sql.emit.lists import MANY, beside
+from hubbub.sql.emit.lists import MANY, beside, stored
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql
 from hubbub.tables.kinds import Kind
@@ -87,3 +87,63 @@ def test_what_no_column_of_its_kind_holds_stays_in_the_text() -> None:
 
     assert beside(Plan(), DuckDB(lists_beside=True)) == {2: "listed2"}  # type: ignore[arg-type]
     assert beside(Plan(), DUCKDB) == {}  # type: ignore[arg-type]
+
+
+class Keyed:
+    """A plan as far as it is looked at: the kind and the values of each key."""
+
+    def __init__(self, *keys: tuple[Kind, tuple[Any, ...] | None]) -> None:
+        self.keys = tuple(type("Key", (), {"kind": kind}) for kind, _ in keys)
+        self.domains = tuple(domain for _, domain in keys)
+
+
+def names(*keys: tuple[Kind, tuple[Any, ...] | None]) -> dict[int, str]:
+    return beside(Keyed(*keys), DuckDB(lists_beside=True))  # type: ignore[arg-type]
+
+
+def test_more_than_a_hundred_values_stand_beside() -> None:
+    whole = tuple(range(MANY))
+    assert MANY == 100
+    assert names((Kind.INTEGER, whole)) == {}
+    more = (Kind.INTEGER, (*whole, MANY))
+    assert names(more) == {0: "listed0"}
+    assert names((Kind.TEXT, None), more, (Kind.INTEGER, whole), more) == {1: "listed1", 3: "listed3"}
+    with plain.only(plain=True):
+        assert names(more) == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "fits"),
+    [
+        (Kind.INTEGER, 2**63 - 1, True), (Kind.INTEGER, 2**63, False), (Kind.INTEGER, -(2**63), True),
+        (Kind.INTEGER, -(2**63) - 1, False), (Kind.INTEGER, 1.5, False), (Kind.INTEGER, True, False),
+        (Kind.INTEGER, None, True), (Kind.NUMBER, 2**80, True), (Kind.NUMBER, 1.5, True),
+        (Kind.NUMBER, Fraction(1, 3), True), (Kind.NUMBER, True, False), (Kind.NUMBER, "1", False),
+        (Kind.BOOLEAN, True, False),
+    ],
+)  # fmt: skip
+def test_values_of_one_kind_stand_beside_and_others_in_the_text(kind: Kind, value: Any, fits: bool) -> None:
+    assert bool(names((kind, (*range(N), value)))) == fits
+
+
+@pytest.mark.parametrize("kind", [Kind.DATE, Kind.TIMESTAMP])
+def test_days_and_moments_stand_beside_each_other(kind: Kind) -> None:
+    moment = dt.datetime(2020, 2, 29, 13, 5)
+    assert names((kind, (*[DAY] * N, moment, None))) == {0: "listed0"}
+    assert names((kind, (*[DAY] * N, "far"))) == {}
+    assert names((Kind.TEXT, (*"x" * N, DAY))) == {}
+    midnight = dt.datetime(DAY.year, DAY.month, DAY.day)
+    expected = [DAY, moment.date(), None] if kind is Kind.DATE else [midnight, moment, None]
+    assert stored((DAY, moment, None), kind) == expected
+    assert [type(v) for v in stored((DAY, moment, None), kind)] == [type(v) for v in expected]
+
+
+def test_nothing_but_null_is_no_list() -> None:
+    assert names((Kind.INTEGER, (None,) * N)) == names((Kind.TEXT, (None,) * N)) == {}
+
+
+def test_what_is_stored_is_what_the_text_would_say() -> None:
+    assert stored((1, 2.5, Fraction(1, 3), None), Kind.NUMBER) == [1.0, 2.5, 1 / 3, None]
+    assert all(type(v) is float for v in stored((1, Fraction(1, 3)), Kind.NUMBER))
+    assert stored(("a", None), Kind.TEXT) == ["a", None]
+    assert stored((2**63 - 1, None), Kind.INTEGER) == [2**63 - 1, None]

@@ -126,6 +126,8 @@ def _left_alone(node: ast.AST) -> bool:
             return True
         case ast.Assign(targets=[ast.Name()], value=ast.Subscript(value=ast.Name(id=("dict" | "tuple" | "Callable")))):
             return True
+        case ast.Assign(targets=[ast.Name()], value=ast.Subscript(value=ast.Attribute(attr="NDArray"))):
+            return True
         case ast.Expr(value=ast.Constant(value=str())):
             return True
         case ast.Assign(targets=[ast.Name(id="__all__" | "_WORDS")]):

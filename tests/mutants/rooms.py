@@ -24,7 +24,18 @@ _WAY: Final = (
 )
 _LEDGER: Final = ("tests/ledger/test_store.py", "tests/ledger/test_life.py", "tests/ledger/test_limits.py")
 _NEIGHBOURS: Final = ("tests/test_neighbours.py", "tests/test_ownership.py")
+_RANKED: Final = (
+    "tests/engines/test_ranking_exactly.py",
+    "tests/engines/test_ranked_units.py",
+    "tests/engines/test_ranking.py",
+)
 _AUDIT: Final = ("tests/audit/test_grey_box.py",)
+_GATE: Final = (
+    "tests/service/test_gate.py",
+    "tests/service/test_people.py",
+    "tests/service/test_office.py",
+    "tests/service/test_matrix.py",
+)
 
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.mechanisms.calibration": ("tests/mechanisms/test_calibrated.py", *_TABLES),
@@ -40,9 +51,12 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.split": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.growth": ("tests/sql/test_growth.py",),
     "hubbub.sql.emit.plan": (*_WAY, *_NEIGHBOURS),
-    "hubbub.sql.emit.ranked": ("tests/engines/test_ranking.py", "tests/engines/test_ranked_units.py", *_WAY),
-    "hubbub.engines.duckdb.ranking": ("tests/engines/test_ranking.py", "tests/engines/test_ranked_units.py"),
-    "hubbub.engines.duckdb.pieces": ("tests/engines/test_ranking.py", "tests/engines/test_ranked_units.py"),
+    "hubbub.sql.emit.ranked": (*_RANKED, *_WAY),
+    "hubbub.sql.emit.lists": ("tests/engines/test_lists.py",),
+    "hubbub.engines.duckdb.ranking": _RANKED,
+    "hubbub.engines.duckdb.pieces": _RANKED,
+    "hubbub.engines.duckdb.room": _RANKED,
+    "hubbub.engines.duckdb.known": ("tests/engines/test_sqlite_and_sheets.py", "tests/engines/test_replaced.py"),
     "hubbub.sql.emit.relation": (*_WAY, *_NEIGHBOURS),
     "hubbub.sql.emit.expression": (_WRITTEN, *_WAY, "tests/tables"),
     "hubbub.sql.emit.dialect": (_WRITTEN, *_WAY, "tests/tables"),
@@ -53,8 +67,22 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.engines.spark.dialect": (_WRITTEN, *_WAY),
     "hubbub.engines.duckdb.dialect": (_WRITTEN, *_WAY, "tests/tables", "tests/pitfalls", *_NEIGHBOURS),
     "hubbub.ledger.charging": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
-    "hubbub.ledger.accounts": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.ledger.accounts": ("tests/ledger/test_amounts.py", *_LEDGER, "tests/ledger", "tests/test_session.py"),
     "hubbub.ledger.life": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.ledger.keys": (
+        "tests/ledger/test_epochs.py",
+        "tests/ledger/test_keys.py",
+        "tests/ledger/test_backup.py",
+        "tests/ledger/test_chain.py",
+    ),
+    "hubbub.ledger.closing": ("tests/ledger/test_closing.py", "tests/ledger/test_backup.py"),
+    "hubbub.ledger.removing": ("tests/ledger/test_words.py", "tests/cli/test_keeping.py"),
+    "hubbub.service.acts": _GATE,
+    "hubbub.service.gate": _GATE,
+    "hubbub.session.remembered": (
+        "tests/test_remembered.py",
+        "tests/test_linear.py",
+    ),
     "hubbub.session.prepare": (
         "tests/test_session.py",
         "tests/test_release.py",

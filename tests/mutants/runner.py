@@ -107,6 +107,7 @@ class _First:
 
 
 def _tests_pass(module: str, code: object, tests: Sequence[str], told: str = os.devnull) -> bool:
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # to load them all takes longer than most tests
     import pytest
 
     sys.meta_path.insert(0, _Changed(module, code))

@@ -229,8 +229,8 @@ def _clamped(steps: pa.Array, value: Value) -> list[Integers]:
 
 
 def _narrow(value: Value) -> Any:
-    """The smallest type that holds a value's integers, its steps in [-128, 127] if so small, and 0."""
-    most = max(map(abs, (value.low, value.high, value.floor, value.ceiling, value.centre)))
+    """The smallest type that holds a value's integers, its centre, and 0; it holds steps in [-128, 127] besides."""
+    most = max(map(abs, (value.low, value.high, value.centre)))
     return next((t for t, bits in ((np.int8, 7), (np.int16, 15), (np.int32, 31)) if most < 1 << bits), np.int64)
 
 

@@ -252,7 +252,7 @@ class _Rows:
         pair = self._pair[rows]
         step = self._column(whole)[rows].astype(np.int64) - value.low
         count = np.bincount(pair, minlength=len(self.starts))
-        if not len(count) or count.max() <= self._limit:
+        if count.max() <= self._limit:
             return self._coded(pair, step, places)
         over = (count > self._limit)[pair]
         key = pair[over] << places.bits | places.place[step[over]]
