@@ -102,6 +102,15 @@ def test_the_whole_of_a_format_is_tried_where_the_file_holds_hashes(folder, caps
     assert "2,600 identifiers tried" in err
 
 
+def test_a_file_with_semicolons_and_decimal_commas_is_read(folder, capsys):
+    rows = "".join(f"{1 + i % 28:02}.03.2025;{i},5;{'ab'[i % 2]};{i % 7}\n" for i in range(200))
+    (folder / "besuche.csv").write_bytes(f"Datum;Kosten;Geschlecht;Straße\n{rows}".encode("cp1252"))
+    for columns in ("Datum,Geschlecht", "Kosten", "Straße"):
+        given = ["besuche.csv", "--columns", columns, "--members", "30", "--epsilon", "1", "--format", "csv"]
+        assert run(["attack", "membership", *given]) == 0, columns
+        assert "members found" in capsys.readouterr().out
+
+
 def test_a_picture_is_drawn(folder):
     pytest.importorskip("matplotlib")
     for name in ("membership", "linkage"):

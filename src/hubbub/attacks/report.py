@@ -20,6 +20,7 @@ import numpy as np
 
 from hubbub.attacks.inputs import Flags, codes, same_length
 from hubbub.errors import ParameterError, PolicyError
+from hubbub.file_formats import Csv
 
 __all__ = ["Finding", "Report", "Spread", "balanced", "column", "has_value", "read_table", "repeated"]
 
@@ -112,8 +113,8 @@ def _spread(values: Sequence[Any]) -> Any:
     return values[0] if all(one == values[0] for one in values) else Spread.of([float(one) for one in values])
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The columns of a Parquet or CSV file, as arrays.
+def read_table(path: Path, csv: Csv | None = None) -> dict[str, Any]:
+    """The columns of a Parquet or CSV file, as arrays. csv: how a CSV is written, where it is not with commas.
 
     Raises PolicyError for a file that is missing, of another kind, or that cannot be read.
     """
@@ -121,7 +122,17 @@ def read_table(path: Path) -> dict[str, Any]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    readers = {".parquet": pa.parquet.read_table, ".pq": pa.parquet.read_table, ".csv": pa.csv.read_csv}
+    def read_csv(name: str) -> Any:
+        how = csv or Csv()
+        formats = [*dict.fromkeys((how.formats or {}).values()), pa.csv.ISO8601]
+        return pa.csv.read_csv(
+            name,
+            read_options=pa.csv.ReadOptions(encoding=how.encoding),
+            parse_options=pa.csv.ParseOptions(delimiter=how.delimiter or ","),
+            convert_options=pa.csv.ConvertOptions(decimal_point=how.decimal, timestamp_parsers=formats),
+        )
+
+    readers = {".parquet": pa.parquet.read_table, ".pq": pa.parquet.read_table, ".csv": read_csv}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise PolicyError(f"{path.name!r} is not a known file type; give a .parquet or .csv file.")

@@ -18,9 +18,11 @@ import click
 
 from hubbub.cli.console import note
 from hubbub.cli.options import format_option, show
+from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:
     from hubbub.attacks.report import Report
+    from hubbub.file_formats import Csv
 
 __all__ = ["command"]
 
@@ -232,9 +234,21 @@ def _run(file: Path, shared: dict[str, Any], attack: Callable[..., Report], *arg
     from hubbub.attacks.report import read_table, repeated
     from hubbub.ledger.budget import parse_epsilon
 
-    table, epsilon = read_table(file), parse_epsilon(shared["epsilon"])
+    table, epsilon = read_table(file, _written(file)), parse_epsilon(shared["epsilon"])
     report = repeated(lambda: attack(table, *arguments, epsilon=epsilon, **options), shared["repeat"])
     _shown(report, shared, drawn="exact answers")
+
+
+def _written(file: Path) -> Csv | None:
+    """How a CSV is written, its decimal commas and dates included: by its rows, which are read anyway."""
+    from hubbub.cli.sniff import dialect_of, guess_types
+
+    if file.suffix.lower() != ".csv" or not file.is_file():
+        return None
+    try:
+        return guess_types(file, dialect_of(file))[1]
+    except (HubbubError, OSError):
+        return None
 
 
 def _shown(report: Report, shared: dict[str, Any], drawn: str = "") -> None:
