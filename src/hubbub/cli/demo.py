@@ -6,6 +6,9 @@ noise from the operating system's bits, so that the private numbers differ from 
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 import tempfile
 import textwrap
 from collections.abc import Sequence
@@ -226,6 +229,9 @@ class _Story:
             "spent, the ledger says no, to all attackers together."
         )
         self.chapter("Your own file")
+        entering = Path(sys.executable).parent / "activate"
+        if shutil.which("hubbub") is None and entering.exists():  # as after `make demo`
+            self.console.print(f"    . {os.path.relpath(entering)}", style="green", soft_wrap=True)
         for line, about in OWN:
             self.console.print(f"    {line:<42} {about}".rstrip(), style="green", soft_wrap=True)
 

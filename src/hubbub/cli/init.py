@@ -233,7 +233,10 @@ def _relative(file: Path, output: Path) -> str:
 def _about_csv(*, sniffed: bool) -> str:
     if sniffed:
         return "The types were guessed from the file's rows: a steward's action, as this file may be published."
-    return "A CSV does not say its types: every column stands as text. Correct [types], or use --sniff."
+    return (
+        "A CSV does not say its types: every column stands as text. Correct [types]; or run this again with --sniff "
+        "--force, which guesses types, dates and decimal commas from the rows: a steward's decision."
+    )
 
 
 def policy_text(source: str, columns: Sequence[tuple[str, str]], *, unit: str | None, table: str | None) -> str:

@@ -412,7 +412,9 @@ class _Private:
                 node,
             )
         also = ", a date or a time" if function.kinds & TEMPORAL else ""
-        raise self.rows.reader.refuse(f"{where} needs a number{also}.", node)
+        typed = " If it holds numbers, declare that: under `types`, for a CSV." if read.kind is Kind.TEXT else ""
+        this = ", and this is text" if read.kind is Kind.TEXT else ""
+        raise self.rows.reader.refuse(f"{where} needs a number{also}{this}.{typed}", node)
 
     def _count(self, node: exp.Count, condition: Expression | None, kept) -> Aggregate:  # type: ignore[no-untyped-def]
         rows = self.rows.expressions()
