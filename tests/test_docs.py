@@ -324,6 +324,22 @@ def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
             assert any(Path(os.path.normpath(path) + end).exists() for end in (".md", ".ipynb")), (name, target)
 
 
+OPENDP = (
+    "make_alp_queryable", "make_canonical_noise", "make_composition", "make_fully_adaptive_composition",
+    "make_gaussian",
+    "make_gaussian_threshold", "make_geometric", "make_laplace", "make_laplace_threshold", "make_noisy_max",
+    "make_noisy_top_k", "make_privacy_filter", "make_private_expr", "make_private_group_by", "make_private_lazyframe",
+    "make_private_quantile", "make_randomized_response", "make_randomized_response_bitvec",
+    "make_randomized_response_bool", "make_report_noisy_max_gumbel", "make_select_private_candidate",
+    "make_user_measurement",
+)  # fmt: skip
+
+
+def test_who_knows_opendp_finds_each_measurement_on_one_page() -> None:
+    page = (Path(__file__).parents[1] / "docs/coming-from/from-opendp.md").read_text("utf-8")
+    assert [name for name in OPENDP if f"`{name}`" not in page] == []
+
+
 def test_no_page_says_what_this_machine_is_called() -> None:
     for name, page in zip(NAMES, PAGES, strict=True):
         assert not re.search(r"/work/|/root/|/tmp/|/home/", page.read_text("utf-8")), name
