@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src/hubbub").rglob("*.py"))
+TEMPLATES = sorted((ROOT / "src/hubbub/service/pages/templates").glob("*.html"))
 PAGES = sorted([ROOT / "README.md", *(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)])
 
 EVERYWHERE = {
@@ -74,6 +75,22 @@ def test_texts_of_the_code_are_subject_first() -> None:
 def test_pages_are_without_the_turns_that_newcomers_read_twice() -> None:
     found = [f"{p.relative_to(ROOT)}: {wrong}" for p in PAGES for wrong in old_words(p.read_text("utf-8"), EVERYWHERE)]
     assert found == []
+
+
+def as_read(template: str) -> str:
+    """What a browser shows of a template, about: without its tags, and a letter for what is filled in."""
+    bare = re.sub(r"\{[%#].*?[%#]\}|</?(?:strong|em|a|bdi|q|code)\b[^>]*>", "", template, flags=re.DOTALL)
+    return re.sub(r"\{\{.*?\}\}", "x", re.sub(r"<[^>]+>", "\n", bare), flags=re.DOTALL)
+
+
+def test_pages_of_the_service_are_subject_first() -> None:
+    wrong = [
+        f"{p.name}: {turn}"
+        for p in TEMPLATES
+        for turn in old_words(as_read(p.read_text("utf-8")), EVERYWHERE | IN_CODE)
+    ]
+    assert wrong == []
+    assert len(old_words(as_read("<p>Look: <em>who</em>ever {{ x }}</p>"), IN_CODE)) == 1
 
 
 @pytest.mark.parametrize(

@@ -374,7 +374,7 @@ class Desk:
         ]
         if not isinstance(made, PricedStatement) or keys[0] != keys[1]:
             raise QueryError(
-                "this wants something that was not drawn: other groups, or another number of them. That is a question "
+                "this wants something that was not drawn: other groups, or another aggregate. That is a question "
                 "of its own: look at its price on Ask. Nothing was charged."
             )
         return made
