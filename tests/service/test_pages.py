@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -26,6 +28,7 @@ import canned
 from asgi import Client
 from hubbub.answer.release import Release
 from hubbub.service.pages import Viewer, views
+from hubbub.service.pages.answering import snippets
 from hubbub.service.pages.asking import Question, example, priced, refused
 from hubbub.service.pages.static import _FILES
 from hubbub.service.pages.words import amount, number, seconds
@@ -253,6 +256,18 @@ def test_an_example_is_asked_of_what_is_declared() -> None:
     assert example(canned.TABLES).startswith("SELECT rate_marriage, COUNT(*) AS n\nFROM survey")
     assert example({"t": {"private": True, "declared": {}, "columns": {}}}) == "SELECT COUNT(*) AS n\nFROM t"
     assert example({}) == ""
+
+
+def test_the_lines_for_programs_send_json_and_wait_for_the_answer() -> None:
+    sql = 'SELECT w, COUNT(*) AS n\nFROM t -- it\'s "odd"'
+    told = snippets(sql, "0.1", SITE)
+    assert list(told) == ["Python", "pandas", "R", "curl"]
+    words = shlex.split(told["curl"].partition("$(")[2].rpartition(")\nid=")[0])
+    assert json.loads(words[words.index("--json") + 1]) == {"sql": sql, "options": {"epsilon": "0.1"}}
+    assert "/api/v1/answers/$id?wait=60" in told["curl"]
+    assert json.loads(told["R"].partition("sql = ")[2].partition(",\n")[0]) == sql  # R reads the same escapes
+    compile(told["Python"] + "\n" + told["pandas"], "snippet", "exec")
+    assert all("hub_" not in text for text in told.values())
 
 
 def test_words() -> None:

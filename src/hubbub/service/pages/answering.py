@@ -269,8 +269,10 @@ def snippets(sql: str, epsilon: str, url: str) -> dict[str, str]:
             "frame <- read.csv(text = resp_body_string(told))"
         ),
         "curl": (
-            f'curl -s {url}/api/v1/ask -H "Authorization: Bearer $HUBBUB_TOKEN" \\\n'
-            f'  -H "Idempotency-Key: $(uuidgen)" \\\n  -d {shlex.quote(body)}'
+            f'asked=$(curl -s {url}/api/v1/ask -H "Authorization: Bearer $HUBBUB_TOKEN" \\\n'
+            f'  -H "Idempotency-Key: $(date +%s%N)" --json {shlex.quote(body)})\n'
+            'id=$(echo "$asked" | grep -o \'"id": *"[^"]*"\' | head -1 | cut -d\\" -f4)\n'
+            f'curl -s "{url}/api/v1/answers/$id?wait=60&format=csv" -H "Authorization: Bearer $HUBBUB_TOKEN"'
         ),
     }
 
