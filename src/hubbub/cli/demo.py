@@ -43,8 +43,8 @@ _BUDGET: Final = 3
 _TARGETS_EACH: Final = 10
 _RATINGS: Final = ("very poor", "poor", "fair", "good", "very good")
 OWN: Final = (
-    ("hubbub init people.csv --unit person_id", "writes hubbub.toml; fill it in"),
-    ("hubbub ledger create", "from here on, every answer counts"),
+    ("hubbub init people.csv --unit person_id --max-groups 1 --max-rows 1", ""),
+    ("hubbub ledger create", "once you filled in hubbub.toml"),
     ('hubbub query "SELECT COUNT(*) AS n FROM people" --epsilon 0.1 --yes', ""),
 )
 """The commands that do the same with a file of one's own, and what each does."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from hubbub.cli.console import note, show_table
+from hubbub.cli.options import Limit
 from hubbub.errors import HubbubError
 
 if TYPE_CHECKING:
@@ -29,11 +30,14 @@ _EPSILONS: Final = ("0.1", "0.5", "1")
 
 @dataclass(frozen=True)
 class Choices:
-    """What a policy is to say. columns: of each "values" or "bounds", and they as written, with commas."""
+    """What a policy is to say. columns: of each "values" or "bounds", and they as written, with commas.
+
+    max_groups, max_rows: None for no number: a question then says one, or has it found in its charge.
+    """
 
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    max_groups: int = 1
-    max_rows: int = 1
+    max_groups: int | None = None
+    max_rows: int | None = None
     epsilon: str = "1"
     delta: str | None = None
 
@@ -51,8 +55,10 @@ def choices_options(command: _Function) -> _Function:
     for option in (
         click.option("--delta", metavar="NUMBER", help="A budget with a delta, such as 1e-6: holds more questions."),
         click.option("--epsilon", metavar="NUMBER", help="The ceiling for all answers together; default 1."),
-        click.option("--max-rows", type=click.IntRange(1), metavar="N", help="With how many rows a person counts."),
-        click.option("--max-groups", type=click.IntRange(1), metavar="N", help="In how many groups a person counts."),
+        click.option("--max-rows", type=Limit(), metavar="N", help="With how many rows a person counts; default auto."),
+        click.option(
+            "--max-groups", type=Limit(), metavar="N", help="In how many groups a person counts; default auto."
+        ),
         click.option("--bounds", multiple=True, metavar="COLUMN=LOW,HIGH", help="Bounds known beforehand."),
         click.option("--values", multiple=True, metavar="COLUMN=A,B,...", help="Values known beforehand."),
     ):
@@ -63,8 +69,8 @@ def choices_options(command: _Function) -> _Function:
 def chosen(
     values: Sequence[str],
     bounds: Sequence[str],
-    max_groups: int | None,
-    max_rows: int | None,
+    max_groups: int | str | None,
+    max_rows: int | str | None,
     epsilon: str | None,
     delta: str | None,
 ) -> Choices:
@@ -74,7 +80,14 @@ def chosen(
     """
     columns = {name: ("values", rest) for name, rest in map(_pair, values)}
     columns |= {name: ("bounds", rest) for name, rest in map(_pair, bounds)}
-    return Choices(columns, max_groups or 1, max_rows or 1, _number(epsilon or "1"), delta and _number(delta))
+    return Choices(columns, _limit(max_groups), _limit(max_rows), _number(epsilon or "1"), delta and _number(delta))
+
+
+def _limit(said: int | str | None) -> int | None:
+    """A number; None for "auto", or nothing said."""
+    if isinstance(said, int) and said < 1:
+        raise click.UsageError(f"{said}: a limit is a whole number from 1, or auto.")
+    return said if isinstance(said, int) else None
 
 
 def check_columns(choices: Choices, columns: Sequence[tuple[str, str]]) -> None:
@@ -106,10 +119,15 @@ def ask_choices(choices: Choices, columns: Sequence[tuple[str, str]]) -> Choices
     for name, kind in columns:
         if name not in declared and (said := _asked(name, kind)) is not None:
             declared[name] = said
-    groups = click.prompt("In how many groups of one answer may a person count?", choices.max_groups, err=True)
-    rows = click.prompt("With how many rows in each?", choices.max_rows, err=True)
+    note("How fully may a person count? A number is public and holds for every question; auto is found in each charge.")
+    groups = _asked_limit("In how many groups of one answer?", choices.max_groups)
+    rows = _asked_limit("With how many rows in each?", choices.max_rows)
     epsilon = click.prompt("The ceiling for all answers together: epsilon", choices.epsilon, err=True)
     return replace(choices, columns=declared, max_groups=groups, max_rows=rows, epsilon=_number(str(epsilon)))
+
+
+def _asked_limit(text: str, proposed: int | None) -> int | None:
+    return _limit(click.prompt(text, proposed or "auto", type=Limit(), err=True))
 
 
 def _asked(name: str, kind: str) -> tuple[str, str] | None:
@@ -167,11 +185,14 @@ def _number(text: str) -> str:
 def show_prices(policy: Path) -> None:
     """Three questions that the policy allows, at three epsilons: how exact each would be. Reads no rows."""
     from hubbub.cli.options import open_session_to_check
+    from hubbub.tables.plan import ASSUMED
 
     with open_session_to_check(policy) as session:
-        rows = [(sql, *(_width(session, sql, epsilon) for epsilon in _EPSILONS)) for sql in _samples(session)]
+        samples = _samples(session)
+        rows = [(sql, *(_width(session, sql, epsilon) for epsilon in _EPSILONS)) for sql in samples]
+        bounds = f" (where the bound that is found is {ASSUMED})" if any(_limits(session, s) for s in samples) else ""
     if rows:
-        note("What three questions would cost: 95 % of answers lie within")
+        note(f"What three questions would cost: 95 % of answers lie within{bounds}")
         show_table(("question", *(f"epsilon {e}" for e in _EPSILONS)), rows, right=(False, True, True, True))
 
 
@@ -183,7 +204,7 @@ def _samples(session: Session) -> list[str]:
     name, table = next((n, t) for n, t in session._data.tables.items() if isinstance(t, PrivateTable))
     samples = [f"SELECT COUNT(*) AS n FROM {_quoted(name)}"]
     groups = [c for c, what in table.columns.items() if isinstance(what, OneOf)]
-    means = [c for c, what in table.columns.items() if isinstance(what, Between)]
+    means = [c for c, what in table.columns.items() if isinstance(what, Between) and what.numeric]
     samples += [f"SELECT {_quoted(c)}, COUNT(*) AS n FROM {_quoted(name)} GROUP BY 1" for c in groups[:1]]
     return samples + [f"SELECT AVG({_quoted(c)}) AS mean FROM {_quoted(name)}" for c in means[:1]]
 
@@ -192,9 +213,18 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
+def _limits(session: Session, sql: str) -> dict[str, Any]:
+    """What a question has to say where no limit is declared."""
+    from hubbub.tables.declare import PrivateTable
+
+    table = next(t for t in session._data.tables.values() if isinstance(t, PrivateTable))
+    needed = {"max_groups": table.limits.groups} if "GROUP BY" in sql else {}
+    return {n: "auto" for n, limit in {**needed, "max_rows": table.limits.rows}.items() if limit is None}
+
+
 def _width(session: Session, sql: str, epsilon: str) -> str:
     try:
-        wide = session.check(sql, epsilon=epsilon).columns[-1].plus_minus
+        wide = session.check(sql, epsilon=epsilon, **_limits(session, sql)).columns[-1].plus_minus
     except HubbubError:
         return "-"
     return "-" if wide is None else f"± {wide:,.4g}"
