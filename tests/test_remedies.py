@@ -34,6 +34,9 @@ PEOPLE = pa.table(
         "day": pa.array([dt.date(2024, 1, 1 + i % 28) for i in range(N)]),
     }
 )
+SEEN = pa.table(
+    {"id": range(N), "seen": pa.array([dt.datetime(2024, 1, 1 + i % 28) for i in range(N)], pa.timestamp("us", "UTC"))}
+)
 PURE = hb.Budget(epsilon=40)
 DELTA = hb.Budget(epsilon=40, delta="1e-6")
 
@@ -64,6 +67,12 @@ def _created(place: Path) -> None:
 
 SUM, BY_WARD = "SELECT SUM(n) AS x FROM t", "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward"
 RANGE = {"columns": {"n": hb.between(0, 4)}}
+DECLARED = {
+    "ward": hb.one_of("A", "B", "C"),
+    "n": hb.between(0, 4),
+    "age": hb.between(0, 99),
+    "day": hb.between("2024-01-01", "2024-12-31"),
+}
 CASES = {
     "undeclared range": Case(
         "tables/measure.py:_undeclared_range",
@@ -252,6 +261,68 @@ CASES = {
         budget=DELTA,
         options={"epsilon": 10},
         ask="synthesize",
+    ),
+    "when clocks are set": Case(
+        "sql/bind/zoned.py:_shown",
+        "SELECT COUNT(*) AS x FROM t WHERE seen AT TIME ZONE 'Europe/Rome' > '2024-01-02'",
+        {0: {"low": "2024-01-01", "high": "2024-12-31"}},
+        table=lambda: hb.table(SEEN, unit="id", max_groups=1, max_rows=1),
+    ),
+    "rows of people": Case(
+        "sql/text/hints.py:questions_instead",
+        "SELECT * FROM t",
+        {0: {}},
+        ("count",),
+    ),
+    "rows of people by group": Case(
+        "sql/text/hints.py:questions_instead",
+        "SELECT n FROM t",
+        {1: {}},
+        ("ward", "count", "avg_n"),
+        3,
+        table=lambda: table(columns={"ward": hb.one_of("A", "B", "C"), "n": hb.between(0, 4)}),
+    ),
+    **{
+        f"{written}, which is not supported": Case(
+            "sql/text/hints.py:ways",
+            f"SELECT {written} AS x FROM t",
+            {0: {"sql": f"SELECT {instead} AS x FROM t"}},
+            table=lambda: table(columns=DECLARED),
+        )
+        for written, instead in (
+            ("AVERAGE(n)", "AVG(n)"),
+            ("ANY_VALUE(n)", "MEDIAN(n)"),
+            ("KURTOSIS(n)", "MEDIAN(n)"),
+            ("AVG(TRUNC(age))", "AVG(SIGN(age) * FLOOR(ABS(age)))"),
+            ("AVG(CBRT(n + 1))", "AVG(POWER(n + 1, 0.5))"),
+            ("AVG(AGE(day, DATE '2025-01-01'))", "AVG(DATE_DIFF('day', day, DATE '2025-01-01'))"),
+            ("AVG(NVL2(n, 1, 0))", "AVG(COALESCE(n, 0))"),
+            ("SUM(CASE WHEN STRPOS(ward, 'A') > 0 THEN 1 ELSE 0 END)", "SUM(IF(CONTAINS(ward, 'A'), 1, 0))"),
+            ("COUNT(REGEXP_EXTRACT(ward, 'A'))", "COUNT(*) FILTER (WHERE REGEXP_MATCHES(ward, '^[A-C]'))"),
+            ("SUM(LENGHT(ward))", "SUM(LEAST(LENGTH(ward), 9))"),
+        )
+    },
+    "a list of rows": Case(
+        "sql/text/hints.py:ways",
+        "SELECT STRING_AGG(ward, ',') AS x FROM t",
+        {0: {"sql": "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward"}},
+        ("ward", "x"),
+        3,
+        table=lambda: table(columns=DECLARED),
+    ),
+    "the row that decides": Case(
+        "sql/text/hints.py:ways",
+        "SELECT ARG_MAX(ward, n) AS x FROM t",
+        {0: {"sql": "SELECT x FROM (SELECT ward AS x, SUM(n) AS s FROM t GROUP BY ward) ORDER BY s DESC LIMIT 1"}},
+        table=lambda: table(columns=DECLARED),
+    ),
+    "a histogram": Case(
+        "sql/text/hints.py:ways",
+        "SELECT HISTOGRAM(age) AS x FROM t",
+        {0: {"sql": "SELECT FLOOR(age / 10) AS band, COUNT(*) AS x FROM t GROUP BY 1"}},
+        ("band", "x"),
+        10,
+        table=lambda: table(columns=DECLARED),
     ),
 }
 """Every refusal that has a remedy, and what is filled in."""

@@ -21,7 +21,7 @@ from hubbub.sql.bind.outer import resolve_inside
 from hubbub.sql.bind.unmatched import leaves_out
 from hubbub.sql.bind.weighted import weighted
 from hubbub.sql.text.arguments import unread
-from hubbub.sql.text.hints import instead
+from hubbub.sql.text.hints import instead, ways
 from hubbub.sql.text.locate import written
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Output
 from hubbub.tables.aggregates import Function, forms, names, spelled
@@ -207,7 +207,10 @@ class _Private:
             return
         name = str(node.this).upper()
         raise self.rows.reader.refuse(
-            f"there is no aggregate {name}. {instead(name, names())}Allowed: {forms()}.", node, word=f"{node.this}("
+            f"there is no aggregate {name}. {instead(name, names())}Allowed: {forms()}.",
+            node,
+            word=f"{node.this}(",
+            remedy=ways(name, names()),
         )
 
     def _window(self, node: exp.Window, names: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -396,6 +399,7 @@ class _Private:
             f"the aggregate {name} is not supported. {instead(name, names())}Allowed: {forms()}.",
             whole,
             word=called if called in reader.text.lower() else None,
+            remedy=ways(name, names()),
         )
 
     def _argument(self, node: exp.Expr, function: Function, rows: ExpressionReader, called: str = "") -> Expression:

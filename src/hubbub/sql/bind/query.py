@@ -26,7 +26,7 @@ from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
 from hubbub.sql.bind.select import select, set_operation
-from hubbub.sql.text.hints import instead_of_rows
+from hubbub.sql.text.hints import questions_instead
 from hubbub.sql.text.locate import marked, refuse, written
 from hubbub.sql.text.read import AsWritten
 from hubbub.tables.aggregate_query import Output, Statement
@@ -151,11 +151,13 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
 
 def _rows(relation: PrivateRelation, node: exp.Query, reader: Reader) -> QueryError:
     scan = scans(relation.relation)[0]
+    questions = questions_instead(scan.table, scan.declared)
     return reader.refuse(
-        "rows of people are never shown: every answer is an aggregate, such as COUNT(*) or AVG(x). "
-        f"{instead_of_rows(scan.table, scan.declared)}",
+        "rows of people are never shown: every answer is an aggregate, such as COUNT(*) or AVG(x). Ask: "
+        f"{'; or '.join(way.example for way in questions)}.",
         node.selects[0] if node.selects else node,
         word="*" if node.is_star else None,
+        remedy=questions,
     )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
+from hubbub.remedies import Rewrite
 from hubbub.tables.columns import Between, Declaration, OneOf
 
-__all__ = ["instead", "instead_of_rows"]
+__all__ = ["instead", "questions_instead", "ways"]
 
 _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
 _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
@@ -21,20 +22,42 @@ _LARGEST: Final = (
     "GROUP BY k) ORDER BY s DESC LIMIT 1."
 )
 _SHAPE: Final = "Ask for QUANTILE_CONT(x, [0.05, 0.5, 0.95]), or for counts in bands: GROUP BY FLOOR(x / 10)."
+_MEAN: Final = "Did you mean AVG?"
+_CONTAINS: Final = "Write CONTAINS(x, 'text')."
+_TELLS: Final = "One row's value tells of a person; write MEDIAN(x), or group by x."
+_COUNTED: Final = "Rows are not listed; count them: SELECT x, COUNT(*) AS n FROM t GROUP BY x."
+_ROOTS: Final = "Write POWER(x, 0.5) for roots, LN(x) / LN(2) for logarithms."
+_KNOWN: Final = "Write COALESCE(x, 0), or x IS NULL."
+_WRITE: Final = {
+    _TEXT_OF_A_DATE: "DATE_TRUNC('month', day)",
+    _RANGES: "FLOOR(x / 10)",
+    _MATCHES: "REGEXP_MATCHES(x, '^[A-C]')",
+    _BETWEEN: "DATE_DIFF('day', a, b)",
+    _TRUNCATED: "SIGN(x) * FLOOR(ABS(x))",
+    _LARGEST: "SELECT k FROM (SELECT k, SUM(x) AS s FROM t GROUP BY k) ORDER BY s DESC LIMIT 1",
+    _SHAPE: "QUANTILE_CONT(x, [0.05, 0.5, 0.95])",
+    _MEAN: "AVG",
+    _CONTAINS: "CONTAINS(x, 'text')",
+    _TELLS: "MEDIAN(x)",
+    _COUNTED: "SELECT x, COUNT(*) AS n FROM t GROUP BY x",
+    _ROOTS: "LN(x) / LN(2)",
+    _KNOWN: "COALESCE(x, 0)",
+}
+"""The part of each hint that is SQL to write in its place."""
 _INSTEAD: Final = {
     **dict.fromkeys(("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
     **dict.fromkeys(("REGEXP_EXTRACT", "REGEXP_REPLACE", "SIMILAR_TO", "GLOB"), _MATCHES),
-    **dict.fromkeys(("MEAN", "AVERAGE"), "Did you mean AVG?"),
+    **dict.fromkeys(("MEAN", "AVERAGE"), _MEAN),
     **dict.fromkeys(("AGE", "TIMESTAMPDIFF", "TIMESTAMP_DIFF", "DATE_SUB", "DATESUB", "MONTHS_BETWEEN"), _BETWEEN),
     **dict.fromkeys(("TRUNC", "TRUNCATE"), _TRUNCATED),
-    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION"), "Write CONTAINS(x, 'text')."),
-    **dict.fromkeys(("ANY_VALUE", "ARBITRARY"), "One row's value tells of a person; write MEDIAN(x), or group by x."),
-    **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), "Rows are not listed; group by x and count."),
-    **dict.fromkeys(("CBRT", "LOG2"), "Write POWER(x, 0.5) for roots, LN(x) / LN(2) for logarithms."),
+    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION"), _CONTAINS),
+    **dict.fromkeys(("ANY_VALUE", "ARBITRARY"), _TELLS),
+    **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), _COUNTED),
+    **dict.fromkeys(("CBRT", "LOG2"), _ROOTS),
     **dict.fromkeys(("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY"), _LARGEST),
     **dict.fromkeys(("KURTOSIS", "SKEWNESS"), _SHAPE),
-    **dict.fromkeys(("ISNULL", "NVL2"), "Write COALESCE(x, 0), or x IS NULL."),
+    **dict.fromkeys(("ISNULL", "NVL2"), _KNOWN),
 }
 
 
@@ -46,11 +69,27 @@ def instead(name: str, known: Iterable[str]) -> str:
     """
     if name.upper() in _INSTEAD:
         return f"{_INSTEAD[name.upper()]} "
+    near = _nearest(name, known)
+    return f"Did you mean {near}? " if near is not None else ""
+
+
+def ways(name: str, known: Iterable[str]) -> tuple[Rewrite, ...]:
+    """What `instead` says, as data; nothing where it says nothing.
+
+    >>> [way.example for way in ways("LENGHT", ["LENGTH", "LOWER"])]
+    ['LENGTH']
+    """
+    hint = _INSTEAD.get(name.upper())
+    example = _nearest(name, known) if hint is None else _WRITE[hint]
+    return () if example is None else (Rewrite(example),)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
     near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.75)
-    return f"Did you mean {near[0]}? " if near and near[0] != name.upper() else ""
+    return near[0] if near and near[0] != name.upper() else None
 
 
-def instead_of_rows(table: str, declared: Mapping[str, Declaration]) -> str:
+def questions_instead(table: str, declared: Mapping[str, Declaration]) -> tuple[Rewrite, ...]:
     """Questions that a table answers, for somebody who wanted to see its rows."""
     table = _name(table)
     questions = [f"SELECT COUNT(*) FROM {table}"]
@@ -61,7 +100,7 @@ def instead_of_rows(table: str, declared: Mapping[str, Declaration]) -> str:
         questions.append(f"SELECT {groups}, COUNT(*){mean} FROM {table} GROUP BY {groups}")
     elif number is not None:
         questions.append(f"SELECT AVG({number}) FROM {table}")
-    return f"Ask: {'; or '.join(questions)}."
+    return tuple(Rewrite(question, question) for question in questions)
 
 
 def _name(name: str) -> str:
