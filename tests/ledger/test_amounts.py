@@ -120,5 +120,7 @@ def test_the_accounts_of_what_is_read_together() -> None:
     assert accounts.is_token(accounts.token_account("7"))
     for other in ("7", "table:token:7", "analyst:token:7"):
         assert not accounts.is_token(other)
-    names = [accounts.table_account("x"), accounts.analyst_account("x"), accounts.token_account("x")]
-    assert len({*names, accounts.block_account("x"), accounts.EVERYONE, "x"}) == 6
+    named = accounts.table_account, accounts.analyst_account, accounts.token_account, accounts.block_account
+    names = {account(name) for account in named for name in ("x", "y")}
+    assert len({*names, accounts.EVERYONE, accounts.EACH_ANALYST}) == 10
+    assert all(isinstance(name, str) for name in names)

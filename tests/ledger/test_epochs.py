@@ -83,7 +83,7 @@ def test_the_present_key_gives_all_keys_before_it(keys: tuple[bytes | None, ...]
 def test_a_line_that_was_changed_gives_no_keys(number: int) -> None:
     with pytest.raises(PolicyError, match=f"line {10 * number}: the key that the chain had before it cannot be read"):
         epochs_of(chain(*KEYS, tampered=number), KEYS[-1])
-    for missing in ("not hex", "nonce:not hex", 5, None):
+    for missing in ("not hex", "nonce:not hex", b"\xff:00", None):
         connection = chain(*KEYS)
         connection.execute("UPDATE rekeying SET wrapped = ? WHERE serial = ?", (missing, 10 * number))
         with pytest.raises(PolicyError, match=f"line {10 * number}:"):

@@ -280,6 +280,10 @@ def test_who_may_no_more_after_his_turn_came_does_nothing(gate: Gate, people: Pe
     gate._turns = Waited(True)  # type: ignore[assignment]
     gate.done("history", {}, ADA)
     assert len(people.asked) == 3
+    people.prove = lambda proof, *, changes: _now(people, proof, changes)  # type: ignore[method-assign]
+    gate.done("check", {"sql": "s", "options": {}}, ADA)
+    assert desk.done[-1][2]["token"] == "limits 5", "those of now"
+    people.prove = People.prove.__get__(people)  # type: ignore[method-assign]
     proved = people.prove
     calls: list[Any] = []
 
@@ -290,4 +294,16 @@ def test_who_may_no_more_after_his_turn_came_does_nothing(gate: Gate, people: Pe
     people.prove = once  # type: ignore[method-assign]
     with pytest.raises(NotKnown):
         gate.done("history", {}, ADA)
-    assert len(desk.done) == 2
+    assert len(desk.done) == 3
+
+
+def _now(people: People, proof: Any, changes: bool) -> Any:
+    """A person whose limits are other ones each time that he is looked at."""
+    person = People.prove(people, proof, changes=changes)
+    person.token = f"limits {len(people.asked)}"
+    return person
+
+
+def test_a_text_that_no_file_could_hold_is_no_field() -> None:
+    with pytest.raises(QueryError, match="not valid Unicode"):
+        checked(ACTS["check"], {"sql": "a\ud800", "options": {}})

@@ -112,7 +112,7 @@ def epochs_of(connection: Connection, key: bytes | None) -> Epochs:
         epochs.append((int(serial), key))
         try:
             key = None if hidden is None or key is None else unwrapped(hidden, key)
-        except (ValueError, AttributeError):
+        except (ValueError, TypeError):  # a text or bytes that nobody here wrote
             key = b""
         if checks[number - 1] is not None and (key is None or check_of(key, row[0]) != checks[number - 1]):
             raise PolicyError(f"line {serial}: the key that the chain had before it cannot be read")
