@@ -22,7 +22,7 @@ from hubbub.sql.bind.rewritten import check_pattern, compared, constant_date, ex
 from hubbub.sql.bind.zoned import Moments, is_moment
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import UNITS, cast_name, named
-from hubbub.sql.text.hints import instead, ways
+from hubbub.sql.text.hints import ALLOWED, instead, ways
 from hubbub.sql.text.locate import refuse, written
 from hubbub.tables.aggregates import names
 from hubbub.tables.expressions import (
@@ -254,8 +254,7 @@ class ExpressionReader:
     def _unsupported(self, node: exp.Expr) -> QueryError:
         called = (written(node, self.text), (*FUNCTIONS, *names())) if isinstance(node, exp.Func) else ("", ())
         return refuse(
-            f"{function_name(node, self.text)} is not supported. {instead(*called)}Allowed: comparisons, AND, OR, NOT, "
-            "IN, BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the page of the SQL reference.",
+            f"{function_name(node, self.text)} is not supported. {instead(*called)}{ALLOWED}",
             self.text,
             node,
             remedy=ways(*called),

@@ -10,7 +10,12 @@ from typing import Final
 from hubbub.remedies import Rewrite
 from hubbub.tables.columns import Between, Declaration, OneOf
 
-__all__ = ["instead", "questions_instead", "ways"]
+__all__ = ["ALLOWED", "instead", "questions_instead", "ways"]
+
+ALLOWED: Final = (
+    "Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the "
+    "page of the SQL reference."
+)
 
 _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
 _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
