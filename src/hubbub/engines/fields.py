@@ -3,7 +3,8 @@
 Physical types are named as DuckDB names them; an engine that has other names says which of these they are.
 
 An expression is total: NaN is NULL, -0.0 is 0.0, wide types are cast safely, times are in the years 1 to 9999. A *unit*
-is never cast in a way that could make two of them one: it is grouped by as it is stored, or by its exact text.
+is never cast in a way that could make two of them one: it is grouped by as it is stored, or by its exact text; where a
+server takes no values of any length, a long one by its beginning and its SHA-256.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ class Fields:
             if declared is Kind.INTEGER:
                 whole = self.dialect.cast(self.dialect.column_text(sql), Kind.TEXT, Kind.INTEGER)
                 return name, f"(CASE WHEN {self.dialect.whole_text(self.dialect.column_text(sql))} THEN {whole} END)"
-            return name, self.dialect.column_text(sql)
+            text = self.dialect.column_text(sql)
+            return name, text if base == "UUID" else self.dialect.unit_text(text)
         if declared is Kind.NUMBER and base not in ("DOUBLE", "FLOAT"):
             raise PolicyError(
                 f"table {self.name!r}: the unit column {name!r} is declared as a number; large whole numbers would "

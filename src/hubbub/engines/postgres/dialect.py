@@ -16,11 +16,14 @@ from hubbub.errors import QueryError
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
+from hubbub.tables.growth import CUT
 from hubbub.tables.kinds import Kind
 from hubbub.tables.patterns import LOOKED_AT
 
-__all__ = ["POSTGRES", "Postgres"]
+__all__ = ["LONG", "POSTGRES", "Postgres"]
 
+LONG: Final = CUT
+"""Bytes from which on a unit is named by its beginning and its SHA-256."""
 _SPACE = "[ \\t\\n\\r\\f\\v]*"
 _LEAP = "(([0-9][0-9](0[48]|[2468][048]|[13579][26]))|((0[48]|[2468][048]|[13579][26])00))"
 DAY: Final = (
@@ -117,7 +120,18 @@ class Postgres(Dialect):
         return f"(nullif({self.double(sql)}, CAST('NaN' AS double precision)) + 0.0)"
 
     @override
+    def unit_text(self, sql: str) -> str:
+        """No text beside it fits into the gigabyte of a value; a long one ends with its SHA-256, which no short one is
+        as long as."""
+        bytes_of = f"convert_to({sql}, '{self.encoding}')"  # the database's own: nothing is converted
+        long = f"left({sql}, {LONG}) || encode(sha256({bytes_of}), 'hex')"
+        return f'((CASE WHEN octet_length({sql}) > {LONG} THEN {long} ELSE {sql} END) COLLATE "C")'
+
+    @override
     def unit(self, sql: str, physical: str) -> str:
+        if physical == "BLOB":  # as text twice as long, and more than a gigabyte is an error
+            long = f"'x' || encode(sha256({sql}), 'hex')"  # the others begin with a backslash
+            return f'((CASE WHEN octet_length({sql}) > {LONG} THEN {long} ELSE CAST({sql} AS text) END) COLLATE "C")'
         if physical == "DECIMAL":  # 1 and 1.0 are equal, and yet two texts; NaN is nobody
             return f"nullif(trim_scale({sql}), CAST('NaN' AS numeric))"
         return sql
@@ -140,7 +154,8 @@ class Postgres(Dialect):
 
     @override
     def whole_text(self, sql: str) -> str:
-        return f"{sql} ~ '^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$'"
+        # A pattern takes four bytes for each character, and none beyond a gigabyte.
+        return f"(CASE WHEN octet_length({sql}) <= {LONG} THEN {sql} ~ '^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$' END)"
 
     @override
     def cast(self, sql: str, kind: Kind, to: Kind) -> str:

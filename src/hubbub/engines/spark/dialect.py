@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from hubbub._typing import override
-from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, TIME, TRUE_WORDS, whole_constant
+from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, LONG, TIME, TRUE_WORDS, whole_constant
 from hubbub.sql.emit.dialect import Dialect, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
@@ -104,13 +104,20 @@ class Spark(Dialect):
         return f"(CASE WHEN is_valid_utf8({text}) THEN {text} END)"
 
     @override
+    def unit_text(self, sql: str) -> str:
+        """As for Postgres: no text beside it fits into an array of 2 GiB."""
+        long = f"concat(left({sql}, {LONG}), sha2(CAST({sql} AS BINARY), 256))"
+        return f"(CASE WHEN octet_length({sql}) > {LONG} THEN {long} ELSE {sql} END)"
+
+    @override
     def unit(self, sql: str, physical: str) -> str:
-        """An instant by its microseconds: its text depends on the time zone. Bytes by their digits."""
+        """An instant by its microseconds: its text depends on the time zone. Bytes by their digits, many by a hash."""
         match physical:
             case "TIMESTAMP WITH TIME ZONE":
                 return f"unix_micros({sql})"
             case "BLOB":
-                return f"hex({sql})"
+                long = f"concat('x', sha2({sql}, 256))"
+                return f"(CASE WHEN octet_length({sql}) > {LONG} THEN {long} ELSE hex({sql}) END)"
         return sql
 
     @override

@@ -130,6 +130,10 @@ class Dialect(ABC):
         """
         return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN {self.tried(f'left({sql}, {CUT})')} ELSE {sql} END)"
 
+    def unit_text(self, sql: str) -> str:
+        """A text that names a unit, of a length that the engine can hash, whatever stands in a row."""
+        return sql
+
     def operand(self, sql: str, kind: Kind, to: Kind) -> str:
         """A value where values of another kind stand, or may stand: in that kind, which holds all of its own."""
         return sql if not self.casts and Kind.NULL not in (kind, to) else self.column(sql, kind, to)
