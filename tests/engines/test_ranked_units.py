@@ -13,7 +13,7 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.places import answer
-from engines.test_ranking import by_text
+from engines.test_ranking import by_text, quickly
 from hubbub.engines.duckdb import pieces
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.duckdb.relations import image
@@ -21,6 +21,8 @@ from hubbub.sql.bind.query import TableInfo
 from hubbub.sql.emit.ranked import ranks
 from hubbub.tables.declare import Limits
 from hubbub.tables.plan import make_plans
+
+__all__ = ["quickly"]
 
 LONG = "repeat('x', 70000)"
 UNITS = {

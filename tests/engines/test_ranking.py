@@ -41,6 +41,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
 SETTINGS: dict[str, Any] = {"deadline": None, "derandomize": True, "suppress_health_check": list(HealthCheck)}
 
 
+@pytest.fixture(autouse=True)
+def quickly() -> Iterator[None]:
+    """Quick paths are taken here, whatever the environment says: these are their tests."""
+    with plain.only(plain=False):
+        yield
+
+
 LISTED = ["MEDIAN(x)", "QUANTILE_CONT(x, 0.9)", "VARIANCE(x)", "CORR(x, n)", "SUM(x)", "COUNT(n)", "MODE(ward)"]
 
 
@@ -509,6 +516,30 @@ def test_a_cast_rounds_as_round_even_does() -> None:
     assert con.execute(f"SELECT count(*) FROM numbers WHERE {differ}").fetchone() == (0,)
     assert con.execute("SELECT count(*) FROM numbers WHERE TRY_CAST(x AS BIGINT) IS NULL").fetchone()[0] > 1_000
     engine.close()
+
+
+@pytest.mark.parametrize("failure", [MemoryError, pa.ArrowInvalid, OverflowError])
+@pytest.mark.parametrize("where", ["parts_of", "_need", "_order"])
+def test_what_fails_in_ranking_is_answered_by_the_text(
+    where: str, failure: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure may depend on rows; where the other way answers, it is none."""
+    frame = pa.table({"u": np.arange(60) % 6, "g": np.arange(60) % 7, "v": np.arange(60) % 11})
+    columns = {"g": hb.one_of(*range(7)), "v": hb.between(0, 10)}
+    here = Own({"t": hb.table(frame, unit="u", columns=columns)}, {"t": frame})
+    (plan,) = plans_of(here, "SELECT g, SUM(v), COUNT(*), MEDIAN(v) FROM t GROUP BY g", Limits(2, 2, None))
+    assert ranks(plan)
+    before, called = here.engine.run(plan), []
+
+    def failing(*arguments: Any) -> Any:
+        called.append(arguments)
+        raise failure("of a row")
+
+    monkeypatch.setattr(ranking, where, failing)
+    assert here.engine.run(plan) == before
+    assert called
+    assert engine_module.ROOM.held == 0
+    here.close()
 
 
 @pytest.mark.parametrize("where", ["reading", "sorting"])

@@ -399,8 +399,8 @@ class DuckDBEngine:
 
     def _table(self, sql: str, views: Views, call: _Call) -> pa.Table | None:
         try:
-            with self._reading(sql, views, call) as rows:
-                return rows.to_arrow_table()
+            with self._reading(views, call) as cursor:
+                return cursor.sql(sql).to_arrow_table()
         except _Failed:
             return None
 
@@ -412,7 +412,9 @@ class DuckDBEngine:
         numbers = range(len(plan.measurements))
         views = {**views, **lists_of(plan, self._dialect)}
         try:
-            ranked = self._ranked(plan, places, views, call)
+            ranked = None
+            with contextlib.suppress(_Failed):  # that the quicker way fails is for the text to mend, and no answer
+                ranked = self._ranked(plan, places, views, call)
             known = () if ranked is None else looked_at(plan)
             listed = [i for i in numbers if i not in known and not summed(plan.measurements[i])]
             lists: dict[int, Any] = {
@@ -437,7 +439,8 @@ class DuckDBEngine:
         if not (allowed and (quick("listed values") or not listed) and ranks(plan)) or self._dialect.portable:
             return None
         for parts in (0, PART_BITS):
-            with self._reading(ranked_sql(plan, places, self._dialect, parts=parts), views, call) as rows:
+            with self._reading(views, call) as cursor:
+                rows = cursor.sql(ranked_sql(plan, places, self._dialect, parts=parts))
                 unit, *keys = map(str, rows.types[: 1 + bool(parts) + len(plan.domains) * plan.private_keys])
                 if "HUGEINT" in keys or not (_whole(unit) or (unit == "VARCHAR" and quick("units by name"))):
                     return None
@@ -458,12 +461,13 @@ class DuckDBEngine:
         return self._steps[ends]
 
     def _rows(self, sql: str, views: Views, call: _Call) -> Rows:
-        with self._reading(sql, views, call) as rows:
-            return rows.fetchall()
+        with self._reading(views, call) as cursor:
+            rows: Rows = cursor.execute(sql).fetchall()  # a relation would be bound twice
+            return rows
 
     @contextlib.contextmanager
-    def _reading(self, sql: str, views: Views, call: _Call) -> Iterator[duckdb.DuckDBPyRelation]:
-        """The rows of a statement, on a connection of this call's own. Raises _Failed if the engine fails.
+    def _reading(self, views: Views, call: _Call) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection of this call's own that holds these views. Raises _Failed if the engine fails.
 
         How it failed can depend on private rows, so nothing of it goes further: no text, no cause, no context. Its
         words are kept for the steward (`words`).
@@ -474,7 +478,7 @@ class DuckDBEngine:
             with self._cursor(call) as cursor:
                 for view, load in views.items():
                     cursor.register(view, load())
-                yield cursor.sql(sql)
+                yield cursor
                 return
         except Exception as error:  # whatever it was, its words may hold rows
             call.words = str(error)
