@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick browser lint bench docs soak peers vendor package install dist clean
+.PHONY: demo test quick plain browser lint bench docs soak peers vendor package install dist clean
 
 .venv/made:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer; found " + sys.version.split()[0] + ". Name one with: make PYTHON=python3.12")'
@@ -24,6 +24,11 @@ demo: .venv/demo
 
 test: .venv/dev
 	$(BIN)/python -m pytest -n 2 -m 'not soak and not browser' --durations=20
+
+# The plain ways alone (docs/contributing/quick-paths.md): a small part of the suite, for CI; all of it with PLAIN=tests.
+PLAIN ?= tests/engines/test_plain.py tests/engines/test_lists.py tests/engines/test_columns_alone.py tests/noise/test_switches.py
+plain: .venv/dev
+	HUBBUB_PLAIN=1 $(BIN)/python -m pytest -n 2 -m 'not soak and not browser and not package' $(PLAIN)
 
 # The pages in a real browser, Debian's chromium; without one the tests skip and say so.
 browser: .venv/dev

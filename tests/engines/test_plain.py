@@ -7,13 +7,15 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from hubbub import plain
+import hubbub as hb
+from hubbub import noise, plain
 from hubbub.engines.duckdb import csv_files, sources
 from hubbub.engines.duckdb.utf8 import as_utf8
 
@@ -108,6 +110,70 @@ def test_each_quick_path_is_chosen_where_the_register_says_and_held_by_a_test_th
         assert "quick(" in inspect.getsource(importlib.import_module(path.module))
     with pytest.raises(KeyError):
         plain.quick("a path that nobody registered")
+
+
+TAKEN = {
+    "ranking": ("hubbub.engines.duckdb.engine", "bounded"),
+    "units by name": ("hubbub.engines.duckdb.engine", "bounded"),
+    "found groups": ("hubbub.engines.duckdb.engine", "bounded"),
+    "listed values": ("hubbub.engines.duckdb.engine", "bounded"),
+    "declared lists": ("hubbub.engines.duckdb.relations", "_listed"),
+    "columns alone": ("hubbub.engines.columns_alone", "_named"),
+    "noise tables": ("hubbub.noise.draw", "_table"),
+    "noise threads": ("hubbub.noise.workers", "_idle"),
+}
+"""What each path goes through that the plain way does not. Of CSV, UTF-8 and pandas the tests above see it, of Parquet
+its own."""
+DAYS = [dt.date(2020, 1, 1) + dt.timedelta(days=i) for i in range(200)]
+QUESTIONS = [
+    "SELECT g, SUM(v) AS s, AVG(v) AS a, COUNT(*) AS n FROM t GROUP BY g",
+    "SELECT g, MEDIAN(v) AS m FROM t GROUP BY g",
+    "SELECT w, SUM(v) AS s, MEDIAN(v) AS m FROM named GROUP BY w",
+    "SELECT day, COUNT(*) AS n FROM t GROUP BY day",
+]
+
+
+@pytest.mark.filterwarnings("ignore:ledger=None")
+def test_with_the_switch_no_quick_path_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One question at least for each path: with the switch off it is taken, with the switch on it is not."""
+    n = 400
+    rows = {
+        "u": [i % 40 for i in range(n)],
+        "g": [i % 5 for i in range(n)],
+        "v": [i % 11 for i in range(n)],
+        "w": [f"w{i % 3}" for i in range(n)],
+        "day": [DAYS[i % 200] for i in range(n)],
+    }
+    t = pa.table(rows)
+    limits: dict[str, Any] = {"unit": "u", "max_groups": 2, "max_rows": 2}
+    columns = {"g": hb.one_of(*range(5)), "v": hb.between(0, 10), "day": hb.one_of(*DAYS)}
+    tables = {
+        "t": hb.table(t, columns=columns, **limits),
+        "named": hb.table(t.set_column(0, "u", pa.array([f"u{i % 40}" for i in range(n)])), columns=columns, **limits),
+    }
+    taken: list[str] = []
+    for name, (module, attribute) in TAKEN.items():
+        owner = importlib.import_module(module)
+        real = getattr(owner, attribute)
+
+        def seen(*arguments: Any, name: str = name, real: Any = real, **named: Any) -> Any:
+            taken.append(name)
+            return real(*arguments, **named)
+
+        monkeypatch.setattr(owner, attribute, seen)
+
+    def asked() -> set[str]:
+        taken.clear()
+        with hb.Session(tables, budget=hb.Budget(10**9, "1e-5"), ledger=None) as session:
+            for sql in QUESTIONS:
+                session.sql(sql, epsilon=10).to_dict()
+        noise.laplace(10, 2**20)
+        return set(taken)
+
+    with plain.only(plain=False):
+        assert asked() == {*TAKEN}
+    with plain.only(plain=True):
+        assert asked() == set()
 
 
 def test_the_environment_decides(monkeypatch: pytest.MonkeyPatch) -> None:
