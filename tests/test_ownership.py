@@ -15,8 +15,8 @@ held to the claim like any.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -28,7 +28,7 @@ from answers import Desk
 from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.engines.base import Exact
-from hubbub.engines.duckdb.relations import image
+from hubbub.engines.duckdb import engine as embedded, relations
 from hubbub.errors import HubbubError, InternalError
 from hubbub.tables.aggregate_query import AggregateQuery, Statement
 from hubbub.tables.clipping import Norm
@@ -43,6 +43,40 @@ from hubbub.tables.relations import leaves, scans
 from seeded import SeededBits
 
 BOTH = ["add_remove", "replace"]
+_IMAGES: dict[str, list[Any]] = {}
+
+
+def image(expression: Any, columns: Mapping[Any, tuple[Any, ...]]) -> list[Any]:
+    """The values of an expression over declared ones, found once: the same few keys are in thousands of statements."""
+    key = repr((expression, columns))  # not by equality, by which 1 is True
+    if key not in _IMAGES:
+        _IMAGES[key] = relations.image(expression, columns)
+    return _IMAGES[key]
+
+
+def once(write: Callable[..., str]) -> Callable[..., str]:
+    """A writer of texts that writes each once: a plan is run on two tables, and its text is the same for both."""
+    known: OrderedDict[tuple[Any, ...], tuple[Plan, str]] = OrderedDict()
+
+    def written(plan: Plan, places: Any, *more: Any, **named: Any) -> str:
+        key = id(plan), *more, *named.items()
+        if key not in known or known[key][0] is not plan:
+            known[key] = plan, write(plan, places, *more, **named)
+        while len(known) > 200:
+            known.popitem(last=False)
+        return known[key][1]
+
+    return written
+
+
+@pytest.fixture(scope="module", autouse=True)
+def texts_are_written_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("aggregate_sql", "listed_sql", "ranked_sql"):
+            patch.setattr(embedded, name, once(getattr(embedded, name)))
+        yield
+
+
 Plans = Sequence[tuple[Plan, ...]]
 """The plans of a statement, question by question."""
 Public = Mapping[str, Any]
@@ -93,14 +127,18 @@ class World:
             found[f"released{n}"] = made["released0"]
         return publics
 
-    def rows(self, question: AggregateQuery, public: Public) -> Counter[tuple[str, ...]]:
-        """The rows of the owned relation, the owner first."""
+    def text(self, question: AggregateQuery) -> str:
+        """The text of the owned relation's rows, the owner first."""
         (plan,) = make_plans(
             replace(question, sets=question.sets[:1]), image, limits=Limits(9, 9, None), private_keys=True
         )
         # The text's first stages are the relation's; the last of them holds its rows, the owner first.
         stages = self.desk.engine.compile(plan).split(",\nfiltered AS (")[0]
         last = re.findall(r"^(r\d+) AS \($", stages.removeprefix("WITH "), re.MULTILINE)[-1]
+        return f"{stages}\nSELECT * FROM {last}"
+
+    def rows(self, question: AggregateQuery, text: str, public: Public) -> Counter[tuple[str, ...]]:
+        """The rows of such a text."""
         views: dict[str, Any] = {place: lambda t=table: t for place, table in public.items()}
         for scan in scans(question.relation):
             known = self.desk.engine._known[scan.table]
@@ -109,7 +147,7 @@ class World:
         with self.desk.engine._con.cursor() as cursor:
             for view, load in views.items():
                 cursor.register(view, load())
-            found = cursor.sql(f"{stages}\nSELECT * FROM {last}").fetchall()
+            found = cursor.execute(text).fetchall()
         return Counter(tuple(map(_text, row)) for row in found)
 
 
@@ -211,9 +249,10 @@ def check(
     found = []
     world.fill(units)
     publics = world.publics(statement, plans)
+    texts = [world.text(question) for question in statement.questions]
     for people in (units, other):
         world.fill(people)
-        rows = [world.rows(q, public) for q, public in zip(statement.questions, publics, strict=True)]
+        rows = [world.rows(*of) for of in zip(statement.questions, texts, publics, strict=True)]
         found.append((world.exacts(plans, publics), rows, world.exacts(searched, publics)))
     for plan, before, after in zip(every, found[0][0], found[1][0], strict=True):
         compare(plan, before, after, sql)
@@ -306,10 +345,10 @@ def test_rows_without_an_owner_change_nothing(worlds: dict[str, World], sql: str
         make_plans(question, image, limits=Limits(9, 9, None), private_keys=True)
     except HubbubError:
         return
-    found = []
+    found, text = [], world.text(question)
     for people in (units, {**units, None: NOBODY}):
         world.fill(people)
-        found.append(world.rows(question, world.public(question, {})))
+        found.append(world.rows(question, text, world.public(question, {})))
     assert found[0] == found[1], sql
 
 
