@@ -13,8 +13,8 @@ from hubbub.tables.columns import Between, Declaration, OneOf
 __all__ = ["ALLOWED", "instead", "questions_instead", "ways"]
 
 ALLOWED: Final = (
-    "Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on the "
-    "page of the SQL reference."
+    "Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on "
+    "the page of the SQL reference."
 )
 
 _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
