@@ -41,6 +41,14 @@ def test_nothing_that_an_older_ledger_takes_for_open_is_given_again(place):
         known = ledger.steward.accept_older(author="steward", reason="the disk died")
         assert ledger.record.verify().problems == ()
         assert ledger.record.verify().serial > known
+        with ledger._handle.reading() as connection:
+            lines = connection.execute("SELECT line, author, reason FROM restoring").fetchall()
+        assert [tuple(line) for line in lines] == [(known, "steward", "the disk died")]
+        states = {entry.question_key: entry.state for entry in ledger.record.history() if entry.kind == "question"}
+        told = {key: state for key, state in states.items() if key != "stored"}
+        assert set(told.values()) == {"withdrawn"}, "a question that had begun is still under way"
+        with ledger._handle.reading() as connection:  # those of the service are told so at their releases
+            assert connection.execute("SELECT count(*) FROM silence").fetchone()[0] == 2
         for space in BUDGETS:
             with pytest.raises(BudgetError, match="was revoked"):
                 charge(ledger, "0.001", space=space, dataset="", question_key="new")

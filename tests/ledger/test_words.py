@@ -13,6 +13,7 @@ from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Queue
 from ledger.helpers import SPACE, asked, charge
+from service.helpers import QUEUE, Clock, ledger_at
 
 BUDGETS = {SPACE: Budget(3)}
 SQL = "SELECT COUNT(*) FROM visits WHERE name = 'Zoe Zimmermann'"
@@ -84,3 +85,20 @@ def test_texts_older_than_a_time_go_and_answers_stay(place):
         assert ledger.steward.redact_before("9999", author="the policy") == 0
         assert ledger.record.release(made).payload == "the answer"
         assert ledger.record.verify().problems == ()
+
+
+def test_the_words_of_a_scheduled_question_go_with_it(tmp_path, monkeypatch):
+    clock = Clock()
+    with ledger_at(tmp_path / "b.db", clock, monkeypatch) as ledger:
+        one = ledger.timetable.submit(
+            asked("0.1", question_key="s", sql=SQL, request="r"), ask=f'{{"sql": "{SQL}"}}', length=SECOND, queue=QUEUE
+        )
+        ledger.timetable.tick()
+        assert ledger.timetable.stage(one.id, "the answer")
+        clock.seconds = 5
+        ledger.timetable.tick()
+        assert ledger.steward.redact(one.id, author="steward") == 2  # the charge, and its place in the schedule
+        found = ledger.timetable.find(one.id)
+        assert "Zimmermann" not in found.sql + found.ask
+        assert "Zimmermann" not in "".join(ledger.record.export())
+        assert ledger.record.release(one.id).payload == "the answer"
