@@ -285,3 +285,34 @@ def test_a_plan_that_is_sent_again_is_the_one_that_it_was_also_where_part_of_it_
     assert w.desk.budget("ada")["left"] == spent
     with pytest.raises(hb.QueryError, match="stands for another question"):
         w.desk.plan("ada", [{"sql": WARDS, "options": AT}], "both")
+
+
+def test_the_same_numbers_in_other_words_wait_until_they_are_told(world):
+    """One's own question that is under way is not the answer to another text: that was shown once, by the first's."""
+    w = world()
+    first = w.desk.ask("ada", WARDS, AT, "one")
+    for options in (AT, {"epsilon": "0.05"}):
+        with pytest.raises(QueueFull, match=r"other words\. They are told in 5\.0 seconds") as why:
+            w.desk.ask("ada", WARDS + " ORDER BY n DESC LIMIT 1", options, "two")
+    assert why.value.retry_after == 5
+    assert w.desk.ask("ada", f" {WARDS}\n", AT, "three")["id"] == first["id"]
+    bob = w.desk.ask("bob", WARDS + " ORDER BY n DESC LIMIT 1", AT, "b")  # another's is a question of its own
+    left = w.desk.budget("ada")
+    w.until(10)
+    told = w.desk.ask("ada", WARDS + " ORDER BY n DESC LIMIT 1", AT, "two")
+    whole = Release.from_wire(w.desk.answer("ada", first["id"])["answer"])
+    one, two = (Release.from_wire(t["answer"]) for t in (told, w.desk.answer("bob", bob["id"])))
+    assert (len(whole.rows()), one.rows()) == (3, two.rows())
+    assert len(one.rows()) == 1
+    assert w.desk.budget("ada") == left
+
+
+def test_a_plan_of_one_question_in_two_wordings_is_refused(world):
+    w = world()
+    both = [{"sql": WARDS, "options": AT}, {"sql": WARDS + " ORDER BY n DESC LIMIT 1", "options": AT}]
+    with pytest.raises(hb.QueryError, match="two questions of this plan need the same noisy numbers"):
+        w.desk.plan("ada", both, "p")
+    assert w.ledger.record.history() == []
+    answered(w, WARDS)
+    told = w.desk.plan("ada", both, "p")  # stored by now: both are free, each in its own words
+    assert [len(Release.from_wire(each["answer"]).rows()) for each in told] == [3, 1]

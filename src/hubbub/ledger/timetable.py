@@ -52,7 +52,9 @@ _STOPPED: Final = 0  # the row of `pending` that says when the service stopped, 
 
 
 class QueueFull(PolicyError):
-    """As many questions of the analyst wait as may. retry_after: seconds until one of them is told."""
+    """As many questions of the analyst wait as may, or the same in other words. retry_after: seconds until one of them
+    is told.
+    """
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -222,6 +224,8 @@ class Timetable:
         waiting = [each for each in later if each.slot.time(at) < each.slot.due]
         target = None if fresh else _under_way(writer.connection, waiting, asked, shared)
         if target is not None and target.analyst == asked.analyst:
+            if _words(target.ask) != _words(one.ask):
+                raise _as_other_words(target, at)
             return target
         _check_room([each for each in waiting if each.analyst == asked.analyst], one.length, queue, at)
         slot = place(at, one.length, _free(waiting, queue, at), queue.tick)
@@ -494,6 +498,23 @@ def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | N
 def _without_now(ask: str) -> dict[str, Any]:
     """What is asked, whenever it is."""
     return {name: value for name, value in json.loads(ask).items() if name != "now"}
+
+
+def _words(ask: str) -> tuple[Any, Any]:
+    """What an answer is shown by, beside what was drawn."""
+    asked = json.loads(ask)
+    options = {name: value for name, value in asked.get("options", {}).items() if name not in ("epsilon", "rho")}
+    return str(asked.get("sql", "")).strip(), options
+
+
+def _as_other_words(target: Scheduled, at: Moment) -> QueueFull:
+    """One question has one text while it waits: its answer is shown by that."""
+    comes = target.slot.due - target.slot.time(at)
+    return QueueFull(
+        "this needs the same noisy numbers as a question of yours that waits now, in other words. They are told in "
+        f"{comes / SECOND:.1f} seconds, and this is free then: ask again. Nothing was charged.",
+        max(1, -(-comes // SECOND)),
+    )
 
 
 def _under_way(connection: Connection, waiting: Sequence[Scheduled], asked: Charge, shared: bool) -> Scheduled | None:

@@ -199,6 +199,7 @@ class WholeDesk(Desk):
         door = self._door.of(checked_analyst(analyst), checked_purpose(purpose), token=capped(token))
         asked = [self._read_question(analyst, question) for question in self._few(questions)]
         due = to_draw(door, asked)
+        self._check_words(door, asked, questions)
         if any(request_of(one, self.data, given).capped for one, given in due.values()):
             raise QueryError("the service answers questions that run what they were charged, and no others.")
         for one, given in due.values():
@@ -208,6 +209,19 @@ class WholeDesk(Desk):
         placed = dict(zip(due, self._submit_plan(door, list(due.values()), plan_text(asked), names), strict=True))
         self.tick()
         return [self._of_plan(door, one, given, placed) for one, given in asked]
+
+    def _check_words(self, door: Door, asked: Sequence[Asked], questions: Sequence[Mapping[str, Any]]) -> None:
+        """Raises QueryError for two texts of a plan that need the same numbers, and none is stored yet."""
+        texts: dict[str, str] = {}
+        for (one, given), question in zip(asked, questions, strict=True):
+            if isinstance(one, PricedStatement):
+                made = request_of(one, self.data, given)
+                key, text = made.key(door.version(made)), str(question.get("sql")).strip()
+                if door.stored(made) is None and texts.setdefault(key, text) != text:
+                    raise QueryError(
+                        "two questions of this plan need the same noisy numbers, in different words. Leave one of them "
+                        "out, and ask it once the plan is answered: it is free then. Nothing was charged."
+                    )
 
     def _named(self, door: Door, asked: Sequence[Asked], request: str) -> dict[str, str]:
         """The names of the requests of a plan, by their places in it: the same when it is sent again, and some of it is
