@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import ssl
 from contextlib import suppress
 
 import pytest
@@ -11,7 +13,8 @@ pytest.importorskip("uvicorn", reason="the service needs the extra `serve`")
 
 import uvicorn
 
-from hubbub.service.http.callers import patient_protocol
+from hubbub.service.http import callers
+from hubbub.service.http.callers import PatientLoop, patient_protocol
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 BEGUN = {
@@ -87,3 +90,92 @@ def test_many_that_say_nothing_make_room_the_oldest_first():
     told, ended = served(visit, most=10)
     assert told.startswith(b"HTTP/1.1 200")
     assert ended == 21  # nine of them are there, and the one that asked
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate of this machine, by itself."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now).not_valid_after(now + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "cert").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    kinds = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *kinds))
+    return folder
+
+
+def safely(visit, certificate, **patience):
+    """The same with TLS, by the event loop that the front has. visit: given a plain call, and one by TLS."""
+
+    async def run():
+        config = uvicorn.Config(
+            app, port=0, log_level="critical", lifespan="off", http=patient_protocol(**patience),
+            ssl_certfile=certificate / "cert", ssl_keyfile=certificate / "key",
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        running = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        place = server.servers[0].sockets[0].getsockname()[:2]
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        try:
+            return await visit(
+                lambda: asyncio.open_connection(*place), lambda: asyncio.open_connection(*place, ssl=context)
+            )
+        finally:
+            server.force_exit = server.should_exit = True
+            await running
+
+    with asyncio.Runner(loop_factory=PatientLoop) as runner:
+        return runner.run(asyncio.wait_for(run(), 30))
+
+
+def test_handshakes_that_are_not_done_make_room_and_have_an_end(certificate, monkeypatch):
+    monkeypatch.setattr(callers, "_SHAKING", 1.0)
+
+    async def visit(plain, by_tls):
+        idle = await asyncio.gather(*(plain() for _ in range(30)))
+        for _, writer in idle[:15]:
+            writer.write(b"\x16\x03\x01\x02\x00")  # the beginning of one
+        ends = [asyncio.create_task(end_of(reader)) for reader, _ in idle]
+        reader, writer = await by_tls()
+        writer.write(WHOLE)
+        told = await asyncio.wait_for(reader.readuntil(b"ok"), 5)
+        await asyncio.wait(ends, timeout=0.2)
+        early = sum(end.done() for end in ends)
+        await asyncio.wait(ends, timeout=8)
+        again, writer = await by_tls()
+        writer.write(WHOLE)
+        await asyncio.wait_for(again.readuntil(b"ok"), 5)
+        return told, early, sum(end.done() for end in ends)
+
+    told, early, ended = safely(visit, certificate, most=10)
+    assert told.startswith(b"HTTP/1.1 200")
+    assert early >= 20
+    assert ended == 30
+
+
+def test_a_handshake_in_good_time_is_served_as_before(certificate):
+    async def visit(plain, by_tls):
+        said = []
+        for _ in range(3):
+            reader, writer = await by_tls()
+            writer.write(WHOLE)
+            said.append(await asyncio.wait_for(reader.readuntil(b"ok"), 5))
+            writer.close()
+        failed, other = await plain()
+        other.write(b"no handshake at all")
+        await asyncio.wait_for(end_of(failed), 5)
+        return said
+
+    assert all(one.startswith(b"HTTP/1.1 200") for one in safely(visit, certificate))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hubbub.confine import confine
 from hubbub.service.http.app import application, counting_application
+from hubbub.service.http.callers import PatientLoop, patient_protocol
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.http.metrics import Counts
 from hubbub.service.lines import RequestLog
@@ -41,7 +42,8 @@ def main() -> int:
     confine(read=[Path(told[name]) for name in ("cert", "key") if told.get(name)], network=True)
     if told.get("cert"):
         apps[0][1].update(ssl_certfile=told["cert"], ssl_keyfile=told["key"])
-    asyncio.run(_serve(apps))
+    with asyncio.Runner(loop_factory=PatientLoop) as runner:
+        runner.run(_serve(apps))
     return 0
 
 
@@ -61,8 +63,6 @@ def stay_light() -> None:
 async def _serve(apps: list[tuple[Any, dict[str, Any]]]) -> None:
     """Serve each application at its place until SIGTERM; streams that are open then are ended."""
     import uvicorn
-
-    from hubbub.service.http.callers import patient_protocol
 
     plain: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     plain["timeout_graceful_shutdown"] = _PATIENCE

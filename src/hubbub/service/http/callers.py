@@ -4,6 +4,8 @@ A process has so many files open at once. Whoever opened as many connections and
 body letter by letter, would keep everybody else out, without an account. So one that waits for the rest of a request is
 closed after a time, and where there are very many, the one that has waited longest goes for each that comes. Answers
 that are awaited, and streams of events, wait as long as they like.
+
+A handshake of TLS is a connection, too, before it is done: it counts among them, and has a few seconds.
 """
 
 from __future__ import annotations
@@ -13,11 +15,30 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-__all__ = ["patient_protocol"]
+__all__ = ["PatientLoop", "patient_protocol"]
 
 _LOOK: Final = 10.0  # seconds between two looks
 _PATIENCE: Final = 30.0  # seconds for one request, head and body
 _MOST: Final = 3000  # connections; the front may have 4,096 files
+_SHAKING: Final = 5.0  # seconds for a handshake
+
+
+class PatientLoop(asyncio.SelectorEventLoop):
+    """An event loop that says when a handshake begins, and gives it so long. What asyncio makes of a connection before
+    its handshake is done, it shows to nobody; so this one thing of its inside is used (3.11 to 3.14 have it).
+    """
+
+    async def create_server(self, *given: Any, **more: Any) -> asyncio.Server:
+        """A server whose handshakes have an end."""
+        if more.get("ssl") is not None:
+            more.setdefault("ssl_handshake_timeout", _SHAKING)
+        return await super().create_server(*given, **more)
+
+    def _make_ssl_transport(self, socket: Any, protocol: Any, *given: Any, **more: Any) -> Any:
+        made = super()._make_ssl_transport(socket, protocol, *given, **more)  # type: ignore[misc]
+        if hasattr(protocol, "handshake_begins"):
+            protocol.handshake_begins(made)
+        return made
 
 
 def patient_protocol(*, look: float = _LOOK, patience: float = _PATIENCE, most: int = _MOST) -> type[asyncio.Protocol]:
@@ -27,23 +48,43 @@ def patient_protocol(*, look: float = _LOOK, patience: float = _PATIENCE, most: 
     class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type, unused-ignore]
         _seen: tuple[Any, bool] | None = None
         _since = 0.0
+        _shaking: Any = None  # what there is of a connection whose handshake is not done
+
+        def handshake_begins(self, transport: Any) -> None:
+            self._shaking = transport
+            self._counted()
+            self.loop.call_later(_SHAKING + 1, self._handshake_over)
+
+        def _handshake_over(self) -> None:
+            if self._shaking is not None:  # it failed, which nobody tells a protocol
+                known.pop(self, None)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            known[self] = None
+            shook, self._shaking = self._shaking is not None, None
             self._since = self.loop.time()
+            if shook and self not in known:  # it went for another one that came
+                transport.abort()
+                return
+            self._counted()
+            self.loop.call_later(look, self._look)
+
+        def _counted(self) -> None:
+            known[self] = None
             if len(known) > most:
                 oldest = next((one for one in known if one.is_waiting()), self)
                 known.pop(oldest)  # now, and not when it is closed: the next that comes finds another one
-                oldest.transport.abort()
-            self.loop.call_later(look, self._look)
+                # A handshake that was made in this turn of the loop has its line from the next turn on.
+                self.loop.call_soon((oldest._shaking or oldest.transport).abort)
 
         def connection_lost(self, exc: Exception | None) -> None:
             known.pop(self, None)
             super().connection_lost(exc)
 
         def is_waiting(self) -> bool:
-            """Whether the next thing to come is the rest of a request."""
+            """Whether the next thing to come is the rest of a request, or of a handshake."""
+            if self._shaking is not None:
+                return True
             cycle = self.cycle
             return cycle is None or cycle.more_body or cycle.response_complete
 
