@@ -56,8 +56,11 @@ def command(
     asked, given = question_text(sql, file), terms_given(terms, params)
     if "epsilon" not in given or "within" in given:
         raise click.UsageError("say what it may cost: --epsilon NUMBER.")
-    agree(str(given["epsilon"]), yes=yes)
+    from hubbub.session.consent import bounds_are_stored
+
     with open_session(policy, purpose) as session:
+        if fresh or not bounds_are_stored(session, asked, **given):
+            agree(str(given["epsilon"]), yes=yes)
         check = session.check_bounds(asked, at=at, fresh=fresh, **given)
     write(as_json(_fields(check)) if form == "json" else printable(str(check)), None)
     charged = f"Charged epsilon {decimal_text(check.cost)}." if check.charged else "Stored: nothing charged."

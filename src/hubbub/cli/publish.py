@@ -110,6 +110,10 @@ def _whole_rows(
         if not session.plan_synthesis(synthetic, epsilon=epsilon).stored:
             agree(str(epsilon), yes=yes)
         return session.synthesize(synthetic, epsilon=epsilon)
+    from hubbub.session.consent import marginals_are_stored
+
     assert marginals is not None
-    agree(str(epsilon), yes=yes)
-    return session.marginals(marginals, [tuple(name.split(",")) for name in wanted], epsilon=epsilon)
+    columns = [tuple(name.split(",")) for name in wanted]
+    if not marginals_are_stored(session, marginals, columns, epsilon=str(epsilon)):
+        agree(str(epsilon), yes=yes)
+    return session.marginals(marginals, columns, epsilon=epsilon)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
-__all__ = ["BoundsCheck", "Candidate", "LimitCheck", "bounds_checked"]
+__all__ = ["BoundsCheck", "Candidate", "LimitCheck", "bounds_checked", "bounds_request"]
 
 _FORMAT = "bounds 1"
 _SHOWN = 12
@@ -118,12 +118,7 @@ def bounds_checked(
 ) -> BoundsCheck:
     """What `Session.check_bounds` returns, charged through the door. at: the epsilon that is predicted for."""
     asked, options = _asked(door, sql, given)
-    plans = [plan for plans in asked.plans for plan in plans]
-    searches = list({named(s): s for plan in plans for s in _searches(plan)}.values())
-    if not searches:
-        raise QueryError("check_bounds: nothing is bounded here: no unit has more than one row.")
-    if any(plan.private_keys for plan in plans):
-        raise PolicyError("check_bounds: declare the groups, or give keys=: here they are found privately.")
+    plans, searches = _searched(asked)
     stored, charged = door.release(_request(door.data, asked, searches, options), fresh=fresh)
     predicted = (
         asked.amount.spend
@@ -136,6 +131,23 @@ def bounds_checked(
     rows = max((2 ** (max(place or 1, 1) - 1) for place in places), default=1)
     limits = tuple(_limit(s, mechanism, noisy, predicted, rows) for s, noisy in zip(searches, histograms, strict=True))
     return BoundsCheck(stored.epsilon if charged else Fraction(0), charged, stored.charge_id, limits, sql)
+
+
+def bounds_request(door: Door, sql: str, given: Mapping[str, Any]) -> Request:
+    """What `bounds_checked` asks the door for."""
+    asked, options = _asked(door, sql, given)
+    return _request(door.data, asked, _searched(asked)[1], options)
+
+
+def _searched(asked: PricedStatement) -> tuple[list[Plan], list[Search]]:
+    """The plans of a question, and what is looked for in them."""
+    plans = [plan for plans in asked.plans for plan in plans]
+    searches = list({named(s): s for plan in plans for s in _searches(plan)}.values())
+    if not searches:
+        raise QueryError("check_bounds: nothing is bounded here: no unit has more than one row.")
+    if any(plan.private_keys for plan in plans):
+        raise PolicyError("check_bounds: declare the groups, or give keys=: here they are found privately.")
+    return plans, searches
 
 
 def _asked(door: Door, sql: str, given: Mapping[str, Any]) -> tuple[PricedStatement, Options]:
