@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from hubbub.errors import PolicyError
 
 __all__ = ["DIRECTIVES", "ENCODINGS", "FILES", "Csv", "FileKind", "csv_from", "files_of", "kind_of_file",
-           "several_files"]  # fmt: skip
+           "several_files", "spreadsheet_text"]  # fmt: skip
 
 FileKind = Literal["parquet", "csv", "duckdb", "sqlite", "sheet"]
 
@@ -32,7 +32,22 @@ FILES: Final = ".parquet, .csv (also .tsv, .csv.gz, .csv.zst, .csv.zip), .duckdb
 ENCODINGS: Final = ("utf-8", "utf-16", "latin-1", "cp1252", "iso-8859-15")
 """Encodings in which where a line ends does not depend on what stands in the lines before it."""
 
+_NUMBER: Final = re.compile(r"[+-]?[\d.,]+(?:[eE][+-]?\d+)?\s?%?")
+_FORMULA: Final = "=+-@\uff1d\uff0b\uff0d\uff20"
 _SQLITE: Final = b"SQLite format 3\0"
+
+
+def spreadsheet_text(text: str) -> str:
+    """A text as a field of a CSV that a spreadsheet shows and does not run: one that it would take for a formula has an
+    apostrophe before it. Numbers stay as they are.
+
+    >>> spreadsheet_text("=HYPERLINK(1)"), spreadsheet_text("-5"), spreadsheet_text("a=b"), spreadsheet_text("-")
+    ("'=HYPERLINK(1)", '-5', 'a=b', '-')
+    """
+    shown = text.strip()
+    if len(shown) < 2 or shown[0] not in _FORMULA or _NUMBER.fullmatch(shown):
+        return text
+    return f"'{text}"
 
 
 def kind_of_file(path: str | Path) -> FileKind | None:

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hubbub.errors import ParameterError, PolicyError
+from hubbub.file_formats import spreadsheet_text
 from hubbub.plots.page import html_table
 
 __all__ = ["Publication", "described", "promise"]
@@ -140,12 +141,12 @@ def _file_name(name: str) -> str:
 
 
 def _csv(table: Mapping[str, Sequence[object]]) -> str:
-    """RFC 4180 with a header and plain newlines; NULL is an empty field."""
+    """RFC 4180 with a header, in which no name is a formula, and plain newlines; NULL is an empty field."""
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table)
+    writer.writerow(map(spreadsheet_text, table))
     writer.writerows([_plain(v) for v in row] for row in zip(*table.values(), strict=True))
     return out.getvalue()
 

@@ -20,13 +20,14 @@ import pyarrow as pa
 
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, QueryError
+from hubbub.file_formats import spreadsheet_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hubbub.answer.release import Release
 
-__all__ = ["LEVELS", "SentAnswer", "arrow_stream", "read_release", "written_release"]
+__all__ = ["LEVELS", "SentAnswer", "arrow_stream", "csv_text", "read_release", "written_release"]
 
 _FORMAT: Final = "release 1"
 LEVELS: Final = (0.5, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -96,6 +97,21 @@ def arrow_stream(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue().to_pybytes())
+
+
+def csv_text(table: pa.Table) -> str:
+    """A table as CSV, in which no name and no text is a spreadsheet's formula."""
+    import pyarrow.csv as pc
+
+    columns = [
+        pa.array([None if v is None else spreadsheet_text(v) for v in column.to_pylist()], pa.string())
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    sink = pa.BufferOutputStream()
+    pc.write_csv(pa.table(columns, names=[spreadsheet_text(name) for name in table.column_names]), sink)
+    return bytes(sink.getvalue().to_pybytes()).decode("utf-8")
 
 
 def read_release(text: str) -> dict[str, Any]:

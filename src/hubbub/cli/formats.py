@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from hubbub.file_formats import spreadsheet_text
 from hubbub.ledger.budget import decimal_text
 
 __all__ = ["as_csv", "as_json", "as_markdown", "plain"]
@@ -43,11 +44,11 @@ def as_json(value: object) -> str:
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """RFC 4180 with a header and plain newlines."""
+    """RFC 4180 with a header and plain newlines; no text is a spreadsheet's formula."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([plain(value) for value in row] for row in rows)
+    writer.writerow(map(spreadsheet_text, columns))
+    writer.writerows([spreadsheet_text(v) if isinstance(v, str) else plain(v) for v in row] for row in rows)
     return out.getvalue().removesuffix("\n")
 
 

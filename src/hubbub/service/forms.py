@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Final, Literal, get_args
 
 from hubbub.answer.release import Release
-from hubbub.answer.wire import arrow_stream
+from hubbub.answer.wire import arrow_stream, csv_text
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError
 from hubbub.session.options import written_value
@@ -111,16 +111,7 @@ def written(release: Release, shown: Shown) -> dict[str, str]:
             table = table.replace_schema_metadata({"hubbub": json.dumps(about)})
             return {"arrow": base64.b64encode(arrow_stream(table)).decode("ascii")}
         case _:
-            return {"csv": _csv(release.intervals(_LEVEL if shown.level is None else shown.level))}
-
-
-def _csv(table: Any) -> str:
-    import pyarrow as pa
-    import pyarrow.csv as pc
-
-    sink = pa.BufferOutputStream()
-    pc.write_csv(table, sink)
-    return bytes(sink.getvalue().to_pybytes()).decode("utf-8")
+            return {"csv": csv_text(release.intervals(_LEVEL if shown.level is None else shown.level))}
 
 
 def declared_table(info: TableInfo) -> dict[str, Any]:

@@ -49,9 +49,9 @@ def _content(shown: ShownAnswer, form: str, text: str) -> bytes | None:
     table = shown.release.intervals(shown.level)
     sink = io.BytesIO()
     if form == "csv":
-        import pyarrow.csv
+        from hubbub.answer.wire import csv_text
 
-        pyarrow.csv.write_csv(table, sink)
+        sink.write(csv_text(table).encode("utf-8"))
     elif form == "arrow":
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
