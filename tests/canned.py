@@ -190,6 +190,7 @@ _REQUESTS = [
     {"id": "w2", "kind": "question", "state": "granted", "epsilon": "1", "reason": "once a year", "sql": SQL,
      "asked_at": "2026-11-22T09:00:00Z", "decision": "as agreed", "question": ID},
 ]  # fmt: skip
+_NOT_THERE = {"provider": None, "bound": False}
 _MADE = {"token": "hub_t3_abcdefghijklmnopqrstuvwxyz234567", "id": "t3", "until": "2027-02-21T09:00:00Z"}
 _STORED = {"stored": True, "cost": "0", "released_at": "2026-05-03T09:00:00.000000Z", "counts": "0"}
 _NOT_ENOUGH = {**CHECK, "left": "1/20", "affordable": False, "fits": False, "how_many": 0}
@@ -233,17 +234,26 @@ STATES: dict[str, Callable[[], Page]] = {
     "library-empty": lambda: views.library(ADA, []),
     "mine": lambda: views.mine(ADA, HISTORY, BUDGET),
     "mine-empty": lambda: views.mine(ADA, [], BUDGET),
-    "account": lambda: views.account(ADA, _WHO, _TOKENS, _DEVICES, url=URL),
-    "account-made": lambda: views.account(ADA, _WHO, _TOKENS, _DEVICES, url=URL, made=_MADE),
+    "account": lambda: views.account(ADA, _WHO, _TOKENS, _DEVICES, _NOT_THERE, url=URL),
+    "account-made": lambda: views.account(ADA, _WHO, _TOKENS, _DEVICES, _NOT_THERE, url=URL, made=_MADE),
     "account-refused": lambda: views.account(
-        ADA, _WHO, [], _DEVICES[:1], url=URL, refusal={"kind": "query", "text": "too long."}
+        ADA, _WHO, [], _DEVICES[:1], _NOT_THERE, url=URL, refusal={"kind": "query", "text": "too long."}
+    ),
+    "account-provider": lambda: views.account(
+        ADA, _WHO, _TOKENS, _DEVICES, {"provider": "St Anne\u2019s clinic", "bound": True}, url=URL
     ),
     "login": lambda: views.login(NOBODY),
+    "login-provider": lambda: views.login(NOBODY, provider="St Anne\u2019s clinic"),
+    "entrance": lambda: views.entrance(NOBODY, "inv_x", "ada"),
+    "onward": lambda: views.onward(ADA, "St Anne\u2019s clinic"),
     "login-refused": lambda: views.login(
         NOBODY, name="ada", refusal={"kind": "unauthenticated", "text": "name and passphrase do not fit."}
     ),
     "login-ended": lambda: views.login(NOBODY, ended=True),
     "invitation": lambda: views.invitation(NOBODY, "inv_x", told={"name": "ada", "kind": "invitation"}),
+    "invitation-provider": lambda: views.invitation(
+        NOBODY, "inv_x", told={"name": "ada", "kind": "invitation"}, provider="St Anne\u2019s clinic"
+    ),
     "invitation-gone": lambda: views.invitation(NOBODY, "inv_x", gone="this link was used, or is too old."),
     "reset": lambda: views.invitation(NOBODY, "inv_x", told={"name": "ada", "kind": "reset"}),
     "more": lambda: views.more(ADA, epsilon="0.5", requests=_REQUESTS),
@@ -276,7 +286,7 @@ class Line:
             "create_token": _MADE, "end_token": {}, "logout": {}, "login": {"session": "s1"},
             "accept": {"session": "s1"}, "enter": {"session": "s1"}, "change_passphrase": {"session": "s2"},
             "invited": {"name": "ada", "kind": "invitation"}, "request_budget": {}, "my_requests": _REQUESTS,
-            "withdraw_request": {},
+            "withdraw_request": {}, "ways": {"provider": None}, "binding": _NOT_THERE,
             **told,
         }  # fmt: skip
 

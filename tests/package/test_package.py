@@ -28,6 +28,7 @@ IMPORTS = {
     "demo": ("statsmodels.api",),
     "excel": ("python_calamine", "hubbub.engines.duckdb.sheets"),
     "learn": ("hubbub.learning", "sklearn", "pandas"),
+    "oidc": ("authlib.oidc.core", "hubbub.service.people.oidc"),
     "plot": ("hubbub.plots", "matplotlib.figure"),
     "postgres": ("psycopg", "hubbub.engines.postgres.engine"),
     "serve": ("starlette.applications", "uvicorn", "hubbub.service.front"),

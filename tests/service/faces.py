@@ -14,11 +14,14 @@ from hubbub.service.gate import Gate
 from hubbub.service.http.app import application
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.office import Office
+from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.people import People
 from hubbub.service.whole_desk import WholeDesk
 from service.helpers import SPACE, World
 
-PageOnly = ("logout", "change_passphrase", "devices", "end_device", "end_other_devices")
+PageOnly = (
+    "logout", "change_passphrase", "devices", "end_device", "end_other_devices", "binding", "begin_binding",
+)  # fmt: skip
 
 
 class Through(ClerkLine):
@@ -43,7 +46,8 @@ class FaceWorld(World):
         self.people = People(folder / "service.db", ledger=self.ledger)
         self.office = Office(self.people, self.ledger, tables={"v": SPACE})
         self.desk.office, self.office.ask = self.office, self.desk.ask
-        self.gate = Gate(self.people, {"desk": self.desk, "office": self.office}, checks=(1e6, 10**6))
+        rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, None)}
+        self.gate = Gate(self.people, rooms, checks=(1e6, 10**6))
         self.line = Through(self.gate)
         self.app = application(self.line)
 

@@ -183,6 +183,31 @@ def test_counts_are_told_on_another_port_and_nothing_of_a_run_among_them():
     assert "# TYPE hubbub_virtual_queue gauge\nhubbub_virtual_queue 1\n" in text
 
 
+def test_amounts_are_told_to_whom_they_are_for(faced):  # noqa: F811
+    """Without a token the counts alone; with one that may, what was spent in all and by analyst."""
+    _, world = faced
+    app = counting_application(world.line, Counts())
+    world.person('ada "x"\\', "analyst")
+    world.person("aud", "auditor")
+    world.desk.ask('ada "x"\\', COUNT, {"epsilon": "1/4"}, "r")
+    plain = called(app, "GET", "/metrics")[2].decode()
+    assert "epsilon" not in plain
+    proof = [("Authorization", f"Bearer {world.token('aud', scopes=['metrics'])}")]
+    status, _, told = called(app, "GET", "/metrics", headers=proof)
+    assert status == 200
+    lines = told.decode().splitlines()
+    assert 'hubbub_epsilon_spent{space="patient_id"} 0.25' in lines
+    assert 'hubbub_epsilon_budget{space="patient_id"} 30.0' in lines
+    assert 'hubbub_analyst_epsilon_spent{space="patient_id",analyst="ada \\"x\\"\\\\"} 0.25' in lines
+    whole = told
+    world.until(2)  # the run is over, and nothing of it is told before its release
+    assert called(app, "GET", "/metrics", headers=proof)[2] == whole
+    for token, status in ((world.token("ada", "analyst"), 403), ("hub_00000000_" + "a" * 32, 401), ("", 401)):
+        refused = called(app, "GET", "/metrics", headers=[("Authorization", f"Bearer {token}")])
+        assert refused[0] == status
+        assert b"epsilon_" not in refused[2]
+
+
 def test_releases_come_as_events():
     told = [
         [{"id": "a", "before": 0, "seconds": 0.06}, {"id": "b", "before": 1, "seconds": 0.3}],

@@ -165,8 +165,11 @@ def hostile_pages() -> Iterator[tuple[str, Any, int]]:
     yield "mine", views.mine(ada, history, canned.BUDGET), 4
     made = {"token": HOSTILE, "until": HOSTILE}
     who, tokens = poisoned(canned._WHO), poisoned(canned._TOKENS)
-    yield "account", views.account(ada, who, tokens, poisoned(canned._DEVICES), url=SITE, made=made, refusal=no), 7
-    yield "login", views.login(Viewer(), name=HOSTILE, after=HOSTILE, refusal=no), 1
+    there, devices = {"provider": HOSTILE, "bound": False}, poisoned(canned._DEVICES)
+    yield "account", views.account(ada, who, tokens, devices, there, url=SITE, made=made, refusal=no), 8
+    yield "entrance", views.entrance(Viewer(), HOSTILE, HOSTILE), 2
+    yield "onward", views.onward(ada, HOSTILE), 2
+    yield "login", views.login(Viewer(), name=HOSTILE, after=HOSTILE, provider=HOSTILE, refusal=no), 1
     yield "invitation", views.invitation(Viewer(), "k", told={"name": HOSTILE, "kind": HOSTILE}, refusal=no), 2
     yield "more", views.more(ada, epsilon=HOSTILE, reason=HOSTILE, refusal=no), 3
     yield "refusal", views.refusal(ada, no), 2
@@ -510,9 +513,11 @@ def test_a_token_is_shown_once_and_a_link_opens_a_page() -> None:
     assert canned._MADE["token"] in page.text
     given = next(given for act, given, _ in line.asked if act == "create_token")
     assert given == {"label": "x", "most": None, "cap": None, "days": 30, "scopes": ["check"]}
-    for path, to in (("/enter/k", "/"),):
-        went = visit(line, session=None).get(path)
-        assert (went.status_code, went.headers["location"]) == (303, to)
+    shown = visit(line, session=None).get("/enter/k")
+    assert (shown.status_code, "set-cookie" in shown.headers) == (200, False)
+    assert not any(act == "enter" for act, _, _ in line.asked)  # what looks at links uses none up
+    went = visit(line, session=None).post("/enter/k", data={})
+    assert (went.status_code, went.headers["location"]) == (303, "/")
     assert visit(line).post("/logout", data={"csrf": "c5r7"}).headers["location"] == "/login"
 
 

@@ -42,11 +42,11 @@ def asked(url, token, path, body=None, key="k"):
         return error.code, json.loads(error.read())
 
 
-def opened(link):
-    """A link as a browser opens it, without what follows: the status, and the cookie."""
+def opened(link, method="POST"):
+    """A link as a browser opens it, and as its button does (POST), without what follows: the status, and the cookie."""
     parts = urllib.parse.urlsplit(link)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
-    connection.request("GET", parts.path)
+    connection.request(method, parts.path)
     answer = connection.getresponse()
     connection.close()
     return answer.status, answer.headers.get("Set-Cookie", "")
@@ -83,6 +83,7 @@ def test_the_demo_says_in_one_line_where_it_is_and_answers(tmp_path):
         assert left["spaces"][0]["yours"] == {"left": str(2 - spent), "limit": "2", "spent": str(spent)}
         assert asked(url, tokens["auditor"], "/api/v1/ask", question)[0] == 403
         assert asked(url, "hub_00000000_" + "a" * 32, "/api/v1/budget")[0] == 401
+        assert opened(told["analyst"]["link"], "GET") == (200, "")  # a look uses nothing up
         status, cookie = opened(told["analyst"]["link"])
         assert (status, cookie.partition("=")[2][:1] != "") == (303, True)
         assert opened(told["analyst"]["link"])[0] != 303  # once

@@ -34,6 +34,7 @@ _EXTRA = {
     "matplotlib": "plot",
     "pycryptodome": "collect",
     "statsmodels": "demo",
+    "authlib": "oidc",
     "jinja2": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

@@ -173,7 +173,7 @@ def token() -> None:
     "--scope",
     "scopes",
     multiple=True,
-    type=click.Choice(["check", "ask", "steward", "auditor"]),
+    type=click.Choice(["check", "ask", "steward", "auditor", "metrics"]),
     help="What it may do; may be repeated. Default: check and ask.",
 )
 @click.option("--days", type=int, help="How long it holds; default 90, at most 366.")

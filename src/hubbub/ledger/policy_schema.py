@@ -127,6 +127,19 @@ _SERVICE: Final = _table(
         "longest_waiting": {**_SECONDS, "minimum": 1, "description": "Seconds of answer times that they are in all."},
         "ask_steward_above": {**_AMOUNT, "description": "A question at more waits for a steward's yes."},
         "public_url": {**_TEXT, "description": "Where the pages are, for links: https://..."},
+        "oidc": {
+            **_table(
+                {
+                    "issuer": {**_TEXT, "description": "The provider's https:// address, as in its tokens."},
+                    "client_id": _TEXT,
+                    "client_secret": {**_TEXT, "description": "env:NAME, the variable that holds it."},
+                    "name": {**_TEXT, "description": "What the pages call it."},
+                },
+                "issuer",
+                "client_id",
+            ),
+            "description": "A provider of OpenID Connect by which people may log in.",
+        },
     }
 )
 _PUBLIC: Final = _table({"source": _SOURCE, "table": _TEXT, "types": _KINDS, "csv": _CSV}, "source")

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+import ipaddress
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, PolicyError
 from hubbub.ledger.budget import parse_epsilon
 
-__all__ = ["ServicePolicy", "read_service"]
+__all__ = ["OidcPolicy", "ServicePolicy", "is_safe_address", "read_service"]
 
 _LEAST: Final = {"answer_time": 0.1, "tick": 0.01, "checks_a_second": 0.01, "logins_a_minute": 1, "longest_waiting": 1}
+
+
+@dataclass(frozen=True)
+class OidcPolicy:
+    """A provider of OpenID Connect by which people may log in.
+
+    issuer: its address, as it stands in its tokens. client_id: what the service is called there. secret_in: the
+    variable of the environment that holds the client's secret; None for a client that has none. name: what pages call
+    it.
+    """
+
+    issuer: str
+    client_id: str
+    secret_in: str | None = None
+    name: str = "your organisation"
+
+    def secret(self) -> str | None:
+        """The client's secret.
+
+        Raises PolicyError where the variable is not set.
+        """
+        if self.secret_in is None:
+            return None
+        if not os.environ.get(self.secret_in):
+            raise PolicyError(
+                f"[service.oidc] reads the client's secret from the variable {self.secret_in}, which is not set where "
+                "the service runs."
+            )
+        return os.environ[self.secret_in]
 
 
 @dataclass(frozen=True)
@@ -25,7 +57,7 @@ class ServicePolicy:
     memory: MiB that a runner's engine may use. checks_a_second, checks_at_once: of one person. logins_a_minute: tries
     for one name. most_waiting, longest_waiting: how many questions of one analyst wait at once, of how many seconds in
     all. ask_steward_above: a question at more than this epsilon waits for a steward's yes. public_url: where the pages
-    are, for links.
+    are, for links. oidc: by whom people may log in, beside their passphrases.
     """
 
     answer_time: float = 5.0
@@ -42,12 +74,24 @@ class ServicePolicy:
     longest_waiting: float = 600.0
     ask_steward_above: Fraction | None = None
     public_url: str = ""
+    oidc: OidcPolicy | None = None
 
 
 class _Reader(Protocol):
     """What reads a policy file (`hubbub.ledger.policy`)."""
 
-    def known(self, at: tuple[str, ...], section: dict[str, Any], allowed: tuple[str, ...]) -> None: ...
+    def known(
+        self,
+        at: tuple[str, ...],
+        section: dict[str, Any],
+        allowed: tuple[str, ...],
+        *,
+        required: tuple[str, ...] = (),
+    ) -> None: ...
+
+    def section(self, at: tuple[str, ...], body: object) -> dict[str, Any]: ...
+
+    def variable(self, at: tuple[str, ...], text: str) -> None: ...
 
     def flag(self, at: tuple[str, ...], value: object) -> bool: ...
 
@@ -84,6 +128,56 @@ def read_service(reader: _Reader, section: dict[str, Any]) -> ServicePolicy:
         longest_waiting=length("longest_waiting"),
         ask_steward_above=None if above is None else _amount(reader, ("service", "ask_steward_above"), above),
         public_url=_url(reader, section.get("public_url")),
+        oidc=_oidc(reader, section),
+    )
+
+
+def is_safe_address(url: object) -> bool:
+    """Whether an address is read by nobody on the way: of https, or of this machine; with nothing that is sent along.
+
+    >>> is_safe_address("https://login.example.org/clinic"), is_safe_address("http://login.example.org")
+    (True, False)
+    """
+    if not isinstance(url, str) or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or "@" in parts.netloc or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _oidc(reader: _Reader, section: dict[str, Any]) -> OidcPolicy | None:
+    at = ("service", "oidc")
+    if "oidc" not in section:
+        return None
+    said = reader.section(at, section["oidc"])
+    reader.known(at, said, ("issuer", "client_id", "client_secret", "name"), required=("issuer", "client_id"))
+    issuer, secret = said["issuer"], reader.text((*at, "client_secret"), said.get("client_secret"))
+    if not is_safe_address(issuer) or urlsplit(issuer).query:
+        wrong = "found another; allowed: the provider's https:// address, as it stands in its tokens"
+        raise reader.wrong((*at, "issuer"), wrong)
+    if secret is not None:
+        if not secret.startswith("env:"):
+            raise reader.wrong((*at, "client_secret"), "a secret does not stand in a policy; allowed: env:NAME")
+        reader.variable((*at, "client_secret"), secret)
+    if not section.get("public_url"):
+        raise reader.wrong(at, 'the provider sends people back: say where to, as public_url = "https://..."')
+    return OidcPolicy(
+        issuer=issuer,
+        client_id=reader.text((*at, "client_id"), said["client_id"]) or "",
+        secret_in=None if secret is None else secret.removeprefix("env:"),
+        name=reader.text((*at, "name"), said.get("name")) or OidcPolicy.name,
     )
 
 

@@ -37,7 +37,7 @@ class Act:
     """One act: where it is done, who may, and what it is given."""
 
     name: str
-    room: Literal["desk", "people", "office"]
+    room: Literal["desk", "people", "office", "elsewhere"]
     needs: tuple[str, ...]
     required: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     optional: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
@@ -66,6 +66,12 @@ _ALL: Final = (
     Act("invited", "people", (), {"key": str}),
     Act("accept", "people", (), {"key": str, "passphrase": str}, _DEVICE),
     Act("enter", "people", (), {"key": str}, _DEVICE),
+    Act("ways", "elsewhere", ()),
+    Act("begin", "elsewhere", (), optional={"then": str, "key": str}),
+    Act("onward", "elsewhere", (), {"held": str}),
+    Act("finish", "elsewhere", (), {"held": str, "state": str}, {"code": str, "iss": str, "error": str, **_DEVICE}),
+    Act("binding", "elsewhere", KNOWN, page=True),
+    Act("begin_binding", "elsewhere", KNOWN, {"passphrase": str}, changes=True, page=True),
     Act("whoami", "people", KNOWN),
     Act("logout", "people", KNOWN, changes=True, page=True),
     Act("devices", "people", KNOWN, page=True),
@@ -96,6 +102,7 @@ _ALL: Final = (
     Act("people", "office", READS),
     Act("requests", "office", READS, optional={"state": str}),
     Act("spaces", "office", READS),
+    Act("spending", "office", (*READS, "metrics")),
     Act("limits", "office", READS),
     Act("charges", "office", READS, optional=_PAGE),
     Act("chain", "office", READS, optional={"receipt": dict}),

@@ -42,7 +42,9 @@ from hubbub.service.frames import receive, send
 from hubbub.service.lanes import Lanes
 from hubbub.service.lines import json_line
 from hubbub.service.office import Office
-from hubbub.service.people.at_home import opened_people
+from hubbub.service.people.at_home import opened_people, provider_of
+from hubbub.service.people.elsewhere import Elsewhere
+from hubbub.service.people.oidc import ProviderAway
 from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
 from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.empty import EmptyTables
@@ -96,6 +98,7 @@ class Clerk:
 
     def __init__(self, policy: Policy, *, log: Callable[[str], None] = lambda _: None) -> None:
         self._policy, self._planning, self._log = policy, threading.Lock(), log
+        provider = provider_of(policy, log)
         self._closing = threading.Event()
         self.lanes = Lanes(policy, lambda one, outcome: self.desk.finished(one, outcome))
         try:
@@ -125,7 +128,8 @@ class Clerk:
         checks = said.checks_a_second, said.checks_at_once
         self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
         self.desk.office, self.office.ask = self.office, self.desk.ask
-        self._gate = gate.Gate(self.people, {"desk": self.desk, "office": self.office}, checks=checks)
+        rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}
+        self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()
         self._clock = threading.Thread(target=self._run_clock, daemon=True)
@@ -281,6 +285,7 @@ _KINDS: Final = (
     (NotKnown, "unauthenticated"),
     (NotAllowed, "forbidden"),
     (TooMany, "rate"),
+    (ProviderAway, "away"),
     (Unknown, "unknown"),
     (gate.Unknown, "unknown"),
     (QueueFull, "queue"),

@@ -222,6 +222,16 @@ class Office:
             "left": str(largest_epsilon(budget, balance.left(space))),
         }
 
+    def spending(self, person: Person) -> list[dict[str, Any]]:
+        """What was charged, in all and by analyst, and what may be: amounts that step at submissions, and at releases
+        where something comes back.
+        """
+        names = [one["name"] for one in self._people.roll.everybody() if "analyst" in one["roles"]]
+        return [
+            {**joint, "analysts": {name: self._account(joint["space"], name) for name in names}}
+            for joint in self.spaces(person)
+        ]
+
     def limits(self, person: Person) -> list[dict[str, Any]]:
         """What was last said of each account: grants, caps, limits of the policy."""
         del person

@@ -15,9 +15,9 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import BaseRoute, Route
 
 from hubbub.service.http.accept import accepted
-from hubbub.service.http.api import Face
+from hubbub.service.http.api import Face, proof_of
 from hubbub.service.http.line import ClerkLine
-from hubbub.service.http.metrics import Counts
+from hubbub.service.http.metrics import Counts, amounts
 from hubbub.service.http.openapi import docs_page, document
 from hubbub.service.http.problem import of_http, problem
 from hubbub.service.http.routes import API, ROUTES
@@ -82,9 +82,14 @@ def application(
 def counting_application(line: ClerkLine, counts: Counts) -> Starlette:
     """What is told on the port of counts."""
 
-    async def metrics(_: Request) -> Response:
-        said = await run_in_threadpool(line.ask, "metrics", {}, None)
-        return PlainTextResponse(counts.text(said.get("told", {})), headers=_PLAIN)
+    async def metrics(request: Request) -> Response:
+        said, spent = await run_in_threadpool(line.ask, "metrics", {}, None), ""
+        if "authorization" in request.headers:
+            told = await run_in_threadpool(line.ask, "spending", {}, proof_of(request))
+            if "refused" in told:
+                return problem(told["refused"]["kind"], told["refused"]["text"])
+            spent = amounts(told["told"])
+        return PlainTextResponse(counts.text(said.get("told", {})) + spent, headers=_PLAIN)
 
     return Starlette(routes=[Route("/metrics", metrics, methods=["GET"])])
 

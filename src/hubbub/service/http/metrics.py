@@ -1,16 +1,19 @@
 """Counts for whoever runs the service, in Prometheus's text form, on a port of their own.
 
 The front's are of requests: what was asked of it, how it was answered. The clerk's step at submissions and at releases
-alone; among them is nothing of a run, of rows, of memory, of the chain.
+alone; among them is nothing of a run, of rows, of memory, of the chain. Amounts of epsilon, in all and by analyst, are
+for who has a token with the scope `metrics` (an auditor's).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from threading import Lock
+from typing import Any
 
-__all__ = ["Counts"]
+__all__ = ["Counts", "amounts"]
 
 
 class Counts:
@@ -52,3 +55,39 @@ class Counts:
         for name, value in clerk.items():
             lines += [f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}", f"{name} {value:g}"]
         return "\n".join(lines) + "\n"
+
+
+def amounts(spaces: Iterable[Mapping[str, Any]]) -> str:
+    r"""What was spent and may be, as lines.
+
+    >>> ada = {"spent": "1/4", "limit": "1"}
+    >>> print(amounts([{"space": "people", "budget": "3", "spent": "1/2", "analysts": {'a"b': ada}}]), end="")
+    # TYPE hubbub_epsilon_budget gauge
+    hubbub_epsilon_budget{space="people"} 3.0
+    # TYPE hubbub_epsilon_spent gauge
+    hubbub_epsilon_spent{space="people"} 0.5
+    # TYPE hubbub_analyst_epsilon_limit gauge
+    hubbub_analyst_epsilon_limit{space="people",analyst="a\"b"} 1.0
+    # TYPE hubbub_analyst_epsilon_spent gauge
+    hubbub_analyst_epsilon_spent{space="people",analyst="a\"b"} 0.25
+    """
+    told: dict[str, list[str]] = {
+        f"hubbub_{name}": []
+        for name in ("epsilon_budget", "epsilon_spent", "analyst_epsilon_limit", "analyst_epsilon_spent")
+    }
+
+    def add(name: str, amount: str, **labels: str) -> None:
+        said = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
+        told[f"hubbub_{name}"].append(f"hubbub_{name}{{{said}}} {float(Fraction(amount))}")
+
+    for one in spaces:
+        add("epsilon_budget", one["budget"], space=one["space"])
+        add("epsilon_spent", one["spent"], space=one["space"])
+        for name, account in one["analysts"].items():
+            add("analyst_epsilon_limit", account["limit"], space=one["space"], analyst=name)
+            add("analyst_epsilon_spent", account["spent"], space=one["space"], analyst=name)
+    return "".join("\n".join([f"# TYPE {name} gauge", *lines]) + "\n" for name, lines in told.items() if lines)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -115,6 +115,7 @@ _ALL: Final = (
     RouteTo("POST", "/incidents/{incident}/read", "incident", "The words of an incident; that they were read is logged",
             places={"incident": "incident"}),
     RouteTo("GET", "/spaces", "spaces", "The joint budget of each unit space", "List"),
+    RouteTo("GET", "/spending", "spending", "What was charged and may be, in all and by analyst", "List"),
     RouteTo("GET", "/limits", "limits", "What was last said of each account", "List"),
     RouteTo("GET", "/charges", "charges", "Everybody's charges", "List", query=_PAGE),
     RouteTo("GET", "/chain/verify", "chain", "Whether the ledger still says what it said"),

@@ -6,6 +6,7 @@
     GET  /a/ID  /a/ID/csv     waiting, the answer, or that there is none; the answer as a file
     POST /a/ID/read  .../refine
     GET  /library  /mine  /account  /more  /login  /invitation/KEY  /enter/KEY  /static/NAME
+    POST /enter/KEY           uses the link up, as a look at it does not
 
 A price is looked at for nothing, and answered at whole tenths of a second, as the API's checks are.
 """
@@ -20,17 +21,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from hubbub.errors import HubbubError
 from hubbub.noise import system_bits
-from hubbub.service.pages import office_routes, views
+from hubbub.service.pages import office_routes, provider_routes, views
 from hubbub.service.pages.asking import Question, example
 from hubbub.service.pages.files import FORMS, file_of
 from hubbub.service.pages.page import Page
 from hubbub.service.pages.static import pack, static_file
-from hubbub.service.pages.visit import Handler, Hosts, Refused, Visit, answered, not_found
+from hubbub.service.pages.visit import Handler, Hosts, Refused, Visit, answered, go, inside, not_found
 
 if TYPE_CHECKING:
     from hubbub.service.http.line import ClerkLine
@@ -235,7 +236,8 @@ async def _account(
     visit: Visit, *, made: Mapping[str, Any] | None = None, refusal: Mapping[str, Any] | None = None
 ) -> Page:
     tokens, devices = await visit.told("tokens"), await visit.told("devices")
-    return views.account(visit.viewer, visit.who, tokens, devices, url=visit.url, made=made, refusal=refusal)
+    binding = await visit.told("binding")
+    return views.account(visit.viewer, visit.who, tokens, devices, binding, url=visit.url, made=made, refusal=refusal)
 
 
 async def _account_form(visit: Visit) -> Page:
@@ -272,42 +274,34 @@ async def _passphrase(visit: Visit) -> Page | Response:
     told = await visit.known("change_passphrase", old=visit.field("old"), new=visit.field("new"))
     if "refused" in told:
         return await _account(visit, refusal=told["refused"])
-    return visit.hosts.let_in(_go("/account"), told["told"]["session"])
+    return visit.hosts.let_in(go("/account"), told["told"]["session"])
 
 
 async def _logout(visit: Visit) -> Response:
     await visit.told("logout")
-    return visit.hosts.let_out(_go("/login"))
+    return visit.hosts.let_out(go("/login"))
 
 
 # -- coming in ------------------------------------------------------------------------------------------------
 
 
-def _go(where: str) -> Response:
-    return RedirectResponse(where, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
-
-
-def _inside(where: str) -> str:
-    """An address of this service, and no other."""
-    plain = where.startswith("/") and not where.startswith(("//", "/\\")) and where.isprintable() and "\\" not in where
-    return where if plain else "/"
-
-
 async def _login_form(visit: Visit) -> Page | str:
     if visit.viewer.name:
-        return _inside(visit.query.get("next", "/"))
-    return views.login(visit.viewer, after=_inside(visit.query.get("next", "/")), ended="ended" in visit.query)
+        return inside(visit.query.get("next", "/"))
+    after, ended = inside(visit.query.get("next", "/")), "ended" in visit.query
+    return views.login(visit.viewer, after=after, ended=ended, provider=await provider_routes.provider(visit))
 
 
 async def _login(visit: Visit) -> Page | Response:
-    name, after = visit.field("name").strip(), _inside(visit.field("next"))
+    name, after = visit.field("name").strip(), inside(visit.field("next"))
     try:
         told = await visit.hosts.ask(
             "login", {"name": name, "passphrase": visit.field("passphrase"), **visit.seen}, None
         )
     except Refused as refused:
-        return views.login(visit.viewer, name=name, after=after, refusal=refused.told)
-    return visit.hosts.let_in(_go(after), told["session"])
+        provider = await provider_routes.provider(visit)
+        return views.login(visit.viewer, name=name, after=after, provider=provider, refusal=refused.told)
+    return visit.hosts.let_in(go(after), told["session"])
 
 
 async def _invitation_form(visit: Visit) -> Page:
@@ -316,7 +310,7 @@ async def _invitation_form(visit: Visit) -> Page:
         told = await visit.hosts.ask("invited", {"key": key}, None)
     except Refused as refused:
         return views.invitation(visit.viewer, key, gone=refused.text)
-    return views.invitation(visit.viewer, key, told=told)
+    return views.invitation(visit.viewer, key, told=told, provider=await provider_routes.provider(visit))
 
 
 async def _invitation(visit: Visit) -> Page | Response:
@@ -330,8 +324,18 @@ async def _invitation(visit: Visit) -> Page | Response:
             about = await visit.hosts.ask("invited", {"key": key}, None)
         except Refused:
             return views.invitation(visit.viewer, key, gone=refused.text)
-        return views.invitation(visit.viewer, key, told=about, refusal=refused.told)
-    return visit.hosts.let_in(_go("/learn"), told["session"])
+        provider = await provider_routes.provider(visit)
+        return views.invitation(visit.viewer, key, told=about, provider=provider, refusal=refused.told)
+    return visit.hosts.let_in(go("/learn"), told["session"])
+
+
+async def _enter_form(visit: Visit) -> Page:
+    """What looks at links before people do (mail, chats, browsers) uses none up."""
+    try:
+        told = await visit.hosts.ask("invited", {"key": visit.path["key"]}, None)
+    except Refused as refused:
+        return views.invitation(visit.viewer, "", gone=refused.text)
+    return views.entrance(visit.viewer, visit.path["key"], told["name"])
 
 
 async def _enter(visit: Visit) -> Page | Response:
@@ -339,7 +343,7 @@ async def _enter(visit: Visit) -> Page | Response:
         told = await visit.hosts.ask("enter", {"key": visit.path["key"], **visit.seen}, None)
     except Refused as refused:
         return views.invitation(visit.viewer, "", gone=refused.text)
-    return visit.hosts.let_in(_go("/"), told["session"])
+    return visit.hosts.let_in(go("/"), told["session"])
 
 
 ROUTES: Final[Sequence[tuple[str, str, Handler]]] = (
@@ -372,7 +376,8 @@ OPEN: Final[Sequence[tuple[str, str, Handler]]] = (
     ("POST", "/login", _login),
     ("GET", "/invitation/{key}", _invitation_form),
     ("POST", "/invitation/{key}", _invitation),
-    ("GET", "/enter/{key}", _enter),
+    ("GET", "/enter/{key}", _enter_form),
+    ("POST", "/enter/{key}", _enter),
 )
 """The pages of everybody."""
 
@@ -402,7 +407,15 @@ def page_routes(line: ClerkLine, *, secure: bool) -> list[BaseRoute]:
     hosts = Hosts(line, secure=secure)
     pack()
     made: list[BaseRoute] = [Route("/static/{name}", _static, methods=["GET"])]
-    for known, table in ((True, ROUTES), (False, OPEN), (True, office_routes.ROUTES), (False, office_routes.OPEN)):
+    tables = (
+        (True, ROUTES),
+        (False, OPEN),
+        (True, office_routes.ROUTES),
+        (False, office_routes.OPEN),
+        (True, provider_routes.ROUTES),
+        (False, provider_routes.OPEN),
+    )
+    for known, table in tables:
         for method, path, handler in table:
             made.append(Route(path, answered(hosts, handler, views.refusal, known=known), methods=[method]))
     return made

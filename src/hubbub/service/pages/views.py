@@ -286,42 +286,67 @@ def account(
     who: _Told,
     tokens: Sequence[_Told],
     devices: Sequence[_Told],
+    binding: _Told,
     *,
     url: str,
     made: _Told | None = None,
     refusal: _Told | None = None,
 ) -> Page:
-    """One's own account. devices: where he is logged in. made: a token that was made just now, shown this once."""
+    """One's own account. devices: where he is logged in. binding: whether it is bound to one of a provider, and what
+    that is called. made: a token that was made just now, shown this once.
+    """
     example = snippets("SELECT COUNT(*) AS n FROM visits", "0.1", url)
     why = None if refusal is None else refused(refusal)
     return render(
-        "account.html",
-        viewer,
-        at="account",
-        who=who,
-        tokens=tokens,
-        devices=devices,
-        snippets=example,
-        made=made,
-        refused=why,
-    )
+        "account.html", viewer, at="account", who=who, tokens=tokens, devices=devices, binding=binding,
+        snippets=example, made=made, refused=why,
+    )  # fmt: skip
 
 
 def login(
-    viewer: Viewer, *, name: str = "", after: str = "/", ended: bool = False, refusal: _Told | None = None
+    viewer: Viewer,
+    *,
+    name: str = "",
+    after: str = "/",
+    ended: bool = False,
+    provider: str | None = None,
+    refusal: _Told | None = None,
 ) -> Page:
-    """The form to log in. after: where it leads then; ended: whether a session has ended."""
+    """The form to log in. after: where it leads then; ended: whether a session has ended; provider: by what one may log
+    in, too.
+    """
     why = None if refusal is None else refused(refusal)
-    return render("login.html", viewer, name=name, next=after, ended=ended, refused=why)
+    return render("login.html", viewer, name=name, next=after, ended=ended, provider=provider, refused=why)
 
 
 def invitation(
-    viewer: Viewer, key: str, *, told: _Told | None = None, gone: str = "", refusal: _Told | None = None
+    viewer: Viewer,
+    key: str,
+    *,
+    told: _Told | None = None,
+    gone: str = "",
+    provider: str | None = None,
+    refusal: _Told | None = None,
 ) -> Page:
-    """A link that leads to a passphrase. told: whom it is for; gone: why it leads nowhere."""
+    """A link that leads to a passphrase. told: whom it is for; gone: why it leads nowhere; provider: by what one may
+    log in instead.
+    """
     about = told or {"name": "", "kind": ""}
     why = None if refusal is None else refused(refusal)
-    return render("invitation.html", viewer, key=key, name=about["name"], kind=about["kind"], gone=gone, refused=why)
+    return render(
+        "invitation.html", viewer, key=key, name=about["name"], kind=about["kind"], gone=gone, provider=provider,
+        refused=why,
+    )  # fmt: skip
+
+
+def entrance(viewer: Viewer, key: str, name: str) -> Page:
+    """A link that opens a session, before it is used. name: whose."""
+    return render("entrance.html", viewer, key=key, name=name)
+
+
+def onward(viewer: Viewer, provider: str) -> Page:
+    """The link to a provider, from a form."""
+    return render("onward.html", viewer, at="account", provider=provider)
 
 
 def more(

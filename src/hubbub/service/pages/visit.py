@@ -36,10 +36,11 @@ from hubbub.service.pages.words import device
 if TYPE_CHECKING:
     from hubbub.service.http.line import ClerkLine
 
-__all__ = ["Handler", "Hosts", "Refused", "Visit", "answered", "not_found"]
+__all__ = ["Handler", "Hosts", "Refused", "Visit", "answered", "go", "inside", "not_found"]
 
 _FIELDS: Final = 100
 _WAIT: Final = 20  # requests of one session, or from one place; forms of up to a quarter of a megabyte
+_HELD: Final = 600  # seconds between going to a provider and coming back
 _NOBODY: Final = ("unauthenticated",)
 
 
@@ -61,6 +62,7 @@ class Hosts:
         self._line, self._secure, self._caller = line, secure, caller
         self._lines = _Lines() if lines is None else lines
         self.cookie = "__Host-hubbub" if secure else "hubbub"
+        self._held = f"{self.cookie}-login"
 
     def seen_by(self, request: Request) -> Hosts:
         """The same for one visit: with TLS also where a server before this one has it."""
@@ -82,6 +84,22 @@ class Hosts:
     def let_in(self, response: Response, session: str) -> Response:
         """The response, with a session's cookie; as long as the browser is open, and as the clerk lets it."""
         response.set_cookie(self.cookie, session, path="/", secure=self._secure, httponly=True, samesite="lax")
+        return response
+
+    def hold(self, response: Response, held: str) -> Response:
+        """The response, with what is held of a login that goes by a provider; Lax, since one comes back from there."""
+        response.set_cookie(
+            self._held, held, max_age=_HELD, path="/", secure=self._secure, httponly=True, samesite="lax"
+        )
+        return response
+
+    def held(self, request: Request) -> str:
+        """What is held of a login."""
+        return request.cookies.get(self._held, "")
+
+    def let_go(self, response: Response) -> Response:
+        """The response, without what was held."""
+        response.delete_cookie(self._held, path="/", secure=self._secure, httponly=True, samesite="lax")
         return response
 
     def let_out(self, response: Response) -> Response:
@@ -125,7 +143,9 @@ def _network(address: str) -> str:
 
 @dataclass(frozen=True)
 class Visit:
-    """One request. path: the parts of the address that vary; query: what stands behind it; fields: what a form sent."""
+    """One request. path: the parts of the address that vary; query: what stands behind it; fields: what a form sent;
+    held: what is held of a login that goes by a provider.
+    """
 
     hosts: Hosts
     viewer: Viewer
@@ -136,6 +156,7 @@ class Visit:
     fields: dict[str, list[str]]
     who: Mapping[str, Any]
     agent: str = ""
+    held: str = ""
 
     @property
     def seen(self) -> dict[str, str]:
@@ -168,6 +189,17 @@ class Visit:
         return {name: values[0] for name, values in self.fields.items()}
 
 
+def go(where: str) -> Response:
+    """A response that leads on, and tells nobody from where."""
+    return RedirectResponse(where, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+
+
+def inside(where: str) -> str:
+    """An address of this service, and no other."""
+    plain = where.startswith("/") and not where.startswith(("//", "/\\")) and where.isprintable() and "\\" not in where
+    return where if plain else "/"
+
+
 Handler: TypeAlias = "Callable[[Visit], Awaitable[Page | str | Response]]"
 
 
@@ -192,8 +224,8 @@ def answered(
             own = session if viewer.name else ""
             url = f"{request.url.scheme}://{request.url.netloc}"
             path = {name: str(value) for name, value in request.path_params.items()}
-            query, agent = dict(request.query_params), request.headers.get("user-agent", "")
-            made = await handler(Visit(hosts, viewer, own, url, path, query, fields, who, agent))
+            given = dict(request.query_params), fields, who, request.headers.get("user-agent", ""), hosts.held(request)
+            made = await handler(Visit(hosts, viewer, own, url, path, *given))
             return _response(made)
         except Refused as refused:
             if refused.kind in _NOBODY and known:
@@ -280,7 +312,7 @@ def _response(made: Page | str | Response, status: int = 200) -> Response:
     if isinstance(made, Response):
         return made
     if isinstance(made, str):
-        return RedirectResponse(made, 303, {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+        return go(made)
     return Response(made.text, status, page_headers(made.nonce), "text/html")
 
 

@@ -7,6 +7,9 @@
     roll       people: added, invited, given roles, disabled, gone
     tokens     bearer tokens
     sessions   the sessions of pages
+    oidc       a provider of OpenID Connect, and whom its tokens name
+    subjects   accounts at the provider, and to whom they are bound
+    elsewhere  logging in by it
     people     all of it, as the clerk asks it
 
 Nothing secret is kept: of tokens, links and sessions the SHA-256 (they are random), of passphrases scrypt's.

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from hubbub.ledger.policy import Policy
 from hubbub.ledger.store import Ledger
+from hubbub.service.people.oidc import Provider
 from hubbub.service.people.people import People
 
-__all__ = ["end_grants", "opened_people", "place_of"]
+__all__ = ["end_grants", "opened_people", "place_of", "provider_of"]
+
+_BACK: Final = "/login/provider/back"
 
 
 def place_of(policy: Policy) -> Path:
@@ -31,6 +36,17 @@ def opened_people(policy: Policy, ledger: Ledger | None = None) -> People:
             return book.chain.keys()
 
     return People(place_of(policy), ledger=ledger, key=key, keys=keys, logins=said.logins_a_minute, url=said.public_url)
+
+
+def provider_of(policy: Policy, log: Callable[[str], None]) -> Provider | None:
+    """The provider by which people of a policy may log in. It is not asked yet.
+
+    Raises PolicyError where Authlib is not there, or the client's secret.
+    """
+    said = policy.service
+    if said.oidc is None:
+        return None
+    return Provider(said.oidc, back=f"{said.public_url.rstrip('/')}{_BACK}", log=log)
 
 
 def end_grants(ledger: Ledger, name: str, *, by: str) -> None:

@@ -24,8 +24,12 @@ __all__ = [
 
 ROLES: Final = ("analyst", "steward", "auditor")
 """What a person may be, in this order."""
-SCOPES: Final = {"check": "analyst", "ask": "analyst", "steward": "steward", "auditor": "auditor"}
-"""What a token may do, and the role that its person must have. Whoever may ask may check."""
+SCOPES: Final = {
+    "check": "analyst", "ask": "analyst", "steward": "steward", "auditor": "auditor", "metrics": "auditor",
+}  # fmt: skip
+"""What a token may do, and the role that its person must have. Whoever may ask may check; an auditor's may read the
+amounts in metrics.
+"""
 
 
 class NotKnown(HubbubError):

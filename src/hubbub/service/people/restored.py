@@ -1,8 +1,9 @@
 """People who come from a backup: nobody gets in by what the backup knows.
 
 Whoever left, and whose token was revoked, after the backup was made is still there in it. So every session, link and
-token of it ends, and every passphrase is forgotten, whatever else the ledger says; whoever keeps the machine makes new
-links for those who are still to come (`hubbub person reset NAME`). Names, roles, the log and what was decided stay.
+token of it ends, and every passphrase and bound account is forgotten, whatever else the ledger says; whoever keeps the
+machine makes new links for those who are still to come (`hubbub person reset NAME`). Names, roles, the log and what was
+decided stay.
 """
 
 from __future__ import annotations
@@ -29,5 +30,6 @@ def let_nobody_in(file: Path, key: bytes | None) -> None:
             write("DELETE FROM link")
             write("UPDATE token SET ended = ? WHERE ended IS NULL", write.time)
             write("UPDATE person SET passphrase = NULL")
+            write("DELETE FROM subject")
             write.note("hubbub", "restored")
         store.settle()

@@ -83,9 +83,10 @@ class Roll:
     def everybody(self) -> list[dict[str, Any]]:
         """All of them, by name."""
         rows = self._store.rows(
-            "SELECT name, state, roles, made, passphrase IS NOT NULL, (SELECT max(until) FROM link WHERE "
-            "link.person = person.name), (SELECT count(*) FROM token WHERE token.person = person.name AND "
-            "ended IS NULL AND until > ?) FROM person ORDER BY folded",
+            "SELECT name, state, roles, made, passphrase IS NOT NULL, EXISTS (SELECT 1 FROM subject WHERE "
+            "subject.person = person.name), (SELECT max(until) FROM link WHERE link.person = person.name), (SELECT "
+            "count(*) FROM token WHERE token.person = person.name AND ended IS NULL AND until > ?) FROM person "
+            "ORDER BY folded",
             self._store.clock(),
         )
         return [
@@ -95,10 +96,11 @@ class Roll:
                 "roles": roles.split(),
                 "added": made,
                 "passphrase": bool(passphrase),
+                "provider": bool(bound),
                 "link_until": link,
                 "tokens": tokens,
             }
-            for name, state, roles, made, passphrase, link, tokens in rows
+            for name, state, roles, made, passphrase, bound, link, tokens in rows
         ]
 
     def roles(self, name: str) -> tuple[str, ...]:
@@ -134,7 +136,7 @@ class Roll:
             write("UPDATE wish SET state = 'withdrawn' WHERE person = ? AND state = 'open'", name)
             if left:
                 write("UPDATE token SET ended = ? WHERE person = ? AND ended IS NULL", write.time, name)
-                write("UPDATE person SET passphrase = NULL WHERE name = ?", name)
+                _forget(write, name)
             write.note(by, "person left" if left else "person disabled", name=name)
 
     def enable(self, name: str, *, by: str) -> None:
@@ -148,14 +150,14 @@ class Roll:
             write.note(by, "person enabled", name=name)
 
     def reset(self, name: str, *, by: str) -> tuple[str, str]:
-        """A link for somebody whose passphrase is lost: the old one and his sessions end now.
+        """A link for somebody whose passphrase is lost: the old one, his bound account and his sessions end now.
 
         Raises PolicyError for nobody, and for somebody who is not active.
         """
         with self._store.writing() as write:
             if _known(write, name) != "active":
                 raise PolicyError(f"{name!r} is not active: enable him first.")
-            write("UPDATE person SET passphrase = NULL WHERE name = ?", name)
+            _forget(write, name)
             write("DELETE FROM session WHERE person = ?", name)
             write.note(by, "passphrase reset", name=name)
             return _link(write, name, "reset")
@@ -167,7 +169,8 @@ class Roll:
         with self._store.writing() as write:
             stewards = write(
                 "SELECT name, passphrase IS NOT NULL OR EXISTS (SELECT 1 FROM link WHERE person = name AND until > ?) "
-                "FROM person WHERE state = 'active' AND ' ' || roles || ' ' LIKE '% steward %' ORDER BY made",
+                "OR EXISTS (SELECT 1 FROM subject WHERE person = name) FROM person WHERE state = 'active' AND "
+                "' ' || roles || ' ' LIKE '% steward %' ORDER BY made",
                 write.time,
             ).fetchall()
             if any(can for _, can in stewards):
@@ -186,6 +189,12 @@ def _link(write: Writing, name: str, kind: str) -> tuple[str, str]:
     write("DELETE FROM link WHERE person = ? OR until <= ?", name, write.time)
     write("INSERT INTO link VALUES (?, ?, ?, ?)", digest(key), kind, name, until)
     return key, until
+
+
+def _forget(write: Writing, name: str) -> None:
+    """All by which somebody logs in."""
+    write("UPDATE person SET passphrase = NULL WHERE name = ?", name)
+    write("DELETE FROM subject WHERE person = ?", name)
 
 
 def _known(write: Writing, name: str) -> str:

@@ -67,11 +67,16 @@ class Sessions:
         with self._store.writing() as write:
             if write("SELECT passphrase FROM person WHERE name = ?", name).fetchone() != (kept,):
                 raise NotKnown(_WRONG)  # it was changed meanwhile
-            cookie = self._begin(write, name, device)
+            cookie = self.begin(write, name, device)
         return cookie, self.person(cookie)
 
     def confirm(self, person: Person, passphrase: str) -> None:
         """Raises NotAllowed where it is not this person's passphrase, TooMany after too many tries."""
+        if self._store.row("SELECT passphrase FROM person WHERE name = ?", person.name) == (None,):
+            raise NotAllowed(
+                "this takes a passphrase, and you have none: ask a steward for a link, choose one with it, and bind "
+                "your account anew on the page Account. Nothing was done."
+            )
         try:
             self._check(self._confirmed, person.name, passphrase, "passphrase refused")
         except NotKnown:
@@ -92,14 +97,17 @@ class Sessions:
             raise NotKnown(_WRONG)
         return str(row[0])
 
-    def _begin(self, write: Writing, name: str, device: str) -> str:
+    def begin(self, write: Writing, name: str, device: str, *, by: str | None = None) -> str:
+        """A new session of somebody, in a transaction: the cookie's value. device: what the browser says of itself. by:
+        how he came in, if not by a passphrase or a link.
+        """
         cookie = new_cookie()
         write("DELETE FROM session WHERE until <= ?", write.time)
         write(
             "INSERT INTO session SELECT ?, name, ?, ?, ? FROM person WHERE name = ? AND state = 'active'",
             digest(cookie), write.time, after(write.time, hours=_HOURS), device[:_LONGEST], name,
         )  # fmt: skip
-        write.note(name, "login")
+        write.note(name, "login", **({} if by is None else {"by": by}))
         return cookie
 
     def invited(self, key: str) -> tuple[str, str]:
@@ -107,9 +115,11 @@ class Sessions:
 
         Raises NotKnown where it was used or has ended.
         """
-        row = self._store.row(
-            "SELECT person, kind FROM link WHERE hash = ? AND until > ?", digest(key), self._store.clock()
-        )
+        return self.invited_by(digest(key))
+
+    def invited_by(self, kept: str) -> tuple[str, str]:
+        """The same, by what is kept of a link."""
+        row = self._store.row("SELECT person, kind FROM link WHERE hash = ? AND until > ?", kept, self._store.clock())
         if row is None:
             raise NotKnown(_GONE)
         return row[0], row[1]
@@ -124,11 +134,11 @@ class Sessions:
             raise NotKnown(_GONE)
         kept = self._passphrases.kept(checked_passphrase(passphrase, name))
         with self._store.writing() as write:
-            _use(write, key)
+            self.use(write, digest(key))
             write("UPDATE person SET passphrase = ? WHERE name = ?", kept, name)
             write("DELETE FROM session WHERE person = ?", name)
             write.note(name, "passphrase chosen", by=kind)
-            cookie = self._begin(write, name, device)
+            cookie = self.begin(write, name, device)
         return cookie, self.person(cookie)
 
     def enter(self, key: str, device: str = "") -> tuple[str, Person]:
@@ -137,10 +147,10 @@ class Sessions:
         Raises NotKnown where it was used or has ended.
         """
         with self._store.writing() as write:
-            name, kind = _use(write, key)
+            name, kind = self.use(write, digest(key))
             if kind != "enter":
                 raise NotKnown(_GONE)
-            cookie = self._begin(write, name, device)
+            cookie = self.begin(write, name, device)
         return cookie, self.person(cookie)
 
     def entrance(self, name: str, key: str, *, minutes: float) -> None:
@@ -162,7 +172,7 @@ class Sessions:
             own = write("SELECT device FROM session WHERE hash = ?", str(person.session)).fetchone()
             write("DELETE FROM session WHERE person = ?", person.name)
             write.note(person.name, "passphrase changed")
-            cookie = self._begin(write, person.name, own[0] if own else "")
+            cookie = self.begin(write, person.name, own[0] if own else "")
         return cookie, self.person(cookie)
 
     def logout(self, person: Person) -> None:
@@ -200,16 +210,17 @@ class Sessions:
             write.note(person.name, "sessions ended", ended=ended)
         return int(ended)
 
+    def use(self, write: Writing, kept: str) -> tuple[str, str]:
+        """Use a link up, by what is kept of it: whom it was for, and its kind.
 
-def _use(write: Writing, key: str) -> tuple[str, str]:
-    """Use a link up."""
-    row = write(
-        "SELECT link.person, link.kind FROM link JOIN person ON person.name = link.person WHERE hash = ? AND until > ? "
-        "AND person.state = 'active'",
-        digest(key),
-        write.time,
-    ).fetchone()
-    if row is None:
-        raise NotKnown(_GONE)
-    write("DELETE FROM link WHERE hash = ?", digest(key))
-    return row[0], row[1]
+        Raises NotKnown where it was used or has ended.
+        """
+        row = write(
+            "SELECT link.person, link.kind FROM link JOIN person ON person.name = link.person WHERE hash = ? AND "
+            "until > ? AND person.state = 'active'",
+            kept, write.time,
+        ).fetchone()  # fmt: skip
+        if row is None:
+            raise NotKnown(_GONE)
+        write("DELETE FROM link WHERE hash = ?", kept)
+        return row[0], row[1]

@@ -21,10 +21,15 @@ from hubbub.service.people import log
 
 __all__ = ["Store", "Writing", "after", "now"]
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _PATIENCE: Final = 10.0
 _DEVICE: Final = "device TEXT NOT NULL DEFAULT ''"
+_SUBJECT: Final = (
+    "CREATE TABLE subject (issuer TEXT NOT NULL, subject TEXT NOT NULL, person TEXT NOT NULL UNIQUE, "
+    "made TEXT NOT NULL, PRIMARY KEY (issuer, subject))"
+)
 _SCHEMA: Final = (
+    _SUBJECT,
     "CREATE TABLE about (id TEXT NOT NULL)",
     "CREATE TABLE person (name TEXT PRIMARY KEY NOT NULL, folded TEXT NOT NULL UNIQUE, state TEXT NOT NULL, "
     "roles TEXT NOT NULL, passphrase TEXT, made TEXT NOT NULL)",
@@ -116,8 +121,10 @@ class Store:
                     write(statement)
                 write("INSERT INTO about VALUES (?)", uuid.uuid4().hex)
                 write(f"PRAGMA user_version = {_VERSION}")
-            elif version == 1:
-                write(f"ALTER TABLE session ADD COLUMN {_DEVICE}")
+            elif version in (1, 2):
+                if version == 1:
+                    write(f"ALTER TABLE session ADD COLUMN {_DEVICE}")
+                write(_SUBJECT)  # before 3 nobody came by a provider
                 write(f"PRAGMA user_version = {_VERSION}")
             elif version != _VERSION:
                 raise PolicyError(f"{self.path} was made by another hubbub: its version is {version}, not {_VERSION}.")
