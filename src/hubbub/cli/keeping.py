@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -60,6 +60,9 @@ def restore(backup: Path | None, accept_older: bool, reason: str, policy: Path |
         with Ledger.manage(said.ledger, key=said.key(), unanchored=True) as book:
             book.steward.accept_older(author=me(), reason=reason, anchor_at=said.anchor)
         note(_CLOSED)
+        if _people(said).exists():  # the caps of its tokens may be newer than the ledger, and itself older than now
+            let_nobody_in(_people(said), said.key())
+            note(_NOBODY)
         return
     if not isinstance(said.ledger, Path):
         raise PolicyError(
@@ -80,9 +83,12 @@ def restore(backup: Path | None, accept_older: bool, reason: str, policy: Path |
     )
     note("The ledger is back, and its anchor shows that nothing was charged since." if whole else _CLOSED)
     if made.people:
-        note("Nobody can log in, and no token holds. `hubbub person reset NAME` makes a link for each who is to come.")
+        note(_NOBODY)
 
 
+_NOBODY: Final = (
+    "Nobody can log in, and no token holds. `hubbub person reset NAME` makes a link for each who is to come."
+)
 _CLOSED = (
     "The ledger is back, and nothing is left to spend, because more may have been charged since. Stored answers are "
     "free. If you know what is left: `hubbub grant everyone --epsilon NUMBER --reason WHY`."
