@@ -15,9 +15,10 @@ def test_bounds_are_shown_charged_and_stored(cli):
     assert code == 0
     assert "max_rows" in out
     assert err.startswith("Charged epsilon 0.5")
-    code, out, err = cli("bounds", COUNT, "--epsilon", "0.5", "--yes", "--format", "json")
+    code, out, err = cli("bounds", COUNT, "--epsilon", "0.5", "--format", "json")  # stored: nobody has to agree
     assert json.loads(out)["limits"][0]["what"] == "max_rows"
     assert err.startswith("Stored")
+    assert "add --yes" in cli("bounds", COUNT, "--epsilon", "0.5", "--fresh")[2]
     assert cli("bounds", COUNT, "--rho", "0.5", "--yes")[0] == 2
 
 

@@ -29,3 +29,16 @@ def test_what_to_publish_is_said_once(cli):
     ):
         code, out, err = cli("publish", *words, "--epsilon", "0.1", "--yes")
         assert (code, out) == (2, ""), (words, err)
+
+
+def test_stored_marginals_need_no_consent(cli, people):
+    text = (people / "hubbub.toml").read_text("utf-8").replace("[budget]", "[budget]\ndelta = 1e-6")
+    (people / "hubbub.toml").write_text(text.replace("budget.db", "other.db"))
+    assert cli("ledger", "create")[0] == 0
+    words = ["publish", "--marginals", "people", "--of", "ward", "--epsilon", "0.5"]
+    code, _, err = cli(*words, "-o", "one")
+    assert (code, "add --yes" in err) == (2, True)
+    assert cli(*words, "-o", "one", "--yes")[0] == 0
+    code, _, err = cli(*words, "-o", "two")
+    assert code == 0, err
+    assert "A stored release: nothing charged." in err

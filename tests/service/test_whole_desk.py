@@ -316,3 +316,16 @@ def test_a_plan_of_one_question_in_two_wordings_is_refused(world):
     answered(w, WARDS)
     told = w.desk.plan("ada", both, "p")  # stored by now: both are free, each in its own words
     assert [len(Release.from_wire(each["answer"]).rows()) for each in told] == [3, 1]
+
+
+def test_no_text_of_a_csv_is_a_formula(world):
+    """Whoever reads another's answer opens a file whose names and texts another wrote."""
+    w = world()
+    sql = """SELECT w AS "=HYPERLINK(""http://evil.example"")", COUNT(*) AS "-n", '@SUM(1)' AS t, '-5' AS five FROM v
+        GROUP BY w"""
+    one = answered(w, sql)
+    lines = w.desk.answer("ada", one, None, "csv")["csv"].splitlines()
+    assert lines[0].startswith('"\'=HYPERLINK(""http://evil.example"")","\'-n"')
+    assert all('"\'@SUM(1)"' in line and '"-5"' in line for line in lines[1:])
+    exact = Release.from_wire(w.desk.answer("ada", one)["answer"])
+    assert exact.columns[0] == '=HYPERLINK("http://evil.example")'
