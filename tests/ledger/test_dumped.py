@@ -83,7 +83,7 @@ def test_a_dump_is_made_and_put_back_as_the_page_says(shell, tmp_path, monkeypat
     with Ledger.open(shell.address, budgets={SPACE: Budget(4)}) as ledger:
         assert ledger.record.verify().problems == ()
         assert ledger.balance.spent(SPACE) == Fraction(1, 2)
-        assert ledger.balance.remaining(SPACE, analyst="ada") == Fraction(5, 2)  # of the 3 that the steward granted, not of 4
+        assert ledger.balance.remaining(SPACE, analyst="ada") == Fraction(5, 2)  # of 3 that were granted, not of 4
     people = opened_people(load_policy(tmp_path / "hubbub.toml"))
     with pytest.raises(NotKnown):
         people.prove({"token": (tmp_path / "token").read_text().strip()})

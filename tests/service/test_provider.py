@@ -704,7 +704,7 @@ def test_planted_a_provider_that_is_not_looked_at_closely_is_found(site: Site, m
     mine, other = Browser(site), Browser(site)
     other.begin()
     back = site.local.back(mine.begin())
-    monkeypatch.setattr(Elsewhere, "_word", lambda self, what, of: "same")
+    monkeypatch.setattr(Elsewhere, "_word", lambda self, what, whose: "same")
     assert other.visit(back).status_code == 200  # what was held before is not of this key
 
 

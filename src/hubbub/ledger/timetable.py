@@ -42,7 +42,7 @@ from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, entries
 from hubbub.ledger.schedule import SECOND, Moment, Slot, place
 from hubbub.ledger.under_way import UnderWay
-from hubbub.ledger.wording import is_commitment, shown, words_of
+from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
 
 __all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable", "boot_clock", "instant", "microseconds"]
 
@@ -52,9 +52,7 @@ _STOPPED: Final = 0  # the row of `pending` that says when the service stopped, 
 
 
 class QueueFull(PolicyError):
-    """As many questions of the analyst wait as may, or the same in other words. retry_after: seconds until one of them
-    is told.
-    """
+    """As many of the analyst's wait as may, or the same in other words. retry_after: seconds until one is told."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -163,9 +161,7 @@ class Timetable:
         analysts share answers. fresh: a draw of its own, whatever is under way. A request that was sent before, by its
         idempotency key, is the one that it was.
 
-        Raises:
-            BudgetError, PolicyError, QueryError: as `ChargeLifecycle.charge`; nothing was charged.
-            QueueFull: as many of the analyst's questions wait as may.
+        Raises what `ChargeLifecycle.charge` does, and QueueFull; nothing was charged.
         """
         check_purpose(asked, self._handle.rules)
         with self._handle.writing() as writer:
@@ -224,9 +220,7 @@ class Timetable:
         waiting = [each for each in later if each.slot.time(at) < each.slot.due]
         target = None if fresh else _under_way(writer.connection, waiting, asked, shared)
         if target is not None and target.analyst == asked.analyst:
-            if _words(target.ask) != _words(one.ask):
-                raise _as_other_words(target, at)
-            return target
+            return _in_the_same_words(target, one.ask, at)
         _check_room([each for each in waiting if each.analyst == asked.analyst], one.length, queue, at)
         slot = place(at, one.length, _free(waiting, queue, at), queue.tick)
         if target is not None:  # at his own time, and never before the one that he shares
@@ -490,27 +484,17 @@ def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | N
             f"the idempotency key {asked.request!r} stands for a question whose text was removed. Use a new key: what "
             "is stored is free."
         )
-    if known is None or row[1] != write_amount(asked.epsilon) or _without_now(known.ask) != _without_now(ask):
+    if known is None or row[1] != write_amount(asked.epsilon) or without_now(known.ask) != without_now(ask):
         raise QueryError(f"the idempotency key {asked.request!r} stands for another question. Use a new key.")
     return known
 
 
-def _without_now(ask: str) -> dict[str, Any]:
-    """What is asked, whenever it is."""
-    return {name: value for name, value in json.loads(ask).items() if name != "now"}
-
-
-def _words(ask: str) -> tuple[Any, Any]:
-    """What an answer is shown by, beside what was drawn."""
-    asked = json.loads(ask)
-    options = {name: value for name, value in asked.get("options", {}).items() if name not in ("epsilon", "rho")}
-    return str(asked.get("sql", "")).strip(), options
-
-
-def _as_other_words(target: Scheduled, at: Moment) -> QueueFull:
-    """One question has one text while it waits: its answer is shown by that."""
-    comes = target.slot.due - target.slot.time(at)
-    return QueueFull(
+def _in_the_same_words(known: Scheduled, ask: str, at: Moment) -> Scheduled:
+    """One's own question that waits: it has one text, by which its answer is shown. Raises QueueFull for another."""
+    comes = known.slot.due - known.slot.time(at)
+    if shown_by(known.ask) == shown_by(ask):
+        return known
+    raise QueueFull(
         "this needs the same noisy numbers as a question of yours that waits now, in other words. They are told in "
         f"{comes / SECOND:.1f} seconds, and this is free then: ask again. Nothing was charged.",
         max(1, -(-comes // SECOND)),

@@ -11,15 +11,17 @@ whoever guesses a text from testing the guess. Rows of older schemas hold their 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hubbub.ledger.hash_chain import Value
 
-__all__ = ["REMOVED", "WORDS", "commitment", "is_commitment", "separated", "shown", "words_of"]
+__all__ = ["REMOVED", "WORDS", "commitment", "is_commitment", "separated", "shown", "shown_by",
+           "without_now", "words_of"]  # fmt: skip
 
 WORDS: Final = {"charge": "sql", "schedule": "ask", "refusal": "sql", "release": "payload"}
 """The tables whose lines commit to words, and the column of the commitment."""
@@ -69,3 +71,15 @@ def shown(words: str) -> str:
     ('SELECT 1', '(removed)')
     """
     return REMOVED if is_commitment(words) else words
+
+
+def shown_by(ask: str) -> tuple[Any, Any]:
+    """What an answer is shown by, beside what was drawn."""
+    asked = json.loads(ask)
+    options = {name: value for name, value in asked.get("options", {}).items() if name not in ("epsilon", "rho")}
+    return str(asked.get("sql", "")).strip(), options
+
+
+def without_now(ask: str) -> dict[str, Any]:
+    """What is asked, whenever it is."""
+    return {name: value for name, value in json.loads(ask).items() if name != "now"}

@@ -41,44 +41,56 @@ class PatientLoop(asyncio.SelectorEventLoop):
         return made
 
 
+class _Known:
+    """The connections that there are, the oldest first; of too many the one that has waited longest goes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._all = most, dict[Any, None]()
+
+    def add(self, one: Any) -> None:
+        self._all[one] = None
+        if len(self._all) > self._most:
+            oldest = next((each for each in self._all if each.is_waiting()), one)
+            self.drop(oldest)  # now, and not when it is closed: the next that comes finds another one
+            oldest.hang_up()
+
+    def drop(self, one: Any) -> None:
+        self._all.pop(one, None)
+
+    def __contains__(self, one: Any) -> bool:
+        return one in self._all
+
+
 def patient_protocol(*, look: float = _LOOK, patience: float = _PATIENCE, most: int = _MOST) -> type[asyncio.Protocol]:
     """The protocol of a server: uvicorn's, which waits so long."""
-    known: dict[Any, None] = {}  # the oldest first
+    known = _Known(most)
 
     class Patient(AutoHTTPProtocol):  # type: ignore[misc, valid-type, unused-ignore]
         _seen: tuple[Any, bool] | None = None
         _since = 0.0
         _shaking: Any = None  # what there is of a connection whose handshake is not done
 
+        def hang_up(self) -> None:
+            # A handshake that was made in this turn of the loop has its line from the next turn on.
+            self.loop.call_soon((self._shaking or self.transport).abort)
+
         def handshake_begins(self, transport: Any) -> None:
             self._shaking = transport
-            self._counted()
+            known.add(self)
             self.loop.call_later(_SHAKING + 1, self._handshake_over)
 
         def _handshake_over(self) -> None:
             if self._shaking is not None:  # it failed, which nobody tells a protocol
-                known.pop(self, None)
+                known.drop(self)
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            shook, self._shaking = self._shaking is not None, None
-            self._since = self.loop.time()
-            if shook and self not in known:  # it went for another one that came
-                transport.abort()
-                return
-            self._counted()
+            self._since, self._shaking = self.loop.time(), None
+            known.add(self)
             self.loop.call_later(look, self._look)
 
-        def _counted(self) -> None:
-            known[self] = None
-            if len(known) > most:
-                oldest = next((one for one in known if one.is_waiting()), self)
-                known.pop(oldest)  # now, and not when it is closed: the next that comes finds another one
-                # A handshake that was made in this turn of the loop has its line from the next turn on.
-                self.loop.call_soon((oldest._shaking or oldest.transport).abort)
-
         def connection_lost(self, exc: Exception | None) -> None:
-            known.pop(self, None)
+            known.drop(self)
             super().connection_lost(exc)
 
         def is_waiting(self) -> bool:

@@ -142,9 +142,9 @@ class Elsewhere:
 
     # -- what is held -------------------------------------------------------------------------------------------
 
-    def _held(self, kind: str, of: str, then: str) -> str:
+    def _held(self, kind: str, whose: str, then: str) -> str:
         identity = system_bits().u64(4).tobytes().hex()
-        what = {"kind": kind, "of": of, "then": then[:1000], "id": identity, "until": self._clock() + _SECONDS}
+        what = {"kind": kind, "of": whose, "then": then[:1000], "id": identity, "until": self._clock() + _SECONDS}
         text = base64.urlsafe_b64encode(json.dumps(what).encode()).decode()
         return f"{text}.{self._word('held', text)}"
 
@@ -172,8 +172,8 @@ class Elsewhere:
                 raise NotKnown(_NOT_BEGUN)
             self._used[what["id"]] = what["until"]
 
-    def _word(self, what: str, of: str) -> str:
-        made = hmac.new(self._key, f"{what} {of}".encode("utf-8", "replace"), hashlib.sha256).digest()
+    def _word(self, what: str, whose: str) -> str:
+        made = hmac.new(self._key, f"{what} {whose}".encode("utf-8", "replace"), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(made).decode().rstrip("=")
 
     @contextmanager
