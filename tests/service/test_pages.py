@@ -222,7 +222,7 @@ def test_the_button_says_its_price_or_that_there_is_none() -> None:
         text = canned.STATES[name]().text
         assert re.search(rf"<button type=\"submit\"( disabled)?>{button}</button>", text), name
     assert " disabled>" in canned.STATES["ask-not-enough"]().text
-    assert 'href="/more?epsilon=1/10"' in canned.STATES["ask-not-enough"]().text
+    assert 'href="/more?epsilon=1/10&amp;for=SELECT%20rate' in canned.STATES["ask-not-enough"]().text
 
 
 def test_a_refusal_is_underlined_where_it_says() -> None:
@@ -389,6 +389,9 @@ def test_a_question_that_a_steward_looks_at_first_is_followed_by_its_address() -
 
 def test_more_is_asked_for_with_a_reason_and_taken_back() -> None:
     line = canned.Line()
+    filled = visit(line).get("/more?epsilon=1/10&for=SELECT+%3C1").text
+    assert "To ask:\nSELECT &lt;1" in filled
+    assert 'value="1/10"' in filled
     page = visit(line).post("/more", data={"epsilon": "0.5", "reason": "the study", "csrf": "c5r7"})
     assert "Your request is with the stewards" in page.text
     assert ("request_budget", {"epsilon": "0.5", "reason": "the study"}) in [(a, g) for a, g, _ in line.asked]

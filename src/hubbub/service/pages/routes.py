@@ -211,8 +211,9 @@ async def _mine(visit: Visit) -> Page:
 
 
 async def _more_form(visit: Visit) -> Page:
-    asked = visit.query.get("epsilon", "")
-    return views.more(visit.viewer, epsilon=asked, requests=await visit.told("my_requests"))
+    asked, sql = visit.query.get("epsilon", ""), visit.query.get("for", "")
+    reason = f"To ask:\n{sql}\n\nbecause " if sql else ""
+    return views.more(visit.viewer, epsilon=asked, reason=reason, requests=await visit.told("my_requests"))
 
 
 async def _more(visit: Visit) -> Page:

@@ -72,7 +72,7 @@ def ask(
 def line(viewer: Viewer, question: Question, tables: _Told, check: _Told) -> Page:
     """The price and the drawing alone, for the page that is there already."""
     price, why = _judged(check, question, tables)
-    return render("fragment.html", viewer, price=price, refused=why, agreed=question.agreed)
+    return render("fragment.html", viewer, question=question, price=price, refused=why, agreed=question.agreed)
 
 
 def _judged(check: _Told | None, question: Question, tables: _Told) -> tuple[Priced | None, Refused | None]:
