@@ -26,9 +26,8 @@ class Keys:
 
     def to(self, what: Any) -> None:
         """Tab until it has the focus."""
-        target = what.first.element_handle()
-        for _ in range(90):
-            if target.evaluate("e => e === document.activeElement || e.contains(document.activeElement)"):
+        for _ in range(90):  # looked for each time: the live line may have put another in its place
+            if what.first.evaluate("e => e === document.activeElement || e.contains(document.activeElement)"):
                 return
             self.page.keyboard.press("Tab")
         raise AssertionError(f"the Tab key does not lead to {what}")
