@@ -479,6 +479,16 @@ def test_where_one_goes_on_is_inside(site: Site) -> None:
         assert went.headers["location"] == "/", wanted
 
 
+def test_a_long_way_on_keeps_nobody_out(site: Site) -> None:
+    """What is held is a cookie, and a browser keeps none of more than 4,096 bytes."""
+    bound(site)
+    for wanted in ("/" + "a" * 5000, "/" + "%E2%82%AC" * 99, "/" + "%00" * 200):
+        browser = Browser(site)
+        address = browser.begin(f"/login/provider?next={wanted}")
+        assert len(browser.cookies["hubbub-login"]) < 3000
+        assert browser.come_back(address).status_code == 303
+
+
 def test_an_account_is_bound_to_one_person_and_a_person_to_one(site: Site) -> None:
     bound(site)
     browser = Browser(site)

@@ -33,7 +33,8 @@ __all__ = ["Elsewhere"]
 
 _SECONDS: Final = 600
 _LINE: Final = 8  # who wait for the provider at once
-_LONGEST: Final = 4096
+_LONGEST: Final = 4096  # a browser keeps no longer cookie
+_LONGEST_PATH: Final = 300
 _NONE: Final = "nobody logs in by a provider here: use your passphrase."
 _NOT_BEGUN: Final = (
     "this login was not begun in this browser, was finished before, or was begun more than ten minutes ago. Begin it "
@@ -144,7 +145,13 @@ class Elsewhere:
 
     def _held(self, kind: str, whose: str, then: str) -> str:
         identity = system_bits().u64(4).tobytes().hex()
-        what = {"kind": kind, "of": whose, "then": then[:1000], "id": identity, "until": self._clock() + _SECONDS}
+        what = {
+            "kind": kind,
+            "of": whose,
+            "then": then if len(then.encode("utf-8", "replace")) <= _LONGEST_PATH else "/",
+            "id": identity,
+            "until": self._clock() + _SECONDS,
+        }
         text = base64.urlsafe_b64encode(json.dumps(what).encode()).decode()
         return f"{text}.{self._word('held', text)}"
 
