@@ -33,7 +33,15 @@ _MODELS: Final = {
 
 @click.command("fit")
 @click.argument("table", metavar="TABLE")
-@click.option("--model", "kind", type=click.Choice(list(_MODELS)), default="additive", show_default=True)
+@click.option(
+    "--model",
+    "kinds",
+    type=click.Choice(list(_MODELS)),
+    multiple=True,
+    default=["additive"],
+    show_default=True,
+    help="Given several times, the one that suits best is fitted; a fifth of the cost pays for choosing.",
+)
 @click.option("--target", metavar="COLUMN", help="What is learned: a column of declared values, or of numbers.")
 @click.option("--features", metavar="A,B,...", help="The columns it looks at; default: all others that are declared.")
 @epsilon_option
@@ -57,7 +65,7 @@ _MODELS: Final = {
 @click.option("--force", is_flag=True, help="Replace the output file if it is there.")
 def command(
     table: str,
-    kind: str,
+    kinds: tuple[str, ...],
     features: str | None,
     epsilon: str,
     output: Path | None,
@@ -71,7 +79,7 @@ def command(
     **options: Any,
 ) -> None:
     """Fit a model to the private TABLE, at the cost of --epsilon."""
-    model = _model(kind, features, options)
+    model = _models(kinds, features, options)
     _check_output(output, force=force)
     with open_session(policy, purpose) as session:
         looked = session.check_fit(model, table, epsilon=epsilon, rows_per_unit=max_rows, assume_rows=assume_rows)
@@ -94,18 +102,27 @@ def command(
     said = (
         f"Charged epsilon {decimal_text(fitted.cost)}; {left}" if fitted.charged else "Stored: nothing charged; " + left
     )
+    for name, figure in getattr(fitted, "figures_", {}).items():
+        note(f"On the synthetic table: {figure:.3f} {name}")
+    if len(kinds) > 1:
+        note(f"Fitted: {fitted!r}.")
     note(f"{said} is left. Wrote {output}.")
 
 
-def _model(kind: str, features: str | None, options: dict[str, Any]) -> Any:
+def _models(kinds: tuple[str, ...], features: str | None, options: dict[str, Any]) -> Any:
+    """The one model that is asked for, or a list of them."""
     import hubbub.learning as room
 
-    name, takes = _MODELS[kind]
     given = {key: value for key, value in options.items() if value is not None}
-    wrong = [key for key in given if key not in takes]
-    if wrong:
-        raise click.UsageError(f"--model {kind} takes no {wrong[0].removeprefix('n_')}.")
-    return getattr(room, name)(features=None if features is None else features.split(","), **given)
+    models = []
+    for kind in kinds:
+        name, takes = _MODELS[kind]
+        wrong = [key for key in given if key not in takes and not any(key in _MODELS[other][1] for other in kinds)]
+        if wrong:
+            raise click.UsageError(f"--model {kind} takes no {wrong[0].removeprefix('n_')}.")
+        taken = {key: value for key, value in given.items() if key in takes}
+        models.append(getattr(room, name)(features=None if features is None else features.split(","), **taken))
+    return models[0] if len(models) == 1 else models
 
 
 def _check_output(output: Path | None, *, force: bool) -> None:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import ZCDP, Event, PureDP, rho_of_epsilon
 from hubbub.arguments import a_name, an_amount
@@ -33,16 +33,12 @@ if TYPE_CHECKING:
 __all__ = [
     "EvaluationAsked",
     "FitCheck",
-    "M",
     "ModelAsked",
     "ask_evaluation",
     "ask_model",
     "evaluation",
-    "fitted_model",
     "model_again",
 ]
-
-M = TypeVar("M")
 
 
 @dataclass(frozen=True)
@@ -51,7 +47,8 @@ class FitCheck:
 
     epsilon: its cost; remaining: what is left before it. stored: whether the same fit is stored, and free. features:
     how many there are; rows_per_unit: how many rows of a unit count. steps: passes over the rows, and noise: the
-    standard deviation of the noise on a sum over rows in one of them, in rows, both for about `rows` rows.
+    standard deviation of the noise on a sum over rows in one of them, in rows, both for about `rows` rows. candidates:
+    of which of several models could be fitted, the same of each; the other figures are then those of the first.
     """
 
     epsilon: Fraction
@@ -63,13 +60,24 @@ class FitCheck:
     rows: int
     steps: int
     noise: float
+    candidates: tuple[FitCheck, ...] = ()
 
     def __str__(self) -> str:
         cost = "nothing: it is stored" if self.stored else f"epsilon {decimal_text(self.epsilon)}"
-        much = "" if self.noise < self.rows / 10 else " That is much: spend more, or use fewer columns."
+        if self.candidates:
+            paid = f"{self.model} of {len(self.candidates)} models would cost {cost}; {short_text(self.remaining)} is "
+            share = "left. A fifth of it pays for the synthetic table by which the model is chosen."
+            return "\n".join([paid + share, *(f"{c.model}, {c._going()}" for c in self.candidates)])
+        going = self._going()
         return (
             f"{self.model} of {self.features} features would cost {cost}; {short_text(self.remaining)} is left.\n"
-            f"With about {self.rows:,} rows, {self.rows_per_unit} of a unit: {self.steps} "
+            f"{going[0].upper()}{going[1:]}"
+        )
+
+    def _going(self) -> str:
+        much = "" if self.noise < self.rows / 10 else " That is much: spend more, or use fewer columns."
+        return (
+            f"with about {self.rows:,} rows, {self.rows_per_unit} of a unit: {self.steps} "
             f"{'pass' if self.steps == 1 else 'passes'}, each sum over rows with noise of +-{self.noise:,.3g} rows."
             f"{much}"
         )
@@ -271,16 +279,3 @@ def model_again(written: Mapping[str, Any]) -> Estimator:
     if not (isinstance(kind, type) and issubclass(kind, Estimator)):
         raise InternalError(f"a model of the kind {written['estimator']!r}, which this version does not know")
     return kind(**written["parameters"])
-
-
-@at_work("fitting the model")
-def fitted_model(door: Door, asked: ModelAsked, model: M, *, fresh: bool) -> M:
-    """Charge, read, draw, store; or the stored model: as a copy of `model`."""
-    from hubbub.learning.model import fitted_of
-
-    stored, charged = door.release(asked.request(door.data), fresh=fresh)
-    fitted: Any = fitted_of(asked.problem.estimator, stored.contents)
-    fitted.cost = asked.epsilon if charged else Fraction(0)
-    fitted.charged, fitted.charge_id, fitted.receipt = charged, stored.charge_id, door.receipt(stored)
-    result: M = fitted
-    return result

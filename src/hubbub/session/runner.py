@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 from hubbub.engines.base import Elsewhere
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.budget import Budget
+from hubbub.session.choice import ask_choice
 from hubbub.session.data import OpenTables
 from hubbub.session.model import ask_evaluation, ask_model, model_again
 from hubbub.session.options import Options
@@ -122,6 +123,9 @@ def request_again(order: Order, data: OpenTables) -> Request:
             return ask_synthesis(data, budget, **ask).request(data)
         case "model":
             return ask_model(data, budget, model_again(ask.pop("model")), ask.pop("table"), **ask).request(data)
+        case "choice":
+            models = [model_again(written) for written in ask.pop("models")]
+            return ask_choice(data, budget, models, ask.pop("table"), **ask).request(data)
         case "evaluation":
             return ask_evaluation(data, budget, load(ask.pop("model")), ask.pop("table"), **ask).request(data)
         case "marginals":

@@ -36,8 +36,9 @@ from hubbub.session.ask import answered, knowing
 from hubbub.session.bounds import suggested_bounds
 from hubbub.session.check import Check
 from hubbub.session.check_bounds import BoundsCheck, bounds_checked
+from hubbub.session.choice import M, ask_fit, fitted_model
 from hubbub.session.data import OpenTables
-from hubbub.session.model import FitCheck, M, ask_evaluation, ask_model, evaluation, fitted_model
+from hubbub.session.model import FitCheck, ask_evaluation, evaluation
 from hubbub.session.open import (
     agree_on_limits,
     declared_tables,
@@ -390,23 +391,22 @@ class Session:
         return publishing.marginals(self._door, asked, fresh=a_choice(fresh, "fresh"))
 
     def check_fit(
-        self, model: M, table: str, *, epsilon: EpsilonLike, rows_per_unit: int | None = None, assume_rows: int = 10_000
-    ) -> FitCheck:
+        self, model: object, table: str, *, epsilon: EpsilonLike, rows_per_unit: int | None = None,
+        assume_rows: int = 10_000,
+    ) -> FitCheck:  # fmt: skip
         """What fitting a model would cost and how it would go; reads no rows, charges nothing.
 
         The arguments are those of `fit`. assume_rows: about how many rows there are, where the model is not told.
 
         Raises what `fit` raises before the charge.
         """
-        asked = ask_model(
-            self._data, self._ledger.balance.budget, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit
-        )
+        asked = ask_fit(self._door, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit)
         stored = self._door.stored(asked.request(self._data)) is not None
         return asked.check(a_whole_number(assume_rows, "assume_rows"), remaining=self.remaining, stored=stored)
 
     def fit(
         self,
-        model: M,
+        model: M | Sequence[M],
         table: str,
         *,
         epsilon: EpsilonLike,
@@ -415,8 +415,9 @@ class Session:
     ) -> M:
         """A fitted copy of a model (`hubbub.learning`), charged as one and stored: the same model again is free.
 
-        model: its parameters; nothing of it is changed. rows_per_unit: how many rows of one unit count; by default what
-        is declared. fresh: draw anew, and pay again.
+        model: its parameters; nothing of it is changed. Of a list the one that suits best is fitted, chosen on a
+        synthetic table for a fifth of rho (`hubbub.learning.choice`; `figures_`). rows_per_unit: how many rows of one
+        unit count; by default what is declared. fresh: draw anew, and pay again.
 
         The copy holds what was found in attributes that end in an underscore, as scikit-learn's do, and `cost`,
         `charged`, `charge_id` and `receipt` of the charge. Predicting is free, and needs no session.
@@ -424,10 +425,9 @@ class Session:
         Raises PolicyError for a column whose values or range are not declared, and under a pure budget for a model that
         needs one with delta; ParameterError for a parameter; BudgetError. Nothing is charged then.
         """
-        asked = ask_model(
-            self._data, self._ledger.balance.budget, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit
-        )
-        return fitted_model(self._door, asked, model, fresh=a_choice(fresh, "fresh"))
+        asked = ask_fit(self._door, model, table, epsilon=epsilon, rows_per_unit=rows_per_unit)
+        fitted: M = fitted_model(self._door, asked, fresh=a_choice(fresh, "fresh"))
+        return fitted
 
     def evaluate(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
     from hubbub.synthesis.marginals import MarginalPlan
+    from hubbub.synthesis.probe import Probe
     from hubbub.synthesis.records import Schema
     from hubbub.synthesis.session_adapter import SynthesisQuestion
+    from hubbub.synthesis.synthetic import SyntheticData
 
 __all__ = [
     "MarginalsAsked",
@@ -39,6 +41,7 @@ __all__ = [
     "ask_synthesis",
     "request_about_rows",
     "rows_that_count",
+    "synthetic_data",
     "whole_table",
 ]
 
@@ -78,18 +81,27 @@ class SynthesisAsked:
 
 
 def _synthesis(question: SynthesisQuestion, data: OpenTables, bits: Bits | None) -> Steps:
+    from hubbub.synthesis.session_adapter import packed, packed_probe
+
+    first, made = yield from synthetic_data(question, data, bits)
+    return packed_probe(first) if made is None else packed(made)
+
+
+def synthetic_data(
+    question: SynthesisQuestion, data: OpenTables, bits: Bits | None
+) -> Generator[Event, None, tuple[Probe, SyntheticData | None]]:
     """First how many rows have declared values; then, unless hardly any has, the table."""
-    from hubbub.synthesis.session_adapter import bounded, packed, packed_probe
+    from hubbub.synthesis.session_adapter import bounded
 
     cells = data.cells(question.table, list(question.schema.columns))
     codes = question.schema.places(cells.columns)
     yield question.first_event
     first = question.probe(codes, cells.units, bits=bits)
     if first.hardly_any:
-        return packed_probe(first)
+        return first, None
     kept = bounded(codes, cells.units, question.rows_per_unit)
     yield question.second_event
-    return packed(question.answer(kept, first=first, bits=bits))
+    return first, question.answer(kept, first=first, bits=bits)
 
 
 @dataclass(frozen=True, eq=False)
