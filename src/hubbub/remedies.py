@@ -352,14 +352,17 @@ class KeepBudget(Remedy):
     written: tuple[str, ...]
 
     def _applied(self, attempt: Attempt, tables: dict[str, Any]) -> tuple[Attempt, dict[str, Any]]:
-        parts = dict(part.split("=", 1) for part in self.written)
-        return replace(attempt, budget=type(attempt.budget)(**{n: v.strip("'") for n, v in parts.items()})), tables
+        parts: dict[str, Any] = {n: v.strip("'") for n, v in (part.split("=", 1) for part in self.written)}
+        if "training" in parts:
+            parts["training"] = tuple(v.strip("' ") for v in parts["training"].strip("()").split(","))
+        return replace(attempt, budget=type(attempt.budget)(**parts)), tables
 
     def in_python(self) -> str:
         return f"ask with Budget({', '.join(self.written)})."
 
     def on_the_command_line(self) -> str:
-        lines = " and ".join(part.replace("=", " = ").replace("'", '"') for part in self.written)
+        written = (part.replace("=(", " = [").replace(")", "]") for part in self.written)
+        lines = " and ".join(part.replace("=", " = ").replace(" =  = ", " = ").replace("'", '"') for part in written)
         return (
             f"write {lines} under [budget] of the policy file again. A steward raises a ceiling: `hubbub ledger raise "
             "--epsilon NUMBER --reason TEXT`, then the policy file says the same number."

@@ -96,12 +96,12 @@ def test_a_strangers_database_is_left_as_it_is(tmp_path, wal):
     assert os.listdir(tmp_path) == ["b.db"]
 
 
-@pytest.mark.parametrize(("version", "advice"), [(8, "Update hubbub"), (0, "unfinished")])
+@pytest.mark.parametrize(("version", "advice"), [(9, "Update hubbub"), (0, "unfinished")])
 def test_another_schema_version_is_refused(path, version, advice):
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 7\. .*{advice}"):
+    with pytest.raises(PolicyError, match=rf"schema version {version}; this hubbub reads version 8\. .*{advice}"):
         opened(path)
 
 

@@ -52,7 +52,7 @@ def test_an_old_ledger_opens_and_holds_what_it_held(path):
 
 def test_reading_an_old_ledger_says_how_to_bring_it_up_to_date(path):
     before = path.read_bytes()
-    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 7\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"schema version 1; this hubbub reads version 8\..*hubbub ledger migrate"):
         Ledger.inspect(path)
     assert path.read_bytes() == before
 
@@ -215,7 +215,7 @@ def test_a_ledger_of_version_3_keeps_its_chain_and_counts_its_deaths(tmp_path, m
     connection.executescript((Path(__file__).parent / "version3.sql").read_text())
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 7\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 3; this hubbub reads version 8\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     Database(tmp_path / "old.db").close()
     with Ledger.inspect(tmp_path / "old.db") as ledger:
@@ -260,7 +260,7 @@ def what_version_4_held(place: str) -> None:
         assert ledger.record.verify().problems == ()
 
 
-_SINCE_6 = "rekeying|redaction|restoring|wording"
+_SINCE_6 = "rekeying|redaction|restoring|wording|training"
 
 
 def without(version: int, tables: str) -> str:
@@ -306,12 +306,27 @@ def test_a_ledger_of_version_6_keeps_the_words_in_its_lines_and_removes_those_of
         assert ledger.record.verify().problems == ()
 
 
+def test_a_ledger_of_version_7_keeps_its_chain_and_has_nothing_for_training(tmp_path):
+    connection = sqlite3.connect(tmp_path / "old.db")
+    connection.executescript(VERSION4)
+    migrate.migrate(connection, 4)
+    connection.commit()
+    connection.executescript(without(7, "training"))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.close()
+    what_version_4_held(tmp_path / "old.db")
+    with Ledger.open(tmp_path / "old.db", budgets={SPACE: Budget(3)}) as ledger:
+        assert ledger.balance.budget(SPACE).training is None
+        assert ledger.balance.training(SPACE) == (0, 0)
+        assert ledger.record.integrity() == "ok"
+
+
 def test_a_ledger_of_version_4_keeps_its_chain_and_takes_purposes(tmp_path):
     connection = sqlite3.connect(tmp_path / "old.db")
     connection.executescript(VERSION4)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.close()
-    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 7\..*hubbub ledger migrate"):
+    with pytest.raises(PolicyError, match=r"version 4; this hubbub reads version 8\..*hubbub ledger migrate"):
         Ledger.inspect(tmp_path / "old.db")
     what_version_4_held(tmp_path / "old.db")
     Ledger.open(tmp_path / "new.db", budgets={SPACE: Budget(3)}).close()

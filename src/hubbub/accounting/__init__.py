@@ -41,7 +41,7 @@ from hubbub.accounting.events import (
     neighbours,
 )
 from hubbub.accounting.exact import Cost, cost, pure_epsilon, rho
-from hubbub.accounting.filters import Filter, GaussianFilter, PureFilter, ZCDPFilter
+from hubbub.accounting.filters import BasicFilter, Filter, GaussianFilter, PureFilter, ZCDPFilter
 from hubbub.accounting.zcdp import (
     delta_of_rho,
     epsilon_of_rho,
@@ -84,6 +84,7 @@ _LATER = {
 __all__ = [
     "ZCDP",
     "ApproxDP",
+    "BasicFilter",
     "BoundedRange",
     "Composed",
     "Cost",

@@ -3,6 +3,7 @@
 A filter holds a ceiling and what was spent, in exact rationals, and admits a charge only if the sum stays
 within. That is sound when the analyst, and so the data, chooses each next cost after seeing the answers:
 - pure: sum of epsilons (Rogers, Roth, Ullman, Vadhan 2016);
+- approximate, by basic composition: sum of epsilons and sum of deltas (the same, Theorem 3.6);
 - approximate zCDP: sum of rhos and sum of deltas (Whitehouse, Ramdas, Rogers, Wu 2023);
 - Gaussian DP: sum of mu^2 (Smith, Thakurta 2022; Koskela, Tobaben, Honkela 2022), by way of its rho = mu^2
   / 2.
@@ -23,7 +24,7 @@ from hubbub.accounting.rounding import digits_down
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError
 
-__all__ = ["Filter", "GaussianFilter", "PureFilter", "ZCDPFilter"]
+__all__ = ["BasicFilter", "Filter", "GaussianFilter", "PureFilter", "ZCDPFilter"]
 
 _NOTHING = Cost(Fraction(0), Fraction(0))
 
@@ -129,6 +130,35 @@ class PureFilter(Filter):
 
     def _left(self) -> str:
         return f"epsilon {_text(self.left)}"
+
+
+@dataclass(frozen=True)
+class BasicFilter(Filter):
+    """Epsilons add up to at most `epsilon`, and deltas to at most `delta`: for blocks that are (epsilon, delta)-DP.
+
+    >>> f = BasicFilter(epsilon=Fraction(1), delta=Fraction(1, 10**6))
+    >>> f.admits(Cost(Fraction(1), Fraction(1, 2), Fraction(1, 10**6)))
+    True
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    @property
+    def left(self) -> tuple[Fraction, Fraction]:
+        """The largest next charge: an epsilon and a delta."""
+        return self.epsilon - (self.spent.epsilon or Fraction(0)), self.delta - self.spent.delta
+
+    def _within(self, total: Cost) -> bool:
+        return total.epsilon is not None and total.epsilon <= self.epsilon and total.delta <= self.delta
+
+    def _shown(self, charge: Cost) -> str:
+        epsilon = "no finite epsilon" if charge.epsilon is None else f"epsilon {_text(charge.epsilon)}"
+        return f"{epsilon} and delta {_text(charge.delta)}"
+
+    def _left(self) -> str:
+        epsilon, delta = self.left
+        return f"epsilon {_text(epsilon)} and delta {_text(delta)}"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from hubbub.cli.console import note, show_table
 from hubbub.cli.formats import as_csv, as_json, as_markdown
 from hubbub.cli.options import chosen_format, format_option, ledger_option, open_ledger, policy_option, show, write
 from hubbub.cli.standing import left_text
-from hubbub.ledger.budget import decimal_text
+from hubbub.ledger.accounts import TRAINING
+from hubbub.ledger.budget import decimal_text, short_text
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger
@@ -70,6 +72,12 @@ def _under_delta(book: Ledger) -> Iterator[str]:
         if not budget.pure:
             left, tenth = book.balance.left(space), budget.epsilon / 10
             count = left.how_many(book.balance.question(space, tenth))
+            if budget.training is not None:
+                own, share = book.balance.training(space)
+                yield (
+                    f"{space}: epsilon {decimal_text(budget.training[0])} and delta {float(budget.training[1]):.4g} "
+                    f"are for training; epsilon {short_text(own)} and delta {float(share):.4g} of them are left."
+                )
             yield (
                 f"{space}: rho {float(left.rho):.4g} and delta {float(left.delta):.4g} are left, for {count} questions "
                 f"at epsilon {decimal_text(tenth)} with Gaussian noise."
@@ -107,7 +115,17 @@ def _accounts(book: Ledger, exact: bool) -> list[tuple[str, ...]]:
                 left = left_text(book, space, exact=exact, **narrowed)
             elif account == "everyone":
                 left = left_text(book, space, exact=exact)
+            if account == TRAINING:
+                rows.append(_training(book, space))
+                continue
             spent = "" if account in ("ceiling", "analyst:*") else _spent(book, space, account)
             rows.append((space, account, amount, ends, spent, left))
     held = [(b.space, f"block:{b.id}", decimal_text(b.epsilon), "", "", "") for b in book.record.open_blocks()]
     return [*rows, *held]
+
+
+def _training(book: Ledger, space: str) -> tuple[str, ...]:
+    """What is set aside for training, as an account."""
+    budget, (left, _) = book.balance.budget(space), book.balance.training(space)
+    whole = Fraction(0) if budget.training is None else budget.training[0]
+    return space, TRAINING, decimal_text(whole), "", decimal_text(whole - left), short_text(left)

@@ -3,7 +3,8 @@
 **Accounts of a unit space.** `everyone` is the joint budget: the promise to the people in the data, on the sum over
 all analysts, because analysts may collude. `table:NAME` and `analyst:NAME` are limits below it, `analyst:*` the
 limit of each analyst who has none of their own. `token:ID` is the cap of a token of the service. `block:ID` is what a
-reserved block holds.
+reserved block holds. `training` is what a budget sets aside for nets that are trained elsewhere; questions have the
+rest (`Budget.for_questions`).
 
 **Filters.** Every account admits a charge by the same rule (Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6, for pure
 budgets; Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1, for approximate zCDP): the sum of epsilons stays within the
@@ -26,12 +27,13 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 
 if TYPE_CHECKING:
-    from hubbub.accounting import Cost, PureFilter, ZCDPFilter
+    from hubbub.accounting import BasicFilter, Cost, PureFilter, ZCDPFilter
 
 __all__ = [
     "EACH_ANALYST",
     "EVERYONE",
     "TOGETHER",
+    "TRAINING",
     "Total",
     "analyst_account",
     "block_account",
@@ -44,11 +46,13 @@ __all__ = [
     "table_account",
     "table_accounts",
     "token_account",
+    "training_filter",
     "write_amount",
 ]
 
 EVERYONE: Final = "everyone"
 EACH_ANALYST: Final = "analyst:*"
+TRAINING: Final = "training"
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _LONG: Final = 2048
 _GRID: Final = 10**60
@@ -188,7 +192,16 @@ def empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
         return PureFilter.of(epsilon)
     if not epsilon:
         return ZCDPFilter()
-    return ZCDPFilter.of(epsilon, budget.delta, delta_threshold=budget.delta_threshold)
+    most = min(epsilon, budget.for_questions)
+    return ZCDPFilter.of(most, budget.delta_for_questions, delta_threshold=budget.delta_threshold)
+
+
+def training_filter(budget: Budget) -> BasicFilter:
+    """The filter of what a budget sets aside for training: nothing, where it sets nothing aside."""
+    from hubbub.accounting import BasicFilter
+
+    epsilon, delta = budget.training or (Fraction(0), Fraction(0))
+    return BasicFilter(epsilon=epsilon, delta=delta)
 
 
 def largest_question(filled: PureFilter | ZCDPFilter) -> Fraction:

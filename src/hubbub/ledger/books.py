@@ -21,6 +21,7 @@ from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import (
     EACH_ANALYST,
     EVERYONE,
+    TRAINING,
     Total,
     analyst_account,
     block_account,
@@ -28,6 +29,7 @@ from hubbub.ledger.accounts import (
     is_token,
     largest_question,
     read_amount,
+    training_filter,
 )
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.hash_chain import Connection, Head, head_of, now_at
@@ -136,10 +138,14 @@ class AccountState:
                 filters = self._block(space, budget, *payer, at)
                 standings.append(Standing(account, filters, None, self._totals[key]))
                 continue
+            if account == TRAINING:
+                own: Filters = (training_filter(budget),)  # type: ignore[assignment]  # asked for nothing but `holds`
+                standings.append(Standing(account, own, None, self._totals[key]))
+                continue
             known = self._limits.get(key)
             if known is None:
                 allowance = self._allowance(space, account)
-                limit = budget.epsilon
+                limit = budget.for_questions
                 if allowance is None and is_token(account):  # a cap that is not there holds nothing
                     limit = Fraction(0)
                 if allowance is not None and allowance.epsilon is not None:
@@ -323,21 +329,28 @@ def stated_relation(details: str) -> str | None:
 def known_budget(connection: Connection, space: str) -> Budget | None:
     """The budget of a space: as created, or as last raised."""
     row = connection.execute(
-        "SELECT epsilon, delta, delta_threshold FROM unit_space WHERE name = ?", (space,)
+        "SELECT unit_space.epsilon, unit_space.delta, delta_threshold, training.epsilon, training.delta "
+        "FROM unit_space LEFT JOIN training ON training.unit_space = unit_space.name WHERE name = ?",
+        (space,),
     ).fetchone()
     if row is None:
         return None
     raised = latest_allowances(connection, space, [CEILING]).get(CEILING)
+    created = _budget_of(*row)
     if raised is None or raised.epsilon is None:
-        return _budget_of(*row)
-    return Budget(raised.epsilon, _budget_of(*row).delta, delta_threshold=_budget_of(*row).delta_threshold or None)
+        return created
+    threshold = created.delta_threshold or None
+    return Budget(raised.epsilon, created.delta, delta_threshold=threshold, training=created.training)
 
 
 @lru_cache(maxsize=64)
-def _budget_of(epsilon: str, delta: str | None, threshold: str | None) -> Budget:
+def _budget_of(
+    epsilon: str, delta: str | None, threshold: str | None, own: str | None = None, share: str | None = None
+) -> Budget:
     if delta is None or threshold is None:
         return Budget(read_amount(epsilon))
-    return Budget(read_amount(epsilon), read_amount(delta), delta_threshold=read_amount(threshold))
+    training = None if own is None or share is None else (read_amount(own), read_amount(share))
+    return Budget(read_amount(epsilon), read_amount(delta), delta_threshold=read_amount(threshold), training=training)
 
 
 def latest_allowances(connection: Connection, space: str, accounts: Sequence[str]) -> dict[str, Allowance]:

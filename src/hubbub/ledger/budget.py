@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 from hubbub.errors import ParameterError
 
@@ -135,10 +135,16 @@ class Budget:
     turns epsilon into a ceiling on the sum of rhos (Canonne, Kamath, Steinke 2020, Proposition 12). Everything
     released is then (epsilon, delta)-DP, however adaptively it was asked (`accounting.filters`).
 
+    `training=(e, d)` sets a part aside for nets that are trained elsewhere (`hubbub.learning.opacus`), for good. It
+    bounds the sums of their epsilons and deltas; questions have the rest, epsilon - e, and d less for thresholds. Both
+    together are (epsilon, delta)-DP, asked and trained in whatever order: the concurrent composition of two interactive
+    mechanisms is no worse than that of two that are not (Vadhan, Zhang 2023, Theorem 1.5).
+
     Args:
         epsilon: the ceiling, exact; read as `parse_epsilon` reads it.
         delta: None for a pure budget, else between 0 and 1.
-        delta_threshold: the part of delta for thresholds; half unless said.
+        delta_threshold: the part of delta for thresholds; half unless said, less what training has.
+        training: an epsilon and a delta for training alone.
 
     Raises:
         ParameterError: epsilon or a delta is out of range.
@@ -150,12 +156,19 @@ class Budget:
     epsilon: Fraction
     delta: Fraction | None
     delta_threshold: Fraction
+    training: tuple[Fraction, Fraction] | None
 
     def __init__(
-        self, epsilon: EpsilonLike, delta: EpsilonLike | None = None, *, delta_threshold: EpsilonLike | None = None
+        self,
+        epsilon: EpsilonLike,
+        delta: EpsilonLike | None = None,
+        *,
+        delta_threshold: EpsilonLike | None = None,
+        training: tuple[EpsilonLike, EpsilonLike] | None = None,
     ) -> None:
         object.__setattr__(self, "epsilon", parse_epsilon(epsilon, "the budget's epsilon"))
-        whole, share = _shares(delta, delta_threshold)
+        object.__setattr__(self, "training", _training(training, self.epsilon, delta))
+        whole, share = _shares(delta, delta_threshold, Fraction(0) if self.training is None else self.training[1])
         object.__setattr__(self, "delta", whole)
         object.__setattr__(self, "delta_threshold", share)
 
@@ -165,19 +178,61 @@ class Budget:
         return self.delta is None
 
     @property
+    def for_questions(self) -> Fraction:
+        """The epsilon that questions may spend: all but what training has."""
+        return self.epsilon if self.training is None else self.epsilon - self.training[0]
+
+    @property
+    def delta_for_questions(self) -> Fraction:
+        """The delta of questions, for thresholds and conversion; 0 for a pure budget."""
+        whole = Fraction(0) if self.delta is None else self.delta
+        return whole if self.training is None else whole - self.training[1]
+
+    @property
     def delta_conversion(self) -> Fraction:
         """The part of delta that pays for the conversion from rho; 0 for a pure budget."""
-        return Fraction(0) if self.delta is None else self.delta - self.delta_threshold
+        return self.delta_for_questions - self.delta_threshold
 
     def __repr__(self) -> str:
-        if self.delta is None:
-            return f"Budget(epsilon={_source_text(self.epsilon)})"
-        half = self.delta_threshold == self.delta / 2
-        share = "" if half else f", delta_threshold={_source_text(self.delta_threshold)}"
-        return f"Budget(epsilon={_source_text(self.epsilon)}, delta={_source_text(self.delta)}{share})"
+        return f"Budget({', '.join(self.written)})"
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Its parts as they are written in Python."""
+        parts = [f"epsilon={_source_text(self.epsilon)}"]
+        if self.delta is not None:
+            parts.append(f"delta={_source_text(self.delta)}")
+            kept_apart = Fraction(0) if self.training is None else self.training[1]
+            if self.delta_threshold != self.delta / 2 - kept_apart:
+                parts.append(f"delta_threshold={_source_text(self.delta_threshold)}")
+        if self.training is not None:
+            parts.append(f"training=({', '.join(map(_source_text, self.training))})")
+        return tuple(parts)
 
 
-def _shares(delta: EpsilonLike | None, threshold: EpsilonLike | None) -> tuple[Fraction | None, Fraction]:
+def _training(given: Any, epsilon: Fraction, delta: EpsilonLike | None) -> tuple[Fraction, Fraction] | None:
+    """What is set aside for training.
+
+    Raises ParameterError where it is no epsilon and delta, or there would be none left.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise ParameterError(f"training={given!r:.60}: expected an epsilon and a delta, as in training=(1, 1e-7).")
+    if delta is None:
+        raise ParameterError("training is a part of epsilon and delta: give delta too, or leave both out.")
+    own, share = parse_epsilon(given[0], "the epsilon of training"), parse_epsilon(given[1], "the delta of training")
+    if own >= epsilon:
+        raise ParameterError(
+            f"training has epsilon {decimal_text(own)} of {decimal_text(epsilon)}: some is left for questions. Give it "
+            "less."
+        )
+    return own, share
+
+
+def _shares(
+    delta: EpsilonLike | None, threshold: EpsilonLike | None, training: Fraction = Fraction(0)
+) -> tuple[Fraction | None, Fraction]:
     if delta is None:
         if threshold is not None:
             raise ParameterError("delta_threshold is a part of delta: give delta too, or leave both out.")
@@ -187,8 +242,13 @@ def _shares(delta: EpsilonLike | None, threshold: EpsilonLike | None) -> tuple[F
         raise ParameterError(
             f"the budget's delta = {delta} is not allowed: it must be below 1. Write one such as 1e-6."
         )
-    share = whole / 2 if threshold is None else parse_epsilon(threshold, "delta_threshold")
-    if share >= whole:
+    if threshold is None and 2 * training >= whole:
+        raise ParameterError(
+            f"training has delta {decimal_text(training)} of {decimal_text(whole)}: it must be below half, whose rest "
+            "is for thresholds. Give it less, or say delta_threshold too."
+        )
+    share = whole / 2 - training if threshold is None else parse_epsilon(threshold, "delta_threshold")
+    if share + training >= whole:
         raise ParameterError(
             f"delta_threshold = {threshold} is not allowed: it must be below delta = {decimal_text(whole)}, whose rest "
             "pays for the conversion from rho. Leave it out for half."

@@ -5,17 +5,20 @@ A `Request` holds its row as it will be written, so that it can be made ready be
 
 from __future__ import annotations
 
+import json
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger.accounts import (
     EVERYONE,
+    TRAINING,
     Total,
     block_account,
     read_amount,
     table_accounts,
+    training_filter,
     write_amount,
 )
 from hubbub.ledger.books import NOTHING, AccountState, Standing, stated_relation
@@ -88,6 +91,8 @@ class Request:
 def accounts_of(kind: str, dataset: str, analyst: str, block: str | None, details: str = "{}") -> tuple[str, ...]:
     """The accounts that pay for a charge of this kind. details: of the charge, which name its token."""
     match kind:
+        case "question" if pays_training(details):
+            return (TRAINING,)
         case "question" if block is None:
             return (EVERYONE, *table_accounts(dataset), *readers(kind, analyst, details))
         case "question":
@@ -96,6 +101,27 @@ def accounts_of(kind: str, dataset: str, analyst: str, block: str | None, detail
             return readers(kind, analyst, details)
         case _:
             return (EVERYONE, *readers(kind, analyst, details))
+
+
+def pays_training(details: str) -> bool:
+    """Whether a charge is of a net that is trained elsewhere, and paid from what is set aside for that."""
+    if '"training"' not in details:
+        return False
+    content = json.loads(details)
+    return isinstance(content, dict) and content.get("paid_from") == TRAINING
+
+
+def _check_trainer(books: AccountState, made: Charge, budget: Budget, at: str) -> None:
+    """Raise PolicyError for a training by whom, or of what, a steward has set a limit: it would not count there."""
+    accounts = accounts_of("question", made.dataset, made.analyst, None)
+    for standing in books.standings(made.space, budget, accounts, None, at):
+        allowance = standing.allowance
+        if allowance is not None and (allowance.over(at) or standing.account != EVERYONE):
+            raise PolicyError(
+                f"{standing.account} has a limit of its own, or its grant is over, and a training is paid from what "
+                f"the budget sets aside for all, beside that limit. Ask the steward, who sets and lifts limits. "
+                "Nothing was charged."
+            )
 
 
 class Locked(PolicyError):
@@ -141,6 +167,8 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
         busy = check_under_way(books, under_way, space, made.analyst, request.owner, rules)
         if busy is not None:
             return busy
+    if pays_training(made.details):
+        _check_trainer(books, made, budget, writer.time)
     sums: list[Posting] = []
     paid: Total | None = None
     after: list[tuple[str, Total]] = []
@@ -158,6 +186,8 @@ def record(writer: Writer, books: AccountState, request: Request, under_way: Und
         after.append((standing.account, total))
         sums.append((space, standing.account, *written))
     if full:  # what is said fits all of them
+        if full[0].account == TRAINING:
+            return Refused(TRAINING, _training_overrun(request, full[0], budget))
         tightest = min(full, key=lambda standing: standing.left)
         return Refused(tightest.account, overrun(request, tightest, budget, writer.time))
     if request.neighbours is not None:
@@ -290,6 +320,20 @@ def _wanting(kind: str, asked: str) -> str:
     return f"not enough budget: the {kind} asks for epsilon {asked}"
 
 
+def _training_overrun(request: Request, standing: Standing, budget: Budget) -> BudgetError:
+    """The refusal of a training."""
+    left, delta = replace(training_filter(budget), spent=standing.paid.cost).left
+    whole = "nothing" if budget.training is None else f"epsilon {decimal_text(budget.training[0])}"
+    asked = decimal_text(request.charge.epsilon)
+    return BudgetError(
+        f"not enough budget: this training asks for epsilon {asked} and delta {float(request.spend.delta):.3g}. The "
+        f"budget sets {whole} aside for training (`training=` when its ledger is created), of which epsilon "
+        f"{short_text(left)} and delta {float(delta):.3g} are left. Plan fewer steps, more noise or a smaller rate.",
+        asked=asked,
+        left=decimal_text(left),
+    )
+
+
 def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> BudgetError:
     """The refusal: what was asked, what is left, of what, and what to do."""
     left = Remaining.of(budget, [standing])
@@ -303,7 +347,7 @@ def overrun(request: Request, standing: Standing, budget: Budget, at: str) -> Bu
         EVERYONE: f"the unit space {request.space!r}",
     }[kind]
     allowance, remedy = standing.allowance, None
-    whole = budget.epsilon if allowance is None or allowance.epsilon is None else allowance.epsilon
+    whole = budget.for_questions if allowance is None or allowance.epsilon is None else allowance.epsilon
     of_whole = "" if kind == "block" else f" of {decimal_text(whole)}"
     if allowance is not None and allowance.over(at):
         ended = "was revoked" if allowance.epsilon is None else f"expired at {allowance.expires}"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import PolicyError
 from hubbub.ledger import evidence_check
+from hubbub.ledger.accounts import TRAINING
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.files import flush_folder
 from hubbub.ledger.schema import VERSION
@@ -116,6 +117,8 @@ def _total(ledger: Ledger, space: str) -> dict[str, Any]:
     epsilon, delta = total.epsilon, total.delta
     if total.impure:
         epsilon, delta = epsilon_of_rho(total.rho, budget.delta_conversion), delta + budget.delta_conversion
+    trained = ledger.balance.total(space, TRAINING)
+    epsilon, delta = epsilon + trained.epsilon, delta + trained.delta
     entries = ledger.record.history(space)
     asked = [entry for entry in entries if entry.kind == "question"]
     return {
@@ -124,6 +127,12 @@ def _total(ledger: Ledger, space: str) -> dict[str, Any]:
         "ceiling": {
             "epsilon": decimal_text(budget.epsilon),
             "delta": None if budget.delta is None else decimal_text(budget.delta),
+        },
+        "training": None
+        if budget.training is None
+        else {
+            "set_aside": list(map(decimal_text, budget.training)),
+            "left": list(map(decimal_text, ledger.balance.training(space))),
         },
         "charged": {"epsilon": decimal_text(epsilon), "delta": decimal_text(delta), "rho": decimal_text(total.rho)},
         "questions": len(asked),

@@ -62,7 +62,7 @@ def courses(ledger: Ledger, space: str, *, points: int = 200) -> list[Course]:
             if account == EVERYONE or account.startswith("analyst:"):
                 courses_by_account.setdefault(account, []).append((time, Total.read(*amounts)))
     limits = {a.account: float(a.epsilon or 0) for a in ledger.balance.allowances(space)}
-    ceiling = float(budget.epsilon)
+    ceiling = float(budget.for_questions)
     return [
         Course(
             account,

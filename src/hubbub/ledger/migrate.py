@@ -4,8 +4,8 @@ Nothing is forgotten on the way, or the transaction fails and the ledger stays a
 chain, every charge, step and release becomes a link of a new one, in the order of their times, and every sum is added
 up anew. Version 2 kept its sums in a table of postings; they move into the charges. Version 3 knew no joint clearances
 and no sources; it gets their empty tables. Version 4 knew no purposes, and not whether there is an anchor. Version 5
-knew no schedule, version 6 kept the words in the lines themselves, and one key for ever. Of all five the chain stays
-link by link, so that receipts from before still find theirs.
+knew no schedule, version 6 kept the words in the lines themselves, and one key for ever, version 7 set nothing aside
+for training. Of all six the chain stays link by link, so that receipts from before still find theirs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,15 @@ from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.hash_chain import Connection, Posting, Value, Writer, compact
 from hubbub.ledger.schema import VERSION, sqlite_schema
 
-__all__ = ["from_version_2", "from_version_3", "from_version_4", "from_version_5", "from_version_6", "migrate"]
+__all__ = [
+    "from_version_2",
+    "from_version_3",
+    "from_version_4",
+    "from_version_5",
+    "from_version_6",
+    "from_version_7",
+    "migrate",
+]
 
 _OLD: Final = ("unit_space", "data_version", "charge", "step", "release")
 _CHARGE: Final = "CREATE TRIGGER charge_no_update"
@@ -38,10 +46,11 @@ _SINCE_3: Final = ("joint_clearance", "source")
 _SINCE_4: Final = ("anchoring",)
 _SINCE_5: Final = ("schedule", "silence", "pending")
 _SINCE_6: Final = ("rekeying", "redaction", "restoring", "wording")
+_SINCE_7: Final = ("training",)
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring a ledger file of schema `version`, 1 to 6, to the present one. The caller commits.
+    """Bring a ledger file of schema `version`, 1 to 7, to the present one. The caller commits.
 
     Raises:
         PolicyError: the old ledger's own sums do not add up.
@@ -59,8 +68,10 @@ def migrate(connection: sqlite3.Connection, version: int) -> None:
         from_version_4(connection, sqlite_schema())
     if version in (2, 3, 4, 5):
         from_version_5(connection, sqlite_schema())
-    if version != 1:
+    if version in (2, 3, 4, 5, 6):
         from_version_6(connection, sqlite_schema())
+    if version != 1:
+        from_version_7(connection, sqlite_schema())
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -117,6 +128,11 @@ def from_version_5(connection: Connection, schema: list[str]) -> None:
 def from_version_6(connection: Connection, schema: list[str]) -> None:
     """Make the tables of keys, of words that are removed, and of restored ledgers, which version 6 did not have."""
     _make(connection, schema, _SINCE_6)
+
+
+def from_version_7(connection: Connection, schema: list[str]) -> None:
+    """Make the table of what is set aside for training, which version 7 did not have."""
+    _make(connection, schema, _SINCE_7)
 
 
 def _make(connection: Connection, schema: list[str], tables: tuple[str, ...]) -> None:

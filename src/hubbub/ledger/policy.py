@@ -269,14 +269,19 @@ class _Reader:
         return place
 
     def budget(self, section: dict[str, Any]) -> Budget:
-        allowed = ("epsilon", "delta", "delta_threshold", "per_analyst", "analysts")
+        allowed = ("epsilon", "delta", "delta_threshold", "training", "per_analyst", "analysts")
         self.known(("budget",), section, allowed, required=("epsilon",))
         try:
             Budget(section["epsilon"])
         except ParameterError as error:
             raise self.wrong(("budget", "epsilon"), str(error)) from None
         try:
-            return Budget(section["epsilon"], section.get("delta"), delta_threshold=section.get("delta_threshold"))
+            return Budget(
+                section["epsilon"],
+                section.get("delta"),
+                delta_threshold=section.get("delta_threshold"),
+                training=section.get("training"),
+            )
         except ParameterError as error:
             raise self.wrong(("budget", "delta"), str(error)) from None
 

@@ -106,6 +106,13 @@ _BUDGET: Final = _table(
         "epsilon": _AMOUNT,
         "delta": _AMOUNT,
         "delta_threshold": _AMOUNT,
+        "training": {
+            "description": "What is set aside for nets that are trained elsewhere: [epsilon, delta].",
+            "type": "array",
+            "items": _AMOUNT,
+            "minItems": 2,
+            "maxItems": 2,
+        },
         "per_analyst": _AMOUNT,
         "analysts": _ANALYSTS,
     },

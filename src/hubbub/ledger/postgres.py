@@ -26,7 +26,14 @@ from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.files import UNSURE
 from hubbub.ledger.hash_chain import Connection, Rows, Value
 from hubbub.ledger.interrupts import Undisturbed
-from hubbub.ledger.migrate import from_version_2, from_version_3, from_version_4, from_version_5, from_version_6
+from hubbub.ledger.migrate import (
+    from_version_2,
+    from_version_3,
+    from_version_4,
+    from_version_5,
+    from_version_6,
+    from_version_7,
+)
 from hubbub.ledger.schema import VERSION, postgres_schema
 
 __all__ = ["PostgresStore", "without_password"]
@@ -271,7 +278,7 @@ class PostgresStore:
             if connection.execute("SELECT to_regclass('hubbub.version')").fetchone() == (None,):
                 return
             (number,) = connection.execute("SELECT number FROM version").fetchone() or (0,)
-            if number not in (2, 3, 4, 5, 6):
+            if number not in (2, 3, 4, 5, 6, 7):
                 return
             connection.execute("SELECT 1 FROM ledger FOR UPDATE")
             if number == 2:
@@ -282,9 +289,11 @@ class PostgresStore:
                 from_version_3(_Marks(connection), postgres_schema())
             if number in (2, 3, 4):
                 from_version_4(_Marks(connection), postgres_schema())
-            if number != 6:
+            if number in (2, 3, 4, 5):
                 from_version_5(_Marks(connection), postgres_schema())
-            from_version_6(_Marks(connection), postgres_schema())
+            if number != 7:
+                from_version_6(_Marks(connection), postgres_schema())
+            from_version_7(_Marks(connection), postgres_schema())
             connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _check(self) -> None:

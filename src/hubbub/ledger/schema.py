@@ -1,8 +1,9 @@
-"""The tables of a ledger, version 7, for SQLite and Postgres alike.
+"""The tables of a ledger, version 8, for SQLite and Postgres alike.
 
     ledger        its random id, and whether its chain is keyed
     journal       one line for every row of the tables below: when, what, and the hash that chains them all
     unit_space    whose budget it is, and its ceiling when it was created
+    training      what of a unit space's budget is set aside for training, from its creation on
     relation      the neighbour relation that a unit space's losses are stated for, from its first charge on
     allowance     what an account may spend: grants, revocations, limits of the policy, raised ceilings
     policy        the texts of policies under which something was asked
@@ -40,7 +41,7 @@ __all__ = ["APPLICATION_ID", "COLUMNS", "HASHED", "VERSION", "postgres_schema", 
 APPLICATION_ID: Final = 0x68756262
 """'hubb': marks a SQLite file as a ledger of ours, in its header."""
 
-VERSION: Final = 7
+VERSION: Final = 8
 """The schema this code reads and writes."""
 
 _T, _N, _I, _N_I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL", "INTEGER"
@@ -48,6 +49,7 @@ _T, _N, _I, _N_I = "TEXT NOT NULL", "TEXT", "INTEGER NOT NULL", "INTEGER"
 _TABLES: Final[dict[str, dict[str, str]]] = {
     "ledger": {"id": _T, "secret": _T, "key_check": _N},
     "unit_space": {"name": f"{_T} UNIQUE", "epsilon": _T, "delta": _N, "delta_threshold": _N},
+    "training": {"unit_space": f"{_T} UNIQUE", "epsilon": _T, "delta": _T},
     "relation": {"unit_space": f"{_T} UNIQUE", "neighbours": _T},
     "allowance": {
         "unit_space": _T, "account": _T, "epsilon": _N, "expires": _N, "author": _T, "reason": _T,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hubbub.ledger.accounts import (
     EVERYONE,
+    TRAINING,
     Total,
     analyst_account,
     block_account,
@@ -15,6 +17,7 @@ from hubbub.ledger.accounts import (
     pure_cost,
     table_accounts,
     token_account,
+    training_filter,
 )
 from hubbub.ledger.allowances import NAMED, all_allowances, default_limit, policy_records
 from hubbub.ledger.books import AccountState, moment, total_of
@@ -115,6 +118,15 @@ class Balance:
                 standings = [standings[0]._replace(filters=(empty_filter(budget, budget.epsilon),))]
             return Remaining.of(budget, standings)
 
+    def training(self, space: str) -> tuple[Fraction, Fraction]:
+        """What is left of the epsilon and delta that are set aside for training.
+
+        Raises:
+            PolicyError: there is no such space.
+        """
+        paid = self.total(space, TRAINING)
+        return replace(training_filter(self.budget(space)), spent=paid.cost).left
+
     def limit(self, space: str, analyst: str) -> Fraction:
         """What an analyst may spend in all: his last allowance, if there is one; at most the budget."""
         with self._handle.reading() as connection:
@@ -123,8 +135,9 @@ class Balance:
             (standing,) = self._books_for(connection).standings(space, budget, accounts, None, at)
         allowance = standing.allowance
         if allowance is None:
-            return budget.epsilon
-        return Fraction(0) if allowance.over(at) else min(budget.epsilon, allowance.epsilon or budget.epsilon)
+            return budget.for_questions
+        most = budget.for_questions
+        return Fraction(0) if allowance.over(at) else min(most, allowance.epsilon or most)
 
     def question(self, space: str, epsilon: EpsilonLike, *, delta: Fraction | int = 0) -> Cost:
         """What a question asked of `space` at `epsilon` is charged: under a pure budget that epsilon; under one with

@@ -268,7 +268,7 @@ class Ledger:
                     _add_space(writer, space, budget)
                     added.append(space)
                 elif budget_there != budget:
-                    keeping = KeepBudget(tuple(repr(budget_there)[len("Budget(") : -1].split(", ")))
+                    keeping = KeepBudget(budget_there.written)
                     raise PolicyError(
                         f"{budget!r} is declared for the unit space {space!r}, but its ledger {self.where} was created "
                         f"with {budget_there!r}. A ceiling is fixed when the ledger is created: {keeping.in_python()}",
@@ -285,6 +285,8 @@ def _add_space(writer: Writer, space: str, budget: Budget) -> None:
     delta = None if budget.delta is None else write_amount(budget.delta)
     share = None if budget.delta is None else write_amount(budget.delta_threshold)
     writer.append("unit_space", checked_text(space, "unit space"), write_amount(budget.epsilon), delta, share)
+    if budget.training is not None:
+        writer.append("training", space, *map(write_amount, budget.training))
 
 
 def _new_space(connection: Connection, where: str, space: str) -> str:

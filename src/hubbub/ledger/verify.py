@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hubbub.errors import PolicyError
-from hubbub.ledger.accounts import EVERYONE, Total, block_account, empty_filter
+from hubbub.ledger.accounts import EVERYONE, TRAINING, Total, block_account, empty_filter, training_filter
 from hubbub.ledger.anchor import ANCHOR, is_anchored
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.charging import accounts_of
@@ -354,6 +354,8 @@ class Walk:
                 continue
             if budget is None:
                 yield f"the unit space {space!r} has charges and no budget"
+            elif account == TRAINING and not training_filter(budget).holds(total.cost):
+                yield f"what the unit space {space!r} sets aside for training is overspent"
             elif account == EVERYONE and not empty_filter(budget, budget.epsilon).holds(total.cost):
                 yield f"the unit space {space!r} is overspent"
             elif account == EVERYONE:

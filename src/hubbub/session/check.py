@@ -401,8 +401,7 @@ def how_many(budget: Budget, charge: Cost, spent: Cost | None = None) -> int | N
     before = Cost(Fraction(0), Fraction(0)) if spent is None else spent
     if budget.pure:
         return PureFilter(before, budget.epsilon).how_many(charge)
-    assert budget.delta is not None
-    empty = ZCDPFilter.of(budget.epsilon, budget.delta, delta_threshold=budget.delta_threshold)
+    empty = ZCDPFilter.of(budget.for_questions, budget.delta_for_questions, delta_threshold=budget.delta_threshold)
     return ZCDPFilter(before, empty.rho, empty.delta_threshold, empty.epsilon, empty.delta_conversion).how_many(charge)
 
 

@@ -116,7 +116,8 @@ class Order:
         amounts = [budget.epsilon, budget.delta, None if budget.delta is None else budget.delta_threshold]
         wire = {name: getattr(self, name) for name in self.__dataclass_fields__}
         wire |= {"ask": dict(self.ask()), "marks": dict(self.marks), "format": _FORMAT}
-        return json.dumps(wire | {"budget": [None if a is None else str(a) for a in amounts]})
+        training = None if budget.training is None else [str(a) for a in budget.training]
+        return json.dumps(wire | {"budget": [*(None if a is None else str(a) for a in amounts), training]})
 
     @classmethod
     def from_wire(cls, text: str) -> Order:
@@ -128,9 +129,10 @@ class Order:
             wire = json.loads(text)
             if wire.pop("format") != _FORMAT:
                 raise ValueError("the order of another hubbub")
-            epsilon, delta, threshold = wire.pop("budget")
+            epsilon, delta, threshold, training = wire.pop("budget")
             ask = dict(wire.pop("ask"))
-            return cls(budget=Budget(epsilon, delta, delta_threshold=threshold), ask=lambda: ask, **wire)
+            budget = Budget(epsilon, delta, delta_threshold=threshold, training=training)
+            return cls(budget=budget, ask=lambda: ask, **wire)
         except (ValueError, TypeError, KeyError, AttributeError):
             raise ParameterError("this is not an order of this version of hubbub.") from None
 
