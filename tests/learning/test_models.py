@@ -58,6 +58,7 @@ MODELS: dict[str, Any] = {
     "gaussian": GaussianNB(["x", "z"], "ill"),
     "k-means": KMeans(NAMES, n_clusters=3, rounds=2),
     "components": PCA(NAMES, n_components=2),
+    "newton": LogisticRegression(NAMES, "ill", method="newton"),
 }
 PURE = ("categorical", "gaussian")
 
@@ -172,6 +173,18 @@ def test_gaussian_bayes_has_moments_in_the_columns_own_unit() -> None:
         held = rows["x"][rows["ill"] == name]
         assert found.theta_[k, 0] == pytest.approx(held.mean(), abs=0.1)
         assert found.var_[k, 0] == pytest.approx(held.var(), rel=0.1)
+
+
+def test_newton_costs_what_was_asked_and_learns() -> None:
+    """Nine events for all of rho; as good as descent with many rows."""
+    rows = people(4000)
+    models = [fitted(rows, LogisticRegression(NAMES, "ill", bins=4, method=how)) for how in ("newton", "descent")]
+    right = [(model.predict(rows) == rows["ill"]).mean() for model in models]
+    assert len(models[0].loss_.children) == models[0].n_iter_ + 1 == 9
+    assert cost(models[0].loss_).rho <= rho_of_epsilon(5, "1e-6")
+    assert right[0] > right[1] - 0.02
+    with pytest.raises(ParameterError, match="newton"):
+        fitted(rows, LogisticRegression(NAMES, "ill", method="newtons"))
 
 
 def test_a_line_is_learned_in_either_way() -> None:

@@ -333,7 +333,10 @@ def test_the_whole_promise_is_kept_by_both_parts() -> None:
     assert eval(repr(budget), {"Budget": hb.Budget}) == budget
     with session() as s:
         plain = hb.Budget(3, "9e-6", delta_threshold="4e-6")
-        with pytest.warns(UserWarning, match="in memory"), Session({"t": s._data.tables["t"]}, budget=plain, ledger=None) as other:
+        with (
+            pytest.warns(UserWarning, match="in memory"),
+            Session({"t": s._data.tables["t"]}, budget=plain, ledger=None) as other,
+        ):
             assert s.ledger.balance.left(space(s)).rho == other.ledger.balance.left(space(other)).rho
     for wrong, says in (
         (lambda: hb.Budget(5, training=(1, "1e-7")), "give delta too"),

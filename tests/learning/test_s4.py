@@ -100,3 +100,23 @@ def test_membership_is_guessed_from_a_model_without_privacy_alone() -> None:
     assert without.right / without.guesses > 0.85
     sd = math.sqrt(private.guesses) / 2
     assert private.right < private.guesses / 2 + 4 * sd
+
+
+def inverted(epsilon: Any, people: int = 200) -> float:
+    """The share of people whose answer is told by the model of them: each is known by a value that nobody else has.
+
+    Whoever knows that value looks at which class the model gives it (model inversion).
+    """
+    values = [f"v{i}" for i in range(people)]
+    truth = np.random.default_rng(21).random(people) < 0.5
+    declared: dict[str, Any] = {"v": hb.one_of(*values), "y": hb.one_of("no", "yes")}
+    model = LogisticRegression(["v"], "y", rows=people)
+    rows = {"v": values, "y": np.where(truth, "yes", "no").tolist()}
+    model.fit(rows, columns=declared, epsilon=epsilon, delta="1e-6", bits=SeededBits(23))
+    return float(((model.coef_[0] > 0) == truth).mean())
+
+
+def test_answers_are_read_back_from_a_model_without_privacy_alone() -> None:
+    """At epsilon 1 no better than e / (1 + e) allows, and in fact than a coin; where hardly any noise is added, all."""
+    assert inverted(10_000) > 0.95
+    assert abs(inverted(1) - 0.5) < 4 * math.sqrt(0.25 / 200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +12,7 @@ from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import Scan
 
-__all__ = ["Elsewhere", "Engine", "EnginePlace", "Exact", "Located", "Named", "Schema"]
+__all__ = ["Elsewhere", "Engine", "EnginePlace", "Exact", "InPlace", "Located", "Named", "Schema"]
 
 
 @dataclass(frozen=True)
@@ -193,6 +193,21 @@ class EnginePlace(Protocol):
 
     def at_hand(self, source: Any) -> bool:
         """Whether its tables can be looked at without starting anything."""
+        ...
+
+
+@runtime_checkable
+class InPlace(Protocol):
+    """An engine that adds up in place what a model asks of whole rows, which do not leave it."""
+
+    def totals(
+        self, scan: Scan, columns: Sequence[str], write: Callable[[str, Any], str], public: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a text of sums. write: given the text of the owned rows, whose columns are c0, c1 and so on, and
+        the dialect, a text that begins with WITH. public: Arrow tables by the name of a stage before it.
+
+        Raises EngineError, with an incident id alone, if the engine fails.
+        """
         ...
 
 

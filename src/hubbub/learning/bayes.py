@@ -132,12 +132,15 @@ class CategoricalNB(_NaiveBayes):
             l2_squared=problem.moved(counts, counts=True),
         )
 
+    def _in_place(self, problem: Problem) -> str | None:
+        return None
+
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         assert isinstance(problem.target, Classes)
         noise = self.noise(problem)
         yield noise.event
         exact: list[int] = []
-        for sums in rows.histograms(rows.label, len(problem.target.values)):
+        for sums in rows.by_class(len(problem.target.values)):
             exact += [sums.total, *(int(v) for of_code in sums.of_code for v in of_code)]
         noisy = noise.release(exact, bits=bits)
         return {"counts": list(noisy), "deviation": deviation(noise)}
@@ -196,13 +199,16 @@ class GaussianNB(_NaiveBayes):
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return 1, deviation(self.noise(problem)) / (problem.heaviest * ONE)
 
+    def _in_place(self, problem: Problem) -> str | None:
+        return None
+
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         assert isinstance(problem.target, Classes)
         noise = self.noise(problem)
         yield noise.event
         tables = [_moments(c) for c in problem.design.columns.values() if isinstance(c, Numbers)]
         exact: list[int] = []
-        for sums in rows.histograms(rows.label, len(problem.target.values)):
+        for sums in rows.by_class(len(problem.target.values)):
             exact.append(ONE * sums.total)
             for of_code, table in zip(sums.of_code, tables, strict=True):
                 exact += [int(v) for v in table.T @ of_code]

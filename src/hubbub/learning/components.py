@@ -53,6 +53,9 @@ class PCA(Estimator):
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return 1, math.sqrt(self._noise(problem).sigma2) / (ONE**2 * problem.heaviest)
 
+    def _in_place(self, problem: Problem) -> str | None:
+        return None
+
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         noise = self._noise(problem)
         yield noise.event

@@ -37,7 +37,7 @@ from hubbub.learning.features import ONE, Design, Integers
 T = TypeVar("T")
 K = TypeVar("K")
 
-__all__ = ["HEAVIEST", "SCALE", "WEIGHT_ONE", "Coded", "Sums", "kept", "on_grid", "sigmoid", "softmax"]
+__all__ = ["HEAVIEST", "SCALE", "WEIGHT_ONE", "Coded", "Sums", "kept", "on_grid", "sigmoid", "sigmoid_steps", "softmax"]
 
 SCALE: Final = 1 << 20
 """The residual 1 on its grid."""
@@ -97,6 +97,13 @@ def sigmoid(scores: Integers) -> Integers:
     [524288, 1048575, 0]
     """
     return _read(_sigmoids(), np.clip(scores, -_END, _END) + _END)
+
+
+def sigmoid_steps() -> tuple[Integers, Integers, int, int]:
+    """The table that `sigmoid` reads, as where each step begins and what it adds; the score at which it ends, and the
+    width of a step, both in multiples of 2^-24."""
+    table = _sigmoids()
+    return table[:-1], np.diff(table), _END, 1 << _STEP
 
 
 def softmax(scores: Integers) -> Integers:
@@ -253,6 +260,26 @@ class Coded:
             for axis, place in enumerate(group):
                 by_column[place] = shaped.sum(axis=tuple(a for a in range(len(group)) if a != axis))
         return by_column
+
+    def mass(self) -> int:
+        """The number of rows, or the sum of their weights."""
+        return len(self.label) if self.weights is None else int(self.weights.sum())
+
+    def by_class(self, classes: int) -> list[Sums]:
+        """`histograms` by label."""
+        return self.histograms(self.label, classes)
+
+    def target_sum(self, middle: int) -> int:
+        """The sum over rows of (label - middle)."""
+        return int(((self.label - middle) * (1 if self.weights is None else self.weights)).sum())
+
+    def beside_target(self, design: Design) -> Coded:
+        """The same rows with half of the target's step as one more column. design: with that column."""
+        return Coded(design, [*self.codes, (self.label + 1) // 2], self.label, self.weights, threads=self.threads)
+
+    def logistic_sums(self, weights: Integers) -> list[int]:
+        """`sums` of the residual p - y of two classes."""
+        return self.sums(weights[None], lambda scores, label: sigmoid(scores) - label * SCALE)[0]
 
     def histograms(self, place: Integers, groups: int) -> list[Sums]:
         """How many rows (or how much of their weights) of each code there are, for each value of `place` from 0.

@@ -115,8 +115,7 @@ def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, met
 def _mean(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
     noise = noise_of(problem.rho, mean_squared(problem))
     yield noise.event
-    mass = 1 if rows.weights is None else rows.weights
-    (noisy,) = noise.release([int(((rows.label - LEVELS // 2) * mass).sum())], bits=bits)
+    (noisy,) = noise.release([rows.target_sum(LEVELS // 2)], bits=bits)
     weights = np.zeros(problem.design.width)
     # So few rows that neither their number nor their sum is known well: what is not known is drawn to the middle.
     least = 0.0 if problem.parts[0] is None else 2 * problem.rows_per_unit / math.sqrt(2 * float(problem.parts[0]))
@@ -129,7 +128,7 @@ def _from_moments(problem: Problem, rows: Coded, bits: Bits | None) -> Fit:
     assert isinstance(problem.target, Range)
     target = Numbers(problem.target.low, problem.target.high, linear=True)
     design = Design({**problem.design.columns, "": target})
-    both = Coded(design, [*rows.codes, (rows.label + 1) // 2], rows.label, rows.weights, threads=rows.threads)
+    both = rows.beside_target(design)
     noise = noise_of(problem.rho, moments_squared(problem))
     yield noise.event
     upper = np.triu_indices(design.width)
@@ -196,6 +195,9 @@ class LinearRegression(Estimator):
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return predicted_numbers(problem, rows, self.method, round(self.clamp * SCALE))
+
+    def _in_place(self, problem: Problem) -> str | None:
+        return None if self.method in ("moments", "mean") else "method='moments'"
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         return draw_numbers(problem, rows, n, bits, self.method, round(self.clamp * SCALE))

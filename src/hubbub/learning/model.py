@@ -32,10 +32,11 @@ from hubbub.accounting import Event, rho_of_epsilon
 from hubbub.accounting.amounts import amount, count
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.learning.exact import HEAVIEST, Coded, kept
-from hubbub.learning.features import Categories, Column, Design, Integers, Numbers, coded, column_of
+from hubbub.learning.features import Column, Design, Integers, column_of
+from hubbub.learning.targets import LEVELS, Classes, Range, Weight
 from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits
-from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Scalar
+from hubbub.tables.columns import Between, Declaration, Edges, OneOf
 
 __all__ = ["LEVELS", "Classes", "Estimator", "Fit", "Problem", "Range", "arrow", "fitted_of", "load"]
 
@@ -43,78 +44,8 @@ Fit = Generator[Event, None, dict[str, Any]]
 """Yields each event before it is drawn, and returns what is kept, as JSON."""
 
 FORMAT: Final = "model 1"
-LEVELS: Final = 1 << 10
-"""Steps of a target that is a number."""
 _NEEDED: Final = {"classes": "classes (hb.one_of)", "numbers": "a range (hb.between)"}
 _ROWS_SHARE: Final = Fraction(1, 50)
-
-
-@dataclass(frozen=True)
-class Classes:
-    """A target of declared classes, sorted. `column` reads it.
-
-    >>> Classes.of("t", OneOf(("yes", "no", None))).values
-    ('no', 'yes')
-    """
-
-    name: str
-    values: tuple[Scalar, ...]
-    column: Categories
-
-    @classmethod
-    def of(cls, name: str, declared: OneOf) -> Classes:
-        """The classes that a column declares, without NULL.
-
-        Raises PolicyError for fewer than two.
-        """
-        declared_classes = [v for v in declared.values if v is not None]
-        declared_classes += [declared.other] if declared.other is not None else []
-        if len(declared_classes) < 2 or not all(isinstance(v, bool | int | float | str) for v in declared_classes):
-            raise PolicyError(f"the target {name!r} needs at least two declared classes, which are not dates.")
-        values = tuple(sorted(declared_classes))
-        return cls(name, values, Categories(values, declared.other))
-
-    def label(self, column: Any) -> Integers:
-        """The place of each row's class; -1 for none."""
-        places = coded(self.column, column)
-        if self.column.other is not None:  # NULL is not another value
-            places = np.where(column.is_null().to_numpy(), len(self.values), places)
-        return np.where(places < len(self.values), places, -1)
-
-
-@dataclass(frozen=True)
-class Range:
-    """A target that is a number from low to high, in steps of a 1024th."""
-
-    name: str
-    low: Fraction
-    high: Fraction
-
-    def label(self, column: Any) -> Integers:
-        """The step of each row's number, from 0 to 1024; -1 for none."""
-        width = self.high - self.low
-        cuts = tuple(self.low + width * (2 * k + 1) / (2 * LEVELS) for k in range(LEVELS))
-        return _steps(cuts, column)
-
-
-def _steps(cuts: tuple[Fraction, ...], column: Any) -> Integers:
-    """How many of the cuts lie at or below each number; -1 for what is not a number."""
-    low, high = cuts[0] - 1, cuts[-1] + 1
-    steps = coded(Numbers(low, high, (low, *cuts, high)), column)
-    return np.where(steps <= len(cuts), steps, -1)
-
-
-@dataclass(frozen=True)
-class Weight:
-    """A column of weights from 0 to `high`."""
-
-    name: str
-    high: Fraction
-
-    def grid(self, column: Any) -> Integers:
-        """The weight of each row on its grid; 0 for what is not a number."""
-        cuts = tuple(self.high * (2 * k + 1) / (2 * HEAVIEST) for k in range(HEAVIEST))
-        return np.maximum(_steps(cuts, column), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,8 +120,7 @@ class Problem:
             return float(self.rows or 1)
         noise = calibrated(spend=self.part(share), l1=self.reach, l2_squared=self.moved(1, counts=True))
         yield noise.event
-        mass = len(rows.label) if rows.weights is None else int(rows.weights.sum())
-        (noisy,) = noise.release([mass], bits=bits)
+        (noisy,) = noise.release([rows.mass()], bits=bits)
         return max(1.0, noisy / self.heaviest)
 
     def part(self, share: Fraction) -> Spend:
@@ -311,6 +241,10 @@ class Estimator(ABC):
         Raises TypeError for a model that decides nothing, such as k-means.
         """
         raise TypeError(f"a {type(self).__name__} decides nothing")
+
+    def _in_place(self, problem: Problem) -> str | None:
+        """Why this cannot be fitted where its rows are, and what can; None where it can."""
+        return "a naive Bayes model, PCA, LogisticRegression(method='newton'), LinearRegression(method='moments')"
 
     @abstractmethod
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:

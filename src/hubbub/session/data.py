@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hubbub.arguments import a_name
-from hubbub.engines.base import Exact, Located
+from hubbub.engines.base import Exact, InPlace, Located
 from hubbub.engines.outer import OuterSide
 from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
@@ -202,6 +202,17 @@ class OpenTables:
         rows = stoppable(lambda: self.engine.rows(scan, columns), self.engine.interrupt)
         units = rows.column("").to_numpy() if "" in rows.column_names else None
         return rows.select(list(columns)), units
+
+    def totals(
+        self, table: str, columns: Sequence[str], write: Callable[[str, Any], str], public: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """What a text of sums brings of the owned rows of a table, where they stay; Ctrl-C stops it.
+
+        Raises EngineError, with an incident id alone, if the engine fails.
+        """
+        scan, engine = self.scan(table), self.engine
+        assert isinstance(engine, InPlace)
+        return stoppable(lambda: engine.totals(scan, columns, write, public), engine.interrupt)
 
     def close(self) -> None:
         """Close the engine and the public side."""

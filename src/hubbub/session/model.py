@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.accounting import ZCDP, Event, PureDP, rho_of_epsilon
 from hubbub.arguments import a_name, an_amount
-from hubbub.errors import InternalError, QueryError
+from hubbub.engines.base import InPlace
+from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, short_text
 from hubbub.progress import at_work
 from hubbub.session.run import Door, Request, Steps
-from hubbub.session.whole_rows import request_about_rows, rows_that_count, whole_table
+from hubbub.session.whole_rows import private_table, request_about_rows, rows_that_count, whole_table
 from hubbub.tables.kinds import Kind
 
 if TYPE_CHECKING:
@@ -140,10 +141,39 @@ def _whole(spend: Spend) -> Event:
 
 
 def _fit(asked: ModelAsked, data: OpenTables, bits: Bits | None) -> Steps:
-    table, units = data.owned(asked.table, asked.problem.columns)
-    coded = asked.problem.encode(table, units)
-    kept = yield from asked.problem.steps(coded, bits=bits)
+    kept = yield from asked.problem.steps(_rows(asked, data), bits=bits)
     return json.dumps(kept)
+
+
+def _rows(asked: ModelAsked, data: OpenTables) -> Any:
+    """The coded rows, in this process or where they stay."""
+    problem = asked.problem
+    if data.engine.returns_rows:
+        return problem.encode(*data.owned(asked.table, problem.columns))
+    from hubbub.learning.pushed import Pushed
+
+    def totals(write: Callable[[str, Any], str], public: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return data.totals(asked.table, problem.columns, write, public)
+
+    return Pushed(problem, data.catalog[asked.table].columns, totals, problem.design)
+
+
+def _check_place(data: OpenTables, table: str, problem: Problem) -> None:
+    """Raises PolicyError where rows stay elsewhere, for a model that cannot be fitted there."""
+    if data.engine.returns_rows:
+        return
+    name = type(problem.estimator).__name__
+    better = problem.estimator._in_place(problem)
+    if better is not None or not isinstance(data.engine, InPlace):
+        raise PolicyError(
+            f"the rows of {table!r} stay where they are, and a {name} as asked for takes too many passes, or rows in "
+            f"this process. There can be fitted: {better}. Nothing was charged."
+        )
+    if not data.scan(table).each_row:
+        raise PolicyError(
+            f"the rows of {table!r} stay where they are, and there a model is fitted only where each row is its own "
+            "unit (unit=hb.EACH_ROW). Nothing was charged."
+        )
 
 
 def ask_model(
@@ -166,7 +196,7 @@ def ask_model(
             f"model: expected a model of hubbub.learning, such as LogisticRegression(target=...), got "
             f"{type(model).__name__}. Nothing was charged."
         )
-    declared, info = whole_table(data, a_name(table, "table")), data.catalog[table]
+    declared, info = private_table(data, a_name(table, "table")), data.catalog[table]
     amount, spend = _spent(data, budget, table, epsilon)
     rows = rows_that_count(data, table, rows_per_unit)
     problem = model.problem(
@@ -176,6 +206,7 @@ def ask_model(
         rows_per_unit=rows,
         neighbours=declared.neighbours,
     )
+    _check_place(data, table, problem)
     ask = {
         "table": table,
         "epsilon": str(amount),

@@ -39,6 +39,7 @@ __all__ = [
     "SynthesisAsked",
     "ask_marginals",
     "ask_synthesis",
+    "private_table",
     "request_about_rows",
     "rows_that_count",
     "synthetic_data",
@@ -304,19 +305,28 @@ def whole_table(data: OpenTables, table: str) -> PrivateTable:
 
     Raises QueryError for one that is not private, PolicyError where rows never leave their engine.
     """
+    declared = private_table(data, table)
+    if not data.engine.returns_rows:
+        raise PolicyError(
+            f"the rows of {table!r} stay where they are: synthetic tables and marginals are made of files and frames. "
+            "Nothing was charged."
+        )
+    return declared
+
+
+def private_table(data: OpenTables, table: str) -> PrivateTable:
+    """The declaration of a private table.
+
+    Raises QueryError for one that is not private.
+    """
     declared = data.catalog.get(a_name(table, "table"))
     if declared is None or not declared.private:
         raise QueryError(f"{table!r} is not a private table of this session.")
-    if not data.engine.returns_rows:
-        raise PolicyError(
-            f"the rows of {table!r} stay where they are: synthetic tables, marginals and models are made of files and "
-            "frames. Nothing was charged."
-        )
     return declared.declaration
 
 
 def rows_that_count(data: OpenTables, table: str, asked: int | None) -> int:
-    declared = whole_table(data, table)
+    declared = private_table(data, table)
     if asked is not None:
         asked = a_whole_number(asked, "rows_per_unit")
     if data.catalog[table].unit is None and declared.path is None:
@@ -401,7 +411,7 @@ def request_about_rows(
     capped: bool = False,
 ) -> Request:
     """A question about whole rows. It is another question when the rows are others, or another unit's."""
-    declared, scan = whole_table(data, table), data.scan(table)
+    declared, scan = private_table(data, table), data.scan(table)
     owned = owned_text(scan, columns)
 
     @lru_cache(maxsize=4)

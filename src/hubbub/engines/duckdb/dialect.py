@@ -204,6 +204,10 @@ class DuckDB(Dialect):
         return self.tried(f"{a} // {b}")
 
     @override
+    def pick(self, values: Sequence[int], place: str) -> str:
+        return f"([{', '.join(map(str, values))}]::BIGINT[])[{place} + 1]"
+
+    @override
     def beside(self, sql: str, kind: Kind) -> str:
         return self.wide(sql) if kind is Kind.INTEGER else sql
 

@@ -227,6 +227,10 @@ class Postgres(Dialect):
         return f"{a} / {b}"
 
     @override
+    def pick(self, values: Sequence[int], place: str) -> str:
+        return f"(CAST('{{{','.join(map(str, values))}}}' AS bigint[]))[{place} + 1]"
+
+    @override
     def beside(self, sql: str, kind: Kind) -> str:
         return sql  # a common type is found, or the statement refused before it runs
 

@@ -18,7 +18,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
@@ -200,7 +201,9 @@ class PostgresEngine:
         return self._dialect or Postgres()
 
     def _places(self, plan: Plan) -> dict[str, Place]:
-        names = {scan.table for scan in scans(plan.question.relation)}
+        return self._places_of({scan.table for scan in scans(plan.question.relation)})
+
+    def _places_of(self, names: Collection[str]) -> dict[str, Place]:
         return {
             n: Place(k.relation.relation, k.columns, k.unit, k.fields.key) for n, k in self._known.items() if n in names
         }
@@ -249,19 +252,35 @@ class PostgresEngine:
         Raises EngineError, with an incident id alone, whatever the server says: its words may hold rows.
         """
         listed, texts = self.texts(plan)
-        answers = self._answers(plan, [_with_public(text, public or {}, self._written()) for text in texts])
+        names = sorted({scan.table for scan in scans(plan.question.relation)})
+        answers = self._answers(names, [_with_public(text, public or {}, self._written()) for text in texts])
         if answers is None:
             raise EngineError(uuid.uuid4().hex[:12])
         main = answers[-1] if len(texts) > len(listed) else []
         return exact(plan, main, dict(zip(listed, answers, strict=False)))
 
-    def _answers(self, plan: Plan, statements: Sequence[tuple[str, list[Any]]]) -> list[list[tuple[Any, ...]]] | None:
+    def totals(
+        self, scan: Scan, columns: Sequence[str], write: Callable[[str, Any], str], public: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a text of sums over the owned rows of a table (`InPlace`).
+
+        Raises EngineError, with an incident id alone, if the server fails.
+        """
+        names, dialect = sorted({one.table for one in scans(scan)}), self._written()
+        text = write(rows_sql(scan, self._places_of(names), columns, dialect), dialect)
+        answers = self._answers(names, [_with_public(text, public, dialect)])
+        if answers is None:
+            raise EngineError(uuid.uuid4().hex[:12])
+        return answers[0]
+
+    def _answers(
+        self, names: Sequence[str], statements: Sequence[tuple[str, list[Any]]]
+    ) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each statement, in one state of the database; None if it failed, for whatever reason.
 
         A table that has changed since it was looked at before the charge is such a reason.
         """
-        address = self._known[plan.tables[0]].address
-        names = sorted({scan.table for scan in scans(plan.question.relation)})
+        address = self._known[names[0]].address
         known = [(self._known[name].relation, self._known[name].trusted) for name in names]
         con = None
         try:

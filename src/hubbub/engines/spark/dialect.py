@@ -216,6 +216,10 @@ class Spark(Dialect):
         return f"{a} div {b}"
 
     @override
+    def pick(self, values: Sequence[int], place: str) -> str:
+        return f"element_at(array({', '.join(f'{v}L' for v in values)}), CAST({place} + 1 AS INT))"
+
+    @override
     def scaled(self, total: str, rows: int, count: str) -> str:
         rows_of = f"try_cast(greatest({count}, 1) AS DECIMAL(20, 0))"
         return f"try_cast(try_multiply({total}, {rows}) div {rows_of} AS DECIMAL(38, 0))"

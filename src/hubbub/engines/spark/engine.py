@@ -21,7 +21,7 @@ import contextlib
 import logging
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ from hubbub.engines.spark.session import (
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.rows import rows_sql
 from hubbub.tables.declare import EachRow, PrivateTable, PublicTable
 from hubbub.tables.plan import Plan
 from hubbub.tables.relations import PublicRelation, Scan, leaves, scans
@@ -235,7 +236,9 @@ class SparkEngine:
         return listed, texts
 
     def _places(self, plan: Plan) -> dict[str, Place]:
-        names = {scan.table for scan in scans(plan.question.relation)}
+        return self._places_of({scan.table for scan in scans(plan.question.relation)})
+
+    def _places_of(self, names: Collection[str]) -> dict[str, Place]:
         return {n: Place(k.view, k.columns, k.unit, k.fields.key) for n, k in self._known.items() if n in names}
 
     def prepare(self, plan: Plan) -> None:
@@ -277,6 +280,20 @@ class SparkEngine:
             raise EngineError(uuid.uuid4().hex[:12])
         main = answers[-1] if len(texts) > len(listed) else []
         return exact(plan, main, dict(zip(listed, answers, strict=False)))
+
+    def totals(
+        self, scan: Scan, columns: Sequence[str], write: Callable[[str, Any], str], public: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """The rows of a text of sums over the owned rows of a table (`InPlace`).
+
+        Raises EngineError, with an incident id alone, if Spark fails.
+        """
+        places = self._places_of({one.table for one in scans(scan)})
+        with _quiet():
+            answers = self._answers([write(rows_sql(scan, places, columns, SPARK), SPARK)], public)
+        if answers is None:
+            raise EngineError(uuid.uuid4().hex[:12])
+        return answers[0]
 
     def _answers(self, texts: Sequence[str], public: Mapping[str, Any]) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each text; None if Spark failed, for whatever reason."""

@@ -297,6 +297,10 @@ class Dialect(ABC):
         """a / b of whole numbers, truncated toward zero."""
 
     @abstractmethod
+    def pick(self, values: Sequence[int], place: str) -> str:
+        """The public whole number that stands at a place, a whole number from 0."""
+
+    @abstractmethod
     def beside(self, sql: str, kind: Kind) -> str:
         """A value, or its default, of LAG and LEAD: the engine takes the type of the first for both.
 

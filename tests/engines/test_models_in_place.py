@@ -1,0 +1,180 @@
+"""Models of rows that stay in Postgres or Spark: the whole numbers are those of rows in this process, charged alike."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from engines.places import Postgres, Spark
+from hubbub.accounting import rho_of_epsilon
+from hubbub.errors import PolicyError
+from hubbub.learning import PCA, CategoricalNB, GaussianNB, LinearRegression, LogisticRegression
+from hubbub.learning.exact import Coded
+from hubbub.learning.features import ONE, Design, Numbers
+from hubbub.learning.model import Problem
+from hubbub.learning.pushed import Pushed
+from hubbub.mechanisms.calibration import Spend
+from hubbub.session import Session
+from hubbub.session.data import OpenTables
+from seeded import SeededBits
+
+COLUMNS = {
+    "age": hb.between(0, 100, nullable=False),
+    "score": hb.between(-1, 1),
+    "job": hb.one_of("a", "b", "it's", None),
+    "room": hb.one_of(1, 2, 3),
+    "well": hb.one_of(True, False),
+    "ill": hb.one_of("yes", "no"),
+    "w": hb.between(0, 4, nullable=False),
+}
+
+
+def frame(n: int = 400, seed: int = 0) -> pa.Table:
+    """Values in and out of what is declared, on the cuts and beside them, NULL, NaN, infinite, -0.0."""
+    rng = np.random.default_rng(seed)
+    cuts = np.array(Numbers(Fraction(-1), Fraction(1), linear=True)._cuts)
+    odd = [None, math.nan, math.inf, -math.inf, -0.0, 0.0, 1e300, 5e-324]
+    score = [*odd, *cuts[:100], *np.nextafter(cuts[:100], -9), *rng.normal(0, 1, n)][:n]
+    return pa.table(
+        {
+            "age": pa.array([None, -5, 101, 2**62, *rng.integers(0, 101, n).tolist()][:n], pa.int64()),
+            "score": pa.array([None if v is None else float(v) for v in score], pa.float64()),
+            "job": pa.array(rng.choice(np.array(["a", "b", "it's", "A", "a ", None], object), n).tolist(), pa.string()),
+            "room": pa.array(rng.integers(0, 5, n).tolist(), pa.int64()),
+            "well": pa.array(rng.choice(np.array([True, False, None], object), n).tolist(), pa.bool_()),
+            "ill": pa.array(rng.choice(np.array(["yes", "no", "maybe", None], object), n).tolist(), pa.string()),
+            "w": pa.array(rng.integers(-1, 6, n).tolist(), pa.int64()),
+        }
+    )
+
+
+def declared(rows: pa.Table) -> dict[str, Any]:
+    return {"t": hb.table(rows, unit=hb.EACH_ROW, columns=COLUMNS)}
+
+
+Make = Callable[[pa.Table], Any]
+
+
+@pytest.fixture(params=["postgres", "spark"])
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    made: list[Any] = []
+    fixture: Any = request.getfixturevalue("postgres_server" if request.param == "postgres" else "spark")
+
+    def there(rows: pa.Table) -> Any:
+        made.append((Postgres if request.param == "postgres" else Spark)(fixture, declared(rows), {"t": rows}))
+        return made[-1]
+
+    yield there
+    for one in made:
+        one.close()
+
+
+def both(make: Make, model: Any, rows: pa.Table) -> tuple[Coded, Pushed, Problem]:
+    there = make(rows)
+    problem = model.problem(COLUMNS, spend=Spend(rho=Fraction(1)), whole=frozenset({"age", "room", "w"}))
+    data = OpenTables(there.tables)
+    kinds = data.catalog["t"].columns
+
+    def totals(write: Any, public: Any) -> list[tuple[Any, ...]]:
+        return data.totals("t", problem.columns, write, public)
+
+    return problem.encode(rows, None), Pushed(problem, kinds, totals, problem.design), problem
+
+
+FEATURES = ["age", "score", "job", "room", "well"]
+
+
+@pytest.mark.parametrize("weight", [None, "w"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_sums_are_those_of_rows_in_this_process(make: Make, weight: str | None, seed: int) -> None:
+    model = LogisticRegression(FEATURES, "ill", bins={"age": 5}, method="newton", weight=weight)
+    here, there, problem = both(make, model, frame(seed=seed))
+    assert there.mass() == here.mass() > 0
+    assert (there.second_moment() == here.second_moment()).all()
+    rng = np.random.default_rng(seed)
+    for scale in (0, 1 << 12, 1 << 17, 1 << 32):
+        weights = rng.integers(-scale, scale + 1, problem.design.width)
+        assert there.logistic_sums(weights) == here.logistic_sums(weights)
+    for one, other in zip(there.by_class(2), here.by_class(2), strict=True):
+        assert one.total == other.total
+        for a, b in zip(one.of_code, other.of_code, strict=True):
+            assert (a == b).all()
+
+
+def test_a_number_as_the_target(make: Make) -> None:
+    model = LinearRegression(["score", "job"], "age", method="moments")
+    here, there, problem = both(make, model, frame(120))
+    assert there.target_sum(512) == here.target_sum(512)
+    beside = Design({**problem.design.columns, "": Numbers(Fraction(0), Fraction(100), linear=True)})
+    assert (there.beside_target(beside).second_moment() == here.beside_target(beside).second_moment()).all()
+    assert here.beside_target(beside).second_moment()[0, 0] == ONE**2 * here.mass()
+
+
+def test_a_table_without_rows(make: Make) -> None:
+    model = LogisticRegression(FEATURES, "ill", method="newton")
+    here, there, problem = both(make, model, frame(0))
+    assert there.mass() == 0
+    assert not there.second_moment().any()
+    assert there.logistic_sums(np.ones(problem.design.width, np.int64)) == [0] * problem.design.width
+    assert [s.total for s in there.by_class(2)] == [0, 0]
+    assert here.mass() == 0
+
+
+def open_session(tables: Any) -> Session:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return Session(tables, budget=hb.Budget(9, 1e-6), ledger=None, _bits=SeededBits(5))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(["age", "job"], "ill", method="newton"),
+        CategoricalNB(["room", "job"], "ill"),
+        GaussianNB(["age", "score"], "ill"),
+        LinearRegression(["room", "job"], "age", method="moments"),
+        LinearRegression(["room", "job"], "age", method="mean"),
+        PCA(["room", "well"]),
+    ],
+    ids=lambda m: f"{type(m).__name__}-{getattr(m, 'method', '')}",
+)
+def test_the_same_noise_gives_the_same_model(make: Make, model: Any) -> None:
+    rows = frame(150)
+    with open_session(declared(rows)) as here, open_session(make(rows).tables) as there:
+        fits = [s.fit(model, "t", epsilon=2) for s in (here, there)]
+        assert fits[0].to_json() == fits[1].to_json()
+        assert fits[1].charged
+        assert not there.fit(model, "t", epsilon=2).charged
+        (one,), (other,) = here._data.spaces().values(), there._data.spaces().values()
+        spent = [s.ledger.balance.left(n).rho for s, n in ((here, one), (there, other))]
+        assert spent[0] == spent[1]
+        assert rho_of_epsilon(9, Fraction(1, 2 * 10**6)) > spent[0]
+
+
+def test_what_cannot_be_fitted_there_is_refused_with_the_way_out(make: Make) -> None:
+    rows = frame(10)
+    there = make(rows)
+    with open_session(there.tables) as s:
+        for model, says in (
+            (LogisticRegression(["age"], "ill"), "method='newton'"),
+            (LinearRegression(["room"], "age"), "method='moments'"),
+            (hb.learning.KMeans(["age"], n_clusters=2), "naive Bayes"),
+            (hb.learning.AdditiveModel(["age"], "ill"), "naive Bayes"),
+        ):
+            with pytest.raises(PolicyError, match=says):
+                s.fit(model, "t", epsilon=1)
+        with pytest.raises(PolicyError, match="stay where they are"):
+            s.fit([CategoricalNB(["job"], "ill"), CategoricalNB(["room"], "ill")], "t", epsilon=1)
+        assert not s.history()
+    owned = {"t": replace(there.tables["t"], unit="age", max_total=1)}
+    with open_session(owned) as s, pytest.raises(PolicyError, match="each row is its own unit"):
+        s.fit(CategoricalNB(["job"], "ill"), "t", epsilon=1)
