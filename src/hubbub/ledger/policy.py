@@ -276,12 +276,7 @@ class _Reader:
         except ParameterError as error:
             raise self.wrong(("budget", "epsilon"), str(error)) from None
         try:
-            return Budget(
-                section["epsilon"],
-                section.get("delta"),
-                delta_threshold=section.get("delta_threshold"),
-                training=section.get("training"),
-            )
+            return Budget(**{name: section.get(name) for name in allowed[:4]})  # type: ignore[arg-type]
         except ParameterError as error:
             raise self.wrong(("budget", "delta"), str(error)) from None
 
