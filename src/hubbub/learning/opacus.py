@@ -266,7 +266,7 @@ class Training:
         if not getattr(optimizer, "secure_mode", False):
             self.secure = False
             warnings.warn(
-                "Opacus draws its noise with torch's generator, which is not secure against someone who knows its state: "
+                "Opacus draws its noise with torch's generator, which is not secure where its state is known: "
                 "PrivacyEngine(secure_mode=True) for what is released.",
                 UserWarning,
                 stacklevel=2,
