@@ -21,7 +21,7 @@ from hubbub.service.pages import Page, Viewer, views
 from hubbub.service.pages.answering import LEVELS
 from hubbub.service.pages.asking import Question
 
-__all__ = ["ADA", "CHECK", "HISTORY", "ID", "STATES", "TABLES", "Line", "answered", "written"]
+__all__ = ["ADA", "BOUNDS", "CHECK", "HISTORY", "ID", "STATES", "TABLES", "Line", "answered", "written"]
 
 ADA = Viewer("ada", frozenset({"analyst"}), "c5r7", "3/2", "2")
 NOBODY = Viewer()
@@ -196,6 +196,16 @@ _STORED = {"stored": True, "cost": "0", "released_at": "2026-05-03T09:00:00.0000
 _NOT_ENOUGH = {**CHECK, "left": "1/20", "affordable": False, "fits": False, "how_many": 0}
 _DROWNED = {**CHECK, "columns": [{**CHECK["columns"][0], "plus_minus": 1800.0}, CHECK["columns"][1]]}
 
+BOUNDS: dict[str, Any] = {
+    "format": "bounds 1", "cost": "1/5", "charged": True, "charge_id": ID, "sql": SQL,
+    "limits": [
+        {"what": "max_rows", "units": 2000, "recommended": "4",
+         "candidates": [{"bound": str(2**k), "beyond": 0.3 / 2**k, "low": 0.2 / 2**k, "high": 0.4 / 2**k,
+                         "left_out": 0.2 / 4**k, "error": abs(k - 2) / 50 + 0.01} for k in range(5)]},
+        {"what": "max_groups", "units": 3, "recommended": None, "candidates": []},
+    ],
+}  # fmt: skip
+
 STATES: dict[str, Callable[[], Page]] = {
     "ask": lambda: _ask({"told": CHECK}),
     "ask-new": lambda: _ask(None, Question()),
@@ -230,6 +240,7 @@ STATES: dict[str, Callable[[], Page]] = {
         Release(Fraction(0), False, "", {}, _exact=pa.table({"ward": ["A", "B"], "beds": [12, 8]})), identity=""
     ),
     "answer-none": lambda: _answer(answered({"ward": [], "n": []}, {"n": 180.0})),
+    "bounds": lambda: views.bounds(ADA, BOUNDS),
     "library": lambda: views.library(ADA, _ANSWERS),
     "library-empty": lambda: views.library(ADA, []),
     "mine": lambda: views.mine(ADA, HISTORY, BUDGET),

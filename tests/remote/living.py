@@ -35,7 +35,9 @@ ANSWER_TIME = 1.0
 class Living:
     """A service of some tables, until it is closed."""
 
-    def __init__(self, folder: Path, tables: dict[str, Any], budget: hb.Budget, **more: Any) -> None:
+    def __init__(
+        self, folder: Path, tables: dict[str, Any], budget: hb.Budget, *, answer_time: float = ANSWER_TIME, **more: Any
+    ) -> None:
         self._runner = Runner(tables)
         described = schema_of(self._runner._data)
         data = EmptyTables(tables, described)
@@ -47,7 +49,7 @@ class Living:
             data,
             self.ledger,
             policy="{}",
-            times=dict.fromkeys(data.tables, round(ANSWER_TIME * SECOND)),
+            times=dict.fromkeys(data.tables, round(answer_time * SECOND)),
             queue=Queue(lanes=3, tick=SECOND // 50, most=500, longest=10**9 * SECOND),
             start=self._start,
         )

@@ -17,9 +17,9 @@ import hubbub as hb
 from hubbub.ledger import hash_chain
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.policy import load_policy
-from hubbub.ledger.schedule import SECOND
+from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.store import Ledger
-from hubbub.ledger.timetable import Queue, Scheduled, Timetable, instant
+from hubbub.ledger.timetable import Queue, Scheduled, Timetable
 from hubbub.service.desk import Desk
 from hubbub.service.people.at_home import opened_people
 from hubbub.session.empty import EmptyTables, schema_of

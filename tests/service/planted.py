@@ -107,8 +107,8 @@ class HeadNow(Desk):
 class Linked(Timetable):
     """Links what a run brought as soon as it is there."""
 
-    def stage(self, charge_id, payload, *, words=None):
-        kept = super().stage(charge_id, payload, words=words)
+    def stage(self, charge_id, payload, **more):
+        kept = super().stage(charge_id, payload, **more)
         with self._handle.writing() as writer:
             writer.append("clearance", "patient_id", "nobody", "a careless ledger")
         return kept
@@ -176,14 +176,14 @@ class Refund(Told):
 class Overrun(Timetable):
     """Waits for a run that takes longer than its slot."""
 
-    def stage(self, charge_id, payload, *, words=None):
+    def stage(self, charge_id, payload, **more):
         one = self.find(charge_id)
         assert one is not None
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
             slot = replace(one.slot, at=at, ends=at.wall + 1, due=max(at.wall, one.slot.due - 60 * SECOND))
             _write(writer, one.id, slot, None, one.incident, one.ask, again=True)
-        return super().stage(charge_id, payload, words=words)
+        return super().stage(charge_id, payload, **more)
 
     def tick(self):
         begun = super().tick()
@@ -198,8 +198,8 @@ class Overrun(Timetable):
 class Recomputed(Timetable):
     """The release is computed anew when the run has ended."""
 
-    def stage(self, charge_id, payload, *, words=None):
-        kept = super().stage(charge_id, payload, words=words)
+    def stage(self, charge_id, payload, **more):
+        kept = super().stage(charge_id, payload, **more)
         one = self.find(charge_id)
         with self._handle.writing() as writer:
             at = self._moment(writer.time)

@@ -370,6 +370,11 @@ def test_a_question_waits_is_answered_or_has_no_answer() -> None:
     ):
         assert words in visit(canned.Line(answer=told)).get(f"/a/{canned.ID}").text
     assert "The receipt, line by line" in visit(canned.Line()).get(f"/a/{canned.ID}").text
+    limits = visit(canned.Line(answer={**canned._TOLD, "state": "answered", "bounds": canned.BOUNDS}))
+    for words in ("What the limits of a question leave out", "max_rows = 4", "Too few people to recommend a limit"):
+        assert words in limits.get(f"/a/{canned.ID}").text
+    few = {"refused": {"kind": "query", "text": "too few units to find a bound: ask at a larger epsilon."}}
+    assert "too few units to find a bound" in visit(canned.Line(answer=few)).get(f"/a/{canned.ID}").text
     unknown = {"refused": {"kind": "unknown", "text": "there is no such question of yours."}}
     page = visit(canned.Line(answer=unknown)).get("/a/y")
     assert page.status_code == 404

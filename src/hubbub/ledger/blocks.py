@@ -44,12 +44,14 @@ def end_block(writer: Writer, entry: Entry, rules: Rules) -> None:
 
 
 def return_unused(writer: Writer, charge_id: str, used: Total, budget: Budget, rules: Rules) -> None:
-    """Of what a question that is being drawn was charged, `used` stays; the rest comes back.
+    """Of what a question that is being drawn was charged, `used` stays; the rest comes back. So it does of a reading
+    that was charged before the answer was there, and shares its fate.
 
     Raises InternalError where it is not a question that is being drawn, gave something back, or used more.
     """
     blocks = entries(writer.connection, "WHERE charge.id = ?", charge_id)
-    if not blocks or blocks[0].kind != "question" or blocks[0].state != "drawing":
+    kind = blocks[0].kind if blocks else None
+    if kind != "reading" and (kind != "question" or blocks[0].state != "drawing"):
         raise InternalError(f"charge {charge_id} is not being drawn and gives nothing back")
     (entry,) = blocks
     if entries(writer.connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id):
@@ -60,7 +62,7 @@ def return_unused(writer: Writer, charge_id: str, used: Total, budget: Budget, r
         kind="return", space=entry.space, dataset=entry.dataset, analyst=entry.analyst,
         epsilon=_as_epsilon(used, budget), cost=used, sql="(what the charge used)", block=charge_id,
     )  # fmt: skip
-    accounts = accounts_of("question", entry.dataset, entry.analyst, entry.block, entry.details)
+    accounts = accounts_of(entry.kind, entry.dataset, entry.analyst, entry.block, entry.details)
     _return(writer, back, accounts, entry.spend, rules)
 
 

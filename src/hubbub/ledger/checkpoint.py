@@ -110,12 +110,14 @@ class Past:
         return Total() if row is None else Total.read(*row[1:5])
 
     def question(self, charge_id: str) -> tuple[int, Total, tuple[str, ...]] | None:
-        """A question's line, cost and accounts, if it gave nothing back until then."""
-        row = self._charge(charge_id, "question")
+        """The line, cost and accounts of a question, if it gave nothing back until then; of a reading, with line 0."""
+        kind, row = "question", self._charge(charge_id, "question")
+        if row is None:
+            kind, row = "reading", self._charge(charge_id, "reading")
         ask = "SELECT 1 FROM charge WHERE kind = 'return' AND block = ? AND serial <= ?"
         if row is None or self._ask(ask, (charge_id, self.line)).fetchone() is not None:
             return None
-        return int(row[0]), Total.read(*row[1:5]), accounts_of("question", *row[5:])
+        return int(row[0]) if kind == "question" else 0, Total.read(*row[1:5]), accounts_of(kind, *row[5:])
 
     def _charge(self, charge_id: str, *kinds: str) -> Any:
         if not self.line:

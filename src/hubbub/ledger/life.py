@@ -43,7 +43,7 @@ from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.process import is_gone, this_process
 from hubbub.ledger.readings import reading
 from hubbub.ledger.record import Record
-from hubbub.ledger.records import OPEN, UNDRAWN, Entry, State, StoredRelease, entries, standing_of
+from hubbub.ledger.records import OPEN, UNDRAWN, Entry, State, StoredRelease, entries, paid_for, standing_of
 from hubbub.ledger.standing import Balance
 from hubbub.ledger.under_way import UnderWay, dead
 
@@ -476,8 +476,7 @@ class ChargeLifecycle:
     def _read(self, entry: Entry, analyst: str, token: str | None) -> None:
         with self._handle.reading() as connection:
             details = reading(connection, entry, analyst, token)
-            back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", entry.id)
-        paid = back[0] if back else entry  # of a question that stopped early, what it used
+            paid = paid_for(connection, entry)  # of a question that stopped early, what it used
         if details is not None:
             read = Charge(
                 kind="reading", space=entry.space, dataset=entry.dataset, analyst=analyst, sql=entry.sql,

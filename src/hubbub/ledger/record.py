@@ -21,7 +21,7 @@ from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, head_of
 from hubbub.ledger.process import is_gone
 from hubbub.ledger.readings import readers, reading
-from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, entries, standing_of
+from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, entries, paid_for, standing_of
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.verify import Verification, verify
 from hubbub.ledger.wording import WORDS, shown, words_of
@@ -56,6 +56,11 @@ class Record:
                 f"there is no charge {charge_id!r} in the ledger {self._handle.where}. `hubbub history` lists them."
             )
         return charges[0]
+
+    def paid(self, entry: Entry) -> Entry:
+        """The line that says what a charge cost: of one that gave back what it did not use, that of what it used."""
+        with self._handle.reading() as connection:
+            return paid_for(connection, entry)
 
     def release(self, charge_id: str) -> StoredRelease | None:
         """The answer that `charge_id` paid for; None if it never got that far.
@@ -105,8 +110,7 @@ class Record:
         details = reading(connection, entry, reader, token)
         if details is None:
             return 0
-        back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", charge_id)
-        cost = (back[0] if back else entry).spend.cost
+        cost = paid_for(connection, entry).spend.cost
         books, accounts = AccountState().begin(connection, None), readers("reading", reader, details)
         budget = self._handle.budget(connection, entry.space)
         standings = books.standings(entry.space, budget, accounts, None, moment(connection))

@@ -14,7 +14,7 @@ from hubbub.ledger.accounts import Total, read_amount
 from hubbub.ledger.hash_chain import Connection, Value
 from hubbub.ledger.wording import shown, words_of
 
-__all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries", "standing_of"]
+__all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries", "paid_for", "standing_of"]
 
 State: TypeAlias = Literal["charged", "withdrawn", "lost", "retried", "drawing", "stored", "shown", "failed", "closed"]
 Kind: TypeAlias = Literal["question", "reading", "block", "plan", "return"]
@@ -132,6 +132,12 @@ def entries(connection: Connection, where: str = "", *parameters: Value) -> list
     """The charges that `where` selects, oldest first."""
     rows = connection.execute(f"{_CHARGE} {where} ORDER BY charge.serial", parameters)
     return [_entry(row) for row in rows.fetchall()]
+
+
+def paid_for(connection: Connection, entry: Entry) -> Entry:
+    """The line that says what a charge cost: of one that gave back what it did not use, that of what it used."""
+    back = entries(connection, "WHERE charge.kind = 'return' AND charge.block = ?", entry.id)
+    return back[0] if back and back[0].spend != entry.spend else entry
 
 
 def _entry(row: Any) -> Entry:

@@ -22,15 +22,21 @@ begins. v_i, r_i and the lane are functions of s_1..s_i and D_1..D_i. Nothing el
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from hubbub.errors import ParameterError
 
-__all__ = ["SECOND", "Moment", "Slot", "place"]
+__all__ = ["SECOND", "Moment", "Slot", "boot_clock", "instant", "microseconds", "place"]
 
 SECOND: Final = 1_000_000
+_BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,39 @@ def place(now: Moment, length: int, free: Sequence[int], tick: int) -> Slot:
     """
     if not free or length < 1 or tick < 1:
         raise ParameterError(f"a schedule needs a lane, an answer time and a tick; found {free}, {length}, {tick}.")
-    starts = [max(now.wall, time) for time in free]
+    starts = [max(now.wall, at) for at in free]
     lane = min(range(len(free)), key=lambda k: (starts[k], k))
     ends = starts[lane] + length
     return Slot(lane, now, starts[lane], ends, -(-ends // tick) * tick)
+
+
+def microseconds(text: str) -> int:
+    """A time of the ledger's, since 1970.
+
+    >>> microseconds("1970-01-01T00:00:01.000002Z")
+    1000002
+    """
+    return (datetime.fromisoformat(text) - _BEGAN) // timedelta(microseconds=1)
+
+
+def instant(time: int) -> str:
+    """Such a time as the ledger writes it.
+
+    >>> instant(1000002)
+    '1970-01-01T00:00:01.000002Z'
+    """
+    return (_BEGAN + timedelta(microseconds=time)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def boot_clock() -> tuple[int, str]:
+    """Microseconds since this machine started, by a clock that nobody sets, and which start that was."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock) // 1000, _boot()
+
+
+@lru_cache(maxsize=1)
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return uuid.uuid4().hex  # of this process: then the wall clock alone counts after a restart

@@ -7,7 +7,9 @@
 
 **The chain grows at submissions, at virtual starts and at releases alone, by the same number of links whatever
 happened.** An outcome is a `release` and the step 'stored', or a `silence` and the step 'failed'. What a run brought
-waits in the table `pending`, which no chain holds. So a failure counts from its release on; and once its analyst (or
+waits in the table `pending`, which no chain holds. A question that may use less than it was charged ("capped" in what
+is asked) gets a third link at its release, before the two, and so does every reading that shares its fate: a `return`,
+of what was not used, or of nothing. So a failure counts from its release on; and once its analyst (or
 everybody) is locked, what is told next is a `silence` and 'withdrawn', whether it failed or not: of however many that
 were waiting, no more than may fail are told.
 
@@ -19,20 +21,16 @@ here of a question before its release follows from submissions and declarations.
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import incidents
-from hubbub.ledger.accounts import read_amount, write_amount
-from hubbub.ledger.blocks import end_block, note_refusal
+from hubbub.ledger.accounts import Total, read_amount, write_amount
+from hubbub.ledger.blocks import end_block, note_refusal, return_unused
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.charge import Charge, checked_text
 from hubbub.ledger.charging import Refused, Request, check_failures, check_purpose, record
@@ -40,14 +38,13 @@ from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, entries
-from hubbub.ledger.schedule import SECOND, Moment, Slot, place
+from hubbub.ledger.schedule import SECOND, Moment, Slot, boot_clock, microseconds, place
 from hubbub.ledger.under_way import UnderWay
 from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
 
-__all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable", "boot_clock", "instant", "microseconds"]
+__all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable"]
 
 Fate: TypeAlias = Literal["asked", "answered", "no answer"]
-_BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STOPPED: Final = 0  # the row of `pending` that says when the service stopped, with nothing running
 
 
@@ -91,6 +88,11 @@ class Scheduled:
         """The charge that is drawn."""
         return self.shares or self.id
 
+    @property
+    def capped(self) -> bool:
+        """Whether it may use less than it was charged: what it does not use comes back at its release."""
+        return not is_commitment(self.ask) and json.loads(self.ask).get("capped") is True
+
 
 @dataclass(frozen=True)
 class Asking:
@@ -103,38 +105,6 @@ class Asking:
     def paid_by(self, block: str) -> Asking:
         """The same, paid by a reserved block."""
         return replace(self, charge=replace(self.charge, block=block))
-
-
-def microseconds(text: str) -> int:
-    """A time of the ledger's, since 1970.
-
-    >>> microseconds("1970-01-01T00:00:01.000002Z")
-    1000002
-    """
-    return (datetime.fromisoformat(text) - _BEGAN) // timedelta(microseconds=1)
-
-
-def instant(time: int) -> str:
-    """Such a time as the ledger writes it.
-
-    >>> instant(1000002)
-    '1970-01-01T00:00:01.000002Z'
-    """
-    return (_BEGAN + timedelta(microseconds=time)).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def boot_clock() -> tuple[int, str]:
-    """Microseconds since this machine started, by a clock that nobody sets, and which start that was."""
-    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    return time.clock_gettime_ns(clock) // 1000, _boot()
-
-
-@lru_cache(maxsize=1)
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    except OSError:
-        return uuid.uuid4().hex  # of this process: then the wall clock alone counts after a restart
 
 
 class Timetable:
@@ -245,27 +215,38 @@ class Timetable:
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
             coming = [
-                (when, one.serial, one, payload, is_start)
+                (when, one.serial, one, _brought(state, payload), is_start)
                 for one, state, payload in _pending(writer.connection)
                 for when, is_start in ((one.slot.starts, True), (one.slot.due, False))
                 if when <= one.slot.time(at) and (state == "waiting" or not is_start)
             ]
-            for _, _, one, payload, is_start in sorted(coming, key=lambda each: (each[0], each[1])):
+            for _, _, one, brought, is_start in sorted(coming, key=lambda each: (each[0], each[1])):
                 if is_start:
                     _draw(writer, one)
                     begun += [one] if one.slot.time(at) < one.slot.ends else []
                 else:
-                    self._tell(writer, one, payload)
+                    self._tell(writer, one, *brought)
         return begun
 
-    def _tell(self, writer: Writer, one: Scheduled, payload: str | None) -> None:
-        """The outcome of a question at its release: two links."""
+    def _tell(self, writer: Writer, one: Scheduled, payload: str | None, used: Total | None) -> None:
+        """The outcome of a question at its release: two links, and those of what it did not use."""
         books = AccountState().begin(writer.connection, None)
         try:
             check_failures(books, one.space, one.analyst, self._handle.rules)
             state = "failed" if payload is None else "stored"
         except PolicyError:
             state = "withdrawn"
+        if one.capped:
+            budget = self._handle.budget(writer.connection, one.space)
+            sharing = writer.connection.execute(
+                "SELECT c.id FROM schedule AS s JOIN charge AS c ON c.serial = s.charge WHERE s.shares = ? "
+                "GROUP BY c.id, c.serial ORDER BY c.serial",
+                (one.serial,),
+            ).fetchall()
+            for charge_id in (one.id, *(shared for (shared,) in sharing)):
+                (entry,) = entries(writer.connection, "WHERE charge.id = ?", charge_id)
+                kept = used if used is not None and state == "stored" else entry.spend
+                return_unused(writer, charge_id, kept, budget, self._handle.rules)
         if state == "stored":
             writer.append("release", one.serial, payload)
         else:
@@ -273,19 +254,27 @@ class Timetable:
         writer.append("step", one.serial, state, one.incident if state == "failed" else None, None)
         writer.connection.execute("DELETE FROM pending WHERE charge = ?", (one.serial,))
 
-    def stage(self, charge_id: str, payload: str | None, *, words: str | None = None) -> bool:
+    def stage(
+        self, charge_id: str, payload: str | None, *, words: str | None = None, used: Total | None = None
+    ) -> bool:
         """Keep what a run brought, until its release: an answer, or None for a failure. Whether it came in time.
 
         It does while the window of its slot is open, and the first time alone. words: what the engine said of a
-        failure, for the steward alone; they are kept under the incident of its submission.
+        failure, for the steward alone; they are kept under the incident of its submission. used: of a question that may
+        use less than it was charged, what it used, where that is less; what is more is no outcome of it.
         """
         with self._handle.writing() as writer:
             at = self._moment(writer.time)
             for one, state, _ in _pending(writer.connection):
                 if one.id == charge_id and state == "drawing" and one.slot.time(at) < one.slot.ends:
                     text = None if payload is None else checked_text(payload, "release")
-                    _set(writer.connection, one.serial, "failure" if text is None else "answer", text)
-                    break
+                    if text is None or used is None:
+                        _set(writer.connection, one.serial, "failure" if text is None else "answer", text)
+                        break
+                    (entry,) = entries(writer.connection, "WHERE charge.id = ?", charge_id)
+                    if one.capped and used.is_within(entry.spend):
+                        _set(writer.connection, one.serial, "part", json.dumps([used.written, text]))
+                        break
             else:
                 return False
         if payload is None and words is not None:
@@ -425,6 +414,14 @@ def _pending(connection: Connection) -> list[tuple[Scheduled, str, str | None]]:
         return []
     known = {one.serial: one for one in _rows(connection, "s.charge IN (SELECT charge FROM pending)")}
     return [(known[serial], state, payload) for serial, state, payload in kept]
+
+
+def _brought(state: str, payload: str | None) -> tuple[str | None, Total | None]:
+    """What a run brought, as it was staged: its answer, and what it used where that is less than was charged."""
+    if state != "part" or payload is None:
+        return payload, None
+    used, text = json.loads(payload)
+    return text, Total.read(*used)
 
 
 def _comes(one: Scheduled, state: str) -> int:

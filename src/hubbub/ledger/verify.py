@@ -296,7 +296,9 @@ class Walk:
         return self.held[block]
 
     def _question(self, charge_id: str) -> tuple[int, Total, tuple[str, ...]] | None:
-        """A question that may give something back; only once, after that it is no such question any more."""
+        """A question or reading that may give something back; only once, after that it is none any more. Its line is 0
+        for a reading, which is not drawn.
+        """
         asked_with = self.asked[charge_id] if charge_id in self.asked else self.past.question(charge_id)
         self.asked[charge_id] = None
         return asked_with
@@ -308,14 +310,14 @@ class Walk:
         if row["kind"] in ("block", "plan"):
             self.held[row["id"]] = spend
         accounts = accounts_of(row["kind"], row["dataset"], row["analyst"], block, row["details"])
-        if row["kind"] == "question":
-            self.asked[row["id"]] = (serial, spend, accounts)
+        if row["kind"] in ("question", "reading"):
+            self.asked[row["id"]] = (serial if row["kind"] == "question" else 0, spend, accounts)
         back, of_question = Total(), None
         if row["kind"] == "return":
             of_question, back = self._question(block), self._held(block)
         if of_question is not None:
             asked, back, accounts = of_question
-            if self._state(asked) != "drawing":
+            if asked and self._state(asked) != "drawing":
                 yield f"line {serial}: a charge gave back what it did not use, and was not being drawn"
             if not spend.is_within(back):
                 yield f"line {serial}: what a charge used is more than was charged"

@@ -81,5 +81,5 @@ def shown_by(ask: str) -> tuple[Any, Any]:
 
 
 def without_now(ask: str) -> dict[str, Any]:
-    """What is asked, whenever it is."""
-    return {name: value for name, value in json.loads(ask).items() if name != "now"}
+    """What is asked, whenever it is, and whatever had been found of it by then."""
+    return {name: value for name, value in json.loads(ask).items() if name not in ("now", "known", "capped")}

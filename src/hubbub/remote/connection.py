@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Unpack
 from urllib.parse import quote
 
+from hubbub.arguments import an_amount
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.remote.not_here import NOT_HERE, refuse
 from hubbub.remote.wire import Wire
@@ -28,12 +29,17 @@ if TYPE_CHECKING:
     from hubbub.answer.release import Release
     from hubbub.ledger.budget import Budget, EpsilonLike
     from hubbub.session.check import Check
+    from hubbub.session.check_bounds import BoundsCheck
     from hubbub.session.shown import DeclaredTables, History
     from hubbub.verbs import Rows
 
 __all__ = ["Connection", "Pending", "connect"]
 
 _WAIT: Final = 50.0  # seconds of one request that waits for a release
+_OTHER: Final = {
+    "answer": "no answer of rows: it was asked about limits, with check_bounds; ask that again, it is free",
+    "bounds": "an answer, and was not asked about limits",
+}
 _STATES: Final = {"asked": "charged", "answered": "stored"}
 
 
@@ -108,6 +114,30 @@ class Connection:
         body = {"sql": sql, "options": _sent(options), **self._for()}
         return self._pending(self.wire.post("/ask", body, key=_name(idempotency_key)))
 
+    def check_bounds(
+        self,
+        sql: str,
+        *,
+        epsilon: EpsilonLike,
+        at: EpsilonLike | None = None,
+        fresh: bool = False,
+        idempotency_key: str | None = None,
+        **options: Any,
+    ) -> BoundsCheck:
+        """Buy how much the limits of a question leave out, and wait for it. The arguments are those of
+        `Session.check_bounds`.
+
+        Raises what `Session.check_bounds` raises; PolicyError for `fresh`.
+        """
+        from hubbub.session.check_bounds import BoundsCheck
+
+        if fresh is not False:
+            refuse("fresh=True")
+        asked = {"sql": sql, "options": _sent({**options, "epsilon": epsilon}), **self._for()}
+        body = asked if at is None else {**asked, "at": str(an_amount(at, "at"))}
+        told = self.wire.post("/bounds", body, key=_name(idempotency_key))
+        return BoundsCheck.from_wire(self._waited(told, "bounds")["bounds"])
+
     def plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
         """Ask several questions that were fixed in advance: all are charged as one, or none is.
 
@@ -160,15 +190,21 @@ class Connection:
         """The answer of what was told of a question, waited for."""
         from hubbub.remote.answers import release_of
 
-        while "answer" not in told:
+        return release_of(self, self._waited(told, "answer"))
+
+    def _waited(self, told: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+        """What is told of a question once it has this part."""
+        while part not in told:
             if told["state"] == "no answer":
                 raise EngineError(str(told["incident"]))
             if told["state"] == "waiting":
                 raise PolicyError(f"this question waits for a steward's yes; ask later: .answer({told['id']!r}).")
             if told["state"] == "declined":
                 raise PolicyError(f"a steward declined this question: {told.get('reason', '')}")
+            if told["state"] == "answered" and "id" in told and {"answer", "bounds"} & set(told):
+                raise PolicyError(f"the question {told['id']} has {_OTHER[part]}.")
             told = self.told_of(str(told["id"]), wait=_WAIT)
-        return release_of(self, told)
+        return told
 
     def history(self) -> History:
         """What one asked, and what of others' one read, oldest first. Others' charges are not told."""

@@ -20,7 +20,6 @@ NOT_HERE: Final = {
     "check_fit": _WHOLE,
     "evaluate": _WHOLE,
     "suggest_bounds": _WHOLE,
-    "check_bounds": _WHOLE,
     "reserve": "a block would hold the budget for as long as somebody forgets it; fix the questions and use plan",
     "refresh": _STEWARD,
     "ledger": "the ledger is behind the wall: history, receipt and remaining tell what is yours to know",

@@ -84,6 +84,9 @@ _ALL: Final = (
     Act("tables", "desk", (*CHECK, *READS)),
     Act("check", "desk", CHECK, _QUESTION, limited=True),
     Act("ask", "desk", ASK, {**_QUESTION, "request": str}, _PURPOSE, changes=True, limited=True),
+    Act(
+        "check_bounds", "desk", ASK, {**_QUESTION, "request": str}, {"at": str, **_PURPOSE}, changes=True, limited=True
+    ),
     Act("answer", "desk", ASK, _ONE, {**_SHOWN, **_OTHER}, limited=True),
     Act("read", "desk", ASK, _ONE, _SHOWN, changes=True, limited=True),
     Act("answers", "desk", ASK, optional={"most": int}),

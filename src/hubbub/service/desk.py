@@ -5,6 +5,9 @@ is told, its incident. `check`, histories, receipts, events and counts are read 
 run. There are three states: asked, answered, no answer. Cancelling only stops the waiting: the run goes on, the charge
 stays.
 
+A question that reads the rows more than once, as one does whose bounds are found, has as many answer times. What it
+does not use of its charge comes back at its release, and a bound that it found is known from then on, no sooner.
+
 Answers and refusals are plain values for JSON. The desk holds no rows: it plans on empty tables (`session.empty`), and
 hands an order to `start` at its virtual start.
 """
@@ -16,30 +19,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hubbub.errors import EngineError, HubbubError, InternalError, PolicyError, QueryError
+from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
-from hubbub.ledger.schedule import SECOND
-from hubbub.ledger.timetable import Queue, Scheduled, instant
+from hubbub.ledger.schedule import SECOND, instant
+from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
 from hubbub.service.forms import OtherQuestion, Shown, clauses_told, shown_as, written
-from hubbub.session.ask import joined, release_of
+from hubbub.session.ask import joined, knowing, refuse_nothing, release_of
 from hubbub.session.check import Check
-from hubbub.session.options import Options
+from hubbub.session.check_bounds import AskedBounds
+from hubbub.session.options import Options, given_in
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Order, Outcome, Request
 from hubbub.session.statement import checked, largest_epsilon, public_answer, request_of
 
 if TYPE_CHECKING:
+    from hubbub.ledger.budget import Budget
     from hubbub.ledger.store import Ledger, StoredRelease
     from hubbub.service.office import Office
     from hubbub.service.people.person import TokenLimits
     from hubbub.session.empty import EmptyTables
     from hubbub.sql.bind.query import PublicQuestion
 
-__all__ = ["Desk", "Unknown", "question_text"]
+__all__ = ["Desk", "Unknown", "as_sent", "question_text"]
 
 Planned: TypeAlias = "PricedStatement | PublicQuestion"
 _LONGEST_SQL: Final = 100_000
@@ -82,7 +89,8 @@ class Desk:
 
     def finished(self, one: Scheduled, outcome: Outcome) -> bool:
         """What a run brought, kept aside until its release. Whether it came in time."""
-        return self.ledger.timetable.stage(one.id, outcome.payload, words=outcome.words)
+        used = None if outcome.used is None else Total.of(outcome.used)
+        return self.ledger.timetable.stage(one.id, outcome.payload, words=outcome.words, used=used)
 
     def check(
         self, analyst: str, sql: str, options: Mapping[str, Any], *, token: TokenLimits | None = None
@@ -95,7 +103,9 @@ class Desk:
         asked = self._plan(sql, given, analyst=checked_analyst(analyst))
         if not isinstance(asked, PricedStatement):
             return self._free("public tables only")
-        told = checked(self._door.of(analyst, token=capped(token)), asked, given)
+        door = self._door.of(analyst, token=capped(token))
+        asked = knowing(door, asked, given)
+        told = checked(door, asked, given)
         if token is not None and token.most is not None and told.epsilon > token.most:
             told = replace(told, fits=told.stored)
         since = self._since(analyst, asked, given, token) if told.stored else {}
@@ -109,7 +119,10 @@ class Desk:
         if stored is None or known is None:
             return {}
         own = self.ledger.record.has_read(stored.entry, analyst, token=door.token)
-        return {"released_at": instant(known.slot.due), "counts": "0" if own else str(stored.epsilon)}
+        return {
+            "released_at": instant(known.slot.due),
+            "counts": "0" if own else str(self.ledger.record.paid(stored.entry).epsilon),
+        }
 
     def ask(
         self,
@@ -134,14 +147,13 @@ class Desk:
         if not isinstance(asked, PricedStatement):
             return {"state": "answered", "answer": public_answer(self.data, asked).to_wire()}
         door = self._door.of(analyst, checked_purpose(purpose), token=capped(token))
+        asked = knowing(door, asked, given)
         made = request_of(asked, self.data, given)
-        if made.capped:
-            raise QueryError("the service answers questions that run what they were charged, and no others.")
         version = door.version(made)
         known = self.ledger.record.requested(space=made.space, analyst=analyst, request=request)
         stored = None if known is not None else door.stored_at(made, version)
         if stored is not None:
-            return self._shared(door, asked, given, stored)
+            return self._shared(door, stored, lambda: self._answer(door, asked, given, stored, charged=False))
         if known is None:
             check_most(token, made.epsilon)
             said = {"sql": sql, "options": dict(options), "request": request, "purpose": purpose}
@@ -152,17 +164,18 @@ class Desk:
         self.tick()  # a free lane starts it now
         return self._told(one)
 
-    def _shared(self, door: Door, asked: PricedStatement, given: Options, stored: StoredRelease) -> dict[str, Any]:
+    def _shared(self, door: Door, stored: StoredRelease, answer: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """A stored answer, which counts against the limit of whoever reads another's; its id, where it has one."""
         self.ledger.charges.share(stored, door.analyst, token=door.token)
         known = self.ledger.timetable.find(stored.charge_id)
         told = {} if known is None else {"id": known.id, "release_at": instant(known.slot.due)}
-        return {"state": "answered", **told, **self._answer(door, asked, given, stored, charged=False)}
+        return {"state": "answered", **told, **answer()}
 
     def _submit(
         self, door: Door, made: Request, request: str, version: str, length: int, *, fresh: bool = False
     ) -> Scheduled:
-        one = door.submit(made, name=request, version=version, length=length, queue=self.queue, fresh=fresh)
+        sent = replace(made, ask=partial(as_sent, made))
+        one = door.submit(sent, name=request, version=version, length=length, queue=self.queue, fresh=fresh)
         if one.new:
             self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")
         return one
@@ -339,17 +352,43 @@ class Desk:
         if token is not None:
             for part in (*first, stored):
                 self.ledger.charges.share(part, door.analyst, token=token)
+        charged = one.shares is None and one.analyst == door.analyst
+        if json.loads(one.ask).get("kind") == "bounds":
+            return {**told, **self._bounds(door, one, stored, charged=charged, shown=shown)}
         asked, given = self._again(one)
         if shown.other.any:
             asked = self._otherwise(one, asked, given, stored, shown.other)
         if shown.form == "json":
             told["clauses"] = clauses_told(asked.sql)
-        charged = one.shares is None and one.analyst == door.analyst
         return {**told, **self._answer(door, asked, given, stored, charged=charged, first=first, shown=shown)}
 
-    def _again(self, one: Scheduled) -> tuple[PricedStatement, Options]:
-        """The statement of a question, planned anew from its own words."""
+    def _bounds(
+        self, door: Door, one: Scheduled, stored: StoredRelease, *, charged: bool, shown: Shown
+    ) -> dict[str, Any]:
+        """What was bought of a question's limits, under "bounds".
+
+        Raises QueryError for another form than JSON.
+        """
+        if shown.form != "json":
+            raise QueryError("what limits leave out is told as JSON, and in no other form.")
         ask = json.loads(one.ask)
+        now = datetime.fromisoformat(ask["now"])
+        asked = self._planned(
+            lambda: AskedBounds.of(self.data, ask["sql"], given_in(ask["options"]), self._budget, now)
+        )
+        try:
+            return {"bounds": asked.shown(door, stored, charged=charged, at=ask.get("at")).to_wire()}
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, InternalError):
+            raise EngineError(one.incident) from None
+
+    def _again(self, one: Scheduled) -> tuple[PricedStatement, Options]:
+        """The statement of a question, planned anew from its own words.
+
+        Raises QueryError for what was no question, but about its limits.
+        """
+        ask = json.loads(one.ask)
+        if "kind" in ask:
+            raise QueryError("this was asked about a question's limits: there is no better answer to be had of it.")
         given = Options.from_wire(ask["options"])
         now = datetime.fromisoformat(ask["now"])
         asked = self._plan(ask["sql"], given, now)
@@ -397,12 +436,13 @@ class Desk:
         paid = self.ledger.timetable.find(stored.charge_id)
         links = {"charge": {"hash": stored.entry.hash}} if paid is None else self.ledger.timetable.links(paid)
         try:
+            refuse_nothing(stored, charged=charged)
             release = release_of(door, asked, given, stored, charged=charged)
             for earlier in first:
                 release = joined(door, asked, earlier, release)
             about = {"sql": asked.sql} if shown.other.any else {}
             return written(replace(release, receipt={**release.receipt, **about, "chain": links}), shown)
-        except (KeyError, TypeError, ValueError, IndexError, InternalError):
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, InternalError):
             raise EngineError(stored.charge_id[:12] if paid is None else paid.incident) from None
 
     def _order(self, one: Scheduled) -> Order:
@@ -410,18 +450,31 @@ class Desk:
         entry, ask = self.ledger.record.entry(one.id), json.loads(one.ask)
         return Order(
             charge=one.id,
-            kind="sql",
+            kind=ask.get("kind", "sql"),
             ask=lambda: ask,
             space=one.space,
             budget=self.ledger.balance.budget(one.space),
             key=entry.question_key,
             version=entry.data_version or "",
             event=entry.event,
+            capped=one.capped,
         )
 
-    def _length(self, asked: PricedStatement) -> int:
-        """The answer time of a question: the sum of its tables'."""
-        return sum(self._times[name] for name in asked.tables)
+    def _length(self, asked: PricedStatement, passes: int | None = None) -> int:
+        """The answer time of a question: the sum of its tables', as often as they are read."""
+        searches = 0 if asked.finding is None else asked.finding.due
+        return (1 + searches if passes is None else passes) * sum(self._times[name] for name in asked.tables)
+
+    def _budget(self, space: str) -> Budget:
+        return self.ledger.balance.budget(space)
+
+
+def as_sent(made: Request) -> dict[str, Any]:
+    """What is asked, as it stands in the schedule: with its kind where it is not in SQL, and whether it may use less
+    than it is charged.
+    """
+    kind = {} if made.kind == "sql" else {"kind": made.kind}
+    return {**made.ask(), **kind, **({"capped": True} if made.capped else {})}
 
 
 def capped(token: TokenLimits | None) -> str | None:

@@ -1,6 +1,7 @@
 """The whole desk: what an analyst may do beside asking and reading one answer.
 
     answers, read               the answers that he may read: his own, and others' where analysts share them
+    check_bounds                how much a question's limits leave out, bought; a submission as any other
     check_refine, refine        an answer made better by a second draw; foretold from what was released, and from scales
     plan                        several questions, charged as one, or none of them
     budget, table               what is left, and what is declared
@@ -19,22 +20,24 @@ from typing import Any, Final
 
 from hubbub.accounting import epsilon_of_rho
 from hubbub.accounting.plans import plan_cost
+from hubbub.arguments import an_amount
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.accounts import analyst_account
 from hubbub.ledger.blocks import planned
 from hubbub.ledger.charge import Charge, checked_analyst, checked_purpose
 from hubbub.ledger.readings import by_token
 from hubbub.ledger.records import Entry, StoredRelease
-from hubbub.ledger.schedule import SECOND
-from hubbub.ledger.timetable import Asking, Scheduled, instant
+from hubbub.ledger.schedule import SECOND, instant
+from hubbub.ledger.timetable import Asking, Scheduled
 from hubbub.ledger.wording import is_commitment
-from hubbub.service.desk import Desk, Unknown, capped, check_most, question_text
+from hubbub.service.desk import Desk, Unknown, as_sent, capped, check_most, question_text
 from hubbub.service.forms import declared_table, shown_as
 from hubbub.service.people.person import TokenLimits
 from hubbub.session.ask import foreseen, to_refine
-from hubbub.session.options import Options
+from hubbub.session.check_bounds import AskedBounds
+from hubbub.session.options import Options, given_in
 from hubbub.session.plan import Asked, plan_text, to_draw
-from hubbub.session.prepare import PricedStatement
+from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.run import Door
 from hubbub.session.shown import DeclaredTables
 from hubbub.session.statement import largest_epsilon, public_answer, request_of
@@ -57,7 +60,7 @@ class WholeDesk(Desk):
         costs: what reading it takes from his own limit; nothing for what he asked, or read before.
         """
         self.tick()
-        charges = {entry.id: entry for entry in self.ledger.record.history()}
+        charges = _paid(self.ledger.record.history())
         mine = {one.paid_by for one in self.ledger.timetable.of(analyst)}
         everybody = self.ledger.timetable.everybody()
         told = []
@@ -81,7 +84,7 @@ class WholeDesk(Desk):
             "epsilon": str(paid.epsilon),
             "asked_at": instant(one.slot.at.wall),
             "release_at": instant(one.slot.due),
-            "costs": str(sum((p.epsilon for p in parts if p.entry.analyst != analyst), Fraction(0))),
+            "costs": str(sum((self._cost(p) for p in parts if p.entry.analyst != analyst), Fraction(0))),
         }
 
     def read(
@@ -114,14 +117,54 @@ class WholeDesk(Desk):
         question whose answer was read.
         """
         told = {each["id"]: each for each in super().history(analyst)}
-        for entry in self.ledger.record.history(analyst=analyst):
+        charges = self.ledger.record.history(analyst=analyst)
+        paid = _paid(charges)
+        for entry in charges:
             if entry.id in told:
-                told[entry.id] |= _charged(entry)
+                told[entry.id] |= _charged(entry, paid[entry.id])
             elif entry.kind == "reading":
                 reads = json.loads(entry.details).get("release")
                 told[entry.id] = {"id": entry.id, "reads": reads, "state": "answered", "sql": entry.sql}
-                told[entry.id] |= _charged(entry)
+                told[entry.id] |= _charged(entry, paid[entry.id])
         return sorted(told.values(), key=lambda each: str(each["asked_at"]))
+
+    # -- limits -----------------------------------------------------------------------------------------------
+
+    def check_bounds(
+        self,
+        analyst: str,
+        sql: str,
+        options: Mapping[str, Any],
+        request: str,
+        at: str | None = None,
+        purpose: str | None = None,
+        *,
+        token: TokenLimits | None = None,
+    ) -> dict[str, Any]:
+        """Buy how much the limits of a question leave out. at: the epsilon that errors are predicted for. What is told
+        is as of `ask`, with "bounds" in place of "answer".
+        """
+        self.tick()
+        door = self._door.of(checked_analyst(analyst), checked_purpose(purpose), token=capped(token))
+        text, given = question_text(sql), given_in(options)
+        asked = self._planned(lambda: AskedBounds.of(self.data, text, given, self._budget))
+        plans = [plan for plans in asked.asked.plans for plan in plans]
+        if at is not None:
+            amount_of(self._budget(asked.asked.space), plans, asked.options.at(an_amount(at, "at")))
+        made = asked.request(self.data)
+        version = door.version(made)
+        known = self.ledger.record.requested(space=made.space, analyst=analyst, request=request)
+        stored = None if known is not None else door.stored_at(made, version)
+        if stored is not None:
+            told = lambda: {"bounds": asked.shown(door, stored, charged=False, at=at).to_wire()}  # noqa: E731
+            return self._shared(door, stored, told)
+        if known is None:
+            self._check_alone(token, made.epsilon)
+        ask = {**made.ask(), **({} if at is None else {"at": at})}
+        made = replace(made, ask=lambda: ask)
+        one = self._submit(door, made, request, version, self._length(asked.asked, asked.passes))
+        self.tick()
+        return self._told(one)
 
     # -- better answers ---------------------------------------------------------------------------------------
 
@@ -201,7 +244,10 @@ class WholeDesk(Desk):
         due = to_draw(door, asked)
         self._check_words(door, asked, questions)
         if any(request_of(one, self.data, given).capped for one, given in due.values()):
-            raise QueryError("the service answers questions that run what they were charged, and no others.")
+            raise QueryError(
+                "a plan is of questions that use what they are charged: one whose bounds are found, or that is asked "
+                "within a share of itself, is asked alone. Nothing was charged."
+            )
         for one, given in due.values():
             self._check_alone(token, request_of(one, self.data, given).epsilon)
         named = self._named(door, asked, request)
@@ -234,13 +280,16 @@ class WholeDesk(Desk):
                 named.setdefault(wanted.key(door.version(wanted)), f"{request} {number}")
         return named
 
+    def _cost(self, part: StoredRelease) -> Fraction:
+        return self.ledger.record.paid(part.entry).epsilon
+
     def _check_alone(self, token: TokenLimits | None, epsilon: Fraction) -> None:
         """Raises PolicyError for what a token may not ask, and for what a steward has to allow: that is asked alone."""
         check_most(token, epsilon)
         if self.office is not None and self.office.needs_yes(epsilon):
             raise PolicyError(
                 "a question at so much waits for a steward's yes, and is asked by itself: not in a plan, nor to refine "
-                "an answer. Nothing was charged."
+                "an answer or to look at limits. Nothing was charged."
             )
 
     def _few(self, questions: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -263,7 +312,7 @@ class WholeDesk(Desk):
         questions = [
             Asking(
                 door.charge_of(wanted, name, door.version(wanted)),
-                json.dumps(wanted.ask()),
+                json.dumps(as_sent(wanted)),
                 self._length(one),
             )
             for name, (one, wanted) in zip(names, made, strict=True)
@@ -291,7 +340,7 @@ class WholeDesk(Desk):
             return self._told(placed[key])
         stored = door.stored(wanted)
         assert stored is not None
-        return self._shared(door, one, given, stored)
+        return self._shared(door, stored, lambda: self._answer(door, one, given, stored, charged=False))
 
     # -- what is declared, and what is left ---------------------------------------------------------------------
 
@@ -335,10 +384,15 @@ class WholeDesk(Desk):
         }
 
 
-def _charged(entry: Entry) -> dict[str, Any]:
+def _paid(charges: Sequence[Entry]) -> dict[str, Entry]:
+    """The line that says what each charge cost: its own, or that of what it used, where it gave something back."""
+    return {one.id: one for one in charges} | {str(one.block): one for one in charges if one.kind == "return"}
+
+
+def _charged(entry: Entry, paid: Entry) -> dict[str, Any]:
     return {
         "kind": entry.kind,
-        "epsilon": str(entry.epsilon),
+        "epsilon": str(paid.epsilon),
         "asked_at": entry.time,
         "tables": entry.dataset,
         "space": entry.space,

@@ -16,7 +16,7 @@ from hubbub.arguments import an_amount
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text
 from hubbub.session.check import details, predicted
-from hubbub.session.finding import public_part, told
+from hubbub.session.finding import TOO_FEW, public_part, told
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.refine import refinement
@@ -30,7 +30,7 @@ from hubbub.tables.price import make_price
 if TYPE_CHECKING:
     from hubbub.ledger.store import StoredRelease
 
-__all__ = ["answered", "foreseen", "joined", "knowing", "release_of", "to_refine"]
+__all__ = ["answered", "foreseen", "joined", "knowing", "refuse_nothing", "release_of", "to_refine"]
 
 _ALONE: Final = "the rows changed while they were asked about again: this is the second answer alone, at its own noise."
 
@@ -47,7 +47,7 @@ def answered(
     """The stored answer, or a new one: charged, run, drawn, stored. The arguments are those of `Door.open`."""
     asked = knowing(door, asked, options, fresh=fresh)
     stored, charged = door.release(request_of(asked, door.data, options), fresh=fresh, name=name, version=version)
-    _refuse_nothing(stored, charged=charged)
+    refuse_nothing(stored, charged=charged)
     try:
         return release_of(door, asked, options, stored, charged=charged)
     except QueryError as error:
@@ -77,12 +77,11 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
     return asked.knowing({key: {k: v for k, v in e.items() if k != "plan"} for key, e in known.items()})
 
 
-def _refuse_nothing(stored: StoredRelease, *, charged: bool) -> None:
+def refuse_nothing(stored: StoredRelease, *, charged: bool) -> None:
     """Raises QueryError where a search found no bound."""
-    nothing = stored.contents.get("nothing")
-    if nothing is not None:
+    if stored.contents.get("nothing") is not None:
         spent = "The search was charged, and the rest came back." if charged else "Nothing was charged."
-        raise QueryError(f'{nothing}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
+        raise QueryError(f'{TOO_FEW}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
 
 
 def total_error(asked: PricedStatement, options: Options, stored: StoredRelease) -> TotalError | None:

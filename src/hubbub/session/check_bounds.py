@@ -13,18 +13,19 @@ Each unit stands once in each histogram, on a place of a grid that no data chose
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hubbub.accounting import Composed
 from hubbub.answer.release import text_table
-from hubbub.errors import PolicyError, QueryError
+from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text
 from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.place_search import PLACES, PlaceSearch
@@ -39,11 +40,14 @@ from hubbub.tables.measure import Measurement, bounded_sum
 from hubbub.tables.plan import Plan, Search
 
 if TYPE_CHECKING:
+    from hubbub.ledger.budget import Budget
+    from hubbub.ledger.records import StoredRelease
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
-__all__ = ["BoundsCheck", "Candidate", "LimitCheck", "bounds_checked", "bounds_request"]
+__all__ = ["AskedBounds", "BoundsCheck", "Candidate", "LimitCheck", "bounds_checked", "bounds_request"]
 
+Budgets: TypeAlias = "Callable[[str], Budget]"
 _FORMAT = "bounds 1"
 _SHOWN = 12
 _BEYOND = 2
@@ -108,63 +112,127 @@ class BoundsCheck:
     limits: tuple[LimitCheck, ...]
     _sql: str = field(default="", repr=False)
 
+    def to_wire(self) -> dict[str, Any]:
+        """The check as JSON."""
+        limits = [
+            {
+                "what": limit.what,
+                "units": limit.units,
+                "recommended": None if limit.recommended is None else str(limit.recommended),
+                "candidates": [{**asdict(each), "bound": str(each.bound)} for each in limit.candidates],
+            }
+            for limit in self.limits
+        ]
+        about = {"cost": str(self.cost), "charged": self.charged, "charge_id": self.charge_id, "sql": self._sql}
+        return {"format": _FORMAT, **about, "limits": limits}
+
+    @classmethod
+    def from_wire(cls, told: Mapping[str, Any]) -> BoundsCheck:
+        """What `to_wire` wrote.
+
+        Raises ParameterError for anything else.
+        """
+        try:
+            if told["format"] != _FORMAT:
+                raise ValueError("the bounds of another hubbub")
+            limits = tuple(
+                LimitCheck(
+                    str(each["what"]),
+                    int(each["units"]),
+                    tuple(Candidate(**{**one, "bound": Fraction(one["bound"])}) for one in each["candidates"]),
+                    None if each["recommended"] is None else Fraction(each["recommended"]),
+                )
+                for each in told["limits"]
+            )
+            return cls(Fraction(told["cost"]), bool(told["charged"]), str(told["charge_id"]), limits, str(told["sql"]))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ParameterError("this is not a check of bounds of this version of hubbub.") from None
+
     def __str__(self) -> str:
         largest = "What the largest limit shown leaves out is not known: nothing bounds it."
         return "\n\n".join([*map(str, self.limits), largest])
+
+
+@dataclass(frozen=True, eq=False)
+class AskedBounds:
+    """The limits of a question that are looked at. asked: the question, with limits that are not known."""
+
+    asked: PricedStatement
+    options: Options
+    searches: tuple[Search, ...]
+
+    @classmethod
+    def of(
+        cls, data: OpenTables, sql: str, given: Mapping[str, Any], budget: Budgets, now: dt.datetime | None = None
+    ) -> AskedBounds:
+        """What a question's limits are; of groups the declared one, where there is one. given: its options.
+
+        Raises what `Session.check_bounds` raises before the charge.
+        """
+        error: PolicyError | None = None
+        for auto in ({"max_rows": "auto"}, {"max_rows": "auto", "max_groups": "auto"}):
+            options = Options.of({**auto, **given})
+            try:
+                asked = data.ask(sql, options, budget, now)
+            except PolicyError as refused:
+                error = refused
+                continue
+            if isinstance(asked, PricedStatement):
+                return cls(asked, options, _all_searches(asked))
+            raise QueryError("check_bounds: this question is about public tables alone, and nothing is bounded.")
+        assert error is not None
+        raise error
+
+    @property
+    def passes(self) -> int:
+        """How often the rows are read."""
+        return len(self.searches)
+
+    def request(self, data: OpenTables) -> Request:
+        """The histograms as the door takes them."""
+        return _request(data, self.asked, self.searches, self.options)
+
+    def shown(self, door: Door, stored: StoredRelease, *, charged: bool, at: Any = None) -> BoundsCheck:
+        """What the histograms say. at: the epsilon that is predicted for; else the same."""
+        asked, options, searches = self.asked, self.options, self.searches
+        plans = [plan for plans in asked.plans for plan in plans]
+        predicted = (
+            asked.amount.spend
+            if at is None
+            else amount_of(door.ledger.balance.budget(asked.space), plans, options.at(at)).spend
+        )
+        histograms = stored.contents["histograms"]
+        mechanism = _mechanism(asked, searches)
+        places = [mechanism.found(n) for s, n in zip(searches, histograms, strict=True) if s.what == "rows"]
+        rows = max((2 ** (max(place or 1, 1) - 1) for place in places), default=1)
+        limits = tuple(
+            _limit(s, mechanism, noisy, predicted, rows) for s, noisy in zip(searches, histograms, strict=True)
+        )
+        return BoundsCheck(stored.epsilon if charged else Fraction(0), charged, stored.charge_id, limits, asked.sql)
 
 
 def bounds_checked(
     door: Door, sql: str, given: Mapping[str, Any], *, at: Any = None, fresh: bool = False
 ) -> BoundsCheck:
     """What `Session.check_bounds` returns, charged through the door. at: the epsilon that is predicted for."""
-    asked, options = _asked(door, sql, given)
-    plans, searches = _searched(asked)
-    stored, charged = door.release(_request(door.data, asked, searches, options), fresh=fresh)
-    predicted = (
-        asked.amount.spend
-        if at is None
-        else amount_of(door.ledger.balance.budget(asked.space), plans, options.at(at)).spend
-    )
-    histograms = stored.contents["histograms"]
-    mechanism = _mechanism(asked, searches)
-    places = [mechanism.found(n) for s, n in zip(searches, histograms, strict=True) if s.what == "rows"]
-    rows = max((2 ** (max(place or 1, 1) - 1) for place in places), default=1)
-    limits = tuple(_limit(s, mechanism, noisy, predicted, rows) for s, noisy in zip(searches, histograms, strict=True))
-    return BoundsCheck(stored.epsilon if charged else Fraction(0), charged, stored.charge_id, limits, sql)
+    asked = AskedBounds.of(door.data, sql, given, door.ledger.balance.budget)
+    stored, charged = door.release(asked.request(door.data), fresh=fresh)
+    return asked.shown(door, stored, charged=charged, at=at)
 
 
 def bounds_request(door: Door, sql: str, given: Mapping[str, Any]) -> Request:
     """What `bounds_checked` asks the door for."""
-    asked, options = _asked(door, sql, given)
-    return _request(door.data, asked, _searched(asked)[1], options)
+    return AskedBounds.of(door.data, sql, given, door.ledger.balance.budget).request(door.data)
 
 
-def _searched(asked: PricedStatement) -> tuple[list[Plan], list[Search]]:
-    """The plans of a question, and what is looked for in them."""
+def _all_searches(asked: PricedStatement) -> tuple[Search, ...]:
     plans = [plan for plans in asked.plans for plan in plans]
-    searches = list({named(s): s for plan in plans for s in _searches(plan)}.values())
+    searches = {named(s): s for plan in plans for s in _searches(plan)}
     if not searches:
         raise QueryError("check_bounds: nothing is bounded here: no unit has more than one row.")
     if any(plan.private_keys for plan in plans):
         raise PolicyError("check_bounds: declare the groups, or give keys=: here they are found privately.")
-    return plans, searches
-
-
-def _asked(door: Door, sql: str, given: Mapping[str, Any]) -> tuple[PricedStatement, Options]:
-    """The question, with limits that are not known; of groups the declared one, where there is one."""
-    error: PolicyError | None = None
-    for auto in ({"max_rows": "auto"}, {"max_rows": "auto", "max_groups": "auto"}):
-        options = Options.of({**auto, **given})
-        try:
-            asked = door.data.ask(sql, options, door.ledger.balance.budget)
-        except PolicyError as refused:
-            error = refused
-            continue
-        if isinstance(asked, PricedStatement):
-            return asked, options
-        raise QueryError("check_bounds: this question is about public tables alone, and nothing is bounded.")
-    assert error is not None
-    raise error
+    return tuple(searches.values())
 
 
 def _searches(plan: Plan) -> list[Search]:

@@ -25,7 +25,7 @@ from hubbub.remedies import GiveOptions
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.declare import AskedLimits, Bounding
 
-__all__ = ["AskOptions", "Options", "read_value", "takes_options", "written_value"]
+__all__ = ["AskOptions", "Options", "given_in", "read_value", "takes_options", "written_value"]
 
 NOISES: Final = ("laplace", "gaussian")
 _SHARE: Final = re.compile(r"\s*(\d{1,2}(?:\.\d+)?)\s*%\s*")
@@ -184,7 +184,12 @@ class Options:
 
         Raises ParameterError as `of` does.
         """
-        return cls.of({name: read_value(value) for name, value in wire.items()})
+        return cls.of(given_in(wire))
+
+
+def given_in(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as they were written, of what `Options.to_wire` wrote."""
+    return {name: read_value(value) for name, value in wire.items()}
 
 
 def takes_options(method: _Method) -> _Method:

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Self
 from hubbub.engines.base import Elsewhere
 from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.budget import Budget
+from hubbub.session.check_bounds import AskedBounds
 from hubbub.session.choice import ask_choice
 from hubbub.session.data import OpenTables
 from hubbub.session.model import ask_evaluation, ask_model, model_again
-from hubbub.session.options import Options
+from hubbub.session.options import Options, given_in
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Order, Outcome, Request, execute
 from hubbub.session.statement import request_of
@@ -119,6 +120,9 @@ def request_again(order: Order, data: OpenTables) -> Request:
             if not isinstance(asked, PricedStatement):
                 raise InternalError(f"the order {order.charge} is about public tables alone")
             return request_of(asked.knowing(ask.get("known", {})), data, options)
+        case "bounds":
+            at = dt.datetime.fromisoformat(ask["now"])
+            return AskedBounds.of(data, ask["sql"], given_in(ask["options"]), budget, at).request(data)
         case "synthesis":
             return ask_synthesis(data, budget, **ask).request(data)
         case "model":

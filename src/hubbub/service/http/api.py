@@ -118,7 +118,7 @@ class Face:
         """A place in the schedule: 202, with its place; or what is stored or public."""
         form_of(request, _JSON)
         content = await self.told(to.act, await _given(to, request), proof)
-        if "answer" in content:
+        if "answer" in content or "bounds" in content:
             return JSONResponse(_whole(content))
         return JSONResponse(content, to.status, {"Location": f"{API}/answers/{content['id']}"})
 

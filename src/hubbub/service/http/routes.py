@@ -71,6 +71,8 @@ _PAGE: Final = {"after": "after", "most": "most"}
 _ALL: Final = (
     RouteTo("POST", "/check", "check", "What a question would cost; charges nothing", "Check", shape="check"),
     RouteTo("POST", "/ask", "ask", "Ask a question", "Asked", status=202, shape="ask"),
+    RouteTo("POST", "/bounds", "check_bounds", "Buy how much the limits of a question leave out", "Asked", status=202,
+            shape="ask"),
     RouteTo("GET", "/answers", "answers", "The answers that one may read", "Answers", query={"most": "most"}),
     RouteTo("GET", "/answers/{id}", "answer", "An answer, or its draw as another question's", "Answer", _ID,
             {**_FORMS, **_OTHER}, shape="answer"),

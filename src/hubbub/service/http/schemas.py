@@ -58,6 +58,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "options": {"$ref": "#/components/schemas/Options"},
     "questions": {"type": "array", "items": {"$ref": "#/components/schemas/Question"}, "minItems": 1},
     "epsilon": _AMOUNT,
+    "at": {"type": "string", "examples": ["0.1"], "description": "The epsilon that errors are predicted for."},
     "level": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "form": {"enum": ["json", "arrow", "csv"]},
 }
@@ -76,6 +77,7 @@ def _listed(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 _ASKED: Final = _told(["state"], id=_TEXT, state=_STATE, release_at=_TIME, incident=_TEXT)
+_BOUNDS: Final = {"type": "object", "description": "What limits leave out, where that was asked."}
 _LEFT: Final = _told(["left", "limit", "spent"], left=_AMOUNT, limit=_AMOUNT, spent=_AMOUNT)
 SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     "Options": {"type": "object", "properties": OPTIONS, "additionalProperties": False},
@@ -88,8 +90,8 @@ SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         notes=_listed(_TEXT), stored={"type": "boolean"}, affordable={"type": "boolean"},
         types=_listed(_listed(_TEXT)), answer_time={"type": "number"},
     ),
-    "Asked": {**_ASKED, "description": "Its place; with `answer` where it is stored or public."},
-    "Answer": {**_ASKED, "properties": {**_ASKED["properties"], "answer": {"type": "object"}}},
+    "Asked": {**_ASKED, "description": "Its place; with `answer` (or `bounds`) where it is stored or public."},
+    "Answer": {**_ASKED, "properties": {**_ASKED["properties"], "answer": {"type": "object"}, "bounds": _BOUNDS}},
     "Plan": _told(["questions"], questions=_listed({"$ref": "#/components/schemas/Answer"})),
     "Answers": _listed(
         _told(

@@ -142,6 +142,8 @@ async def _answer(visit: Visit) -> Page | str:
             edited={} if no else other,
             no=no,
         )
+    if told.get("bounds") is not None:
+        return views.bounds(visit.viewer, told["bounds"])
     if told["state"] in _HELD:
         mine = await visit.told("my_requests")
         return views.held(visit.viewer, told, sql=next((str(w.get("sql")) for w in mine if w["id"] == identity), ""))

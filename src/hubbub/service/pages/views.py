@@ -2,7 +2,7 @@
 
 ask, line           the question, its price and its drawing; the same two alone, for the live line
 waiting, failed     a question before its release; one that has no answer
-answer              an answer, at any level, drawn in any way
+answer, bounds      an answer, at any level, drawn in any way; what the limits of a question leave out
 library, mine       answers that may be read; charges, and what is left
 account, login, invitation, more, refusal
 """
@@ -28,6 +28,7 @@ __all__ = [
     "amount",
     "answer",
     "ask",
+    "bounds",
     "failed",
     "held",
     "invitation",
@@ -141,6 +142,11 @@ def waiting(viewer: Viewer, told: _Told, *, sql: str, left: float, total: float,
     return render(
         "waiting.html", viewer, at="ask", told=told, sql=sql, left=max(0.0, left), total=total, wait=wait, before=before
     )
+
+
+def bounds(viewer: Viewer, told: _Told) -> Page:
+    """How much the limits of a question leave out (`BoundsCheck.to_wire`)."""
+    return render("bounds.html", viewer, at="library", sql=told["sql"], limits=told["limits"])
 
 
 def failed(viewer: Viewer, told: _Told, *, sql: str) -> Page:
