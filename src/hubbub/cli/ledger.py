@@ -328,7 +328,21 @@ def refresh(
     ledger: str | None,
     key_file: Path | None,
 ) -> None:
-    """Declare that TABLE has new rows: stored answers are not given for them. No budget comes back."""
+    """Declare that TABLE has new rows: stored answers are not given for them. No budget comes back.
+
+    Where the policy says rows_kept, the copy that questions read is written first.
+    """
     with manage_ledger(policy, ledger, key_file) as book:
-        version = book.steward.refresh(one_space(book, unit_space), table, reason=reason)
+        space = one_space(book, unit_space)
+        if ledger is None:
+            _copy(policy, table)
+        version = book.steward.refresh(space, table, reason=reason)
     note(f"{table} has the data version {version}.")
+
+
+def _copy(policy: Path | None, table: str) -> None:
+    """Write the copy that questions about a table read, if there is to be one."""
+    from hubbub.ledger.policy import find_policy, load_policy
+    from hubbub.session.copies import write_copy
+
+    write_copy(load_policy(policy or find_policy()), table)

@@ -30,7 +30,7 @@ from hubbub.ledger.keys import read_key
 from hubbub.ledger.object_policy import amiss_with, read_object
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
-from hubbub.ledger.service_policy import ServicePolicy, read_service, seconds
+from hubbub.ledger.service_policy import ServicePolicy, read_service, rows_kept, seconds
 from hubbub.ledger.toml_lines import Lines
 from hubbub.ledger.witness import WitnessPlace, read_witness
 from hubbub.spelling import one_spelling, space_name, table_name
@@ -66,6 +66,7 @@ class TablePolicy:
     unit_space: which people it is about, where the unit's own name does not say.
     budget: what may be spent on this table, below the joint budget; None: no limit of its own.
     answer_time: seconds until the service answers a question about it; None: as the section `[service]` says.
+    rows_kept: how many rows of one unit the copy has that questions read; None: they read the table itself.
     """
 
     name: str
@@ -85,6 +86,7 @@ class TablePolicy:
     trusted_view: bool = False
     answer_time: float | None = None
     csv: Csv | None = None
+    rows_kept: int | None = None
 
 
 @dataclass(frozen=True)
@@ -298,9 +300,10 @@ class _Reader:
         section = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
                    "unit_space", "through", "bounding", "trusted_view", "answer_time",
-                   "csv")  # fmt: skip
+                   "csv", "rows_kept")  # fmt: skip
         self.known(at, section, allowed, required=("source",))
         return TablePolicy(
+            rows_kept=rows_kept(self, (*at, "rows_kept"), section),
             name=name,
             source=self.source((*at, "source"), section["source"], section),
             trusted_view=self.trusted_view(at, section),

@@ -77,6 +77,7 @@ _PRIVATE: Final = _table(
         "through": {"oneOf": [_TEXT, _ONE_NAME], "description": "The column that leads to the unit's table."},
         "bounding": {"enum": list(BOUNDINGS)},
         "answer_time": {**_SECONDS, "description": "Seconds until the service answers a question about this table."},
+        "rows_kept": {**_COUNT, "description": "Questions read a copy with at most so many rows of one unit."},
         "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
         "csv": _CSV,
     },

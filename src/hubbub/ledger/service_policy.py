@@ -9,10 +9,12 @@ from fractions import Fraction
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from hubbub.addresses import is_address, names_a_table
 from hubbub.errors import ParameterError, PolicyError
+from hubbub.file_formats import kind_of_file
 from hubbub.ledger.budget import parse_epsilon
 
-__all__ = ["OidcPolicy", "ServicePolicy", "is_safe_address", "read_service"]
+__all__ = ["OidcPolicy", "ServicePolicy", "is_safe_address", "read_service", "rows_kept", "seconds"]
 
 _LEAST: Final = {"answer_time": 0.1, "tick": 0.01, "checks_a_second": 0.01, "logins_a_minute": 1, "longest_waiting": 1}
 
@@ -179,6 +181,20 @@ def _oidc(reader: _Reader, section: dict[str, Any]) -> OidcPolicy | None:
         secret_in=None if secret is None else secret.removeprefix("env:"),
         name=reader.text((*at, "name"), said.get("name")) or OidcPolicy.name,
     )
+
+
+def rows_kept(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> int | None:
+    """At most so many rows of one unit, in a copy of Parquet files that name their units themselves."""
+    kept: int | None = reader.limit(at, section.get("rows_kept"))
+    if kept is None:
+        return None
+    source = str(section["source"])
+    elsewhere = is_address(source) or names_a_table(source)
+    if elsewhere or "csv" in section or kind_of_file(source) not in ("parquet", None):
+        raise reader.wrong(at, "a copy is made of Parquet files; write the table to one, or keep so few rows there")
+    if "through" in section or "unit" not in section:
+        raise reader.wrong(at, "a copy is made of a table whose own column is the unit; write that column into it")
+    return kept
 
 
 def _amount(reader: _Reader, at: tuple[str, ...], value: object) -> Fraction:

@@ -23,6 +23,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -47,6 +48,7 @@ from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.oidc import ProviderAway
 from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
 from hubbub.service.whole_desk import WholeDesk
+from hubbub.session.copies import copied
 from hubbub.session.empty import EmptyTables
 from hubbub.session.open import (
     declared_tables,
@@ -128,6 +130,7 @@ class Clerk:
         checks = said.checks_a_second, said.checks_at_once
         self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
         self.desk.office, self.office.ask = self.office, self.desk.ask
+        self.office.copy = partial(copied, policy)
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)

@@ -25,6 +25,7 @@ from hubbub.ledger.policy import Policy, load_policy
 from hubbub.process import begin_command
 from hubbub.service.ends import end_with, end_with_starter
 from hubbub.service.frames import receive, send
+from hubbub.session.copies import copy_place
 
 __all__ = ["main", "readable"]
 
@@ -61,8 +62,12 @@ def main(arguments: list[str]) -> int:
 
 
 def readable(policy: Policy) -> list[Path]:
-    """The files that a runner may read: those that the policy names, and those that it names by a pattern or a link."""
-    return [place for _, path in policy.files() for place in (path, *map(Path, files_of(path)))]
+    """The files that a runner may read: those that the policy names, and those that it names by a pattern or a link;
+    of a table that is read from its copy, that alone.
+    """
+    copies = {name: copy_place(policy, table) for name, table in policy.tables.items()}
+    there = [copies.get(name) or path for name, path in policy.files()]
+    return [place for path in there for place in (path, *map(Path, files_of(path)))]
 
 
 def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:

@@ -7,6 +7,7 @@ process has charged (`hubbub.session.runner`).
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from hubbub.engines.base import Exact, InPlace, Located
 from hubbub.engines.outer import OuterSide
 from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
-from hubbub.errors import QueryError
+from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import Budget
 from hubbub.session.open import named_tables, resolved_paths
 from hubbub.session.options import Options
@@ -77,7 +78,12 @@ class OpenTables:
             raise
 
     def _add(self, name: str, table: PrivateTable | PublicTable) -> TableInfo:
-        schema = self.engine.add(name, table)
+        if isinstance(table, PrivateTable) and table.copy is not None and not os.path.exists(table.copy):
+            raise PolicyError(
+                f"table {name!r}: its policy says rows_kept, and the copy that questions read was not written yet. A "
+                f"steward writes it: `hubbub ledger refresh {name}`, or `hubbub ledger create`, which does it first."
+            )
+        schema = self.engine.add(name, table.as_read if isinstance(table, PrivateTable) else table)
         if isinstance(table, PublicTable):
             return TableInfo(schema.columns, private=False)
         if schema.unit is not None:

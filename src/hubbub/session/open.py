@@ -23,6 +23,7 @@ from hubbub.ledger.places import one_form
 from hubbub.ledger.policy import Policy, PublicPolicy, TablePolicy
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.versions import ROWS, same_people
+from hubbub.session.copies import read_from_copy, write_missing
 from hubbub.spelling import one_spelling, table_name
 from hubbub.tables.columns import Declaration, between, edges, one_of, text, trimmed
 from hubbub.tables.declare import EACH_ROW, PrivateTable, PublicTable, public, table
@@ -274,7 +275,7 @@ def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any
     """What a session declares, for the record, where no policy file does."""
     description: dict[str, Any] = {}
     for name, declared in tables.items():
-        parts = {k: v for k, v in vars(declared).items() if k != "source" and not (k == "csv" and v is None)}
+        parts = {k: v for k, v in vars(declared).items() if k != "source" and not (k in ("csv", "copy") and v is None)}
         where = place_of(declared.source).written(declared.source)
         description[name] = {
             "source": where,
@@ -348,9 +349,14 @@ def schema_of(name: str, declared: PrivateTable) -> Schema:
         engine.close()
 
 
-def declared_tables(policy: Policy) -> dict[str, PrivateTable | PublicTable]:
-    """What a policy declares, private and public, by name."""
-    tables: dict[str, PrivateTable | PublicTable] = {p.name: private_of(p) for p in policy.tables.values()}
+def declared_tables(policy: Policy, *, write_copies: bool = False) -> dict[str, PrivateTable | PublicTable]:
+    """What a policy declares, private and public, by name. write_copies: those that `rows_kept` asks for, first, where
+    they are not there.
+    """
+    if write_copies:
+        write_missing(policy)
+    private = policy.tables.values()
+    tables: dict[str, PrivateTable | PublicTable] = {p.name: read_from_copy(policy, p, private_of(p)) for p in private}
     return tables | {p.name: public_of(p) for p in policy.public.values()}
 
 

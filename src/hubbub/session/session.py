@@ -158,7 +158,7 @@ class Session:
             a_name(str(path) if isinstance(path, Path) else path, "policy")
         policy = load_policy(path if path is not None else find_policy())
         return cls(
-            declared_tables(policy),
+            declared_tables(policy, write_copies=create_ledger),
             budget=policy.budget,
             ledger=policy.ledger,
             analyst=analyst,

@@ -81,7 +81,10 @@ class AskedLimits(Limits):
 
 @dataclass(frozen=True)
 class PrivateTable:
-    """A declared table about people. Build it with `table`; `source` is held, not read."""
+    """A declared table about people. Build it with `table`; `source` is held, not read.
+
+    copy: a file with at most so many rows of each unit, which is read in its place (`hubbub.session.copies`).
+    """
 
     source: Any = field(repr=False)
     unit: str | EachRow
@@ -97,15 +100,21 @@ class PrivateTable:
     through: Mapping[str, str] = field(default_factory=dict)
     trusted_view: bool = False
     csv: Csv | None = None
+    copy: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         if self.source is not None:
             raise PolicyError("a declared private table holds people's rows and cannot be pickled; declare it anew.")
         return self.__dict__
 
+    @property
+    def as_read(self) -> PrivateTable:
+        """The table as it is opened: its copy, where it has one."""
+        return self if self.copy is None else replace(self, source=self.copy)
+
     def without_source(self) -> PrivateTable:
         """The declaration alone, for what outlives the question."""
-        return replace(self, source=None)
+        return replace(self, source=None, copy=None)
 
     def declaring(self, column: str, how: str, *values: Any) -> PrivateTable:
         """This table with one more thing declared of a column, as a remedy says it (`hubbub.remedies`).
