@@ -208,3 +208,71 @@ def test_a_process_without_a_ledger_makes_the_same_request() -> None:
         again = request_again(Order.from_wire(order.to_wire()), door.data)
         assert (again.event, again.key("v"), again.capped) == (request.event, request.key("v"), False)
         door.ledger.charges.let_go(order.charge)
+
+
+def test_what_is_declared_auto_is_found_by_each_question_that_gives_no_number() -> None:
+    with opened(max_rows="auto", max_groups="auto") as s:
+        c = s.check(COUNT, epsilon=1)
+        assert [bound for bound, _ in c.bounds] == [4, 32, 256]
+        r = s.sql(COUNT, epsilon=1)
+        assert r.notes[0].startswith("found: at most 8 rows of one id")
+        by_ward = s.sql("SELECT ward, COUNT(*) AS n FROM t GROUP BY ward", epsilon=9)
+        assert [f["what"] for f in by_ward.receipt["found"]] == ["groups", "rows"]
+        given = s.sql("SELECT ward, COUNT(*) AS n FROM t GROUP BY ward", epsilon=1, max_rows=2, max_groups=3)
+        assert "found" not in given.receipt
+        assert "found" not in s.sql("SELECT COUNT(DISTINCT id) AS n FROM t", epsilon=1).receipt
+        assert "found" not in s.sql(COUNT, epsilon=1, max_total=9).receipt
+        shown = s.tables["t"]
+        assert shown.limits == "max_groups = auto, max_rows = auto"
+        assert "auto" in str(s.sql("SHOW TABLES").rows())
+
+
+def test_a_number_in_all_that_is_declared_stands_for_the_rows_of_an_answer_without_groups() -> None:
+    with opened(max_rows="auto", max_groups=3, max_total=5) as s:
+        assert "found" not in s.sql(COUNT, epsilon=1).receipt
+        by_ward = s.sql("SELECT ward, COUNT(*) AS n FROM t GROUP BY ward", epsilon=9)
+        assert [f["what"] for f in by_ward.receipt["found"]] == ["rows"]
+
+
+def test_what_one_side_of_a_join_declares_auto_is_found_for_both() -> None:
+    tables = {
+        "t": hb.table(people(), unit="id", max_groups=1, max_rows="auto"),
+        "u": hb.table(people(), unit="id", max_groups=1, max_rows=1),
+    }
+    with Session(tables, budget=hb.Budget(50), ledger=None, _bits=SeededBits(5)) as s:
+        r = s.sql("SELECT COUNT(*) AS n FROM t JOIN u ON t.id = u.id AND t.n = u.n", epsilon=5)
+        assert [f["what"] for f in r.receipt["found"]] == ["rows"]
+        per = s.sql("SELECT COUNT(*) AS n FROM (SELECT id, COUNT(*) AS k FROM t GROUP BY id) WHERE k > 2", epsilon=5)
+        assert "found" not in per.receipt
+
+
+def test_auto_is_declared_in_a_policy_too(tmp_path: Path) -> None:
+    pq.write_table(people(), tmp_path / "t.parquet")
+    policy = tmp_path / "hubbub.toml"
+    text = """
+[budget]
+epsilon = 10
+[ledger]
+file = "ledger.db"
+[tables.t]
+source = "t.parquet"
+unit = "id"
+max_groups = "auto"
+max_rows = "auto"
+[tables.t.columns]
+x = { between = [0, "auto"] }
+"""
+    policy.write_text(text)
+    with Session.from_policy(policy, create_ledger=True) as s:
+        assert [bound for bound, _ in s.check(COUNT, epsilon=1).bounds] == [4, 32, 256]
+        assert s.check(SUM, epsilon=1).bounds
+    policy.write_text(text.replace('max_rows = "auto"', 'max_rows = "some"'))
+    with pytest.raises(hb.PolicyError, match="max_rows"):
+        Session.from_policy(policy)
+
+
+def test_norms_are_clipped_to_numbers() -> None:
+    with pytest.raises(hb.PolicyError, match='give numbers, not "auto"'):
+        opened(max_rows="auto", bounding="norm")
+    with pytest.raises(hb.PolicyError, match="whole number"):
+        opened(max_total="auto")

@@ -30,7 +30,7 @@ from hubbub.ledger.keys import read_key
 from hubbub.ledger.object_policy import amiss_with, read_object
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
-from hubbub.ledger.service_policy import ServicePolicy, read_service, rows_kept, seconds
+from hubbub.ledger.service_policy import ServicePolicy, limit_or_auto, read_service, rows_kept, seconds
 from hubbub.ledger.toml_lines import Lines
 from hubbub.ledger.witness import WitnessPlace, read_witness
 from hubbub.spelling import one_spelling, space_name, table_name
@@ -73,8 +73,8 @@ class TablePolicy:
     source: Path | Address
     unit: str | None
     table: str | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
+    max_groups: int | str | None = None
+    max_rows: int | str | None = None
     max_total: int | None = None
     neighbours: str = "add_remove"
     budget: Fraction | None = None
@@ -309,8 +309,8 @@ class _Reader:
             trusted_view=self.trusted_view(at, section),
             table=self.text((*at, "table"), section.get("table")),
             unit=self.unit(at, section),
-            max_groups=self.limit((*at, "max_groups"), section.get("max_groups")),
-            max_rows=self.limit((*at, "max_rows"), section.get("max_rows")),
+            max_groups=limit_or_auto(self, (*at, "max_groups"), section.get("max_groups")),
+            max_rows=limit_or_auto(self, (*at, "max_rows"), section.get("max_rows")),
             max_total=self.limit((*at, "max_total"), section.get("max_total")),
             neighbours=self.choice((*at, "neighbours"), section.get("neighbours", "add_remove"), NEIGHBOURS),
             budget=self.share((*at, "budget"), section.get("budget"), whole),

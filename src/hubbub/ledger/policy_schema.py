@@ -14,6 +14,7 @@ __all__ = ["policy_schema"]
 
 _TEXT: Final = {"type": "string", "minLength": 1}
 _COUNT: Final = {"type": "integer", "minimum": 1}
+_COUNT_OR_AUTO: Final = {"oneOf": [_COUNT, {"const": "auto"}], "description": "A number; auto: each question finds it."}
 _AMOUNT: Final = {
     "description": "A positive number, or text such as '1/3'. Read exactly as written.",
     "anyOf": [{"type": "number", "exclusiveMinimum": 0}, _TEXT],
@@ -66,8 +67,8 @@ _PRIVATE: Final = _table(
         "table": _TEXT,
         "unit": {**_TEXT, "description": "The column that names who is protected."},
         "each_row": _FLAG,
-        "max_groups": _COUNT,
-        "max_rows": _COUNT,
+        "max_groups": _COUNT_OR_AUTO,
+        "max_rows": _COUNT_OR_AUTO,
         "max_total": _COUNT,
         "neighbours": {"enum": list(NEIGHBOURS)},
         "budget": _AMOUNT,

@@ -14,7 +14,7 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import kind_of_file
 from hubbub.ledger.budget import parse_epsilon
 
-__all__ = ["OidcPolicy", "ServicePolicy", "is_safe_address", "read_service", "rows_kept", "seconds"]
+__all__ = ["OidcPolicy", "ServicePolicy", "is_safe_address", "limit_or_auto", "read_service", "rows_kept", "seconds"]
 
 _LEAST: Final = {"answer_time": 0.1, "tick": 0.01, "checks_a_second": 0.01, "logins_a_minute": 1, "longest_waiting": 1}
 
@@ -181,6 +181,11 @@ def _oidc(reader: _Reader, section: dict[str, Any]) -> OidcPolicy | None:
         secret_in=None if secret is None else secret.removeprefix("env:"),
         name=reader.text((*at, "name"), said.get("name")) or OidcPolicy.name,
     )
+
+
+def limit_or_auto(reader: _Reader, at: tuple[str, ...], value: object) -> Any:
+    """A whole number, or "auto": each question finds it in its own charge."""
+    return value if isinstance(value, str) and value == "auto" else reader.limit(at, value)
 
 
 def rows_kept(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> int | None:

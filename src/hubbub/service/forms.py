@@ -120,9 +120,9 @@ def declared_table(info: TableInfo) -> dict[str, Any]:
         return {"unit": None, "limits": {}, "declared": {}}
     declaration = info.declaration
     limits = {
-        "max_groups": declaration.limits.groups,
-        "max_rows": declaration.limits.rows,
-        "max_total": declaration.limits.total,
+        "max_groups": declaration.max_groups,
+        "max_rows": declaration.max_rows,
+        "max_total": declaration.max_total,
         "bounding": None if declaration.bounding == "groups" else declaration.bounding,
     }
     return {

@@ -294,8 +294,8 @@ def private_of(policy: TablePolicy) -> PrivateTable:
         source,
         unit=EACH_ROW if policy.unit is None else policy.unit,
         table=policy.table,
-        max_groups=policy.max_groups,
-        max_rows=policy.max_rows,
+        max_groups=policy.max_groups,  # type: ignore[arg-type]
+        max_rows=policy.max_rows,  # type: ignore[arg-type]
         max_total=policy.max_total,
         neighbours=policy.neighbours,  # type: ignore[arg-type]
         columns={name: _declaration(what) for name, what in policy.columns.items()},

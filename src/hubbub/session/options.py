@@ -23,7 +23,7 @@ from hubbub.keywords import named
 from hubbub.ledger.budget import EpsilonLike
 from hubbub.remedies import GiveOptions
 from hubbub.sql.bind.scope import did_you_mean
-from hubbub.tables.declare import AskedLimits, Bounding
+from hubbub.tables.declare import Bounding, Limits
 
 __all__ = ["AskOptions", "Options", "given_in", "read_value", "takes_options", "written_value"]
 
@@ -153,12 +153,12 @@ class Options:
         return None if written is None else Fraction(written[1]) / 100
 
     @property
-    def limits(self) -> AskedLimits:
+    def limits(self) -> Limits:
         """What a question says of contributions."""
         given = {"groups": self.max_groups, "rows": self.max_rows}
         numbers = {name: value if isinstance(value, int) else None for name, value in given.items()}
         auto = tuple(name for name, value in given.items() if value == "auto")
-        return AskedLimits(**numbers, total=self.max_total, bounding=self.bounding, auto=auto)
+        return Limits(**numbers, total=self.max_total, bounding=self.bounding, auto=auto)
 
     def at(self, epsilon: EpsilonLike) -> Options:
         """The same at an epsilon, in place of `within`."""

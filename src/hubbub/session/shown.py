@@ -99,8 +99,8 @@ def _declared(name: str, info: TableInfo) -> DeclaredTable:
     )
     if not info.private:
         return DeclaredTable(name, None, "", columns)
-    limits = info.declaration.limits
-    stated = {"max_groups": limits.groups, "max_rows": limits.rows, "max_total": limits.total}
+    table = info.declaration
+    stated = {"max_groups": table.max_groups, "max_rows": table.max_rows, "max_total": table.max_total}
     said = [f"{key} = {value}" for key, value in stated.items() if value]
     return DeclaredTable(name, info.unit or "each row", ", ".join(said), columns)
 

@@ -335,7 +335,7 @@ def rows_that_count(data: OpenTables, table: str, asked: int | None) -> int:
         return asked
     if declared.max_total is not None:
         return declared.max_total
-    if declared.max_groups is not None and declared.max_rows is not None:
+    if isinstance(declared.max_groups, int) and isinstance(declared.max_rows, int):
         return declared.max_groups * declared.max_rows
     declaring, giving = DeclareLimits(("max_total",), table=table), GiveOptions(("rows_per_unit",))
     raise PolicyError(

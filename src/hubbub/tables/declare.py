@@ -25,7 +25,6 @@ from hubbub.tables.remote import is_remote, remote
 
 __all__ = [
     "EACH_ROW",
-    "AskedLimits",
     "Bounding",
     "EachRow",
     "Limits",
@@ -38,6 +37,7 @@ __all__ = [
 
 Neighbours = Literal["add_remove", "replace"]
 Bounding = Literal["groups", "norm"]
+Auto = Literal["auto"]
 
 
 class EachRow:
@@ -63,19 +63,13 @@ class Limits:
     """How much one unit contributes: C groups, R rows in each, so many rows in an answer without groups.
 
     bounding: how a unit beyond that is cut down: "groups" are dropped and rows cut, or its "norm" over all groups is
-    clipped (`hubbub.tables.clipping`).
+    clipped (`hubbub.tables.clipping`). auto: which of "groups" and "rows" are found in the charge.
     """
 
     groups: int | None = None
     rows: int | None = None
     total: int | None = None
     bounding: Bounding | None = None
-
-
-@dataclass(frozen=True)
-class AskedLimits(Limits):
-    """What a question says of contributions. auto: which of "groups" and "rows" it wants found."""
-
     auto: tuple[str, ...] = ()
 
 
@@ -89,8 +83,8 @@ class PrivateTable:
     source: Any = field(repr=False)
     unit: str | EachRow
     inner_table: str | None = None
-    max_groups: int | None = None
-    max_rows: int | None = None
+    max_groups: int | Auto | None = None
+    max_rows: int | Auto | None = None
     max_total: int | None = None
     bounding: Bounding = "groups"
     columns: Mapping[str, Declaration] = field(default_factory=dict)
@@ -134,7 +128,10 @@ class PrivateTable:
 
     @property
     def limits(self) -> Limits:
-        return Limits(self.max_groups, self.max_rows, self.max_total, self.bounding)
+        given = {"groups": self.max_groups, "rows": self.max_rows}
+        auto = tuple(name for name, value in given.items() if value == "auto")
+        numbers = {name: value if isinstance(value, int) else None for name, value in given.items()}
+        return Limits(**numbers, total=self.max_total, bounding=self.bounding, auto=auto)
 
     @property
     def path(self) -> tuple[str, str, str, str] | None:
@@ -164,6 +161,10 @@ class PublicTable:
     inner_table: str | None = None
     types: Mapping[str, Kind] = field(default_factory=dict)
     csv: Csv | None = None
+
+
+def _limit_or_auto(name: str, value: object) -> int | Auto | None:
+    return "auto" if isinstance(value, str) and value == "auto" else _limit(name, value)
 
 
 def _limit(name: str, value: object) -> int | None:
@@ -200,8 +201,8 @@ def table(
     *,
     unit: str | EachRow,
     table: str | None = None,
-    max_groups: int | None = None,
-    max_rows: int | None = None,
+    max_groups: int | Auto | None = None,
+    max_rows: int | Auto | None = None,
     max_total: int | None = None,
     bounding: Bounding = "groups",
     columns: Mapping[str, Declaration] | None = None,
@@ -220,7 +221,8 @@ def table(
     unit: the column that names who is protected; rows where it is NULL are dropped. Or `EACH_ROW`.
     table: the table's name inside a DuckDB file or a database.
     max_groups: in how many groups of one answer a unit counts at most.
-    max_rows: with how many rows a unit counts in one group at most.
+    max_rows: with how many rows a unit counts in one group at most. Both may be "auto": each question then finds it in
+        its own charge, unless it gives a number; with bounding="norm" they are numbers.
     max_total: with how many rows a unit counts in an answer without groups (default max_groups * max_rows).
     bounding: what happens to a unit beyond these limits: with "groups" some of its groups are dropped and its rows are
         cut in each group; with "norm" all its rows are weighted down until their norm over all groups fits.
@@ -249,6 +251,8 @@ def table(
         raise PolicyError(f"neighbours={neighbours!r}: expected 'add_remove' or 'replace'.")
     if not (isinstance(bounding, str) and bounding in get_args(Bounding)):
         raise PolicyError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
+    if bounding == "norm" and "auto" in (max_groups, max_rows):
+        raise PolicyError('bounding="norm" clips to what max_groups and max_rows allow: give numbers, not "auto".')
     declared = dict(columns or {})
     for name, what in declared.items():
         if not isinstance(what, Between | OneOf | Edges | Text | UpTo):
@@ -261,8 +265,8 @@ def table(
         source=_source(source),
         unit=unit,
         inner_table=table,
-        max_groups=_limit("max_groups", max_groups),
-        max_rows=_limit("max_rows", max_rows),
+        max_groups=_limit_or_auto("max_groups", max_groups),
+        max_rows=_limit_or_auto("max_rows", max_rows),
         max_total=_limit("max_total", max_total),
         bounding=bounding,
         columns=declared,

@@ -24,7 +24,7 @@ from hubbub.tables.aggregates.base import measurements, measurements_of
 from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.clipping import Norm
 from hubbub.tables.columns import Declaration, Scalar, UpTo, trimmed
-from hubbub.tables.declare import AskedLimits, Limits, Neighbours
+from hubbub.tables.declare import Limits, Neighbours
 from hubbub.tables.expressions import Expression, canonical, columns_of
 from hubbub.tables.groups import Evaluate, domain
 from hubbub.tables.measure import (
@@ -341,26 +341,33 @@ def make_plans(
         private = None in of_set
         own_norms = clips and not one_row and not private
         measured = measurements(question.aggregates, declared, private_keys=private, own_norms=own_norms)
-        bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, asked)
+        wanted = _wanted(question, bool(chosen), asked)
+        bounds = Bounds(1, 1) if one_row else _bounds(question, bool(chosen), measured, asked, wanted)
         places_asked(question.aggregates, private=private)
         keys = tuple(question.keys[i] for i in chosen)
         plan = Plan(question, keys, one_row, bounds, of_set, measured, declared, norm if clips else None)
-        plans.append(_with_auto(plan, asked))
+        plans.append(_with_auto(plan, wanted))
     return tuple(plans)
 
 
-def _wanted(asked: Limits) -> tuple[str, ...]:
-    return asked.auto if isinstance(asked, AskedLimits) else ()
+def _wanted(question: AggregateQuery, grouped: bool, asked: Limits) -> tuple[str, ...]:
+    """Which limits are found: those that the question wants found, and those that are declared so and that it does not
+    give; a number of rows in all that is declared or given stands for the rows of an answer without groups.
+    """
+    declared = limits_of(question.relation)
+    total = not grouped and (asked.total or (declared.total and not (asked.groups or asked.rows)))
+    own = (n for n in declared.auto if getattr(asked, n) is None and not (n == "rows" and total))
+    return tuple(dict.fromkeys((*asked.auto, *own)))
 
 
-def _with_auto(plan: Plan, asked: Limits) -> Plan:
+def _with_auto(plan: Plan, wanted: tuple[str, ...]) -> Plan:
     """The plan with what has to be found for it.
 
     Raises QueryError where that cannot be done beside something else that is asked.
     """
     counts_rows = any(map(_counts_rows, plan.measurements))
     needed = {"groups": bool(plan.keys) and plan.group_count != 1, "rows": counts_rows}
-    auto = () if plan.one_row else tuple(n for n in needed if n in _wanted(asked) and needed[n])
+    auto = () if plan.one_row else tuple(n for n in needed if n in wanted and needed[n])
     made = replace(plan, auto=auto)
     for column in (c for c in made.to_find if c not in needed):
         if sum(made._summed(m) == column for m in plan.measurements) > 1:
@@ -390,16 +397,22 @@ def _domain(
         raise
 
 
-def _bounds(question: AggregateQuery, grouped: bool, measurements: tuple[Measurement, ...], asked: Limits) -> Bounds:
+def _bounds(
+    question: AggregateQuery,
+    grouped: bool,
+    measurements: tuple[Measurement, ...],
+    asked: Limits,
+    wanted: tuple[str, ...],
+) -> Bounds:
     """The limits a question needs, and only those; what the question says goes before what is declared."""
     declared = limits_of(question.relation)
-    given = (ASSUMED if n in _wanted(asked) else limit for n, limit in (("groups", asked.groups), ("rows", asked.rows)))
+    given = (ASSUMED if n in wanted else limit for n, limit in (("groups", asked.groups), ("rows", asked.rows)))
     groups, rows = (a or b for a, b in zip(given, (declared.groups, declared.rows), strict=True))
     total = asked.total or (None if asked.groups or asked.rows else declared.total)
     scan = scans(question.relation)[0]
     unit = "unit" if scan.unit is None else scan.unit
     counts_rows = any(map(_counts_rows, measurements))
-    if not grouped and counts_rows and "rows" in _wanted(asked):
+    if not grouped and counts_rows and "rows" in wanted:
         return Bounds(1, ASSUMED)
     if not grouped:
         if not counts_rows:

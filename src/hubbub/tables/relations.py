@@ -293,21 +293,28 @@ def limits_of(node: Relation | PublicRelation) -> Limits:
             rows, total = _larger(a.rows, b.rows), _larger(a.total, b.total)
             if node.how == "full" and a.rows is not None and b.rows is not None:
                 rows = a.rows + b.rows  # where no row of the other side is met, both stand alone
-            return Limits(_larger(a.groups, b.groups), rows, total, _both(a, b))
+            return _with_autos(Limits(_larger(a.groups, b.groups), rows, total, _both(a, b)), a, b)
         case Join(left=left):
             return limits_of(left)
         case PerUnit(source=source) if single(node):
-            return replace(limits_of(source), rows=1, total=None)
+            of_source = limits_of(source)
+            return replace(of_source, rows=1, total=None, auto=tuple(n for n in of_source.auto if n != "rows"))
         case Combine(left=left, right=right, op=op):
             a, b = limits_of(left), limits_of(right)
             if op not in ("UNION ALL", "UNION"):
                 return a
             rows = a.rows + b.rows if a.rows is not None and b.rows is not None else None
             total = a.total + b.total if a.total is not None and b.total is not None else None
-            return Limits(_larger(a.groups, b.groups), rows, total, _both(a, b))
+            return _with_autos(Limits(_larger(a.groups, b.groups), rows, total, _both(a, b)), a, b)
         case Filter(source=source) | Window(source=source) | Distinct(source=source) | PerUnit(source=source):
             return limits_of(source)
     return Limits()
+
+
+def _with_autos(made: Limits, a: Limits, b: Limits) -> Limits:
+    """What is found for one side is found for both."""
+    auto = tuple(dict.fromkeys((*a.auto, *b.auto)))
+    return replace(made, auto=auto, **dict.fromkeys(auto))
 
 
 def _larger(a: int | None, b: int | None) -> int | None:

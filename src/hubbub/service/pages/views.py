@@ -108,12 +108,16 @@ def _limits(table: _Told) -> str:
     if unit == "each row":
         return "Each row is a person of its own."
     said = [
-        f"at most {limits['max_groups']:,} groups" if limits.get("max_groups") else "",
-        f"{limits['max_rows']:,} rows in each" if limits.get("max_rows") else "",
+        _limit(limits.get("max_groups"), "at most {} groups", "a number of groups that each question finds"),
+        _limit(limits.get("max_rows"), "{} rows in each", "a number of rows that each question finds"),
         f"{limits['max_total']:,} rows in all" if limits.get("max_total") else "",
     ]
     counts = ", ".join(x for x in said if x)
     return f"One {unit} counts in {counts}." if counts else f"Protects each {unit}."
+
+
+def _limit(limit: object, number: str, found: str) -> str:
+    return found if limit == "auto" else number.format(f"{limit:,}") if isinstance(limit, int) and limit else ""
 
 
 def _declared(kind: str, declared: _Told | None) -> str:

@@ -68,16 +68,16 @@ def _declaration(column: str, info: TableInfo) -> Declaration | None:
 def _table(name: str, info: TableInfo) -> tuple[Cell, ...]:
     if not info.private:
         return name, "public", None, ", ".join(info.columns), None, None, None, None
-    limits, table = info.declaration.limits, info.declaration
+    table = info.declaration
     unit = info.unit or "each row"
     return (
         name,
         "private",
         unit,
         ", ".join(info.columns),
-        limits.groups,
-        limits.rows,
-        limits.total,
+        table.max_groups,
+        table.max_rows,
+        table.max_total,
         table.neighbours,
     )
 
