@@ -190,6 +190,8 @@ def test_declared_bounds_are_zero_or_more() -> None:
     for low in (-1, "2020-01-01", None):
         with pytest.raises(hb.PolicyError):
             hb.between(low, "auto")
+    with pytest.raises(hb.PolicyError, match=r"finds one bound.*suggest_bounds.*in two columns"):
+        hb.between("auto", "auto")
     with pytest.raises(hb.PolicyError, match="no midpoint"):
         hb.between(0, "auto", nullable=False)
     with pytest.raises(hb.PolicyError, match="holds values of type text"):
@@ -266,6 +268,9 @@ x = { between = [0, "auto"] }
     with Session.from_policy(policy, create_ledger=True) as s:
         assert [bound for bound, _ in s.check(COUNT, epsilon=1).bounds] == [4, 32, 256]
         assert s.check(SUM, epsilon=1).bounds
+    policy.write_text(text.replace('[0, "auto"]', '["auto", "auto"]'))
+    with pytest.raises(hb.PolicyError, match="suggest_bounds"):
+        Session.from_policy(policy)
     policy.write_text(text.replace('max_rows = "auto"', 'max_rows = "some"'))
     with pytest.raises(hb.PolicyError, match="max_rows"):
         Session.from_policy(policy)
@@ -276,3 +281,49 @@ def test_norms_are_clipped_to_numbers() -> None:
         opened(max_rows="auto", bounding="norm")
     with pytest.raises(hb.PolicyError, match="whole number"):
         opened(max_total="auto")
+
+
+def bought(s: Session) -> int:
+    """How many searches the last charge paid for."""
+    event = from_json(s.history()[-1].event)
+    return sum(isinstance(part, DiscreteLaplace) and part.sensitivity == 1 for part in event.events[:-1])  # type: ignore[attr-defined]
+
+
+def test_the_bound_of_the_whole_table_serves_questions_under_conditions_and_in_groups() -> None:
+    by_ward = "SELECT ward, COUNT(*) AS n FROM t GROUP BY ward"
+    with opened(max_groups=3) as s:
+        s.sql(COUNT, epsilon=2, max_rows="auto")
+        assert bought(s) == 1
+        for sql in (f"{COUNT} WHERE n > 2", by_ward, f"{COUNT} WHERE ward = 'A' AND n < 5",
+                    "SELECT COUNT(*) AS c, AVG(n) AS a FROM t WHERE n > 1"):  # fmt: skip
+            told = s.check(sql, epsilon=1, max_rows="auto")
+            assert told.bounds == ()
+            r = s.sql(sql, epsilon=1, max_rows="auto")
+            assert bought(s) == 0
+            assert r.receipt["found"][0]["bound"] == "8"
+        s.sql(SUM, epsilon=2)
+        assert bought(s) == 1
+        s.sql(f"{SUM} WHERE n > 3", epsilon=1)
+        s.sql("SELECT ward, SUM(x) AS s FROM t GROUP BY ward", epsilon=1)
+        assert bought(s) == 0
+
+
+def test_the_bound_of_fewer_rows_does_not_serve_more() -> None:
+    with opened(max_groups=3) as s:
+        s.sql(f"{COUNT} WHERE n > 5", epsilon=5, max_rows="auto")
+        for sql in (COUNT, f"{COUNT} WHERE n > 4", "SELECT ward, COUNT(*) AS n FROM t GROUP BY ward"):
+            s.sql(sql, epsilon=1, max_rows="auto")
+            assert bought(s) == 1
+            s.refresh("t")
+            s.sql(f"{COUNT} WHERE n > 5", epsilon=5, max_rows="auto", fresh=True)
+
+
+def test_the_number_of_groups_serves_the_same_groups_under_a_condition_alone() -> None:
+    by_ward = "SELECT ward, COUNT(*) AS n FROM t {} GROUP BY ward"
+    limits: dict[str, Any] = {"max_groups": "auto", "max_rows": 2}
+    with opened() as s:
+        s.sql(by_ward.format(""), epsilon=5, **limits)
+        s.sql(by_ward.format("WHERE n > 2"), epsilon=1, **limits)
+        assert bought(s) == 0
+        s.sql("SELECT n, COUNT(*) AS c FROM t GROUP BY n", epsilon=1, keys={"n": [1, 2, 3]}, **limits)
+        assert bought(s) == 1

@@ -30,7 +30,7 @@ from hubbub.ledger.keys import read_key
 from hubbub.ledger.object_policy import amiss_with, read_object
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
-from hubbub.ledger.service_policy import ServicePolicy, limit_or_auto, read_service, rows_kept, seconds
+from hubbub.ledger.service_policy import ServicePolicy, limit_or_auto, own_seconds, read_service, rows_kept
 from hubbub.ledger.toml_lines import Lines
 from hubbub.ledger.witness import WitnessPlace, read_witness
 from hubbub.spelling import one_spelling, space_name, table_name
@@ -319,9 +319,7 @@ class _Reader:
             unit_space=self.space((*at, "unit_space"), section.get("unit_space")),
             through=self.through((*at, "through"), section.get("through")),
             bounding=self.choice((*at, "bounding"), section.get("bounding", "groups"), BOUNDINGS),
-            answer_time=seconds(self, (*at, "answer_time"), section["answer_time"])
-            if "answer_time" in section
-            else None,
+            answer_time=own_seconds(self, (*at, "answer_time"), section),
             csv=read_csv_section(self, at, section),
         )
 
@@ -395,6 +393,8 @@ class _Reader:
         if not isinstance(ends, list) or len(ends) != 2:
             raise self.wrong(at, f"between is {ends!r}; allowed: a list of two values, [low, high]")
         low, high = ends
+        if ends == ["auto", "auto"]:
+            raise self.wrong(at, 'a search finds one bound, above 0: [0, "auto"], or buy both ends (suggest_bounds)')
         if high == "auto" and isinstance(low, int | float) and not isinstance(low, bool) and 0 <= low < math.inf:
             return
         if any(isinstance(end, float) and not math.isfinite(end) for end in ends):

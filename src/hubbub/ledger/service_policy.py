@@ -14,7 +14,16 @@ from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import kind_of_file
 from hubbub.ledger.budget import parse_epsilon
 
-__all__ = ["OidcPolicy", "ServicePolicy", "is_safe_address", "limit_or_auto", "read_service", "rows_kept", "seconds"]
+__all__ = [
+    "OidcPolicy",
+    "ServicePolicy",
+    "is_safe_address",
+    "limit_or_auto",
+    "own_seconds",
+    "read_service",
+    "rows_kept",
+    "seconds",
+]
 
 _LEAST: Final = {"answer_time": 0.1, "tick": 0.01, "checks_a_second": 0.01, "logins_a_minute": 1, "longest_waiting": 1}
 
@@ -215,6 +224,11 @@ def _url(reader: _Reader, value: object) -> str:
     if url and not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
         raise reader.wrong(at, 'found another; allowed: an address such as "https://data.example.org"')
     return url
+
+
+def own_seconds(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> float | None:
+    """A table's own number of seconds, where it says one."""
+    return seconds(reader, at, section[at[-1]]) if at[-1] in section else None
 
 
 def seconds(reader: _Reader, at: tuple[str, ...], value: object) -> float:

@@ -9,7 +9,8 @@ charged
 in one charge. The answer's noise is chosen after the bound was seen, so it is charged by its guarantee and not by its
 scale: adaptive composition of pure parts (Dwork, Roth 2014, Theorem 3.14), or of rho (Bun, Steinke 2016, Lemma 2.3).
 What the search finds is a function of a released histogram: it stands in the answer and its receipt, and the same
-search over the same version of the rows is not bought again. Where it finds nothing the rest is given back.
+search over the same version of the rows is not bought again; nor is one that it covers (`Search.covering`), as the
+whole table's covers those under a condition and within groups. Where it finds nothing the rest is given back.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "Known",
     "assumed",
     "before_it_is_found",
+    "known_of",
     "named",
     "public_part",
     "refuse_beside",
@@ -81,7 +83,7 @@ class Finding:
             hidden = False  # what groups a unit keeps is not known yet, nor what it is asked then
             for what in plan.to_find:
                 search = plan.searching(what)
-                entry = None if hidden else self.known.get(named(search))
+                entry = None if hidden else known_of(search, self.known)
                 hidden = hidden or (entry is None and what == "groups")
                 if entry is None:
                     names.add((number, what) if hidden and what != "groups" else (named(search),))
@@ -138,8 +140,8 @@ class Finding:
         for number in range(len(plans)):
             for what in plans[number].to_find:
                 search = plans[number].searching(what)
-                name = named(search)
-                if name not in known:
+                name, entry = named(search), known_of(search, known)
+                if entry is None:
                     counts = counted(search.histogram, number)
                     yield self.search.event
                     noisy = self.search.release(counts, bits=bits)
@@ -148,7 +150,7 @@ class Finding:
                         return None
                     beyond = self.search.beyond(noisy, place)
                     part = self.search.spend
-                    known[name] = {
+                    known[name] = entry = {
                         "key": name,
                         "what": what,
                         "bound": str(search.value(place)),
@@ -157,8 +159,8 @@ class Finding:
                         "noisy": list(noisy),
                         "part": [None if amount is None else str(amount) for amount in (part.epsilon, part.rho)],
                     }
-                record.append({**known[name], "plan": number})
-                plans[number] = plans[number].with_found(what, Fraction(known[name]["bound"]))
+                record.append({**entry, "plan": number})
+                plans[number] = plans[number].with_found(what, Fraction(entry["bound"]))
         return self._fitting(plans, record)
 
     def _fitting(self, plans: list[Plan], record: list[dict[str, Any]]) -> tuple[list[Plan], list[dict[str, Any]]]:
@@ -186,6 +188,11 @@ def _least(entry: Known) -> Fraction:
 def named(search: Search) -> str:
     """The name of a search, equal for searches of the same."""
     return hashlib.sha256(search.key.encode()).hexdigest()
+
+
+def known_of(search: Search, known: Mapping[str, Known]) -> Known | None:
+    """What is known of a search: what it found, or one that covers it."""
+    return next((known[name] for name in map(named, search.covering) if name in known), None)
 
 
 def with_bounds(plans: Sequence[Plan], bound: int) -> tuple[Plan, ...]:
@@ -217,7 +224,7 @@ def assumed(finding: Finding) -> Price:
     plans, record = list(finding.plans), []
     for number, plan in enumerate(plans):
         for what in plan.to_find:
-            entry = finding.known.get(named(plans[number].searching(what)))
+            entry = known_of(plans[number].searching(what), finding.known)
             if entry is None:
                 return finding.price(with_bounds(finding.plans, ASSUMED))
             record.append({**entry, "plan": number})

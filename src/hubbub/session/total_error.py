@@ -98,8 +98,10 @@ def refuse_total_error(statement: Statement, plans: Sequence[Plan]) -> None:
     wrong = [o.name for o in statement.outputs if not o.exact and not _is_total(o)]
     if wrong:
         raise QueryError(
-            f"total_error= is for COUNT(*), COUNT(x) and SUM(x) as they are; {wrong[0]!r} is another. Ask for these, "
-            "and compute with their intervals."
+            f"total_error= is for COUNT(*), COUNT(x) and SUM(x) as they are; {wrong[0]!r} is another. Rows that were "
+            "left out may be more than those that count, so a mean, a spread or a quantile of all rows may lie "
+            "anywhere in its range. Ask for counts and sums, and compute with their intervals: for a mean the ends of "
+            "SUM(x) divided by those of COUNT(x)."
         )
     if not all(set(plan.to_find) - {"groups"} for plan in plans if not plan.one_row):
         raise QueryError(

@@ -248,6 +248,13 @@ def a_zone(name: object) -> str:
 
 
 def _up_to(low: object, nullable: object) -> UpTo:
+    if isinstance(low, str) and low == "auto":
+        raise PolicyError(
+            "between('auto', 'auto'): a search finds one bound, of sums of values of 0 or more. Values of both signs "
+            "have two, and a unit's sum near 0 may hide large ones. Buy both ends, session.suggest_bounds(table, "
+            "column, epsilon=...), and declare them; or keep what is above 0 and what is below it in two columns, each "
+            "declared between(0, 'auto')."
+        )
     least = _bound(low, "lower")
     if not isinstance(least, Fraction) or least < 0:
         raise PolicyError(

@@ -39,6 +39,7 @@ from hubbub.tables.measure import (
     listed,
 )
 from hubbub.tables.relations import (
+    Filter,
     Scan,
     canonical_relation,
     declared_in,
@@ -85,8 +86,34 @@ class Search:
         """A canonical text: equal for searches of the same in the same declared rows."""
         known = json.loads(self.plan.key())
         argument = None if self.measurement is None else self.measurement.canonical()
-        left = {k: v for k, v in known.items() if k not in ("measurements", "aggregates", "bounds")}
+        left = {k: known[k] for k in ("relation", "keys", "domains", "neighbours", "units")}
+        left["declared"] = [[name, what] for name, what in known["declared"] if name in self._looks_at]
         return json.dumps([self.what, argument, known["bounds"][0] if self.what != "groups" else None, left])
+
+    @property
+    def _looks_at(self) -> frozenset[str]:
+        """The columns that decide what is found: not those of other aggregates."""
+        arguments = () if self.measurement is None else (v.argument for v in self.measurement.values)
+        read = (columns_of(e) for e in (*(k.expression for k in self.plan.keys), *arguments))
+        return names_read(self.plan.question.relation).union(*read)
+
+    @property
+    def covering(self) -> tuple[Search, ...]:
+        """The searches of which the bound holds for this one as well, this one first: of the rows before conditions
+        were put on them; of a unit's rows, or of its sum of values of 0 or more, in all groups together.
+
+        Under fewer rows, and within one group, no unit has more groups, rows or a larger sum: who exceeds the bound
+        here does so there.
+        """
+        relation = self.plan.question.relation
+        while isinstance(relation, Filter):
+            relation = relation.source
+        whole = replace(self.plan, question=replace(self.plan.question, relation=relation))
+        wider = [self, Search(whole, self.what, self.measurement)]
+        if self.what != "groups":
+            in_all = replace(whole, keys=(), domains=(), bounds=Bounds(1, self.plan.bounds.rows))
+            wider.append(Search(in_all, self.what, self.measurement))
+        return tuple({search.key: search for search in wider}.values())
 
     @cached_property
     def histogram(self) -> Plan:
