@@ -30,7 +30,7 @@ from hubbub.ledger.keys import read_key
 from hubbub.ledger.object_policy import amiss_with, read_object
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
-from hubbub.ledger.service_policy import ServicePolicy, limit_or_auto, own_seconds, read_service, rows_kept
+from hubbub.ledger.service_policy import ServicePolicy, is_found, limit_or_auto, own_seconds, read_service, rows_kept
 from hubbub.ledger.toml_lines import Lines
 from hubbub.ledger.witness import WitnessPlace, read_witness
 from hubbub.spelling import one_spelling, space_name, table_name
@@ -299,8 +299,7 @@ class _Reader:
         at = ("tables", name)
         section = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
-                   "unit_space", "through", "bounding", "trusted_view", "answer_time",
-                   "csv", "rows_kept")  # fmt: skip
+                   "unit_space", "through", "bounding", "trusted_view", "answer_time", "csv", "rows_kept")  # fmt: skip
         self.known(at, section, allowed, required=("source",))
         return TablePolicy(
             rows_kept=rows_kept(self, (*at, "rows_kept"), section),
@@ -393,9 +392,7 @@ class _Reader:
         if not isinstance(ends, list) or len(ends) != 2:
             raise self.wrong(at, f"between is {ends!r}; allowed: a list of two values, [low, high]")
         low, high = ends
-        if ends == ["auto", "auto"]:
-            raise self.wrong(at, 'a search finds one bound, above 0: [0, "auto"], or buy both ends (suggest_bounds)')
-        if high == "auto" and isinstance(low, int | float) and not isinstance(low, bool) and 0 <= low < math.inf:
+        if is_found(self, at, low, high):
             return
         if any(isinstance(end, float) and not math.isfinite(end) for end in ends):
             raise self.wrong(at, f"between is {ends!r}; both ends must be finite")

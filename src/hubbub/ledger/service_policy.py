@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
-import os
+__all__ = []
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Protocol
@@ -17,6 +16,7 @@ from hubbub.ledger.budget import parse_epsilon
 __all__ = [
     "OidcPolicy",
     "ServicePolicy",
+    "is_found",
     "is_safe_address",
     "limit_or_auto",
     "own_seconds",
@@ -192,6 +192,13 @@ def _oidc(reader: _Reader, section: dict[str, Any]) -> OidcPolicy | None:
     )
 
 
+def is_found(reader: _Reader, at: tuple[str, ...], low: object, high: object) -> bool:
+    """Whether a range says that its upper end is found: of values of 0 or more."""
+    if low == high == "auto":
+        raise reader.wrong(at, 'a search finds one bound, above 0: [0, "auto"], or buy both ends (suggest_bounds)')
+    return high == "auto" and isinstance(low, int | float) and not isinstance(low, bool) and 0 <= low < math.inf
+
+
 def limit_or_auto(reader: _Reader, at: tuple[str, ...], value: object) -> Any:
     """A whole number, or "auto": each question finds it in its own charge."""
     return value if isinstance(value, str) and value == "auto" else reader.limit(at, value)
@@ -203,7 +210,7 @@ def rows_kept(reader: _Reader, at: tuple[str, ...], section: dict[str, Any]) -> 
     if kept is None:
         return None
     source = str(section["source"])
-    elsewhere = is_address(source) or names_a_table(source)
+    elsewhere = "://" in source or is_address(source) or names_a_table(source)
     if elsewhere or "csv" in section or kind_of_file(source) not in ("parquet", None):
         raise reader.wrong(at, "a copy is made of Parquet files; write the table to one, or keep so few rows there")
     if "through" in section or "unit" not in section:
