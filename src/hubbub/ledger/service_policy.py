@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = []
+import ipaddress
+import math
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, Protocol
