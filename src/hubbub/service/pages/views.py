@@ -116,8 +116,8 @@ def _limits(table: _Told) -> str:
     return f"One {unit} counts in {counts}." if counts else f"Protects each {unit}."
 
 
-def _limit(limit: object, number: str, found: str) -> str:
-    return found if limit == "auto" else number.format(f"{limit:,}") if isinstance(limit, int) and limit else ""
+def _limit(limit: object, number: str, auto: str) -> str:
+    return auto if limit == "auto" else number.format(f"{limit:,}") if isinstance(limit, int) and limit else ""
 
 
 def _declared(kind: str, declared: _Told | None) -> str:
