@@ -10,7 +10,14 @@ _AT = "2026-11-22T09:{:02d}:00.000000Z"
 
 
 def _person(name: str, roles: list[str], **more: Any) -> dict[str, Any]:
-    known = {"state": "active", "added": _AT.format(1), "passphrase": True, "link_until": None, "tokens": 0}
+    known = {
+        "state": "active",
+        "added": _AT.format(1),
+        "passphrase": True,
+        "link_until": None,
+        "tokens": 0,
+        "provider": False,
+    }
     return {"name": name, "roles": roles, **known, "accounts": [], **more}
 
 

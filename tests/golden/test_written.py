@@ -64,6 +64,7 @@ RULES: Mapping[str, list[tuple[Any, ...]]] = {
     "in_years": [("x", Kind.DATE), ("x", Kind.TIMESTAMP)],
     "key": [("x", kind) for kind in KINDS],
     "cut": [("x",)],
+    "pick": [((3, -5, 2**40), "p")],
     "operand": [("x", of, to) for of, to in itertools.product(KINDS, KINDS)],
     "column": [("x", of, to) for of, to in itertools.product(KINDS, KINDS)],
     "null": [(kind,) for kind in KINDS],

@@ -72,7 +72,8 @@ def tamper(path: Path, *statements: str) -> None:
 
 
 def test_a_ledger_with_one_of_everything_is_sound(place):
-    with Ledger.open(place, budgets=BUDGETS) as ledger:
+    nets = Budget(2, "1e-6", training=("0.5", "1e-7"))
+    with Ledger.open(place, budgets={**BUDGETS, "nets": nets}) as ledger:
         fill(ledger)
         found = ledger.record.verify()
         assert found.sound, found.problems
