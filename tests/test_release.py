@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import sqlglot
 
 import hubbub as hb
 from hubbub import plots
@@ -269,7 +270,8 @@ def test_an_outer_part_beyond_rows_has_intervals_too() -> None:
 
 
 def test_which_columns_are_noisy_is_read_from_the_statement() -> None:
-    assert noisy_outputs('SELECT "r"."k0" AS "a0", "r"."a0" + 1 AS "x" FROM "released0" AS "r"') == [False, True]
+    text = 'SELECT "r"."k0" AS "a0", "r"."a0" + 1 AS "x" FROM "released0" AS "r"'
+    assert noisy_outputs(sqlglot.parse_one(text, read="duckdb")) == [False, True]
 
 
 def test_a_notebook_shows_a_table_and_a_picture_without_scripts() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,11 @@ from hubbub.noise.certified import ceil_sqrt
 from hubbub.noise.parameters import Floats, Integers, Number, exact
 
 __all__ = ["Grid"]
+
+
+@cache
+def _power_of_two(exponent: int) -> Fraction:
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,7 @@ class Grid:
     @property
     def step(self) -> Fraction:
         """2^exponent."""
-        return Fraction(2) ** self.exponent
+        return _power_of_two(self.exponent)
 
     def nearest(self, value: Number) -> int:
         """The grid point of one exactly given number, in steps."""

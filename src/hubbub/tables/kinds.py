@@ -25,6 +25,9 @@ class Kind(Enum):
     NULL = "null"
     OTHER = "other"
 
+    # Each member is one object; the hash of its name takes a call of Python's for each node of an expression.
+    __hash__ = object.__hash__
+
 
 NUMERIC = frozenset({Kind.INTEGER, Kind.NUMBER})
 TEMPORAL = frozenset({Kind.DATE, Kind.TIMESTAMP})

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from hubbub.errors import InternalError, PolicyError, QueryError
@@ -109,6 +110,8 @@ class MeasurementKind(Enum):
     DISTINCT = "distinct"
     QUANTILES = "quantiles"
 
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True)
 class Value:
@@ -161,6 +164,13 @@ class Measurement:
     alone: bool = False
     cap: int = 0
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.counting, self.argument, self.values, self.shift, self.centre, self.alone, self.cap))
+
     @property
     def low(self) -> int:
         """The least integer of one row."""
@@ -171,7 +181,7 @@ class Measurement:
         """The largest integer of one row."""
         return self._ends[1]
 
-    @property
+    @cached_property
     def _ends(self) -> tuple[int, int]:
         if self.counting is MeasurementKind.SUM:
             return self.values[0].low, self.values[0].high
@@ -180,7 +190,7 @@ class Measurement:
             return (low >> self.shift) - self.centre, (high >> self.shift) - self.centre
         return 1, 1
 
-    @property
+    @cached_property
     def step(self) -> Fraction:
         """What 1 stands for, in the unit of the aggregate."""
         if self.counting is MeasurementKind.PRODUCT:

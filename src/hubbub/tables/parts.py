@@ -194,7 +194,7 @@ class _Builder:
                 self.recipes[Total(total)] = _plus(self.recipes[total], self.plain(family.count), Fraction(centre))
             return
         own = alone(total)
-        if own in self.plan.measurements:
+        if self.plan.measures(own):
             self.recipes[Total(total)] = self._add(((own, 1),), own, "sum")
             return
         vector = ((total, 1), (family.count, centre)) if centre else ((total, 1),)

@@ -173,12 +173,12 @@ class Plan:
         measured = measurements(self.question.aggregates, declared, private_keys=self.private_keys)
         return replace(self, declared=declared, measurements=measured)
 
-    @property
+    @cached_property
     def private_keys(self) -> bool:
         """Whether which groups there are is itself private."""
         return any(d is None for d in self.domains)
 
-    @property
+    @cached_property
     def group_count(self) -> int | None:
         """How many groups are answered; None where that is private."""
         return None if self.private_keys else math.prod(len(d) for d in self.domains if d is not None)
@@ -187,7 +187,7 @@ class Plan:
         """All public groups in canonical order: declared order, the last key fastest."""
         return itertools.product(*(d for d in self.domains if d is not None))
 
-    @property
+    @cached_property
     def neighbours(self) -> Neighbours:
         return scans(self.question.relation)[0].neighbours
 
@@ -216,6 +216,10 @@ class Plan:
     def each_row(self) -> bool:
         """Whether each row of the table is a unit of its own."""
         return scans(self.question.relation)[0].each_row
+
+    def measures(self, measurement: Measurement) -> bool:
+        """Whether a measurement is one of this plan's."""
+        return measurement in self._places
 
     def in_order(self, measurements: Iterable[Measurement]) -> list[Measurement]:
         """Those of some measurements that this plan has, in its order."""

@@ -18,7 +18,7 @@ can leave C groups and enter C others: twice C.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
@@ -30,9 +30,11 @@ from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import MAX_SCALE, DiscreteLaplace
 from hubbub.remedies import UseDelta
-from hubbub.tables.aggregates.base import Aggregate, Mechanisms, OwnPart, Quantity, Reach
+from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity, Reach
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
 from hubbub.tables.aggregates.top_place import places_asked
+from hubbub.tables.expressions import Literal
+from hubbub.tables.measure import Measurement, MeasurementKind, alone
 from hubbub.tables.parts import (
     Choice,
     Part,
@@ -47,6 +49,8 @@ from hubbub.tables.plan import Plan
 from hubbub.tables.split import best, least
 
 __all__ = ["Noise", "Price", "PricedPart", "Spend", "assemble", "make_price"]
+
+_SAME = Literal(None)
 
 Scenes: TypeAlias = Sequence[Mapping[Quantity, Fraction]]
 """How an aggregate moves with each quantity, at a few typical places (`Function.gradients`)."""
@@ -140,7 +144,7 @@ def make_price(
     for plan in plans:
         aggregates = tuple(dict.fromkeys(plan.question.aggregates))
         scenes = {a: a.function.gradients(plan.measurement_of(a)) for a in aggregates}
-        norms = {a: _best_of(plan, {a: scenes[a]}, power, {}, {})[2] for a in aggregates}
+        norms = _norms(plan, scenes, power)
         strategy, of_parts, _ = _best_of(plan, scenes, power, norms, given)
         strategies.append(strategy)
         costs += of_parts
@@ -153,6 +157,34 @@ def strategies_of(plans: Sequence[Plan], choices: Sequence[Sequence[Choice]]) ->
         build(plan, tuple(dict.fromkeys(plan.question.aggregates)), of_plan)
         for plan, of_plan in zip(plans, choices, strict=True)
     )
+
+
+def _norms(plan: Plan, scenes: Mapping[Aggregate, Scenes], power: int) -> dict[Aggregate, Fraction]:
+    """The least error that each aggregate alone could have, worked out once for each form."""
+    known: dict[object, Fraction] = {}
+    norms = {}
+    for a, own in scenes.items():
+        form = a if isinstance(a.function, Listed) else (a.function, _form(plan, plan.measurement_of(a)))
+        if form not in known:
+            known[form] = _best_of(plan, {a: own}, power, {}, {})[2]
+        norms[a] = known[form]
+    return norms
+
+
+def _form(plan: Plan, measured: Sequence[Measurement]) -> tuple[object, ...]:
+    """Measurements without the names of columns: those of one form have parts of one sensitivity.
+
+    Whether an expression is another's or a sum is measured alone stays seen; which expression it is does not.
+    """
+    numbers: dict[object, int] = {}
+    form: list[object] = []
+    for m in measured:
+        argument = numbers.setdefault(m.argument, len(numbers))
+        values = tuple(replace(v, argument=_SAME) for v in m.values)
+        places = tuple(numbers.setdefault(v.argument, len(numbers)) for v in m.values)
+        own = m.counting is MeasurementKind.SUM and not m.cap and plan.measures(alone(m))
+        form.append((m.counting, argument, values, places, m.shift, m.centre, m.alone, m.cap, own))
+    return tuple(form)
 
 
 def _best_of(
@@ -186,14 +218,14 @@ def _costs(
     costs = [Fraction(0)] * len(strategy.parts)
     variances = [_variance(plan, part, power) for part in strategy.parts]
     for aggregate, places in scenes.items():
-        weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1)
+        weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1) / len(places or (1,))
         for scene in places:
             moved: dict[tuple[int, int], Fraction] = {}
             for quantity, slope in scene.items():
                 for part, vector, coefficient in strategy.recipes[quantity]:
                     moved[part, vector] = moved.get((part, vector), Fraction(0)) + slope * coefficient
             for (part, _), slope in moved.items():
-                costs[part] += weight / len(places) * slope**2 * variances[part]
+                costs[part] += weight * slope * slope * variances[part]
     for at, released in enumerate(strategy.parts):
         if norms and not isinstance(released, Sums):
             # Ranks: the square of an error in ranks goes like 1 / epsilon^2, or 1 / rho. Groups: an answer needs them.

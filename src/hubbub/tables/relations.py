@@ -332,7 +332,8 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
     told = Known({})
     match node:
         case Scan(place=place, declared=declared):
-            declarations = {f"{place}.{name}": what for name, what in declared.items()}
+            own = (name for name in sorted(read) if name.startswith(f"{place}."))
+            declarations = {name: declared[short] for name in own if (short := name[len(place) + 1 :]) in declared}
         case PublicRelation(place=place, columns=columns, values=values):
             for name in columns:
                 if f"{place}.{name}" in read:

@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from hubbub.engines.base import Exact, Located, Schema
+from hubbub.engines.duckdb.binder import Binder
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
 from hubbub.engines.duckdb.known import _Call, _check_single, _Failed, _Known, _replaced
 from hubbub.engines.duckdb.pieces import PART_BITS
@@ -47,6 +48,7 @@ from hubbub.engines.fields import Fields
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.file_formats import files_of
 from hubbub.plain import quick
+from hubbub.sql.emit.binding import binding_sql
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
 from hubbub.sql.emit.ranked import looked_at, ranked_sql, ranks
@@ -115,6 +117,7 @@ class DuckDBEngine:
         self._con.execute("SET arrow_large_buffer_size = true")
         ((limit,),) = self._con.execute("SELECT current_setting('memory_limit')").fetchall()
         ROOM.size = _bytes(limit) // 4
+        self._binder = Binder(self._con)
         for path, alias, name in self._attached:
             try:
                 _attach(self._con, path, alias, name)
@@ -278,24 +281,16 @@ class DuckDBEngine:
             self.recheck(name)
         if self._bound.get(id(plan)) is plan:
             return
-        places, numbers = self._places(plan.question.relation), range(len(plan.measurements))
-        texts = [listed_sql(plan, places, i, self._dialect) for i in numbers if not summed(plan.measurements[i])]
-        texts.append(aggregate_sql(plan, places, self._dialect))
-        if ranks(plan):
-            texts.append(ranked_sql(plan, places, self._dialect))
-        empty = {scan.table: self._known[scan.table] for scan in scans(plan.question.relation)}
+        texts = binding_sql(plan, self._places(plan.question.relation), self._dialect)
+        known = [self._known[scan.table] for scan in scans(plan.question.relation)]
+        frames = {k.relation: k.held for k in known if k.held is not None}
+        public = {
+            leaf.place: pa.schema([(name, arrow_type(kind)) for name, kind in leaf.columns.items()]).empty_table()
+            for leaf in leaves(plan.question.relation)
+        }
+        lists = {name: values().slice(0, 0) for name, values in lists_of(plan, self._dialect).items()}
         try:
-            with self._cursor(_Call()) as cursor:
-                for known in empty.values():
-                    if known.held is not None:
-                        cursor.register(known.relation, known.held.empty())
-                for leaf in leaves(plan.question.relation):
-                    columns = [(name, arrow_type(kind)) for name, kind in leaf.columns.items()]
-                    cursor.register(leaf.place, pa.schema(columns).empty_table())
-                for name, values in lists_of(plan, self._dialect).items():
-                    cursor.register(name, values().slice(0, 0))
-                for text in texts:
-                    cursor.execute(f"DESCRIBE {text}").fetchall()
+            self._binder.bind(texts, frames, {**public, **lists})
         except _NO_SUCH_FORM:
             raise QueryError(
                 "the engine does not take this form of question; ask in another way. Nothing was charged."

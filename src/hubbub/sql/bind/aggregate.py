@@ -312,8 +312,10 @@ class _Private:
     def _check_unmatched(self, aggregate: Aggregate, node: exp.Expr) -> None:
         """Raises QueryError where SQL would count a public row that meets no row of people."""
         relation = self.rows.relation
+        if self.rows.kept is None:
+            return
         public = frozenset(leaf.place for leaf in leaves(relation))
-        if self.rows.kept is None or leaves_out(aggregate, public):
+        if leaves_out(aggregate, public):
             return
         names = [
             f"{source.alias}.{name}"

@@ -299,9 +299,10 @@ class Reader:
         i = self.questions.index(known) if same else len(self.questions)
         if not same:
             self.questions.append(question)
-        more = tuple(a for a in question.aggregates if a not in known.aggregates)
-        self.questions[i] = known = replace(known, aggregates=(*known.aggregates, *more))
-        return i, [known.aggregates.index(a) for a in question.aggregates]
+        every = tuple(dict.fromkeys((*known.aggregates, *question.aggregates)))
+        self.questions[i] = replace(known, aggregates=every)
+        places = {a: at for at, a in enumerate(every)}
+        return i, [places[a] for a in question.aggregates]
 
 
 def everything(name: str) -> exp.Select:

@@ -33,16 +33,15 @@ _PLAIN: Final = (
 _PLAIN_TOO: Final = exp.DataTypeParam | exp.Case | exp.If | exp.Coalesce | exp.Upper | exp.Lower | exp.Between | exp.In
 
 
-def noisy_outputs(rowwise: str) -> list[bool]:
+def noisy_outputs(rowwise: exp.Select) -> list[bool]:
     """For each column of a row-wise outer part, whether an aggregate stands in it.
 
-    >>> noisy_outputs('SELECT "r"."k0" AS "ward", 2 * "r"."a1" AS "twice" FROM "released0" AS "r"')
+    >>> text = 'SELECT "r"."k0" AS "ward", 2 * "r"."a1" AS "twice" FROM "released0" AS "r"'
+    >>> noisy_outputs(sqlglot.parse_one(text, read="duckdb"))
     [False, True]
     """
-    tree = sqlglot.parse_one(rowwise, read="duckdb")
     return [
-        any(_AGGREGATE.fullmatch(column.name) for column in item.find_all(exp.Column))
-        for item in tree.args["expressions"]
+        any(_AGGREGATE.fullmatch(column.name) for column in item.find_all(exp.Column)) for item in rowwise.expressions
     ]
 
 

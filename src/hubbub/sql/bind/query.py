@@ -132,7 +132,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     if outputs is None:
         outputs = tuple(Output(name) for name in described or [s.alias_or_name for s in tree.selects])
     if rowwise is not None:
-        noisy = noisy_outputs(printed(rowwise))
+        noisy = noisy_outputs(rowwise)
         outputs = tuple(replace(o, exact=not n) for o, n in zip(outputs, noisy, strict=True))
     else:
         columns = {name: reader.catalog[name].columns for name in outer_tables}

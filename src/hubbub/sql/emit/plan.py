@@ -44,6 +44,7 @@ __all__ = [
     "aggregate_sql",
     "image_sql",
     "listed_sql",
+    "placed_sql",
     "search_sql",
     "summed",
 ]
@@ -84,6 +85,11 @@ def listed_sql(plan: Plan, places: Mapping[str, Place], i: int, dialect: Dialect
     return _text(
         stages, f"SELECT {', '.join([*keys, *what])}\nFROM {stages[-1][0]}" + (f"\nGROUP BY {group}" if group else "")
     )
+
+
+def placed_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect) -> str:
+    """The rows of a plan in their groups, with all values: what the other texts add up."""
+    return _text([*_owned(plan, places, dialect), *_placed(plan, dialect)], f"SELECT *\nFROM {_rows(plan)}")
 
 
 def summed(measurement: Measurement) -> bool:

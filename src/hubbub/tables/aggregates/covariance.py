@@ -91,10 +91,8 @@ class Covariance(Joint):
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means and spreads that the ranges allow."""
         least, most = limits(parts[0], parts[1])
-        worst = 0.0
-        for current, spread in scenes(parts, rows):
-            reach = Moments(parts, current, reading).reach(np.array([spread]), level)
-            worst = max(worst, float(reach[0]))
+        current, spread = scenes(parts, rows)
+        worst = float(Moments(parts, current, reading).reach(spread, level).max())
         return min(worst, most - least) * (float(parts[0].step) * float(parts[1].step))
 
     def _scaled(self, parts: Sequence[Measurement], spread: Floats, count: Floats) -> Floats:
@@ -117,10 +115,8 @@ class Correlation(Joint):
 
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means that the ranges allow, where both deviations are a quarter of the range."""
-        worst = 0.0
-        for current, spread in scenes(parts, rows, correlation=True):
-            reach = Moments(parts, current, reading, correlation=True).reach(np.array([spread]), level)
-            worst = max(worst, float(reach[0]))
+        current, spread = scenes(parts, rows, correlation=True)
+        worst = float(Moments(parts, current, reading, correlation=True).reach(spread, level).max())
         return min(worst, 2.0)
 
 

@@ -188,25 +188,29 @@ def slope(x: Measurement, y: Measurement, count: Measurement, product: Measureme
 
 def scenes(
     parts: Sequence[Measurement], rows: int, *, correlation: bool = False
-) -> list[tuple[dict[Quantity, Any], float]]:
-    """Means and spreads across the range, as quantities of a group of `rows` values."""
+) -> tuple[dict[Quantity, Floats], Floats]:
+    """Means and spreads across the range, as quantities of a group of `rows` values: arrays of one item for each."""
     variance = len(parts) == 3
     x, y = parts[0], parts[0] if variance else parts[1]
     n, product = (parts[1], parts[2]) if variance else (parts[2], parts[3])
     wx, wy = (max(m.high - m.low, 1) for m in (x, y))
-    questions = []
-    for at in (-0.5, -0.25, 0.0, 0.25, 0.5):
-        for spread in (0.0, 1 / 16, 0.25 - at**2):
-            for sign in (1,) if variance else (1, -1):
-                tx, ty = (x.low + x.high) / 2 + at * wx, (y.low + y.high) / 2 + sign * at * wy
-                value = sign * spread * wx * wy
-                current: dict[Quantity, Any] = {n: np.array([float(rows)]), x: np.array([tx * rows])}
-                current[y] = np.array([ty * rows])
-                current[product] = np.array([((value + tx * ty) / 2.0**product.shift - product.centre) * rows])
-                for t, w, square in ((tx, wx, parts[4:5]), (ty, wy, parts[5:6])):
-                    for q in square:
-                        current[q] = np.array([((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows])
-                if correlation:
-                    value = 0.0
-                questions.append((current, value))
-    return questions
+    at, spread, sign = (
+        np.array(ends, np.float64)
+        for ends in zip(
+            *(
+                (at, spread, sign)
+                for at in (-0.5, -0.25, 0.0, 0.25, 0.5)
+                for spread in (0.0, 1 / 16, 0.25 - at**2)
+                for sign in ((1,) if variance else (1, -1))
+            ),
+            strict=True,
+        )
+    )
+    tx, ty = (x.low + x.high) / 2 + at * wx, (y.low + y.high) / 2 + sign * at * wy
+    value = sign * spread * wx * wy
+    current: dict[Quantity, Floats] = {n: np.full(len(at), float(rows)), x: tx * rows, y: ty * rows}
+    current[product] = ((value + tx * ty) / 2.0**product.shift - product.centre) * rows
+    for t, w, square in ((tx, wx, parts[4:5]), (ty, wy, parts[5:6])):
+        for q in square:
+            current[q] = ((w * w / 16 + t * t) / 2.0**q.shift - q.centre) * rows
+    return current, 0 * value if correlation else value

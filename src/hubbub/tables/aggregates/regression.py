@@ -123,12 +123,9 @@ class OfLine(Joint):
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means and slopes that the ranges allow, where x deviates by a quarter of its range."""
         y, x, n, product, squares = parts
-        worst = 0.0
-        for current, _ in scenes((x, y, n, product, squares), rows):
-            line = Line(parts, current, reading)
-            low, high = self._ends(parts, line, level)
-            worst = max(worst, float((high - low)[0]) / 2)
-        return float(self._scaled(parts, np.array([worst]))[0])
+        current, _ = scenes((x, y, n, product, squares), rows)
+        low, high = self._ends(parts, Line(parts, current, reading), level)
+        return float(self._scaled(parts, np.array([(high - low).max() / 2]))[0])
 
     @abstractmethod
     def _value(self, parts: Sequence[Measurement], line: Line) -> Floats:

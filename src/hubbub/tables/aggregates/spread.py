@@ -64,10 +64,8 @@ class Spread(Function):
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means and spreads that the range allows; of a root, at a quarter of the range."""
         least, most = limits(parts[0], None)
-        worst = 0.0
-        for current, spread in scenes(parts, rows):
-            reach = Moments(parts, current, reading).reach(np.array([spread]), level)
-            worst = max(worst, float(reach[0]))
+        current, spread = scenes(parts, rows)
+        worst = float(Moments(parts, current, reading).reach(spread, level).max())
         step = float(parts[0].step)
         if self.root:
             quarter = (parts[0].high - parts[0].low) / 4 or 1.0
