@@ -23,38 +23,124 @@ The door     `add_noise` through which noise on private integers passes, `record
 The room draws no bits itself (`noise` does), takes no seed, and no float decides about privacy.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from hubbub.mechanisms.additive import Recorded, add_noise, recording
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
-from hubbub.mechanisms.check import Finding, claimed_delta, delta_between, epsilon_between, examine
-from hubbub.mechanisms.gaussian import (
-    GaussianMechanism,
-    classic_variance,
-    discrete_gaussian_delta,
-    gaussian_delta,
-    gaussian_sigma,
-)
-from hubbub.mechanisms.groups import GroupThreshold, OptimalGroupSelection
-from hubbub.mechanisms.knorm import KNormMechanism, Polytope
-from hubbub.mechanisms.laplace import LaplaceMechanism
-from hubbub.mechanisms.pictures import draw_laws
-from hubbub.mechanisms.planner import (
-    Plan,
-    Prediction,
-    draw_local_and_central,
-    draw_plans,
-    error_curves,
-    local_and_central_error,
-    plan,
-)
-from hubbub.mechanisms.quantiles import QuantileMechanism, rank_error
-from hubbub.mechanisms.randomized_response import KaryResponse, RandomizedResponse, response_sample_size
-from hubbub.mechanisms.ratio import ratio_interval
-from hubbub.mechanisms.selection import ExponentialMechanism, NoisyMax, PermuteAndFlip
-from hubbub.mechanisms.sparse import SparseVector, SparseVectorRun, above_threshold
-from hubbub.mechanisms.staircase import StaircaseLaw, StaircaseMechanism
-from hubbub.mechanisms.top_k import UnknownTopK
-from hubbub.mechanisms.weighted import weighted_choice
-from hubbub.mechanisms.workloads import gaussian_for, k_norm_for, laplace_for
+
+if TYPE_CHECKING:
+    from hubbub.mechanisms.check import (
+        Finding as Finding,
+        claimed_delta as claimed_delta,
+        delta_between as delta_between,
+        epsilon_between as epsilon_between,
+        examine as examine,
+    )
+    from hubbub.mechanisms.gaussian import (
+        GaussianMechanism as GaussianMechanism,
+        classic_variance as classic_variance,
+        discrete_gaussian_delta as discrete_gaussian_delta,
+        gaussian_delta as gaussian_delta,
+        gaussian_sigma as gaussian_sigma,
+    )
+    from hubbub.mechanisms.groups import (
+        GroupThreshold as GroupThreshold,
+        OptimalGroupSelection as OptimalGroupSelection,
+    )
+    from hubbub.mechanisms.knorm import (
+        KNormMechanism as KNormMechanism,
+        Polytope as Polytope,
+    )
+    from hubbub.mechanisms.laplace import LaplaceMechanism as LaplaceMechanism
+    from hubbub.mechanisms.pictures import draw_laws as draw_laws
+    from hubbub.mechanisms.planner import (
+        Plan as Plan,
+        Prediction as Prediction,
+        draw_local_and_central as draw_local_and_central,
+        draw_plans as draw_plans,
+        error_curves as error_curves,
+        local_and_central_error as local_and_central_error,
+        plan as plan,
+    )
+    from hubbub.mechanisms.quantiles import (
+        QuantileMechanism as QuantileMechanism,
+        rank_error as rank_error,
+    )
+    from hubbub.mechanisms.randomized_response import (
+        KaryResponse as KaryResponse,
+        RandomizedResponse as RandomizedResponse,
+        response_sample_size as response_sample_size,
+    )
+    from hubbub.mechanisms.ratio import ratio_interval as ratio_interval
+    from hubbub.mechanisms.selection import (
+        ExponentialMechanism as ExponentialMechanism,
+        NoisyMax as NoisyMax,
+        PermuteAndFlip as PermuteAndFlip,
+    )
+    from hubbub.mechanisms.sparse import (
+        SparseVector as SparseVector,
+        SparseVectorRun as SparseVectorRun,
+        above_threshold as above_threshold,
+    )
+    from hubbub.mechanisms.staircase import (
+        StaircaseLaw as StaircaseLaw,
+        StaircaseMechanism as StaircaseMechanism,
+    )
+    from hubbub.mechanisms.top_k import UnknownTopK as UnknownTopK
+    from hubbub.mechanisms.weighted import weighted_choice as weighted_choice
+    from hubbub.mechanisms.workloads import (
+        gaussian_for as gaussian_for,
+        k_norm_for as k_norm_for,
+        laplace_for as laplace_for,
+    )
+
+_LATER = {
+    "above_threshold": "sparse",
+    "claimed_delta": "check",
+    "classic_variance": "gaussian",
+    "delta_between": "check",
+    "discrete_gaussian_delta": "gaussian",
+    "draw_laws": "pictures",
+    "draw_local_and_central": "planner",
+    "draw_plans": "planner",
+    "epsilon_between": "check",
+    "error_curves": "planner",
+    "examine": "check",
+    "ExponentialMechanism": "selection",
+    "Finding": "check",
+    "gaussian_delta": "gaussian",
+    "gaussian_for": "workloads",
+    "gaussian_sigma": "gaussian",
+    "GaussianMechanism": "gaussian",
+    "GroupThreshold": "groups",
+    "k_norm_for": "workloads",
+    "KaryResponse": "randomized_response",
+    "KNormMechanism": "knorm",
+    "laplace_for": "workloads",
+    "LaplaceMechanism": "laplace",
+    "local_and_central_error": "planner",
+    "NoisyMax": "selection",
+    "OptimalGroupSelection": "groups",
+    "PermuteAndFlip": "selection",
+    "Plan": "planner",
+    "plan": "planner",
+    "Polytope": "knorm",
+    "Prediction": "planner",
+    "QuantileMechanism": "quantiles",
+    "RandomizedResponse": "randomized_response",
+    "rank_error": "quantiles",
+    "ratio_interval": "ratio",
+    "response_sample_size": "randomized_response",
+    "SparseVector": "sparse",
+    "SparseVectorRun": "sparse",
+    "StaircaseLaw": "staircase",
+    "StaircaseMechanism": "staircase",
+    "UnknownTopK": "top_k",
+    "weighted_choice": "weighted",
+}
 
 __all__ = [
     "Calibrated",
@@ -106,6 +192,15 @@ __all__ = [
     "response_sample_size",
     "weighted_choice",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'hubbub.mechanisms' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"hubbub.mechanisms.{_LATER[name]}"), name)
+    # Bound once: later look-ups do not come here.
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
