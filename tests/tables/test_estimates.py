@@ -284,10 +284,11 @@ COVAR, CORR = (Aggregate(f, (X, Y)) for f in (FUNCTIONS["COVAR_POP"], FUNCTIONS[
 def test_the_scenes_of_a_prediction_are_tables_that_there_could_be(aggregate: Aggregate) -> None:
     """Means within the declared range, the spread that is said of them, and squares no smaller than they can be."""
     parts = plan(aggregate).measurement_of(aggregate)
-    found = scenes(parts, 100, correlation=aggregate == CORR)
-    assert len(found) == (15 if aggregate == VAR else 30)
-    assert len({round(float(value)) for _, value in found}) == {VAR: 4, CORR: 1}.get(aggregate, 7)
-    for current, value in found:
+    together, values = scenes(parts, 100, correlation=aggregate == CORR)
+    assert len(values) == (15 if aggregate == VAR else 30)
+    assert len({round(float(value)) for value in values}) == {VAR: 4, CORR: 1}.get(aggregate, 7)
+    for i, value in enumerate(values):
+        current = {quantity: several[i : i + 1] for quantity, several in together.items()}
         moments = Moments(parts, current, correlation=aggregate == CORR)
         assert moments.count == 100
         of_x, of_y = ((m.high - m.low) / 2 for m in (moments.x, moments.y))

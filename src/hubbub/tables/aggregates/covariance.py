@@ -25,7 +25,7 @@ from hubbub.tables.aggregates.base import (
     Reading,
     Slope,
 )
-from hubbub.tables.aggregates.moments import Moments, limits, scaled, scenes, slope
+from hubbub.tables.aggregates.moments import Moments, largest, limits, scaled, scenes, slope
 from hubbub.tables.measure import Measurement, count_of, product_of, sum_of, where_known
 
 __all__ = ["CORR", "COVAR_POP", "COVAR_SAMP", "FAMILY", "Joint"]
@@ -92,7 +92,7 @@ class Covariance(Joint):
         """The largest over means and spreads that the ranges allow."""
         least, most = limits(parts[0], parts[1])
         current, spread = scenes(parts, rows)
-        worst = float(Moments(parts, current, reading).reach(spread, level).max())
+        worst = largest(Moments(parts, current, reading).reach(spread, level))
         return min(worst, most - least) * (float(parts[0].step) * float(parts[1].step))
 
     def _scaled(self, parts: Sequence[Measurement], spread: Floats, count: Floats) -> Floats:
@@ -116,7 +116,7 @@ class Correlation(Joint):
     def predicted(self, parts: Sequence[Measurement], reading: Reading, level: float, rows: int) -> float:
         """The largest over means that the ranges allow, where both deviations are a quarter of the range."""
         current, spread = scenes(parts, rows, correlation=True)
-        worst = float(Moments(parts, current, reading, correlation=True).reach(spread, level).max())
+        worst = largest(Moments(parts, current, reading, correlation=True).reach(spread, level))
         return min(worst, 2.0)
 
 

@@ -17,7 +17,7 @@ from hubbub.errors import InternalError
 from hubbub.tables.aggregates.base import Quantity, Reading, Slope
 from hubbub.tables.measure import Measurement
 
-__all__ = ["FEW", "Moments", "limits", "scaled", "scenes", "slope"]
+__all__ = ["FEW", "Moments", "largest", "limits", "scaled", "scenes", "slope"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Term: TypeAlias = Hashable
@@ -184,6 +184,11 @@ def slope(x: Measurement, y: Measurement, count: Measurement, product: Measureme
     for quantity, by in ((x, -at_y), (y, -at_x)):
         slopes[quantity] = slopes.get(quantity, Fraction(0)) + by
     return slopes
+
+
+def largest(errors: Floats) -> float:
+    """The largest of errors at several scenes; one that is no number does not count."""
+    return float(np.fmax.reduce(errors, initial=0.0))
 
 
 def scenes(

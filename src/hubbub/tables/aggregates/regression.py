@@ -22,7 +22,7 @@ import numpy as np
 
 from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Reading, Slope
 from hubbub.tables.aggregates.covariance import CORR, Joint
-from hubbub.tables.aggregates.moments import Moments, scenes, slope
+from hubbub.tables.aggregates.moments import Moments, largest, scenes, slope
 from hubbub.tables.measure import Measurement, product_of
 
 __all__ = ["FAMILY", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE"]
@@ -125,7 +125,7 @@ class OfLine(Joint):
         y, x, n, product, squares = parts
         current, _ = scenes((x, y, n, product, squares), rows)
         low, high = self._ends(parts, Line(parts, current, reading), level)
-        return float(self._scaled(parts, np.array([(high - low).max() / 2]))[0])
+        return float(self._scaled(parts, np.array([largest(high - low) / 2]))[0])
 
     @abstractmethod
     def _value(self, parts: Sequence[Measurement], line: Line) -> Floats:

@@ -22,7 +22,7 @@ from hubbub.tables.aggregates.base import (
     Reading,
     Slope,
 )
-from hubbub.tables.aggregates.moments import Moments, limits, scaled, scenes, slope
+from hubbub.tables.aggregates.moments import Moments, largest, limits, scaled, scenes, slope
 from hubbub.tables.measure import Measurement, count_of, product_of, sum_of
 
 __all__ = ["FAMILY", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP"]
@@ -65,7 +65,7 @@ class Spread(Function):
         """The largest over means and spreads that the range allows; of a root, at a quarter of the range."""
         least, most = limits(parts[0], None)
         current, spread = scenes(parts, rows)
-        worst = float(Moments(parts, current, reading).reach(spread, level).max())
+        worst = largest(Moments(parts, current, reading).reach(spread, level))
         step = float(parts[0].step)
         if self.root:
             quarter = (parts[0].high - parts[0].low) / 4 or 1.0
