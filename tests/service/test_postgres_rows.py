@@ -1,0 +1,89 @@
+"""Rows that stay in Postgres, through the whole service: its runners ask the server, and nobody else can."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import hubbub as hb
+from hubbub.ledger.store import Ledger
+from hubbub.service.serve import Service
+from ledger.conftest import database, postgres_server
+from service.helpers import token_of
+from service.test_processes import Client, free_port
+
+pytest.importorskip("starlette", reason="the service needs the extra `serve`")
+
+__all__ = ["database", "postgres_server"]
+
+POLICY = """
+[ledger]
+file = "l.db"
+[budget]
+epsilon = 100000
+[service]
+answer_time = 20
+[tables.v]
+source = "env:HUBBUB_ROWS"
+table = "public.v"
+unit = "id"
+max_groups = 1
+max_rows = 2
+[tables.v.columns]
+x = { between = [0, 50] }
+w = { one_of = ["a", "b", "c"] }
+"""
+BY_WARD = "SELECT w, COUNT(*) AS n, SUM(x) AS s FROM v GROUP BY w ORDER BY w"
+
+
+@pytest.fixture
+def policy(database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of ninety people, two rows each, which a role may read that may do nothing else."""
+    import psycopg
+
+    address = database()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE TABLE v (id integer NOT NULL, x integer, w text)")
+        connection.execute(
+            "INSERT INTO v SELECT i % 90, i % 50, (ARRAY['a', 'b', 'c'])[1 + i % 3] FROM generate_series(0, 179) AS i"
+        )
+        name = connection.info.dbname
+        connection.execute(f"CREATE ROLE reader_of_{name} LOGIN".encode())
+        connection.execute(f"GRANT SELECT ON v TO reader_of_{name}".encode())
+    monkeypatch.setenv("HUBBUB_ROWS", address.replace("hubbub@", f"reader_of_{name}@"))
+    file = tmp_path / "hubbub.toml"
+    file.write_text(POLICY)
+    hb.Session.from_policy(file, create_ledger=True).close()
+    return file
+
+
+def test_a_question_about_rows_in_postgres_is_answered_through_the_service(policy: Path, tmp_path: Path) -> None:
+    port, token = free_port(), token_of(policy, "ada")
+    made = Service(policy, host="127.0.0.1", port=port, say=lambda _: None)
+    made.start()
+    try:
+        client = Client(port, token)
+        client.ready()
+        body = {"sql": BY_WARD, "options": {"epsilon": "20000"}}
+        status, check = client.call("/api/v1/check", body)
+        assert (status, [name for name, _ in check["types"]]) == (200, ["w", "n", "s"])
+        status, asked = client.call("/api/v1/ask", body, key="one")
+        assert (status, asked["state"]) == (202, "asked")
+        status, told = client.call(f"/api/v1/answers/{asked['id']}?wait=60")
+        assert (status, told["state"]) == (200, "answered")
+        release = hb.Release.from_wire(json.dumps(told["answer"]))
+        sums = {w: sum(i % 50 for i in range(180) if i % 3 == at) for at, w in enumerate("abc")}
+        rows = release.to_arrow().to_pylist()
+        assert [(row["w"], row["n"]) for row in rows] == [("a", 60), ("b", 60), ("c", 60)]
+        assert [row["s"] for row in rows] == pytest.approx(list(sums.values()), abs=1)
+        # The front was given no address of a database.
+        front = Path(f"/proc/{made.front.popen.pid}/environ").read_bytes()
+        assert b"HUBBUB_ROWS" not in front
+        assert b"reader_of_" not in front
+    finally:
+        made.stop()
+    with Ledger.inspect(tmp_path / "l.db") as ledger:
+        assert ledger.record.verify(release.receipt).sound
+        assert [entry.state for entry in ledger.record.history()] == ["stored"]
