@@ -95,6 +95,35 @@ def test_a_process_that_is_shut_in_reads_what_it_was_told_and_nothing_else(tmp_p
         assert not held["network"]
 
 
+GREEDY = """
+import json
+from hubbub.confine import confine
+confine(read=[], data=400 << 20)
+def held(size):
+    try:
+        return len(bytearray(size << 20)) >> 20
+    except MemoryError:
+        return "MemoryError"
+own = [held(32), held(1024)]
+import duckdb
+engine = duckdb.connect()
+engine.execute("SET memory_limit = '10GB'; SET max_temp_directory_size = '0B'; SET enable_progress_bar = false")
+try:
+    engine.execute("SELECT count(DISTINCT md5(i::VARCHAR)) FROM range(30_000_000) t(i)")
+    asked = "done"
+except duckdb.Error as error:
+    asked = type(error).__name__
+print(json.dumps([*own, asked]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a process's data is Linux's")
+def test_a_runner_takes_no_more_memory_than_it_was_given():
+    """Neither Python nor the engine, whatever the engine's own setting says."""
+    done = subprocess.run([sys.executable, "-c", GREEDY], capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(done.stdout) == [32, "MemoryError", "OutOfMemoryException"]
+
+
 def test_pieces_on_a_line_have_their_length(tmp_path):
     here, there = socket.socketpair()
     send(here, {"a": [1, None]})
