@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
 def test_a_continental_file_is_declared_by_one_command(folder: Path, encoding: str, capsys) -> None:
     (folder / "besuche.csv").write_bytes(ROWS.replace("ward", "café").encode(encoding))
-    assert run(["init", "besuche.csv", "--unit", "patient", "--sniff"]) == 0
+    assert run(["init", "besuche.csv", "--unit", "patient", "--sniff", "--max-rows", "1"]) == 0
     table = load_policy("hubbub.toml").tables["besuche"]
     assert table.csv is not None
     assert (table.csv.delimiter, table.csv.decimal, table.csv.thousands) == (";", ",", ".")
@@ -97,7 +97,7 @@ def test_a_policy_is_written_over_only_while_nothing_is_charged(folder: Path, ca
     assert "--force writes over it while nothing is charged" in capsys.readouterr().err
     assert run(["init", "v.duckdb", "--table", "visits", "--unit", "id", "--force"]) == 0
     assert run(["ledger", "create"]) == 0
-    assert run(["init", "v.csv", "--unit", "id", "--force"]) == 0
+    assert run(["init", "v.csv", "--unit", "id", "--max-rows", "1", "--force"]) == 0
     assert run(["query", "SELECT COUNT(*) AS n FROM v", "--epsilon", "0.5", "--yes"]) == 0
     text = (folder / "hubbub.toml").read_text()
     capsys.readouterr()

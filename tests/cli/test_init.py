@@ -41,7 +41,7 @@ def test_a_parquet_file_gives_a_policy_that_loads(folder, capsys):
     assert "Wrote hubbub.toml" in err
     policy = load_policy("hubbub.toml")
     people = policy.tables["people"]
-    assert (people.unit, people.max_groups, people.max_rows) == ("person_id", None, None)
+    assert (people.unit, people.max_groups, people.max_rows) == ("person_id", "auto", "auto")
     assert people.source == folder / "people.parquet"
     assert policy.ledger == folder / "budget.db"
     text = (folder / "hubbub.toml").read_text()

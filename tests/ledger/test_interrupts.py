@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -201,31 +202,40 @@ def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
     """For the lock of the ledger's threads, then for its ticket."""
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, patience=600) as ledger:
         lock, holder = ledger._handle.store._lock, Tickets(tmp_path / "b.db")
-        held, over = threading.Event(), threading.Event()
 
-        def hold_the_lock() -> None:
+        def hold_the_lock(held: threading.Event, over: threading.Event) -> None:
             with lock.held(Undisturbed()):
                 held.set()
                 over.wait(60)
 
-        def interrupt() -> None:
-            os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(0.2, over.set).start()  # to let go of a charge takes a look at the ledger
+        def interrupted(step: Callable[[], object], over: threading.Event) -> None:
+            def interrupt() -> None:
+                os.kill(os.getpid(), signal.SIGINT)
+                threading.Timer(0.2, over.set).start()  # to let go of a charge takes a look at the ledger
 
-        thread = threading.Thread(target=hold_the_lock)
-        for keep in (lambda: (thread.start(), held.wait(60)), lambda: holder.enter(Undisturbed(), time.monotonic())):
-            keep()
-            for step in (lambda: charge(ledger, "0.1"), lambda: ledger.steward.refresh(SPACE, "visits")):
-                threading.Timer(0.1, interrupt).start()
-                begun = time.monotonic()
-                with pytest.raises((KeyboardInterrupt, HubbubError)) as found:
-                    step()
-                assert found.type is KeyboardInterrupt
-                assert time.monotonic() < begun + 40
-            over.set()
-            thread.join()
+            threading.Timer(0.1, interrupt).start()
+            begun = time.monotonic()
+            with pytest.raises((KeyboardInterrupt, HubbubError)) as found:
+                step()
+            assert found.type is KeyboardInterrupt
+            assert time.monotonic() < begun + 40
+            over.wait(60)
             assert (lock._owner, list(lock._waiting), ledger._handle.store._queue._file) == (None, [], None)
-        holder.leave()
+
+        for held in (True, False):
+            for step in (lambda: charge(ledger, "0.1"), lambda: ledger.steward.refresh(SPACE, "visits")):
+                got, over = threading.Event(), threading.Event()
+                thread = threading.Thread(target=hold_the_lock, args=(got, over))
+                if held:
+                    thread.start()
+                    got.wait(60)
+                else:
+                    holder.enter(Undisturbed(), time.monotonic())
+                interrupted(step, over)
+                if held:
+                    thread.join()
+                else:
+                    holder.leave()
         charge(ledger, "0.1")
 
 

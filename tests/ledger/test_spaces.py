@@ -215,7 +215,7 @@ def test_two_spellings_in_postgres_count_together_from_version_3_on(database):
         connection.execute("DROP TABLE hubbub.source")
         connection.execute("ALTER TABLE hubbub.charge DROP COLUMN purpose")
         connection.execute("DROP TABLE hubbub.anchoring, hubbub.schedule, hubbub.silence, hubbub.pending")
-        connection.execute("DROP TABLE hubbub.rekeying, hubbub.redaction, hubbub.restoring")
+        connection.execute("DROP TABLE hubbub.rekeying, hubbub.redaction, hubbub.restoring, hubbub.training")
         connection.execute("CREATE TABLE kept AS SELECT * FROM hubbub.wording")  # its lines held their words then
         connection.execute("DROP TABLE hubbub.wording")
         connection.execute("UPDATE hubbub.version SET number = 3")

@@ -959,9 +959,10 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/service/test_timetable.py::test_who_joins_at_a_shorter_answer_time_is_told_when_there_is_an_answer",
         ),
         (
-            '"failure" if text is None else "answer", text)\n                    break',
-            '"failure" if text is None else "answer", text)\n                    self._tell(writer, one, text)\n'
-            "                    break",
+            '"failure" if text is None else "answer", text)\n                        break',
+            '"failure" if text is None else "answer", text)\n'
+            "                        self._tell(writer, one, text, used)\n"
+            "                        break",
             "an answer is told as soon as it is there",
             "tests/service/test_timetable.py::test_an_answer_is_told_at_its_release_and_not_before",
         ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -77,13 +79,24 @@ def test_p15_an_engine_that_fails_says_an_incident_alone_and_keeps_the_charge(mo
 
 def test_p17_the_text_that_the_engine_runs_holds_nothing_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
-    run = DuckDBEngine._reading
+    cursors = DuckDBEngine._cursor
 
-    def listened(engine: Any, sql: str, *rest: Any, **more: Any) -> Any:
-        texts.append(sql)
-        return run(engine, sql, *rest, **more)
+    @contextmanager
+    def listened(engine: Any, call: Any) -> Iterator[Any]:
+        with cursors(engine, call) as cursor:
+            yield Listening(cursor)
 
-    monkeypatch.setattr(DuckDBEngine, "_reading", listened)
+    class Listening:
+        def __init__(self, cursor: Any) -> None:
+            self.cursor = cursor
+
+        def __getattr__(self, name: str) -> Any:
+            method = getattr(self.cursor, name)
+            if name not in ("sql", "execute", "query"):
+                return method
+            return lambda text, *more: texts.append(text) or method(text, *more)
+
+    monkeypatch.setattr(DuckDBEngine, "_cursor", listened)
     found = []
     for units in (BASE, {}, {5: [{"g": "A", "x": 77.7, "n": 3}] * 50}):
         texts.clear()

@@ -14,17 +14,18 @@ from hubbub.service.gate import Gate, Unknown
 from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
 
 WHO: dict[tuple[str, ...], set[str]] = {
-    (): {"metrics", "login", "invited", "accept", "enter"},
+    (): {"metrics", "login", "invited", "accept", "enter", "ways", "begin", "onward", "finish"},
     ("known",): {
         "whoami", "logout", "change_passphrase", "tokens", "create_token", "end_token", "devices", "end_device",
-        "end_other_devices",
+        "end_other_devices", "binding", "begin_binding",
     },
     ("check",): {"check", "budget", "table"},
     ("ask",): {
-        "ask", "answer", "read", "answers", "check_refine", "refine", "plan", "cancel", "history", "receipt", "events",
-        "request_budget", "my_requests", "withdraw_request",
+        "ask", "answer", "read", "answers", "check_refine", "refine", "check_bounds", "plan", "cancel", "history",
+        "receipt", "events", "request_budget", "my_requests", "withdraw_request",
     },
     ("check", "steward", "auditor"): {"tables"},
+    ("steward", "auditor", "metrics"): {"spending"},
     ("steward", "auditor"): {
         "people", "requests", "spaces", "limits", "charges", "chain", "audit", "verify_audit",
     },
@@ -37,7 +38,7 @@ READING = {
     "metrics", "login", "invited", "accept", "enter", "whoami", "tokens", "tables", "check", "answer", "answers",
     "check_refine", "budget", "table", "history", "receipt", "events", "my_requests", "people", "requests", "spaces",
     "limits", "charges", "chain", "audit", "verify_audit", "tokens_of", "incidents",
-    "devices",
+    "devices", "ways", "begin", "onward", "finish", "binding", "spending",
 }  # fmt: skip
 """What changes nothing that a forged form of another page could do harm with: no word of the form is asked for."""
 
@@ -55,13 +56,13 @@ def test_what_changes_something_needs_the_word_of_the_form() -> None:
 def test_what_weakens_a_promise_is_confirmed_and_what_is_ones_own_is_done_on_the_pages() -> None:
     assert {act.name for act in ACTS.values() if act.confirmed} == {"grant", "unlock", "raise_ceiling"}
     assert {act.name for act in ACTS.values() if act.page} == {
-        "logout", "change_passphrase", "devices", "end_device", "end_other_devices",
+        "logout", "change_passphrase", "devices", "end_device", "end_other_devices", "binding", "begin_binding",
     }  # fmt: skip
     assert {a.name for a in ACTS.values() if a.room == "people"} >= {"login", "create_token", "invite", "audit"}
 
 
 def test_the_limits_of_a_token_go_with_whatever_spends_or_says_what_is_left() -> None:
-    spends = {"check", "ask", "answer", "read", "check_refine", "refine", "plan", "budget"}
+    spends = {"check", "ask", "answer", "read", "check_refine", "refine", "check_bounds", "plan", "budget"}
     assert {act.name for act in ACTS.values() if act.limited} == spends
 
 

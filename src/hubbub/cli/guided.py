@@ -32,7 +32,7 @@ _EPSILONS: Final = ("0.1", "0.5", "1")
 class Choices:
     """What a policy is to say. columns: of each "values" or "bounds", and they as written, with commas.
 
-    max_groups, max_rows: None for no number: a question then says one, or has it found in its charge.
+    max_groups, max_rows: None for no number: each question has it found in its own charge.
     """
 
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)

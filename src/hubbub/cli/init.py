@@ -317,14 +317,15 @@ def _table(name: str, source: str, unit: str | None, table: str | None, choices:
         return "\n".join(lines) + "\n"
     lines.append("# Choices, not facts: more counts people more fully, at more noise.")
     if choices.max_groups is None or choices.max_rows is None:
-        lines.append("# What no number is given for, a question says; auto is found in its charge: --max-rows auto")
+        lines.append('# A number holds for every question; "auto" is found in the charge of each, for a part of it.')
     lines.append(_limit("max_groups", choices.max_groups, "in how many groups of one answer a person counts at most"))
     lines.append(_limit("max_rows", choices.max_rows, "with how many rows a person counts in one group at most"))
     return "\n".join(lines) + "\n"
 
 
 def _limit(name: str, value: int | None, meaning: str) -> str:
-    return f"{f'# {name} = 1' if value is None else f'{name} = {value}'}".ljust(25) + f" # {meaning}"
+    number = '"auto"' if value is None else value
+    return f"{name} = {number}".ljust(25) + f" # {meaning}"
 
 
 def _types(section: str, name: str, columns: Sequence[tuple[str, str]]) -> str:

@@ -339,8 +339,14 @@ def _safe_schema(schema: pa.Schema) -> pa.Schema:
 
 def _with_zone(schema: pa.Schema) -> frozenset[str]:
     """The columns of times with a zone, by the types alone."""
-    kinds = {field.name: _unwrapped(pa.schema([field]).empty_table().column(0)).type for field in schema}
-    return frozenset(n for n, kind in kinds.items() if pa.types.is_timestamp(kind) and kind.tz is not None)
+    kinds = [(field.name, _inner_type(field)) for field in schema]
+    return frozenset(n for n, kind in kinds if pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _inner_type(field: pa.Field) -> pa.DataType:
+    with contextlib.suppress(pa.ArrowNotImplementedError):  # of a type, whatever the values
+        return _unwrapped(pa.schema([field]).empty_table().column(0)).type
+    return field.type
 
 
 def _safe_type(field: pa.Field) -> pa.DataType:
