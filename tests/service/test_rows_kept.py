@@ -6,10 +6,12 @@ the copy, two worlds in which that person has no rows, or 3 million, are not tol
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -126,8 +128,52 @@ def test_questions_read_the_copy_which_is_written_with_the_ledger_and_at_each_re
 def test_a_runner_may_read_the_copy_and_not_the_table(tmp_path: Path) -> None:
     said = load_policy(at(tmp_path, rows(50)))
     write_copy(said, "visits")
-    assert copy_place(said, said.tables["visits"]) in readable(said)
-    assert tmp_path / "visits.parquet" not in readable(said)
+    place = copy_place(said, said.tables["visits"])
+    assert place is not None
+    assert readable(said) == [place.parent]
+
+
+_SHUT_IN: Final = """
+import sys
+from hubbub.confine import confine
+from hubbub.ledger.policy import load_policy
+from hubbub.service.runner import readable
+from hubbub.session.copies import copy_place
+said = load_policy(sys.argv[1])
+place = copy_place(said, said.tables["visits"])
+confine(read=readable(said))
+print(place.stat().st_ino, flush=True)
+sys.stdin.readline()
+print(place.stat().st_ino, len(place.read_bytes()), flush=True)
+"""
+
+
+def test_a_runner_that_was_shut_in_before_a_refresh_reads_the_new_copy(tmp_path: Path) -> None:
+    """A rule of Landlock is about a file, not about its name: the new copy is another file."""
+    policy = at(tmp_path, rows(0))
+    write_copy(load_policy(policy), "visits")
+    with subprocess.Popen(
+        [sys.executable, "-c", _SHUT_IN, str(policy)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as runner:
+        assert runner.stdin is not None
+        assert runner.stdout is not None
+        before = runner.stdout.readline().strip()
+        write_copy(load_policy(policy), "visits")
+        after = runner.communicate("go\n")[0].split()
+    assert len(after) == 2
+    assert after[0] != before
+
+
+def test_a_copy_is_of_one_policy_and_one_source(tmp_path: Path) -> None:
+    """Two policies may stand in one folder and name their tables alike; and a source may be written anew."""
+    first = load_policy(at(tmp_path, rows(0)))
+    write_copy(first, "visits")
+    other = tmp_path / "other.toml"
+    other.write_text(POLICY.replace("visits.parquet", "others.parquet").replace("ledger.db", "other.db"))
+    moved = tmp_path / "hubbub.toml"
+    moved.write_text(POLICY.replace("visits.parquet", "others.parquet"))
+    places = {copy_place(said, said.tables["visits"]) for said in (first, load_policy(other), load_policy(moved))}
+    assert len(places) == 3
 
 
 def test_a_copy_that_cannot_be_written_is_said_without_its_words(tmp_path: Path) -> None:

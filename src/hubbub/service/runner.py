@@ -62,12 +62,13 @@ def main(arguments: list[str]) -> int:
 
 
 def readable(policy: Policy) -> list[Path]:
-    """The files that a runner may read: those that the policy names, and those that it names by a pattern or a link;
-    of a table that is read from its copy, that alone.
+    """The files that a runner may read: those that the policy names, and those that it names by a pattern or a link; in
+    place of a table that is read from its copy the folder of the copies, where each refresh puts another file.
     """
     copies = {name: copy_place(policy, table) for name, table in policy.tables.items()}
-    there = [copies.get(name) or path for name, path in policy.files()]
-    return [place for path in there for place in (path, *map(Path, files_of(path)))]
+    folders = {place.parent for place in copies.values() if place is not None}
+    there = [path for name, path in policy.files() if copies.get(name) is None]
+    return [*sorted(folders), *(place for path in there for place in (path, *map(Path, files_of(path))))]
 
 
 def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:

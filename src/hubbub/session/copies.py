@@ -32,11 +32,18 @@ _PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
 
 
 def copy_place(policy: Policy, table: TablePolicy) -> Path | None:
-    """Where the copy of a table is whose `rows_kept` asks for one: by its name, and the number of rows."""
+    """Where the copy of a table is whose `rows_kept` asks for one: by the policy's name and its own; then by its source,
+    its unit and the number of rows, so that what was copied of another source is not taken for this one's.
+    """
     if table.rows_kept is None:
         return None
-    name = hashlib.sha256(table.name.encode()).hexdigest()[:16]
-    return policy.path.parent / "rows_kept" / f"{name}.{table.rows_kept}.parquet"
+    assert isinstance(table.source, Path)
+    source = os.path.relpath(table.source, policy.path.parent)
+    name, of = (
+        hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
+        for parts in ((policy.path.name, table.name), (source, table.unit))
+    )
+    return policy.path.parent / "rows_kept" / f"{name}.{of}.{table.rows_kept}.parquet"
 
 
 def read_from_copy(policy: Policy, table: TablePolicy, declared: PrivateTable) -> PrivateTable:
