@@ -18,6 +18,7 @@ from hubbub.answer.release import Release
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger
+from hubbub.service.people.person import TokenLimits
 from hubbub.service.whole_desk import WholeDesk
 from hubbub.session.check_bounds import BoundsCheck
 from hubbub.session.empty import EmptyTables, schema_of
@@ -125,6 +126,20 @@ def test_a_bound_that_was_found_is_known_from_its_release_on(world):
     assert from_json(w.ledger.record.entry(two["id"]).event) == Composed([DiscreteLaplace(4, 8)])
     again = w.desk.ask("ada", COUNT, AUTO, "t")
     assert (again["state"], left(w)) == ("answered", 27)
+
+
+def test_a_token_with_a_cap_knows_no_bound_that_it_has_not_paid_for(world):
+    w = world()
+    w.ledger.steward.grant(SPACE, "token:feedbeef", 10, author="test", reason="its cap")
+    token = TokenLimits("feedbeef", None, Fraction(10))
+    one = w.desk.ask("ada", COUNT, AUTO, "r")
+    w.until(2 * ANSWER_TIME)
+    more = {**AUTO, "epsilon": "2"}
+    assert w.desk.check("ada", COUNT, more, token=token)["answer_time"] == 2 * ANSWER_TIME
+    assert w.desk.check("ada", COUNT, more)["answer_time"] == ANSWER_TIME
+    w.desk.answer("ada", one["id"], token=token)
+    assert w.ledger.balance.total(SPACE, "token:feedbeef").epsilon == 1
+    assert w.desk.check("ada", COUNT, more, token=token)["answer_time"] == ANSWER_TIME
 
 
 def test_a_request_that_is_sent_again_after_its_bound_was_found_is_the_same(world):

@@ -123,15 +123,21 @@ class Record:
         with self._handle.reading() as connection:
             return reading(connection, release, reader, token) is None
 
-    def bounds_found(self, *, space: str, analyst: str, version: str) -> list[str]:
-        """The payloads of an analyst's answers to questions whose bounds were found, of these versions of the rows."""
+    def bounds_found(self, *, space: str, analyst: str, version: str, token: str | None = None) -> list[str]:
+        """The payloads of an analyst's answers to questions whose bounds were found, of these versions of the rows.
+
+        token: through which he asks, where that has a cap: those alone that it has paid for.
+        """
         with self._handle.reading() as connection:
             rows = connection.execute(
-                f"SELECT {words_of('release')} FROM charge JOIN release ON release.charge = charge.serial "
+                f"SELECT charge.id, {words_of('release')} FROM charge JOIN release ON release.charge = charge.serial "
                 "WHERE unit_space = ? AND analyst = ? AND data_version = ? AND details LIKE ? ORDER BY charge.serial",
                 (space, analyst, version, '%"sums_to_bound"%'),
             ).fetchall()
-        return [payload for (payload,) in rows]
+            if token is not None:
+                asked = {charge_id: entries(connection, "WHERE charge.id = ?", charge_id)[0] for charge_id, _ in rows}
+                rows = [each for each in rows if reading(connection, asked[each[0]], analyst, token) is None]
+        return [payload for _, payload in rows]
 
     def requested(self, *, space: str, analyst: str, request: str) -> Entry | None:
         """The charge that an idempotency key stands for, if it was used."""

@@ -64,13 +64,17 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
     """The statement with the bounds that this analyst bought before, in the same search of the same rows, private and
     public.
 
-    Another analyst's are not looked at: to read an answer counts against one's own limit. fresh: none is.
+    Another analyst's are not looked at: to read an answer counts against one's own limit. Nor, through a token with a
+    cap, what that has not paid for. fresh: none is.
     """
     if asked.finding is None or fresh:
         return asked
     version = door.version(request_of(asked, door.data, options))
     known: dict[str, Any] = {}
-    for text in door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version):
+    found = door.ledger.record.bounds_found(
+        space=asked.space, analyst=door.analyst, version=version, token=door.token
+    )
+    for text in found:
         payload = json.loads(text)
         if payload.get("public", []) == asked.public_rows:
             known |= {entry["key"]: entry for entry in payload.get("found", ())}
