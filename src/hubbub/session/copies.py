@@ -32,7 +32,7 @@ _PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
 
 
 def copy_place(policy: Policy, table: TablePolicy) -> Path | None:
-    """Where the copy of a table is whose `rows_kept` asks for one: by the policy's name and its own; then by its source,
+    """Where the copy of a table is whose `rows_kept` asks for one: by the policy, the table, its source,
     its unit and the number of rows, so that what was copied of another source is not taken for this one's.
     """
     if table.rows_kept is None:
