@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.accounting import Composed, DiscreteLaplace, PureDP, from_json
+from hubbub.accounting import Composed, DiscreteLaplace, PureDP, cost, from_json
 from hubbub.answer.release import Release
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.schedule import SECOND
@@ -234,12 +234,29 @@ def test_what_a_runner_says_it_used_is_never_more_than_was_charged(world):
     w = world(takes=1)
     one = w.desk.ask("ada", COUNT, AUTO, "r")
     at, scheduled, brought = w._due[0]
-    from hubbub.accounting import cost
-
     w._due = [(at, scheduled, Outcome(one["id"], payload=brought.payload, used=cost(PureDP(2))))]
     w.until(10)
     assert w.desk.answer("ada", one["id"])["state"] == "no answer"
     assert left(w) == 29
+
+
+def test_a_runner_does_not_say_that_an_answer_cost_less_than_it_does(world):
+    """Whoever takes a runner over would have an answer for nothing."""
+    w = world(takes=1)
+    w.desk.ask("ada", COUNT, AUTO, "r")
+    _, scheduled, brought = w._due[0]
+    order = w.desk._order(scheduled)
+    search, answer = from_json(order.event).children
+    nothing = json.dumps({"format": "x", "nothing": "too few"})
+
+    def said(payload, used):
+        return Outcome.from_wire(Outcome(order.charge, payload=payload, used=used).to_wire(), order)
+
+    for payload, used in ((brought.payload, search), (brought.payload, answer), (nothing, PureDP("1/100"))):
+        with pytest.raises(hb.ParameterError, match="was not drawn for so little"):
+            said(payload, cost(used))
+    assert said(nothing, cost(search)).used == cost(search)
+    assert said(brought.payload, None).payload == brought.payload
 
 
 @pytest.mark.parametrize("outcome", ["answer", "failure", "silence"])

@@ -71,9 +71,7 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
         return asked
     version = door.version(request_of(asked, door.data, options))
     known: dict[str, Any] = {}
-    found = door.ledger.record.bounds_found(
-        space=asked.space, analyst=door.analyst, version=version, token=door.token
-    )
+    found = door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version, token=door.token)
     for text in found:
         payload = json.loads(text)
         if payload.get("public", []) == asked.public_rows:

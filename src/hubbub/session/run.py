@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.accounting import Cost, Event, cost as cost_of, from_json, to_json
+from hubbub.accounting import Composed, Cost, Event, cost as cost_of, from_json, to_json
 from hubbub.arguments import a_choice, a_name
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
 from hubbub.ledger.accounts import TOGETHER, Total
@@ -180,7 +180,27 @@ class Outcome:
             raise ParameterError(f"this is the outcome of another order than {order.charge}.")
         if (outcome.payload is None) == (outcome.incident is None):
             raise ParameterError(f"the outcome of the order {order.charge} is either an answer or an incident.")
+        if outcome.used is not None and not _is_enough(outcome.used, outcome.payload, order):
+            raise ParameterError(f"the outcome of the order {order.charge} was not drawn for so little.")
         return outcome
+
+
+def _is_enough(used: Cost, payload: str | None, order: Order) -> bool:
+    """Whether an answer can have been drawn for so little: where a bound was found, it and the answer were; where none
+    was, the search; and of a share of the answer there is what its own steps say.
+    """
+    if payload is None or order.kind != "sql":
+        return payload is not None
+    try:
+        contents, event = json.loads(payload), from_json(order.event)
+        if "looks" in contents:
+            return used.rho > 0 and used.rho == Fraction(str(contents["used"]))
+    except (ValueError, TypeError, KeyError, ZeroDivisionError):
+        return False
+    if not isinstance(event, Composed):
+        return False
+    drawn = event.children[:1] if "nothing" in contents else (event.children[0], event.children[-1])
+    return Total.of(cost_of(Composed(drawn))).is_within(Total.of(used))
 
 
 class _Filter:
