@@ -3,7 +3,7 @@
 An object is copied whole, byte by byte, and read as a local file is: so what is true of files is true of objects, and
 one person's bytes never change another's row. A copy is taken of one edition: its size, time and entity tag are looked
 at before and after, and a copy that is not as long as it was said to be is no copy. A new edition takes the place of
-the old one in one step, so nothing ever reads half of one and half of another.
+the old one once it is here in whole: each file in one step, several one after another.
 """
 
 from __future__ import annotations
@@ -113,19 +113,22 @@ class Copy:
 
     def _copy(self, edition: Edition) -> None:
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        names = []
-        for i, (key, size, _, _) in enumerate(edition):
-            name = f"{i:06d}.parquet" if self.address.several else _name_of(key, "rows")
-            names.append(name)
-            descriptor, early = tempfile.mkstemp(prefix=".", dir=self.folder)  # mode 0600
-            with os.fdopen(descriptor, "wb") as to, self.store.open_input_stream(key, compression=None) as source:
-                shutil.copyfileobj(source, to, _PIECE)
-            if os.path.getsize(early) != size:
-                raise OSError("shorter or longer than it was said to be")
-            os.replace(early, self.folder / name)
-        for file in self.folder.iterdir():
-            if file.name not in names:
-                file.unlink()
+        early = {}
+        try:
+            for i, (key, size, _, _) in enumerate(edition):
+                name = f"{i:06d}.parquet" if self.address.several else _name_of(key, "rows")
+                descriptor, early[name] = tempfile.mkstemp(prefix=".", dir=self.folder)  # mode 0600
+                with os.fdopen(descriptor, "wb") as to, self.store.open_input_stream(key, compression=None) as source:
+                    shutil.copyfileobj(source, to, _PIECE)
+                if os.path.getsize(early[name]) != size:
+                    raise OSError("shorter or longer than it was said to be")
+            self.edition = ()  # until all are in their places, and the store was asked again
+            for name, file in early.items():
+                os.replace(file, self.folder / name)
+        finally:
+            for there in self.folder.iterdir():
+                if there.name.startswith(".") or (not self.edition and there.name not in early):
+                    there.unlink()
 
 
 def _wanted(info: Any, path: str) -> bool:
