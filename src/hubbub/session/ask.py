@@ -71,8 +71,8 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
         return asked
     version = door.version(request_of(asked, door.data, options))
     known: dict[str, Any] = {}
-    found = door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version, token=door.token)
-    for text in found:
+    texts = door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version, token=door.token)
+    for text in texts:
         payload = json.loads(text)
         if payload.get("public", []) == asked.public_rows:
             known |= {entry["key"]: entry for entry in payload.get("found", ())}

@@ -39,11 +39,11 @@ def copy_place(policy: Policy, table: TablePolicy) -> Path | None:
         return None
     assert isinstance(table.source, Path)
     source = os.path.relpath(table.source, policy.path.parent)
-    name, of = (
+    name, origin = (
         hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:16]
         for parts in ((policy.path.name, table.name), (source, table.unit))
     )
-    return policy.path.parent / "rows_kept" / f"{name}.{of}.{table.rows_kept}.parquet"
+    return policy.path.parent / "rows_kept" / f"{name}.{origin}.{table.rows_kept}.parquet"
 
 
 def read_from_copy(policy: Policy, table: TablePolicy, declared: PrivateTable) -> PrivateTable:
