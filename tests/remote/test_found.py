@@ -65,4 +65,4 @@ def test_a_share_of_the_answer_gives_back_what_it_did_not_use(service):
 
 def test_too_few_units_are_told_as_a_session_tells_them(service):
     with pytest.raises(hb.QueryError, match=r"too few units to find a bound.*the rest came back"):
-        service.sql("SELECT COUNT(*) AS n FROM v WHERE id < 9", epsilon=4, max_rows="auto")
+        service.sql("SELECT COUNT(*) AS n FROM v WHERE id < 2", epsilon=1, max_rows="auto")
