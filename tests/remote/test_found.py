@@ -63,6 +63,8 @@ def test_a_share_of_the_answer_gives_back_what_it_did_not_use(service):
     assert before - service.remaining < 2
 
 
-def test_too_few_units_are_told_as_a_session_tells_them(service):
-    with pytest.raises(hb.QueryError, match=r"too few units to find a bound.*the rest came back"):
-        service.sql("SELECT COUNT(*) AS n FROM v WHERE id < 2", epsilon=1, max_rows="auto")
+def test_too_few_units_are_told_as_a_session_tells_them(place):
+    """Of somebody who has found no bound before: one that was found for all rows would be taken."""
+    with hb.connect(place.url, token=place.token("ben")) as service:
+        with pytest.raises(hb.QueryError, match=r"too few units to find a bound.*the rest came back"):
+            service.sql("SELECT COUNT(*) AS n FROM v WHERE id < 2", epsilon=1, max_rows="auto")
