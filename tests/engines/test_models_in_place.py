@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +18,7 @@ import pytest
 import hubbub as hb
 from engines.places import Postgres, Spark
 from hubbub.accounting import rho_of_epsilon
+from hubbub.engines.duckdb.dialect import DUCKDB
 from hubbub.errors import PolicyError
 from hubbub.learning import PCA, CategoricalNB, GaussianNB, LinearRegression, LogisticRegression
 from hubbub.learning.exact import Coded
@@ -178,3 +181,12 @@ def test_what_cannot_be_fitted_there_is_refused_with_the_way_out(make: Make) -> 
     owned = {"t": replace(there.tables["t"], unit="age", max_total=1)}
     with open_session(owned) as s, pytest.raises(PolicyError, match="each row is its own unit"):
         s.fit(CategoricalNB(["job"], "ill"), "t", epsilon=1)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 513])
+def test_duckdb_ranks_and_picks_as_bisect_does(size: int) -> None:
+    cuts = sorted(np.random.default_rng(size).normal(size=size).tolist())
+    near = [n for c in cuts for n in (c, math.nextafter(c, 9), math.nextafter(c, -9))]
+    for x in [-math.inf, math.inf, 0.0, -0.0, *near[:30]]:
+        text = f"SELECT {DUCKDB.rank(DUCKDB.real(x), cuts)}, {DUCKDB.pick(range(size + 1), str(bisect_right(cuts, x)))}"
+        assert duckdb.sql(text).fetchall() == [(bisect_right(cuts, x),) * 2]

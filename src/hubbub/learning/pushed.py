@@ -1,6 +1,6 @@
 """What a model asks of rows that stay in Postgres or Spark: the same whole numbers as of rows in this process.
 
-A row is coded in place: a number by comparing it with the public cuts (a tree of comparisons), a value by comparing it
+A row is coded in place: a number by comparing it with the public cuts (`Dialect.rank`), a value by comparing it
 with the declared ones (`hubbub.learning.features`). From there on there are whole numbers alone: the score is a sum of
 looked-up ones, the residual is read from the public table of `hubbub.learning.exact`, which travels as a parameter, and
 a statement adds up by code (GROUPING SETS). Nothing but these sums comes back, one statement for each pass; the noise
@@ -63,18 +63,7 @@ def _number(column: Numbers, sql: str, kind: Kind, dialect: Any) -> str:
     if kind not in NUMERIC:
         return f"{missing}"
     x = dialect.not_nan(dialect.double(sql))
-
-    def tree(low: int, high: int) -> str:
-        """How many cuts are not above x, which is from low to high."""
-        if low == high:
-            return str(low)
-        middle = (low + high) // 2
-        return (
-            f"CASE WHEN {x} >= {dialect.real(cuts[middle])} THEN {tree(middle + 1, high)} ELSE {tree(low, middle)} END"
-        )
-
-    cuts = column._cuts.tolist()
-    return f"CASE WHEN {x} IS NULL THEN {missing} ELSE {tree(0, len(cuts))} END"
+    return f"CASE WHEN {x} IS NULL THEN {missing} ELSE {dialect.rank(x, column._cuts.tolist())} END"
 
 
 @dataclass(frozen=True, eq=False)

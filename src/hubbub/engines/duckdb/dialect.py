@@ -204,6 +204,10 @@ class DuckDB(Dialect):
         return self.tried(f"{a} // {b}")
 
     @override
+    def rank(self, x: str, cuts: Sequence[float]) -> str:
+        return f"len(list_filter([{', '.join(map(self.real, cuts))}]::DOUBLE[], lambda c: c <= {x}))"
+
+    @override
     def pick(self, values: Sequence[int], place: str) -> str:
         return f"([{', '.join(map(str, values))}]::BIGINT[])[{place} + 1]"
 

@@ -227,6 +227,10 @@ class Postgres(Dialect):
         return f"{a} / {b}"
 
     @override
+    def rank(self, x: str, cuts: Sequence[float]) -> str:
+        return f"width_bucket({x}, CAST('{{{','.join(map(repr, cuts))}}}' AS double precision[]))"
+
+    @override
     def pick(self, values: Sequence[int], place: str) -> str:
         return f"(CAST('{{{','.join(map(str, values))}}}' AS bigint[]))[{place} + 1]"
 

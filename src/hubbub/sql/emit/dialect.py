@@ -297,6 +297,10 @@ class Dialect(ABC):
         """a / b of whole numbers, truncated toward zero."""
 
     @abstractmethod
+    def rank(self, x: str, cuts: Sequence[float]) -> str:
+        """How many public numbers, in ascending order, are not above a double that is neither NULL nor NaN."""
+
+    @abstractmethod
     def pick(self, values: Sequence[int], place: str) -> str:
         """The public whole number that stands at a place, a whole number from 0."""
 
