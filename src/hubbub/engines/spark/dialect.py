@@ -217,17 +217,19 @@ class Spark(Dialect):
 
     @override
     def rank(self, x: str, cuts: Sequence[float]) -> str:
-        # A binary search. Tests as `CASE` are many, and Spark compiles each: a text of 512 cuts took it seconds.
-        if not cuts:
-            return "0"
-        listed = _constants(cuts, "DOUBLE")
+        # A binary search: Spark compiles each test of a `CASE`, for 512 cuts in seconds.
+        listed = self._listed(cuts, "DOUBLE")
         steps = ", ".join(str(1 << i) for i in reversed(range(len(cuts).bit_length())))
         step = f"p + s <= {len(cuts)} AND element_at({listed}, least(p + s, {len(cuts)})) <= {x}"
-        return f"aggregate(array({steps}), 0, (p, s) -> CASE WHEN {step} THEN p + s ELSE p END)"
+        return f"aggregate(array({steps}), 0, (p, s) -> CASE WHEN {step} THEN p + s ELSE p END)" if cuts else "0"
+
+    def _listed(self, values: Sequence[float], form: str) -> str:
+        """Public numbers as one word: Spark parses, checks and compiles each that is written by itself."""
+        return f"CAST(split('{','.join(map(repr, values))}', ',') AS ARRAY<{form}>)"
 
     @override
     def pick(self, values: Sequence[int], place: str) -> str:
-        return f"element_at({_constants(values, 'BIGINT')}, CAST({place} + 1 AS INT))"
+        return f"element_at({self._listed(values, 'BIGINT')}, CAST({place} + 1 AS INT))"
 
     @override
     def scaled(self, total: str, rows: int, count: str) -> str:
@@ -293,11 +295,6 @@ class Spark(Dialect):
     @override
     def meets(self, key: str, domain: str, kind: Kind, nullable: bool) -> str:
         return self.same(key, f"{domain}.key")
-
-
-def _constants(values: Sequence[float], form: str) -> str:
-    """A list of public numbers as one word of the text: Spark parses, checks and compiles what is written as many."""
-    return f"CAST(split('{','.join(map(repr, values))}', ',') AS ARRAY<{form}>)"
 
 
 def _quotient(a: str, b: str) -> str:
