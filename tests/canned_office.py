@@ -105,7 +105,7 @@ BROKEN = [{**CHAINS[0], "sound": False, "problems": ["charge 31: epsilon was cha
 CHARGES = [
     {"id": f"c{i}", "time": _AT.format(i), "analyst": ("ada", "ben")[i % 2], "space": "survey", "epsilon": "1/10",
      "state": ("answered", "no answer", "asked")[i % 3], "purpose": "" if i % 2 else "report"}
-    for i in range(12)
+    for i in reversed(range(12))
 ]  # fmt: skip
 LIMITS = [
     {"account": "analyst:ada", "space": "survey", "epsilon": "2", "until": None},

@@ -23,6 +23,8 @@ ALL = {
 }
 LAYOUT = {"runOnly": {"type": "rule", "values": ["target-size", "scrollable-region-focusable", "color-contrast"]}}
 COLOURS = {"runOnly": {"type": "rule", "values": ["color-contrast", "color-contrast-enhanced", "link-in-text-block"]}}
+CUT = """[...document.querySelectorAll(".scroll, pre")].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => e.getAttribute("aria-label") || e.textContent)"""
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {},
     "dark": {"scheme": "dark"},
@@ -67,6 +69,8 @@ def test_axe_objects_to_nothing(seen: Any, state: str) -> None:
         wrong[look] = violations(page, rules)
         if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
             wrong[look].append("wider than the window")
+        if look == "narrow" and (cut := page.evaluate(CUT)):
+            wrong[look].append(f"cut off: {cut}")
     assert {look: said for look, said in wrong.items() if said} == {}
 
 

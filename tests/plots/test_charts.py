@@ -159,3 +159,18 @@ def test_an_axis_of_days_names_some_that_there_are(low: float, high: float) -> N
     axis = day_axis(low, high, 0, 300)
     assert 1 <= len(axis.ticks) <= 9
     assert all(axis.low <= x <= axis.high for x, _ in axis.ticks)
+
+
+def test_an_axis_within_its_numbers_has_two_ticks_at_least() -> None:
+    assert [told for _, told in number_axis([25.6, 34.2], 0, 100, zero=False, whole=False).ticks][:2] == ["26", "28"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_narrow_window_has_a_picture_of_its_own_or_none(kind: str) -> None:
+    narrow = CHARTS[kind].narrow
+    assert (narrow is None) == (kind in ("heat", "multiples", "calendar"))
+    if narrow is not None:
+        assert parsed(narrow).get("width") == "340"
+        assert narrow.table() == CHARTS[kind].table()
+    long = Chart("n", ("ward",), (at(("a ward with a name that takes half of a picture",), 40.0),))
+    assert long.narrow is None

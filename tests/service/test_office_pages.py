@@ -48,6 +48,23 @@ def test_a_request_proposes_the_limit_that_it_would_take() -> None:
     assert "1.2</span> is left of" in page
 
 
+def test_a_question_that_costs_more_than_is_left_says_what_to_do_first() -> None:
+    page = office.requests({"requests": told.REQUESTS}, STEWARD).text
+    assert "That is more than is left." in page
+    assert 'href="/people/ben"' in page
+    rich = [{**told.REQUESTS[1], "left": "1"}]
+    assert "more than is left" not in office.requests({"requests": rich}, STEWARD).text
+
+
+def test_a_bar_says_what_it_shows_and_a_locked_person_is_not_just_active() -> None:
+    assert "<strong>1.2 of 3 left</strong>" in STATES["today"]().text
+    assert "<strong>1.2 of 3 left</strong>" in STATES["charges"]().text
+    locked = STATES["person-locked"]().text
+    assert "<strong>0.7 of 2 left</strong>, 1.3 spent." in locked
+    assert "active, but locked" in locked
+    assert "1 line does not fit" in STATES["chain-broken"]().text
+
+
 def test_what_weakens_asks_for_the_passphrase_again() -> None:
     page = STATES["person-locked"]().text
     forms = dict(re.findall(r'action="/people/ben/([\w-]+)"(.*?)</form>', page, re.DOTALL))

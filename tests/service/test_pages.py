@@ -92,7 +92,7 @@ def test_every_picture_has_a_title_a_description_and_a_table(name: str) -> None:
     for picture in pictures:
         assert re.search(r'<title id="\w+-t">[^<]+</title><desc id="\w+-d">[^<]+</desc>', picture)
         assert 'role="img"' in picture
-    assert text.count("<table") >= len(pictures)
+    assert text.count("<table") >= len(set(re.findall(r"<desc [^>]+>([^<]+)</desc>", text)))
 
 
 @pytest.mark.parametrize("name", canned.STATES)
@@ -368,7 +368,9 @@ def test_a_question_waits_is_answered_or_has_no_answer() -> None:
         (canned._TOLD, "Your answer comes at 09:00:05 UTC"),
         ({**canned._TOLD, "state": "no answer"}, "There is no answer to this question"),
     ):
-        assert words in visit(canned.Line(answer=told)).get(f"/a/{canned.ID}").text
+        page = visit(canned.Line(answer=told)).get(f"/a/{canned.ID}").text
+        assert words in page
+        assert re.search(r'[Ee]psilon <span class="amount">0\.1</span>', page), "it says what it cost"
     assert "The receipt, line by line" in visit(canned.Line()).get(f"/a/{canned.ID}").text
     limits = visit(canned.Line(answer={**canned._TOLD, "state": "answered", "bounds": canned.BOUNDS}))
     for words in ("What the limits of a question leave out", "max_rows = 4", "Too few people to recommend a limit"):

@@ -49,7 +49,10 @@ def number_axis(
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = tuple((i * step, tick_text(i * step, step)) for i in range(first, last + 1))
     if not whole:
-        return Axis(low, high, start, end, tuple(tick for tick in ticks if low <= tick[0] <= high))
+        within = tuple(tick for tick in ticks if low <= tick[0] <= high)
+        if len(within) < 2:  # one alone gives no scale
+            return number_axis([low, high], start, end, zero=zero, most=2 * most, whole=False)
+        return Axis(low, high, start, end, within)
     return Axis(first * step, last * step, start, end, ticks)
 
 

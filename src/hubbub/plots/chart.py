@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +33,7 @@ _SERIES: Final = 6
 _DAYS: Final = 60
 _FEW: Final = 8
 _DESCRIBED: Final = 12
+_NARROW: Final = 340
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,19 @@ class Chart:
         rest = [f"and {more:,} more, which stand in the table"] if more else []
         bars = f", with intervals at {self.level:.4g}" if self.level is not None else ""
         return f"{self.measure}{bars}. {'; '.join([*told, *rest])}."
+
+    @property
+    def narrow(self) -> Chart | None:
+        """The same for a window as narrow as a telephone's; None where its names and numbers would not fit."""
+        from hubbub.plots.svg_parts import wide
+
+        kind = self.kind or self.kinds[0]
+        if kind not in ("bars", "points", "grouped", "lines"):
+            return None
+        names = max((wide(", ".join(p.names)) for p in self.points), default=0.0)
+        numbers = max((wide(p.said) for p in self.points), default=0.0)
+        fits = kind == "lines" or names + numbers <= _NARROW / 2
+        return replace(self, width=_NARROW) if fits else None
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """The same numbers: the names of the columns, and the rows."""

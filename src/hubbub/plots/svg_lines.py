@@ -26,12 +26,13 @@ def lines(chart: Chart, name: str) -> Drawing:
     height, numbers = 300.0, values_of(chart.points)
     upright = _values(chart, numbers, height, 12)
     start = max(wide(told) for _, told in upright.ticks) + 10
-    along = _along(chart, start, chart.width - beside, most=7)
+    along = _along(chart, start, chart.width - beside, most=7 if chart.width > 500 else 4)
     body = [_frame(along, upright, start, chart.width - beside, height)]
     body += [_one(points, along, upright, nth, chart) for nth, (_, points) in enumerate(series)]
     if named:
         body.append(_names(series, upright, chart.width - beside + 8, beside))
-    body.append(text(start, height + 40, shortened(f"{chart.measure} over {chart.keys[chart.along]}", 500), quiet=True))
+    told = shortened(f"{chart.measure} over {chart.keys[chart.along]}", min(500, chart.width - start))
+    body.append(text(start, height + 40, told, quiet=True))
     return Drawing("".join(body), height + 48)
 
 

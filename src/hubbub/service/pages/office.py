@@ -88,6 +88,8 @@ def requests(told: Told, viewer: Viewer) -> Page:
     bare = {"sql": None, "spent": None, "reason": "", "in_all": None}
     waiting = [{**bare, **one} for one in told["requests"] if one["state"] == "open"]
     for one in waiting:
+        left = None if one["spent"] is None else min(Fraction(str(one[name])) for name in ("left", "joint_left"))
+        one["short"] = left is not None and Fraction(str(one["epsilon"])) > left
         if one["in_all"] is None:
             one["in_all"] = one["epsilon"] if one["spent"] is None else str(_sum(one["limit"], one["epsilon"]))
     decided = [

@@ -148,16 +148,15 @@ async def _answer(visit: Visit) -> Page | str:
         mine = await visit.told("my_requests")
         return views.held(visit.viewer, told, sql=next((str(w.get("sql")) for w in mine if w["id"] == identity), ""))
     receipt = (await visit.known("receipt", charge=identity)).get("told", {})
-    sql = str(receipt.get("sql") or "")
+    sql, cost = str(receipt.get("sql") or ""), str(receipt.get("epsilon") or "")
     if told["state"] != "asked":
-        return views.failed(visit.viewer, told, sql=sql)
+        return views.failed(visit.viewer, told, sql=sql, cost=cost)
     events = (await visit.known("events")).get("told", [])
     event: Mapping[str, Any] = next((one for one in events if one["id"] == identity), {})
     total = views.seconds_between(receipt.get("time"), told["release_at"])
     left = float(event.get("seconds", _left(told["release_at"])))
-    return views.waiting(
-        visit.viewer, told, sql=sql, left=min(left, total), total=total, before=int(event.get("before", 0))
-    )
+    before = int(event.get("before", 0))
+    return views.waiting(visit.viewer, told, sql=sql, left=min(left, total), total=total, before=before, cost=cost)
 
 
 def _left(release_at: str) -> float:

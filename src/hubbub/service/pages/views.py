@@ -140,12 +140,14 @@ def _plain(end: object) -> str:
     return amount(end) if re.fullmatch(r"-?\d+/\d+", str(end)) else str(end)
 
 
-def waiting(viewer: Viewer, told: _Told, *, sql: str, left: float, total: float, before: int = 0) -> Page:
+def waiting(
+    viewer: Viewer, told: _Told, *, sql: str, left: float, total: float, before: int = 0, cost: str = ""
+) -> Page:
     """A question before its release. left: seconds until then; total: from its submission; before: questions."""
-    wait = max(1, math.ceil(left) + 1)
     return render(
-        "waiting.html", viewer, at="ask", told=told, sql=sql, left=max(0.0, left), total=total, wait=wait, before=before
-    )
+        "waiting.html", viewer, at="ask", told=told, sql=sql, left=max(0.0, left), total=total,
+        wait=max(1, math.ceil(left) + 1), before=before, cost=cost,
+    )  # fmt: skip
 
 
 def bounds(viewer: Viewer, told: _Told) -> Page:
@@ -153,9 +155,9 @@ def bounds(viewer: Viewer, told: _Told) -> Page:
     return render("bounds.html", viewer, at="library", sql=told["sql"], limits=told["limits"])
 
 
-def failed(viewer: Viewer, told: _Told, *, sql: str) -> Page:
+def failed(viewer: Viewer, told: _Told, *, sql: str, cost: str = "") -> Page:
     """A question that has no answer."""
-    return render("failed.html", viewer, at="mine", told=told, sql=sql)
+    return render("failed.html", viewer, at="mine", told=told, sql=sql, cost=cost)
 
 
 def held(viewer: Viewer, told: _Told, *, sql: str) -> Page:
@@ -288,7 +290,7 @@ def _steps(space: _Told, history: Sequence[_Told], limit: float) -> Chart | None
     for n, x in enumerate([0.0, *spent]):
         points += [Point((n, "spent"), x), Point((n, "your limit"), limit), Point((n, "joint budget"), joint)]
     title = "The epsilon of your questions, added up, beside your limit and the joint budget"
-    return Chart("epsilon", ("question", "of"), tuple(points), None, title=title, kind="lines", steps=True)
+    return Chart("epsilon", ("questions asked", "of"), tuple(points), None, title=title, kind="lines", steps=True)
 
 
 def account(

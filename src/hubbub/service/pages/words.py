@@ -18,7 +18,7 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from hubbub.plots.chart import Chart
 
-__all__ = ["amount", "clock", "day", "device", "moment", "number", "picture", "plural", "seconds"]
+__all__ = ["amount", "clock", "day", "device", "moment", "narrow_picture", "number", "picture", "plural", "seconds"]
 
 
 def amount(told: Any) -> str:
@@ -115,3 +115,8 @@ def device(agent: str) -> str:
 def picture(chart: Chart) -> Markup:
     """A chart as what may stand in a page: its SVG, in which every text is escaped already."""
     return Markup(chart.svg())
+
+
+def narrow_picture(chart: Chart) -> Markup:
+    """The same for a narrow window; empty where it would not fit there."""
+    return Markup("") if chart.narrow is None else Markup(chart.narrow.svg())
