@@ -225,12 +225,33 @@ CASES = {
     ),
     "the most frequent of items that nobody knows": Case(
         "tables/aggregates/mode.py:_without_values",
-        "SELECT APPROX_TOP_K(ward, 2) AS x FROM t",
+        "SELECT APPROX_TOP_K(ward, 2) AS x, COUNT(*) AS n FROM t",
         {
             0: {"values": ("A", "B", "C")},
-            3: {"sql": "SELECT LIST(ward ORDER BY p) AS x FROM (SELECT ward, TOP_PLACE(2) AS p FROM t GROUP BY 1)"},
+            3: {
+                "sql": "SELECT x, n FROM (SELECT APPROX_TOP_K(ward, 2) AS x FROM t) "
+                "CROSS JOIN (SELECT COUNT(*) AS n FROM t)"
+            },
+        },
+        ("x", "n"),
+        budget=DELTA,
+    ),
+    "the most frequent of items that nobody knows, without delta": Case(
+        "tables/aggregates/top_place.py:needs_delta",
+        "SELECT APPROX_TOP_K(ward, 2) AS x FROM t",
+        {0: {}, 1: {"values": ("A", "B", "C")}},
+    ),
+    "the most frequent of an expression of declared values": Case(
+        "tables/aggregates/top_place.py:places_asked",
+        "SELECT APPROX_TOP_K(UPPER(ward), 1) AS x FROM t",
+        {
+            0: {
+                "sql": "SELECT x FROM (SELECT UPPER(ward) AS x, COUNT(*) AS n FROM t GROUP BY 1) "
+                "ORDER BY n DESC LIMIT 1"
+            }
         },
         budget=DELTA,
+        table=lambda: table(columns={"ward": hb.one_of("A", "B", "C")}),
     ),
     "synthesis without delta": Case(
         "session/whole_rows.py:_rho",

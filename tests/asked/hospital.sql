@@ -349,3 +349,5 @@ GROUP BY h;
 
 -- chapter of the code with urgent visits
 SELECT LEFT(code, 1) AS chapter, COUNT(*) FILTER (WHERE urgent) AS n FROM visits GROUP BY chapter;
+-- the commonest days of birth, which are not listed [APPROX_TOP_K] (never: needs a budget with delta)
+SELECT APPROX_TOP_K(born, 3) AS days FROM patients;

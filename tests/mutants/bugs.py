@@ -92,6 +92,33 @@ BUGS: Final[tuple[Bug, ...]] = (
             "each plan spends the whole delta",
             "tests/tables/test_price.py::test_plans_that_find_groups_privately_share_the_delta",
         ),
+        (
+            "sensitivity=plan.bounds.rows if by_rows else 1,",
+            "sensitivity=1,",
+            "a unit's rows left out of the choice among undeclared values",
+            "tests/tables/test_top_place.py::test_rows_of_one_unit_are_the_sensitivity_of_a_choice[add_remove]",
+        ),
+        (
+            "items=plan.bounds.groups,",
+            "items=1,",
+            "a unit's groups left out of the delta of undeclared values",
+            "tests/tables/test_top_place.py::test_rows_of_one_unit_are_the_sensitivity_of_a_choice[add_remove]",
+        ),
+    ),
+    *_of(
+        "hubbub.mechanisms.top_k",
+        (
+            "most, rate = self.delta / self.k / self.items, self.rate",
+            "most, rate = self.delta / self.k, self.rate",
+            "a floor for one item where a unit has several",
+            "tests/mechanisms/test_top_k.py::test_a_lower_floor_would_not_keep_delta",
+        ),
+        (
+            "steps, unit = integer_steps(np.append(exact[left], self.floor))\n                chosen",
+            "steps, unit = integer_steps(np.append(exact[left], 0))\n                chosen",
+            "no floor under undeclared values",
+            "tests/mechanisms/test_top_k.py::test_draws_follow_the_law",
+        ),
     ),
     *_of(
         "hubbub.tables.aggregates.quantile",

@@ -5,6 +5,7 @@ The law itself is enumerated in `tests/mechanisms/test_top_k.py`.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from hubbub.audit.fixtures import SCENES
 from hubbub.mechanisms import UnknownTopK
 from hubbub.mechanisms.recording import Recorded, distance, recording
 from hubbub.remedies import Attempt, UseDelta
+from hubbub.tables.aggregates.top_place import worth
+from hubbub.tables.measure import MeasurementKind
 from seeded import SeededBits
 
+LIST = "SELECT APPROX_TOP_K(word, 3) AS words FROM notes"
 TOP = "SELECT word, TOP_PLACE(3) AS place FROM notes GROUP BY word ORDER BY place"
 WORDS = ["fever"] * 300 + ["cough"] * 200 + ["pain"] * 100
 ROWS = [(f"p{i}", word) for i, word in enumerate(WORDS)]
@@ -39,9 +43,9 @@ def session(tmp_path: Path, rows: Any = ROWS, budget: Any = DELTA, name: str = "
     return opened
 
 
-def recorded(tmp_path: Path, rows: Any, name: str, **declared: Any) -> Recorded:
+def recorded(tmp_path: Path, rows: Any, name: str, sql: str = TOP, **declared: Any) -> Recorded:
     with session(tmp_path, rows, name=name, **declared) as opened, recording() as records:
-        opened.sql(TOP, epsilon=2)
+        opened.sql(sql, epsilon=2)
     (only,) = records
     return only
 
@@ -109,7 +113,7 @@ def test_without_a_delta_it_is_refused_with_the_way_out(tmp_path: Path) -> None:
     pure = hb.Budget(epsilon=10)
     with (
         session(tmp_path, budget=pure) as opened,
-        pytest.raises(hb.PolicyError, match="possible values are declared") as caught,
+        pytest.raises(hb.PolicyError, match="needs a budget with delta") as caught,
     ):
         opened.sql(TOP, epsilon=2)
     remedy = next(r for r in caught.value.remedies if isinstance(r, UseDelta))
@@ -180,3 +184,122 @@ def test_the_auditor_finds_a_floor_that_is_too_low(monkeypatch: pytest.MonkeyPat
         runs=0,
     )
     assert audit.violations
+
+
+# -- APPROX_TOP_K of a column without declared values ----------------------------------------------------------------
+
+
+def test_a_list_of_undeclared_values_is_found_by_rows(tmp_path: Path) -> None:
+    """Fewer units with two rows each go before more with one; NULLs are not listed."""
+    rows = [(f"a{i}", "often") for i in range(200)] * 2 + [(f"b{i}", "once") for i in range(300)]
+    with session(tmp_path, [*rows, *((f"c{i}", None) for i in range(900)), ("x", "rare")]) as opened:
+        answer = opened.sql(LIST, epsilon=5)
+        assert answer.rows() == [(["often", "once"],)]
+        assert opened.sql(TOP.replace("3", "1"), epsilon=2).to_dict()["word"] == [None]  # by units, NULL is a group
+        kept = opened.sql("SELECT APPROX_TOP_K(UPPER(word), 2) FILTER (WHERE word <> 'often') FROM notes", epsilon=2)
+        assert kept.rows() == [(["ONCE"],)]
+        assert list(kept.columns) == ["top"]
+        beside = f"SELECT words, n FROM ({LIST}) CROSS JOIN (SELECT COUNT(*) AS n FROM notes)"
+        assert opened.sql(beside, epsilon=3).rows()[0][0] == ["often", "once"]
+        by_verb = opened.table("notes").agg(words=hb.approx_top_k("word", 3)).run(epsilon=5)
+        assert by_verb.charge_id == answer.charge_id
+
+
+def test_an_empty_table_has_an_empty_list(tmp_path: Path) -> None:
+    with session(tmp_path, []) as opened:
+        assert opened.sql(LIST, epsilon=2).rows() == [([],)]
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_rows_of_one_unit_are_the_sensitivity_of_a_choice(tmp_path: Path, neighbours: str) -> None:
+    loud = [("loud", f"w{i}") for i in range(100)] + [("loud", "fever")] * 1000 + [("loud", None)] * 5
+    asked = {"sql": LIST, "max_rows": 4, "neighbours": neighbours}
+    without, with_unit = recorded(tmp_path, ROWS, "a.db", **asked), recorded(tmp_path, ROWS + loud, "b.db", **asked)
+    law = without.distribution
+    assert (law.k, law.items, law.sensitivity, law.monotone) == (3, 3, 4, neighbours == "add_remove")
+    assert law.delta > 0
+    assert without.keys is not None
+    assert with_unit.keys is not None
+    counts = dict(zip(without.keys, without.values, strict=True))
+    moved = [n - counts.get(key, 0) for key, n in zip(with_unit.keys, with_unit.values, strict=True)]
+    assert sum(by > 0 for by in moved) == 3
+    assert max(moved) <= 4
+    assert distance(without, with_unit) <= with_unit.sensitivity == 12 * law.items // 3 * (1 if law.monotone else 2)
+
+
+def test_the_last_place_is_worth_what_is_told_19_times_in_20() -> None:
+    """Exact, of the worst table: one value at the top, the others just further below than is told."""
+    law = UnknownTopK(1, epsilon=1, delta="1e-6", sensitivity=2)
+    told = worth(law, MeasurementKind.ROWS)
+    last = int(told.split("within ")[1].split()[0])
+    for off, missed in ((1, False), (0, True)):
+        counts = [10_000, *[10_000 - last - off] * 999]
+        worse = 1 - math.exp(law.log_prob((0,), counts))
+        assert (worse > 0.05) == missed
+    listed = int(told.split("of ")[1].split()[0])
+    assert math.exp(law.log_prob((0,), [listed])) >= 0.95 > math.exp(law.log_prob((0,), [listed - 1]))
+
+
+def test_an_answer_tells_what_its_list_is_worth(tmp_path: Path) -> None:
+    with session(tmp_path) as opened:
+        told = "top 3: a value of"
+        assert told in str(opened.check(LIST, epsilon=2))
+        answer = opened.sql(LIST, epsilon=2)
+        assert told in str(answer)
+        (part,) = answer.receipt["measurements"]
+        assert (part["counts"], part["sensitivity"]) == ("rows, to name the most frequent groups", 2)
+
+
+@pytest.mark.parametrize(("at", "fill"), [(0, {}), (1, {"values": ("fever", "cough", "pain")})])
+def test_without_a_delta_a_list_is_refused_with_both_ways_out(tmp_path: Path, at: int, fill: dict[str, Any]) -> None:
+    pure = hb.Budget(epsilon=10)
+    with (
+        session(tmp_path, budget=pure) as opened,
+        pytest.raises(hb.PolicyError, match=r"APPROX_TOP_K of word, .* needs a budget with delta") as caught,
+    ):
+        opened.sql(LIST, epsilon=2)
+    remedy = caught.value.remedies[at].fill(**fill)
+    attempt, tables = remedy.apply(Attempt(LIST, {"epsilon": 2}, pure), {"notes": notes(ROWS)})
+    with hb.Session(tables, budget=attempt.budget, ledger=tmp_path / "b.db") as opened:
+        assert opened.sql(attempt.sql, **attempt.options).rows() == [(["fever", "cough", "pain"],)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "match"),
+    [
+        ("SELECT APPROX_TOP_K(word, 3), COUNT(*) FROM notes", "ask for it alone"),
+        ("SELECT APPROX_TOP_K(word, 3) FROM notes GROUP BY word", "ask for it alone"),
+        ("SELECT APPROX_TOP_K(word, 0) FROM notes", "constant from 1 to 50"),
+        ("SELECT APPROX_TOP_K(word, word) FROM notes", "constant from 1 to 50"),
+        ("SELECT APPROX_TOP_K(word) FROM notes", "from 1 to 50"),
+        ("SELECT MODE(word) FROM notes", "chooses among declared values"),
+    ],
+)
+def test_what_a_list_cannot_be_asked_for_is_refused_before_the_charge(tmp_path: Path, sql: str, match: str) -> None:
+    with session(tmp_path) as opened:
+        with pytest.raises((hb.QueryError, hb.PolicyError), match=match):
+            opened.sql(sql, epsilon=2)
+        assert opened.history() == []
+
+
+def test_an_expression_of_declared_values_is_grouped_by(tmp_path: Path) -> None:
+    declared = {"columns": {"word": hb.one_of("fever", "cough", "pain")}}
+    with session(tmp_path, **declared) as opened, pytest.raises(hb.QueryError, match="group by it"):
+        opened.sql("SELECT APPROX_TOP_K(UPPER(word), 2) AS w FROM notes", epsilon=2)
+
+
+def test_the_auditor_finds_a_missing_floor_of_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = next(s for s in SCENES if s.name == "names")
+    asked = [q for q in scene.questions if "APPROX_TOP_K" in str(q)][:1]
+    pairs = list(scene.pairs("add_remove"))
+
+    def found() -> bool:
+        audit = audit_session(
+            lambda data: scene.open(data, "add_remove", FrozenBits()), questions=asked, neighbours=pairs[::16], runs=0
+        )
+        return bool(audit.violations)
+
+    assert asked
+    assert not found()
+    monkeypatch.setattr(UnknownTopK, "_floor", lambda self: 1)
+    assert found()

@@ -165,6 +165,7 @@ PRIVATE_KEYS: Final = tuple(
         "SELECT name, k, COUNT(*) AS a FROM b GROUP BY ROLLUP (name, k)",
         "SELECT name, x, COUNT(*) AS a FROM b GROUP BY name, x",
         "SELECT name, TOP_PLACE(2) AS a FROM b GROUP BY name ORDER BY a",
+        "SELECT APPROX_TOP_K(name, 2) AS a FROM b",
         "WITH m AS (SELECT name, TOP_PLACE(1) AS h FROM b GROUP BY name) "
         "SELECT COUNT(*) AS a FROM b JOIN m ON b.name = m.name",
         "SELECT b.name, p.sex, COUNT(*) AS a FROM b JOIN p ON b.id = p.id GROUP BY b.name, p.sex",

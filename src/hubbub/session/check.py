@@ -255,7 +255,9 @@ def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggre
         return _of_ranks(price.plans[at], name, aggregate, promise, assume_rows)
     for priced in price.of_plan(at):
         if isinstance(priced.draws, UnknownTopK):
-            note = f"names groups of {listed_from(priced.draws):,} units or more, 19 times in 20"
+            assert isinstance(priced.part, Selection)
+            counted = priced.part.measurement.counting.value
+            note = f"names groups of {listed_from(priced.draws):,} {counted} or more, 19 times in 20"
             return ColumnError(name, None, note)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
     return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} values" * aggregate.function.ratio)
@@ -319,7 +321,7 @@ def notes(price: Price, *, bounded: bool = True) -> tuple[str, ...]:
             remarks[f"groups: {plan.group_count:,}, each answered."] = None
         if plan.private_keys:
             remarks["Which groups there are is private: small groups are left out."] = None
-    remarks |= dict.fromkeys(p.draws.note for p in price.parts if isinstance(p.draws, Mechanisms) and p.draws.note)
+    remarks |= dict.fromkeys(p.note for p in price.parts if p.note)
     return tuple(remarks)
 
 
@@ -373,7 +375,9 @@ def _part_details(priced: PricedPart, *, pure: bool) -> dict[str, Any]:
     else:
         if isinstance(priced.draws, UnknownTopK):
             top = priced.draws
-            details |= {"counts": "units, to name the most frequent groups", "step": "1", "sensitivity": 1}
+            counted = part.measurement.counting.value
+            details |= {"counts": f"{counted}, to name the most frequent groups", "step": "1"}
+            details |= {"sensitivity": top.sensitivity}
             details |= {"choices": top.k, "epsilons": [str(top.epsilon)] * top.k, "floor": top.floor}
             return details | {"delta": str(top.delta), "groups_of_one_unit": top.items}
         assert isinstance(priced.draws, GroupThreshold)

@@ -32,7 +32,7 @@ from hubbub.errors import InternalError
 from hubbub.mechanisms.ratio import half_widths
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import Bits, DiscreteLaplace, uniform_below
-from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity
+from hubbub.tables.aggregates.base import Aggregate, Listed, OwnPart, Quantity
 from hubbub.tables.columns import Scalar
 from hubbub.tables.draw_release import drawn_groups
 from hubbub.tables.measure import Measurement
@@ -213,7 +213,7 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
     groups = tuple(drawn_groups(plan, drawn))
     laws: dict[Term, Noise] = {}
     own: dict[OwnPart, Any] = {}
-    notes = tuple(p.draws.note for p in parts if isinstance(p.draws, Mechanisms) and p.draws.note)
+    notes = tuple(p.note for p in parts if p.note)
     arrays: dict[Term, Floats] = {}
     for i, (priced, values) in enumerate(zip(parts, vectors, strict=True)):
         if isinstance(priced.part, OwnPart):

@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 
 from hubbub.errors import InternalError
 from hubbub.tables.aggregates.base import Aggregate, Function, Listed, OwnPart, Quantity, Total
+from hubbub.tables.aggregates.top_place import places_asked
 from hubbub.tables.measure import Measurement, MeasurementKind, Value, alone, uncentred
 from hubbub.tables.plan import Plan
 
@@ -59,7 +60,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Selection:
-    """The groups whose noisy count of units passes a threshold, with that count."""
+    """The groups whose noisy count of units passes a threshold, with that count; or the most frequent ones."""
 
     measurement: Measurement
 
@@ -150,7 +151,8 @@ def build(plan: Plan, aggregates: Sequence[Aggregate], choices: Sequence[Choice]
     direct = _direct(plan, aggregates)
     builder = _Builder(plan)
     if plan.private_keys:
-        builder.select()
+        asked = places_asked(aggregates, private=True)
+        builder.select(Measurement(MeasurementKind.UNITS if asked is None else asked[1]))
     for family, choice in zip(families, choices, strict=True):
         if choice == "pair":
             builder.pair(family, with_nulls=Measurement(MeasurementKind.ROWS) in direct)
@@ -174,10 +176,9 @@ class _Builder:
         self.parts: list[Part] = []
         self.recipes: dict[Quantity, Recipe] = {}
 
-    def select(self) -> None:
-        units = Measurement(MeasurementKind.UNITS)
-        self.parts.append(Selection(units))
-        self.recipes[units] = ((0, 0, Fraction(1)),)
+    def select(self, counts: Measurement) -> None:
+        self.parts.append(Selection(counts))
+        self.recipes[counts] = ((0, 0, Fraction(1)),)
 
     def plain(self, m: Measurement) -> Recipe:
         """A measurement as it is, once."""

@@ -21,7 +21,7 @@ from hubbub.remedies import DeclareLimits
 from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.aggregates.base import measurements, measurements_of
-from hubbub.tables.aggregates.top_place import places_asked
+from hubbub.tables.aggregates.top_place import needs_delta, places_asked
 from hubbub.tables.clipping import Norm
 from hubbub.tables.columns import Declaration, Scalar, UpTo, trimmed
 from hubbub.tables.declare import Limits, Neighbours
@@ -355,7 +355,8 @@ def make_plans(
     declared = declared_in(relation, read)
     names = itertools.chain(question.names, itertools.repeat(""))
     domains = [
-        _domain(key, declared, evaluate, private_keys, name) for key, name in zip(question.keys, names, strict=False)
+        _domain(question, key, declared, evaluate, private_keys, name)
+        for key, name in zip(question.keys, names, strict=False)
     ]
     one_row = single(relation)
     asked = limits or Limits()
@@ -418,14 +419,19 @@ def _counts_rows(measurement: Measurement) -> bool:
 
 
 def _domain(
-    key: Key, declared: Mapping[str, Declaration], evaluate: Evaluate, private: bool, name: str
+    question: AggregateQuery,
+    key: Key,
+    declared: Mapping[str, Declaration],
+    evaluate: Evaluate,
+    private: bool,
+    name: str,
 ) -> tuple[Scalar, ...] | None:
     try:
         return domain(key, declared, evaluate, name)
-    except PolicyError:
+    except PolicyError as error:
         if private:
             return None
-        raise
+        raise needs_delta(question.aggregates, key.expression) or error from None
 
 
 def _bounds(

@@ -32,7 +32,7 @@ from hubbub.noise import MAX_SCALE, DiscreteLaplace
 from hubbub.remedies import UseDelta
 from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity, Reach
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
-from hubbub.tables.aggregates.top_place import places_asked
+from hubbub.tables.aggregates.top_place import places_asked, worth
 from hubbub.tables.expressions import Literal
 from hubbub.tables.measure import Measurement, MeasurementKind, alone
 from hubbub.tables.parts import (
@@ -66,6 +66,14 @@ class PricedPart:
     amount: Fraction
     draws: Noise | Mechanisms | GroupThreshold | UnknownTopK
     event: Event
+
+    @property
+    def note(self) -> str:
+        """What an answer says of its error, where it has no interval."""
+        if isinstance(self.draws, UnknownTopK):
+            assert isinstance(self.part, Selection)
+            return worth(self.draws, self.part.measurement.counting)
+        return self.draws.note if isinstance(self.draws, Mechanisms) else ""
 
     @property
     def noise(self) -> Noise:
@@ -273,9 +281,9 @@ def assemble(
 def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delta: Fraction) -> PricedPart:
     amount = share * spend.amount
     if isinstance(part, Selection):
-        k = places_asked(plan.question.aggregates, private=True)
-        if k is not None:
-            return _priced_places(at, plan, part, k, share, spend, delta)
+        asked = places_asked(plan.question.aggregates, private=True)
+        if asked is not None:
+            return _priced_places(at, plan, part, asked[0], share, spend, delta)
         groups = _touched(plan)
         if spend.pure:
             threshold = GroupThreshold(delta=delta, groups=groups, epsilon=amount)
@@ -295,13 +303,15 @@ def _priced(at: int, plan: Plan, part: Part, share: Fraction, spend: Spend, delt
 def _priced_places(
     at: int, plan: Plan, part: Selection, k: int, share: Fraction, spend: Spend, delta: Fraction
 ) -> PricedPart:
-    """k choices among the groups there are: each in at most C of one unit, whose counts of units move by 1."""
+    """k choices among the groups there are: at most C of one unit, whose counts of units move by 1, of rows by R."""
     amount = share * spend.amount
+    by_rows = part.measurement.counting is MeasurementKind.ROWS
     mechanism = UnknownTopK(
         k,
         epsilon=amount / k if spend.pure else epsilon_of_rho(8 * amount / k),
         delta=delta,
         items=plan.bounds.groups,
+        sensitivity=plan.bounds.rows if by_rows else 1,
         monotone=plan.neighbours == "add_remove",
     )
     event = mechanism.loss if spend.pure else Composed((ZCDP(amount), ApproxDP(0, delta)))

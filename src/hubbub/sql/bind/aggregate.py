@@ -33,7 +33,7 @@ from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.relations import leaves, scans, units_of
 from hubbub.tables.repeats import repeats_too_much
 
-__all__ = ["private"]
+__all__ = ["arguments_of", "function_of", "private", "released_table"]
 
 
 def private(rows: Rows, node: exp.Select) -> PublicQuery:
@@ -85,7 +85,7 @@ class _Private:
             # Sums are doubles here, whose `//` keeps its fraction.
             quotient = exp.Div(this=exp.paren(division.this.copy()), expression=exp.paren(division.expression.copy()))
             division.replace(exp.Anonymous(this="trunc", expressions=[quotient]))
-        tree.set("from_", exp.From(this=_release(number)))
+        tree.set("from_", exp.From(this=released_table(number)))
         rowwise = None
         plain = not any(node.args.get(n) for n in ("qualify", "distinct", "windows"))
         if plain and not any(list(c.find_all(exp.Window, exp.Query)) for c in computed):
@@ -350,7 +350,7 @@ class _Private:
             node = node.this
         if isinstance(node, exp.ApproxDistinct):
             node = exp.Count(this=exp.Distinct(expressions=[node.this]), big_int=True)
-        function = _function_of(node)
+        function = function_of(node)
         if function is None and type(node) not in _FORMS:
             raise self._unsupported(node, whole)
         for part in (node, *(c for c in (node.this,) if isinstance(c, exp.Star | exp.Distinct))):
@@ -371,7 +371,7 @@ class _Private:
             return self._quantiles(node, rows, kept)
         if isinstance(node, exp.Window) or function is None:
             raise reader.refuse("this window function is not supported here.", node)
-        given = _arguments(node)
+        given = arguments_of(node)
         if any(isinstance(n, exp.Distinct) for n in given):
             raise reader.refuse(f"DISTINCT inside {function.sql} is not supported.", node)
         if len(given) < function.arity:
@@ -486,14 +486,14 @@ _FORMS = frozenset({exp.Count, exp.CountIf, exp.WithinGroup, exp.Window, *_SHARE
 """What is read by its form, and not as a name with arguments."""
 
 
-def _function_of(node: exp.Expr) -> Function | None:
+def function_of(node: exp.Expr) -> Function | None:
     """The function that a call names, if it is one of ours."""
     if isinstance(node, exp.AnonymousAggFunc):
         return spelled(str(node.this).upper())
     return spelled(*node.sql_names()) if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) else None
 
 
-def _arguments(node: exp.Expr) -> list[exp.Expr]:
+def arguments_of(node: exp.Expr) -> list[exp.Expr]:
     """The arguments of a call, in order."""
     if isinstance(node, exp.AnonymousAggFunc):
         return list(node.expressions)
@@ -531,6 +531,6 @@ def _all_columns(order: exp.Expr, count: int) -> None:
     order.set("expressions", terms)
 
 
-def _release(number: int) -> exp.Table:
+def released_table(number: int) -> exp.Table:
     alias = exp.TableAlias(this=exp.to_identifier("r", quoted=True))
     return exp.Table(this=exp.to_identifier(f"released{number}", quoted=True), alias=alias)

@@ -12,6 +12,7 @@ from hubbub.sql.bind.group_by import has_aggregate, no_order
 from hubbub.sql.bind.outer import outer_tree, resolve_inside
 from hubbub.sql.bind.per_unit import grouped_by_unit
 from hubbub.sql.bind.projection import projection
+from hubbub.sql.bind.undeclared_top import top_of_undeclared
 from hubbub.sql.bind.window import column_kind
 from hubbub.sql.text.arguments import unread
 from hubbub.tables.expressions import Column, common_kind, comparable
@@ -58,7 +59,7 @@ def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRel
     _check_clauses(reader, node)
     if _aggregates(node):
         per_unit = grouped_by_unit(rows, node)
-        return per_unit if per_unit is not None else private(rows, node)
+        return per_unit or top_of_undeclared(rows, node) or private(rows, node)
     if rows.kept is not None:
         raise reader.refuse("a public table LEFT JOIN people's rows is for GROUP BY on its columns.", node)
     return projection(rows, node)
@@ -92,15 +93,6 @@ def _aggregates(node: exp.Select) -> bool:
     if node.args.get("group") is not None or node.args.get("having") is not None:
         return True
     return any(has_aggregate(item) for item in node.expressions)
-
-
-# -- outer ------------------------------------------------------------------------------------------------------
-
-
-# -- projections and windows --------------------------------------------------------------------------------------
-
-
-# -- per-unit aggregation -----------------------------------------------------------------------------------------
 
 
 # -- set operations -----------------------------------------------------------------------------------------------

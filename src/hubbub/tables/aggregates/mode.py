@@ -227,13 +227,13 @@ def _without_values(called: str, inner: Expression) -> PolicyError:
     declare = (
         f"Declare them, {values.in_python()}, or, of whole numbers, {limits.in_python()}; clamp" if own else "Clamp"
     )
-    by_group = Rewrite(f"SELECT {name}, TOP_PLACE(3) AS place ... GROUP BY {name}")
-    more = f"; or, under a budget with delta, {by_group.in_python()}" if own and called == "APPROX_TOP_K" else ""
+    apart = Rewrite(f"SELECT APPROX_TOP_K({name}, 3) AS top FROM ...")
+    more = f"; or, under a budget with delta, ask for it alone, {apart.in_python()}" if called == "APPROX_TOP_K" else ""
     return PolicyError(
         f"{called} chooses among declared values, and {name} has none that can be listed. {declare} it in the "
         f"question, {clamp.in_python()}; name its values, CASE WHEN ... THEN 'a' ELSE 'b' END; or group by it and "
         f"order by the count{more}.",
-        remedy=(*((values, limits, clamp) if own else (clamp,)), *((by_group,) if more else ())),
+        remedy=(*((values, limits, clamp) if own else (clamp,)), *((apart,) if more else ())),
     )
 
 

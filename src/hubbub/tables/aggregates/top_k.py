@@ -8,6 +8,7 @@ all k places would not be epsilon_0.
 
 Names alone, in the order in which they were chosen; no counts. At place j one of the j truly most frequent values is
 still left, so the choice is within t rows of the j-th most frequent value's, 19 times in 20, with m - j + 1 candidates.
+Of a column without declared values see `hubbub.tables.aggregates.top_place`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hubbub.mechanisms import ExponentialMechanism
 from hubbub.tables.aggregates.base import Aggregate, Declared, Family, OwnPart, Promise, Reach
 from hubbub.tables.aggregates.mode import Choice, ChoiceMechanisms, ChoicePart, values_of
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
-from hubbub.tables.aggregates.top_place import REFERENCE, TOP_PLACE
+from hubbub.tables.aggregates.top_place import REFERENCE, TOP_BY_ROWS, TOP_PLACE, ordinal
 from hubbub.tables.expressions import Expression, Literal
 from hubbub.tables.measure import Measurement
 
@@ -62,12 +63,7 @@ class TopMechanisms(ChoiceMechanisms):
 
 def _within(mechanisms: ChoiceMechanisms, place: int) -> str:
     rows = mechanisms.within(place - 1)
-    return f"{rows:,} row{'s' * (rows != 1)} of the {_ordinal(place)}"
-
-
-def _ordinal(place: int) -> str:
-    end = "th" if place // 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{end}"
+    return f"{rows:,} row{'s' * (rows != 1)} of the {ordinal(place)}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +98,7 @@ class Top(Choice):
 
     def promise(self, aggregate: Aggregate, mechanisms: ChoiceMechanisms) -> Promise:
         place = self.place(aggregate)
-        note = f"of the {_ordinal(place + 1)} most frequent value, 19 times in 20"
+        note = f"of the {ordinal(place + 1)} most frequent value, 19 times in 20"
         return Promise(note, rows=mechanisms.within(place))
 
 
@@ -118,13 +114,14 @@ APPROX_TOP_K = Top(
 )
 
 FAMILY = Family(
-    (APPROX_TOP_K, TOP_PLACE),
+    (APPROX_TOP_K, TOP_PLACE, TOP_BY_ROWS),
     (
         (
             "`APPROX_TOP_K(x, 3)`",
             "a list of the most frequent values, names in order and no counts; its last place is as good as a `MODE` "
             "at that share of the amount",
-            "as `MODE`; more values than places",
+            "as `MODE`, and more values than places; or, alone in its `SELECT`, a budget with delta, `max_groups` and "
+            "`max_rows`",
         ),
         REFERENCE,
     ),
