@@ -25,6 +25,9 @@ from hubbub.engines.duckdb.kept import write_kept
 from hubbub.ledger.policy import load_policy
 from hubbub.service.runner import readable
 from hubbub.session.copies import copied, copy_place, write_copy
+from hubbub.session.data import OpenTables
+from hubbub.session.empty import EmptyTables, schema_of
+from hubbub.session.open import declared_tables
 from service.faces import faced  # noqa: F401
 from service.helpers import World
 from service.test_audit import SQL, Played
@@ -131,6 +134,20 @@ def test_a_runner_may_read_the_copy_and_not_the_table(tmp_path: Path) -> None:
     place = copy_place(said, said.tables["visits"])
     assert place is not None
     assert readable(said) == [place.parent]
+
+
+def test_the_clerk_opens_no_copy(tmp_path: Path) -> None:
+    """It plans on the declarations over empty tables, those of a table that is read from its copy too."""
+    said = load_policy(at(tmp_path, rows(50)))
+    write_copy(said, "visits")
+    tables = declared_tables(said)
+    rows_there = OpenTables(tables)
+    empty = EmptyTables(tables, schema_of(rows_there))
+    assert rows_there.engine._files.keys() == {"visits"}
+    assert empty.engine._files.keys() == set()
+    assert empty.cells("visits", ["x"]).columns == {"x": []}
+    rows_there.close()
+    empty.close()
 
 
 _SHUT_IN: Final = """

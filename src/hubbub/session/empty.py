@@ -91,7 +91,7 @@ def _emptied(table: PrivateTable | PublicTable, told: Mapping[str, Any]) -> Priv
     if unit is not None and told["unit_type"] in ("integer", "text"):
         fields[unit] = pa.int64() if told["unit_type"] == "integer" else pa.string()
     rows = pa.table({column: pa.array([], kind) for column, kind in fields.items()})
-    return replace(table, source=rows, types={}, inner_table=None)
+    return replace(table, source=rows, copy=None, types={}, inner_table=None)
 
 
 def _stored_as(kind: Kind) -> pa.DataType:
