@@ -39,7 +39,7 @@ def test_runners_that_are_forked_are_ready_soon_and_hold_nothing_of_each_other(p
         folder = tempfile.mkdtemp()
         runners.append((here, made.fork(there, {"TMPDIR": folder, "HUBBUB_APPLICATION": "test"}), folder))
         there.close()
-        send(here, {"policy": str(policy.path)})
+        send(here, {"policy": str(policy.path), "objects": {}})
         assert "v" in receive(here)["ready"]
         times.append(time.monotonic() - began)
     for _, runner, _ in runners:

@@ -221,7 +221,7 @@ def test_a_copy_is_made_of_parquet_files_alone(tmp_path: Path, change: str, word
 def test_a_refresh_in_the_service_writes_the_copy_before_the_version(faced: Any) -> None:  # noqa: F811
     _, world = faced
     done: list[str] = []
-    world.office.copy = done.append
+    world.office.read_anew = done.append
     world.person("sue", "steward")
     told = world.line.ask(
         "refresh", {"table": "v", "reason": "new rows"}, {"token": world.token("sue", scopes=["steward"])}

@@ -55,6 +55,15 @@ class Versions:
             reason = FIRST if version_of(writer.connection, space, dataset) is None else CHANGED
             return issue(writer, space, dataset, reason, mark)
 
+    def newest(self) -> dict[tuple[str, str], str]:
+        """The data version of each data set that has one, by its unit space and its name."""
+        newest = "SELECT max(serial) FROM data_version GROUP BY unit_space, dataset"
+        with self._handle.reading() as connection:
+            rows = connection.execute(
+                f"SELECT unit_space, dataset, id FROM data_version WHERE serial IN ({newest})"
+            ).fetchall()
+        return {(str(space), str(dataset)): str(version) for space, dataset, version in rows}
+
     def remember_sources(self, sources: Mapping[tuple[str, str], str]) -> None:
         """Remember in which unit space each source stands, so that it does not stand in another one later.
 

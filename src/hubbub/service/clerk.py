@@ -23,7 +23,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -47,8 +46,8 @@ from hubbub.service.people.at_home import opened_people, provider_of
 from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.oidc import ProviderAway
 from hubbub.service.people.person import NotAllowed, NotKnown, TooMany
+from hubbub.service.refreshes import Refreshes
 from hubbub.service.whole_desk import WholeDesk
-from hubbub.session.copies import copied
 from hubbub.session.empty import EmptyTables
 from hubbub.session.open import (
     declared_tables,
@@ -130,7 +129,8 @@ class Clerk:
         checks = said.checks_a_second, said.checks_at_once
         self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
         self.desk.office, self.office.ask = self.office, self.desk.ask
-        self.office.copy = partial(copied, policy)
+        self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
+        self.office.read_anew = self._refreshes.before
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
@@ -147,8 +147,13 @@ class Clerk:
             )
 
     def _run_clock(self) -> None:
+        looked = time.monotonic()
         while not self._closing.wait(_PAUSE):
             try:
+                if time.monotonic() > looked + 1:
+                    looked = time.monotonic()
+                    with suppress(HubbubError):
+                        self._refreshes.look()
                 with suppress(HubbubError):  # a ledger that cannot be written now is tried again
                     self.desk.tick()
                 self.lanes.sweep()

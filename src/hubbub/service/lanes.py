@@ -3,6 +3,10 @@
 A process that was given a question is ended at v + D, less a guard, whatever it did, and another one takes its place:
 so when it is replaced tells nothing. One that dies idle is replaced at once. Each has a folder of its own, wiped with
 it.
+
+A process opens its tables when it starts, and is then shut in: a file that takes another's place is another file to
+it, which it may not read, and a database that was replaced stays open. So all that wait are replaced at a refresh, and
+where a file was put in another's place: one after the other, so that a lane has one that is ready.
 """
 
 from __future__ import annotations
@@ -20,25 +24,33 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from hubbub.addresses import Address
+from hubbub.addresses import Address, ObjectAddress
+from hubbub.engines.duckdb.spill import Spill
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.policy import Policy
 from hubbub.ledger.timetable import Scheduled
 from hubbub.service.frames import receive, send
 from hubbub.service.nursery import Forked, Nursery
+from hubbub.service.runner import readable
+from hubbub.service.shared_objects import SharedObjects
 from hubbub.session.run import Order, Outcome
 
 __all__ = ["Lanes"]
 
 _GUARD: Final = 0.02  # the part of an answer time that a run does not get: its outcome must still be written
 _PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "JAVA_HOME", "SPARK_HOME")
+_PATIENCE: Final = 120.0  # seconds until a process is ready
+_LOOK: Final = 1.0  # seconds between two looks at whether a file was put in another's place
 
 
 @dataclass
 class _Process:
-    """One runner. place: which of its lane's. ends: when it is ended, by the monotonic clock; None while idle."""
+    """One runner. place: which of its lane's. ends: when it is ended, by the monotonic clock; None while idle. stale:
+    whether its tables were opened before they were refreshed. objects: the copies that it reads, by table.
+    """
 
     lane: int
     place: int
@@ -50,11 +62,16 @@ class _Process:
     ends: float | None = None
     refused: str | None = None
     gone: bool = False
+    stale: bool = False
+    objects: Mapping[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Lanes:
-    """The lanes of a policy. finished: takes what a run brought; from a thread of the runner's."""
+    """The lanes of a policy. finished: takes what a run brought; from a thread of the runner's.
+
+    Raises PolicyError where an object store does not give a table.
+    """
 
     def __init__(self, policy: Policy, finished: Callable[[Scheduled, Outcome], object]) -> None:
         self._policy, self._finished = policy, finished
@@ -68,10 +85,17 @@ class Lanes:
         # Known to a database, whose statements of an earlier process of this place a new one ends.
         self._name = f"hubbub {hashlib.sha256(str(policy.path).encode()).hexdigest()[:12]}"
         self._nursery: Nursery | None = None
+        self._spill = Spill.made()
+        try:
+            self._objects = SharedObjects(policy, Path(self._spill.folder))
+        except BaseException:
+            self._spill.remove()
+            raise
+        self._files, self._looked = _files(policy), time.monotonic()
         self.each = 0  # how many processes a lane has
         self.grow(2)
 
-    def wait(self, patience: float = 120.0) -> None:
+    def wait(self, patience: float = _PATIENCE) -> None:
         """Wait until every process is ready. Raises PolicyError where one refuses, or none is in time."""
         until = time.monotonic() + patience
         while True:
@@ -96,7 +120,7 @@ class Lanes:
             free = [p for p in self._processes if p.lane == one.slot.lane and p.ready and p.ends is None and not p.gone]
             if not free:
                 return False
-            process = free[0]
+            process = min(free, key=lambda p: p.stale)
             process.ends = time.monotonic() + seconds * (1 - _GUARD)
         with suppress(OSError, HubbubError):  # what runs elsewhere is ended there, before the process is ended here
             send(process.socket, {"order": order.to_wire(), "seconds": seconds * (1 - 2 * _GUARD)})
@@ -109,8 +133,35 @@ class Lanes:
             if told is not None:
                 self._finished(one, Outcome.from_wire(told["outcome"], order))
 
+    def renew(self, table: str | None = None) -> None:
+        """Have every process that waits replaced by one that opens the tables anew, and wait until they are. table:
+        what was refreshed; its objects are copied anew first.
+
+        Raises PolicyError where they cannot be copied, or a new process refuses the tables; one of a lane that opened
+        the older ones goes on.
+        """
+        if table is not None:
+            self._objects.copy(table)
+        self._outdate()
+        until = time.monotonic() + _PATIENCE
+        while True:
+            with self._lock:
+                if self._closed or not any(p.stale and p.ends is None for p in self._processes):
+                    return
+                refused = next((p.refused for p in self._processes if p.refused), None)
+            if refused is not None or time.monotonic() > until:
+                raise PolicyError(refused or f"no runner was ready within {_PATIENCE:g} seconds.")
+            time.sleep(0.02)
+
+    def _outdate(self) -> None:
+        with self._lock:
+            self._files = _files(self._policy)
+            for process in self._processes:
+                process.stale = True
+
     def sweep(self) -> None:
-        """End what has come to its end; replace what is gone."""
+        """End what has come to its end; replace what is gone, and what is stale."""
+        self._look()
         now = time.monotonic()
         with self._lock:
             if self._closed:
@@ -119,18 +170,42 @@ class Lanes:
                 over = process.ends is not None and now >= process.ends
                 died = process.ends is None and (process.popen.poll() is not None or process.refused is not None)
                 if over or (died and now > process.began + 1):
-                    self._processes.remove(process)
-                    self._end(process)
-                    self._spawn(process.lane, process.place)
+                    self._replace(process)
+            for lane in range(self._policy.service.lanes):
+                self._replace_stale([p for p in self._processes if p.lane == lane], now)
+            self._objects.keep({path for process in self._processes for path in process.objects.values()})
+
+    def _look(self) -> None:
+        """See whether a file was put in another's place. No more than a twentieth of the time goes there."""
+        began = time.monotonic()
+        if began > self._looked:
+            found = _files(self._policy)
+            self._looked = began + max(_LOOK, 20 * (time.monotonic() - began))
+            if found != self._files:
+                self._outdate()
+
+    def _replace_stale(self, lane: list[_Process], now: float) -> None:
+        """Replace one stale process of a lane, if by the next start it, or another one, is ready."""
+        idle = [p for p in lane if p.ends is None]
+        stale = [p for p in idle if p.stale]
+        ends = [p.ends for p in lane if p.ends is not None]
+        spare = len(idle) > 1 or all(end > now + 2 * self.respawn for end in ends)
+        if stale and spare and all(p.ready for p in idle):
+            self._replace(stale[0])
+
+    def _replace(self, process: _Process) -> None:
+        self._processes.remove(process)
+        self._end(process)
+        self._spawn(process.lane, process.place)
 
     def _spawn(self, lane: int, place: int) -> None:
         here, there = socket.socketpair()
-        folder = tempfile.mkdtemp(prefix="hubbub-runner-")
+        folder = tempfile.mkdtemp(prefix="runner-", dir=self._spill.folder)
         # In a thread that lives as long as this process: Linux ends a runner with the thread that started it.
         own = self._environment(folder, f"{self._name} {lane}.{place}")
         popen = self._spawner.submit(self._process, there, own).result()
         there.close()
-        process = _Process(lane, place, popen, here, folder, time.monotonic())
+        process = _Process(lane, place, popen, here, folder, time.monotonic(), objects=dict(self._objects.paths))
         with self._lock:
             self._processes.append(process)
         threading.Thread(target=self._greet, args=(process,), daemon=True).start()
@@ -161,7 +236,8 @@ class Lanes:
     def _environment(self, folder: str, name: str) -> dict[str, str]:
         """What a runner knows of the clerk's: never where a ledger's address may be, but where its tables' are."""
         names = [*_PASSED, *(name for name in os.environ if name.startswith("PG"))]
-        places = [one.source.written for one in self._policy.remote() if isinstance(one.source, Address)]
+        sources = [one.source for one in self._policy.remote() if not isinstance(one.source, ObjectAddress)]
+        places = [source.written for source in sources if isinstance(source, Address)]
         names += [place.removeprefix("env:") for place in places if place.startswith("env:")]
         own = {"TMPDIR": folder, "OPENBLAS_NUM_THREADS": "1", "HUBBUB_APPLICATION": name}
         return {name: os.environ[name] for name in names if name in os.environ} | own
@@ -169,7 +245,7 @@ class Lanes:
     def _greet(self, process: _Process) -> None:
         """Tell a process its policy, and hear that it is ready."""
         with suppress(OSError, HubbubError):
-            send(process.socket, {"policy": str(self._policy.path)})
+            send(process.socket, {"policy": str(self._policy.path), "objects": process.objects})
             told = receive(process.socket) or {}
             with self._lock:
                 process.refused = told.get("refused")
@@ -204,4 +280,15 @@ class Lanes:
             if self._nursery is not None:
                 self._nursery.close()
                 self._nursery = None
+            self._spill.remove()
         self._spawner.shutdown(wait=False)
+
+
+def _files(policy: Policy) -> list[tuple[str, int, int]]:
+    """The files that a runner reads, each by its number: which is another one for a file that took its place."""
+    found = []
+    for place in readable(policy):
+        with suppress(OSError):
+            facts = place.stat()
+            found.append((str(place), facts.st_dev, facts.st_ino))
+    return found

@@ -39,7 +39,7 @@ class Office:
     ) -> None:
         self._people, self._ledger, self._tables, self._above = people, ledger, tables, above
         self.ask: Ask | None = None
-        self.copy: Callable[[str], None] = lambda _: None  # writes the copy that a table's `rows_kept` asks for
+        self.read_anew: Callable[[str], None] = lambda _: None  # has questions read the new rows of a table
 
     def needs_yes(self, epsilon: Fraction) -> bool:
         """Whether a question at so much waits for a steward."""
@@ -302,10 +302,10 @@ class Office:
         return self._done(person, "ceiling raised", told)
 
     def refresh(self, person: Person, *, table: str, reason: str) -> dict[str, Any]:
-        """Declare that a table has new rows; its copy is written first, where the policy says rows_kept."""
+        """Declare that a table has new rows: first they are copied and opened anew, then the version is written."""
         if table not in self._tables:
             raise QueryError(f"there is no private table {table!r:.60}; there is {', '.join(sorted(self._tables))}.")
-        self.copy(table)
+        self.read_anew(table)
         version = self._ledger.steward.refresh(self._tables[table], table, reason=reason)
         return self._done(person, "refreshed", {"table": table, "version": version, "reason": reason})
 

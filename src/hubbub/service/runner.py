@@ -14,7 +14,9 @@ import socket
 import sys
 import traceback
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,7 @@ def main(arguments: list[str]) -> int:
     begin_command(once=True)
     policy = load_policy(told["policy"])
     try:
-        runner, schema, held = _opened(policy)
+        runner, schema, held = _opened(policy, told["objects"])
     except HubbubError as error:
         send(connection, {"refused": str(error)})
         return 1
@@ -71,17 +73,20 @@ def readable(policy: Policy) -> list[Path]:
     return [*sorted(folders), *(place for path in there for place in (path, *map(Path, files_of(path))))]
 
 
-def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:
-    """The tables, opened inside the walls. What needs no rows is loaded before."""
+def _opened(policy: Policy, objects: Mapping[str, str]) -> tuple[Any, Any, dict[str, Any]]:
+    """The tables, opened inside the walls. What needs no rows is loaded before. objects: where those of an object store
+    were copied to.
+    """
     from hubbub.noise import set_mode
     from hubbub.session.empty import schema_of
     from hubbub.session.open import declared_tables
     from hubbub.session.runner import Runner
+    from hubbub.tables.declare import PrivateTable
 
-    remote = policy.remote()
+    remote = [table for table in policy.remote() if table.name not in objects]
     if not any(str(table.source).startswith("spark:") for table in remote):
         held = confine(
-            read=readable(policy),
+            read=[*readable(policy), *map(Path, objects.values())],
             write=[Path(os.environ["TMPDIR"])],
             network=bool(remote),
             data=(policy.service.memory + 1024) * _MIB,
@@ -89,7 +94,11 @@ def _opened(policy: Policy) -> tuple[Any, Any, dict[str, Any]]:
         shown = vars(held)
     else:
         shown = {"landlock": 0, "undumpable": False, "no_new_privs": False, "network": True}
-    runner = Runner(declared_tables(policy))
+    tables = declared_tables(policy)
+    for name, table in tables.items():
+        if isinstance(table, PrivateTable) and name in objects:
+            tables[name] = replace(table, copy=objects[name])
+    runner = Runner(tables)
     runner.alone()
     set_mode("hardened")
     return runner, schema_of(runner._data), shown

@@ -1,4 +1,5 @@
-"""The copies that a policy's `rows_kept` asks for: of a table, at most so many rows of one unit.
+"""Copies of tables, made by a process of its own for whoever is to hold no rows: those that a policy's `rows_kept` asks
+for, of at most so many rows of one unit; and those of objects, for the runners of a service.
 
 How long a question takes depends on the rows that it reads, and `max_rows` bounds what counts, not what is read: so one
 person with very many rows may make a question of the service miss its answer time, and that it was not answered is
@@ -7,7 +8,8 @@ rows. The copy is written when the ledger is created and at each refresh, whose 
 `rows_kept` beside the policy file, for its owner alone. Everything that the policy opens reads it: the service, Python,
 the command line.
 
-    python -m hubbub.session.copies POLICY TABLE        write one; for the clerk of the service, which holds no rows
+    python -m hubbub.session.copies POLICY TABLE            write one; for the clerk of the service, which holds no rows
+    python -m hubbub.session.copies POLICY TABLE FOLDER     copy a table's objects there, and say where they are
 """
 
 from __future__ import annotations
@@ -16,19 +18,23 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from hubbub.addresses import ObjectAddress
 from hubbub.engines.duckdb.kept import write_kept
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.file_formats import files_of
 from hubbub.ledger.policy import Policy, TablePolicy, load_policy
 from hubbub.tables.declare import PrivateTable
 
-__all__ = ["copied", "copy_place", "read_from_copy", "write_copy", "write_missing"]
+__all__ = ["copied", "copied_objects", "copy_place", "read_from_copy", "write_copy", "write_missing"]
 
 _PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH", "TMPDIR")
+_OF_STORES: Final = ("AWS_", "GOOGLE_", "CLOUDSDK_", "SSL_CERT_")
+"""What the names of variables begin with in which the tools of object stores look for keys and settings."""
 
 
 def copy_place(policy: Policy, table: TablePolicy) -> Path | None:
@@ -87,29 +93,56 @@ def copied(policy: Policy, name: str) -> None:
     Raises PolicyError, in its words.
     """
     table = policy.tables.get(name)
-    if table is None or copy_place(policy, table) is None:
-        return
-    own = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    if table is not None and copy_place(policy, table) is not None:
+        _elsewhere(policy, name)
+
+
+def copied_objects(policy: Policy, name: str, folder: Path) -> str:
+    """Copy the objects of a table into a folder that is made, in a process of its own: their file, or the folder of
+    their files.
+
+    Raises PolicyError, in its words.
+    """
+    address = policy.tables[name].source
+    assert isinstance(address, ObjectAddress)
+    own = (address.user or "").removeprefix("env:")
+    return _elsewhere(policy, name, os.fspath(folder), keys=lambda known: known == own or known.startswith(_OF_STORES))
+
+
+def _elsewhere(policy: Policy, *arguments: str, keys: Callable[[str], bool] = lambda _: False) -> str:
+    """What a process of this module says. keys: which variables it has beside the usual ones."""
     done = subprocess.run(
-        [sys.executable, "-m", "hubbub.session.copies", str(policy.path), name],
-        env=own,
+        [sys.executable, "-m", "hubbub.session.copies", str(policy.path), *arguments],
+        env={name: value for name, value in os.environ.items() if name in _PASSED or keys(name)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise PolicyError(done.stdout.strip() or f"table {name!r}: its copy was not written.")
+        raise PolicyError(done.stdout.strip() or f"table {arguments[0]!r}: its copy was not written.")
+    return done.stdout.rstrip("\n")
 
 
 def main(arguments: list[str]) -> int:
     """Write one copy; say why not."""
     try:
-        write_copy(load_policy(Path(arguments[0])), arguments[1])
+        policy, name = load_policy(Path(arguments[0])), arguments[1]
+        if arguments[2:]:
+            print(_copy_objects(policy.tables[name], Path(arguments[2])), flush=True)
+        else:
+            write_copy(policy, name)
     except HubbubError as error:
         print(error, flush=True)
         return 1
     return 0
+
+
+def _copy_objects(table: TablePolicy, folder: Path) -> str:
+    from hubbub.engines.objects.copies import copy_of
+
+    assert isinstance(table.source, ObjectAddress)
+    return copy_of(table.source, folder, csv=table.csv is not None).path
 
 
 if __name__ == "__main__":
