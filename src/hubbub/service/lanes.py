@@ -179,9 +179,9 @@ class Lanes:
         """See whether a file was put in another's place. No more than a twentieth of the time goes there."""
         began = time.monotonic()
         if began > self._looked:
-            found = _files(self._policy)
+            files = _files(self._policy)
             self._looked = began + max(_LOOK, 20 * (time.monotonic() - began))
-            if found != self._files:
+            if files != self._files:
                 self._outdate()
 
     def _replace_stale(self, lane: list[_Process], now: float) -> None:
@@ -286,9 +286,9 @@ class Lanes:
 
 def _files(policy: Policy) -> list[tuple[str, int, int]]:
     """The files that a runner reads, each by its number: which is another one for a file that took its place."""
-    found = []
+    files = []
     for place in readable(policy):
         with suppress(OSError):
             facts = place.stat()
-            found.append((str(place), facts.st_dev, facts.st_ino))
-    return found
+            files.append((str(place), facts.st_dev, facts.st_ino))
+    return files
