@@ -174,13 +174,15 @@ def check_command(words: Sequence[str]) -> None:
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[hb.Session]:
     folder = tmp_path_factory.mktemp("visits")
     make_tables(folder)
-    visits = hb.table(
-        folder / "visits.parquet",
-        unit="patient_id",
-        max_groups=3,
-        max_rows=2,
-        columns={"age": hb.between(0, 120), "ward": hb.one_of("A", "B", "C"), "cost": hb.between(0, 500)},
-    )
+    columns = {
+        "age": hb.between(0, 120),
+        "ward": hb.one_of("A", "B", "C"),
+        "cost": hb.between(0, 500),
+        "at": hb.between("2025-01-01", "2025-12-31"),
+    }
+    rows = pq.read_table(folder / "visits.parquet")
+    rows = rows.append_column("at", rows["day"].cast(pa.timestamp("us")))  # an example beside those of the page's table
+    visits = hb.table(rows, unit="patient_id", max_groups=3, max_rows=2, columns=columns)
     tables = {"visits": visits, "wards": hb.public(folder / "wards.csv")}
     with hb.Session(tables, budget=hb.Budget(epsilon=1), ledger=folder / "budget.db") as opened:
         yield opened
