@@ -351,3 +351,19 @@ GROUP BY h;
 SELECT LEFT(code, 1) AS chapter, COUNT(*) FILTER (WHERE urgent) AS n FROM visits GROUP BY chapter;
 -- the commonest days of birth, which are not listed [APPROX_TOP_K] (never: needs a budget with delta)
 SELECT APPROX_TOP_K(born, 3) AS days FROM patients;
+-- age in whole years, as Postgres counts
+SELECT EXTRACT(YEAR FROM AGE(DATE '2024-01-01', born)) AS age, COUNT(*) AS n FROM patients GROUP BY 1;
+-- mean age on a leap day
+SELECT AVG(DATE_PART('year', AGE(DATE '2020-02-29', born))) AS age FROM patients;
+-- whole years between times, either way around
+SELECT SUM(YEAR(AGE(admitted_at + INTERVAL '400' DAY, TIMESTAMP '2024-06-05 12:30:00'))) AS total FROM visits;
+-- the two largest wards, as the standard writes it
+SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC FETCH FIRST 2 ROWS ONLY;
+-- two conditions at once
+SELECT COUNT(*) AS n FROM visits WHERE (ward, urgent) IN (('Surgery', true), ('Oncology', false));
+-- neither of two pairs
+SELECT COUNT(*) AS n FROM visits WHERE (ward, severity) NOT IN (('Surgery', 3), ('Oncology', 1)) AND (ward, severity) <> ('Maternity', 2);
+-- the first three, as T-SQL writes it (never: write LIMIT 3 at the end)
+SELECT TOP 3 ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC;
+-- a column for each year (never: FILTER (WHERE)
+SELECT * FROM visits PIVOT (COUNT(*) FOR ward IN ('Surgery', 'Oncology'));

@@ -99,6 +99,7 @@ _CALLED: dict[type[exp.Expr], str] = {
     exp.Bracket: "an element, x[...],",
     exp.Struct: "a structure, {...},",
     exp.Lambda: "a lambda",
+    exp.Tuple: "a row, (a, b),",
 }
 
 
@@ -231,7 +232,7 @@ class ExpressionReader:
                 return Not(self.condition(node.this, "NOT"))
             case exp.Between():
                 return self._between(node)
-            case exp.In():
+            case exp.In() if not isinstance(node.this, exp.Tuple):
                 return self._in(node)
             case exp.Is():
                 return self._is(node)
@@ -283,10 +284,9 @@ class ExpressionReader:
         return Arithmetic(op, left, right)
 
     def _logic(self, word: OneWord["AND", "OR"], node: exp.Expr) -> Expression:
-        # A chain of a thousand ANDs is a left-deep tree; walking it in a loop spares the stack.
         kind = exp.And if word == "AND" else exp.Or
         terms: list[exp.Expr] = []
-        while isinstance(node, kind):
+        while isinstance(node, kind):  # a chain of a thousand ANDs is a left-deep tree
             terms.append(node.expression)
             node = node.this
         terms.append(node)

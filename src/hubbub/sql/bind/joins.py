@@ -12,6 +12,7 @@ from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, e
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source
 from hubbub.sql.bind.zoned import moments_of
+from hubbub.sql.text.hints import clause_refused
 from hubbub.tables.expressions import Call, Column, Compare, Expression, Logic, columns_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
@@ -94,7 +95,7 @@ def _resolve_item(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Priva
         for name, value in node.args.items():
             if value and name not in ("this", "alias", "db", "catalog"):
                 word = {"sample": "SAMPLE", "pivots": "PIVOT", "joins": "a join in parentheses"}.get(name, name.upper())
-                raise reader.refuse(f"{word} is not supported in a private question.", node)
+                raise reader.refuse(clause_refused(word), node)
         return reader.named(node, ctes)
     if isinstance(node, exp.Subquery):
         return reader.resolve(node, ctes)

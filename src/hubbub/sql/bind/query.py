@@ -341,6 +341,8 @@ def _syntax_error(text: str, error: SqlglotError) -> QueryError:
     at = text.find(context)
     start = at + len(first["start_context"] or "") if at >= 0 else 0
     end = start + len(first["highlight"]) - 1
+    if text.upper().split()[:2] == ["SELECT", "TOP"]:
+        return marked("SELECT TOP 3 is not read here; write LIMIT 3 at the end:", text, start, end)
     return marked("this is not SQL that can be read, from here on:", text, start, end)
 
 

@@ -26,7 +26,9 @@ from hubbub.tables.expressions import (
     InList,
     IsNull,
     Literal,
+    Logic,
     Negate,
+    Not,
 )
 from hubbub.tables.functions import EPOCH
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
@@ -62,6 +64,8 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             return _beside_text(reader, node)
         case exp.ArrayContains():
             return _in_list(reader, node)
+        case exp.In(this=exp.Tuple()):
+            return _among_rows(reader, node)
         case exp.TimeToUnix():
             return epoch(reader, node.this)
         case exp.RegexpFullMatch():
@@ -170,6 +174,19 @@ def _in_list(reader: ExpressionReader, node: exp.ArrayContains) -> Expression:
     if isinstance(membership, InList) and not listed:
         return Compare("<>", membership.operand, membership.operand)
     return membership
+
+
+def _among_rows(reader: ExpressionReader, node: exp.In) -> Expression:
+    """`(a, b) IN ((1, 2), (3, 4))`: one of the rows is the same in every place."""
+    return Logic("OR", tuple(_same_row(reader, node.this, row) for row in node.expressions))
+
+
+def _same_row(reader: ExpressionReader, left: exp.Expr, right: exp.Expr) -> Expression:
+    """`(a, b) = (1, 2)`."""
+    if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
+        raise reader.refuse("rows are compared with rows of as many values: (a, b) = (1, 2).", right)
+    pairs = zip(left.expressions, right.expressions, strict=True)
+    return Logic("AND", tuple(reader.read(exp.EQ(this=a, expression=b)) for a, b in pairs))
 
 
 # -- times ------------------------------------------------------------------------------------------------------
@@ -281,6 +298,8 @@ def extracted(reader: ExpressionReader, part: str, node: exp.Expr) -> Expression
     """EXTRACT(EPOCH FROM x), and EXTRACT(DAY FROM a - b), whole days toward zero; None for any other."""
     if part == "EPOCH":
         return epoch(reader, node)
+    if isinstance(node, exp.Anonymous) and node.name.upper() == "AGE":
+        return _age(reader, part, node)
     duration = a_duration(reader, node)
     if duration is None:
         return None
@@ -293,9 +312,45 @@ def extracted(reader: ExpressionReader, part: str, node: exp.Expr) -> Expression
     return Call("CAST_INTEGER", (whole,))
 
 
+def _age(reader: ExpressionReader, part: str, node: exp.Anonymous) -> Expression:
+    """EXTRACT(YEAR FROM AGE(end, start)): whole years, counted from the earlier of the two."""
+    moments = tuple(reader.read(e) for e in node.expressions)
+    if part != "YEAR" or len(moments) != 2 or not {m.kind for m in moments} <= TEMPORAL:
+        raise reader.refuse(
+            "of AGE there is EXTRACT(YEAR FROM AGE(end, start)), of two dates or times; for others write "
+            "DATE_DIFF('month', start, end).",
+            node,
+        )
+    end, start = moments
+    return Case((Compare(">=", end, start),), (_years(end, start),), Negate(_years(start, end)))
+
+
+def _years(end: Expression, start: Expression) -> Expression:
+    """The birthdays from a day to a later one."""
+    years = Arithmetic("-", *(Call("EXTRACT", (Literal("YEAR"), m)) for m in (end, start)))
+    not_yet = Compare("<", *map(_in_its_year, (end, start)))
+    return Arithmetic("-", years, Case((not_yet,), (Literal(1),), Literal(0)))
+
+
+def _in_its_year(moment: Expression) -> Expression:
+    """A number that grows with month, day and time of day."""
+    day = Arithmetic(
+        "+",
+        Arithmetic("*", Call("EXTRACT", (Literal("MONTH"), moment)), Literal(100)),
+        Call("EXTRACT", (Literal("DAY"), moment)),
+    )
+    if moment.kind is Kind.DATE:
+        return Arithmetic("*", day, Literal(_MICROSECONDS["DAY"]))
+    time = _microseconds(moment, Call("DATE_TRUNC", (Literal("DAY"), moment)))
+    return Arithmetic("+", Arithmetic("*", day, Literal(_MICROSECONDS["DAY"])), time)
+
+
 def compared(reader: ExpressionReader, op: CompareOp, node: exp.Expr) -> Expression | None:
     """`a - b > INTERVAL '2' DAY`, and a column against a moment; None for any other comparison."""
     left, right = node.this, node.expression
+    if isinstance(left, exp.Tuple) and op in ("=", "<>"):
+        same = _same_row(reader, left, right)
+        return same if op == "=" else Not(same)
     if is_moment(left) or is_moment(right):
         return compared_with_moment(reader, op, left, right, reader.moments)
     if isinstance(left, exp.Interval) and not isinstance(right, exp.Interval):

@@ -15,6 +15,7 @@ from hubbub.sql.bind.projection import projection
 from hubbub.sql.bind.undeclared_top import top_of_undeclared
 from hubbub.sql.bind.window import column_kind
 from hubbub.sql.text.arguments import unread
+from hubbub.sql.text.hints import clause_refused
 from hubbub.tables.expressions import Column, common_kind, comparable
 from hubbub.tables.relations import (
     Combine,
@@ -72,7 +73,7 @@ def _check_clauses(reader: Reader, node: exp.Select) -> None:
         word = _REFUSED.get(name, name.strip("_").upper())
         place = value[0] if isinstance(value, list) else value
         raise reader.refuse(
-            f"{word} is not supported in a private question.",
+            clause_refused(word),
             place if isinstance(place, exp.Expr) else None,
             word=word if word.isupper() else None,
         )
@@ -81,6 +82,8 @@ def _check_clauses(reader: Reader, node: exp.Select) -> None:
         raise reader.refuse("DISTINCT ON is not supported; use a window partitioned by the unit.", distinct)
     for name in ("group", "order", "limit", "offset"):
         clause = node.args.get(name)
+        if isinstance(clause, exp.Fetch):
+            raise reader.refuse("FETCH takes a number of rows: FETCH FIRST 3 ROWS ONLY; or write LIMIT 3.", clause)
         if clause is not None:
             for part in (clause, *(clause.expressions if isinstance(clause, exp.Order) else ())):
                 modifier = unread(part)

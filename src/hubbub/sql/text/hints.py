@@ -10,7 +10,7 @@ from typing import Final
 from hubbub.remedies import Rewrite
 from hubbub.tables.columns import Between, Declaration, OneOf
 
-__all__ = ["ALLOWED", "instead", "questions_instead", "ways"]
+__all__ = ["ALLOWED", "clause_refused", "instead", "questions_instead", "ways"]
 
 ALLOWED: Final = (
     "Allowed: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, + - * / // %, CASE, casts, and the functions on "
@@ -20,7 +20,9 @@ ALLOWED: Final = (
 _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
 _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
 _MATCHES: Final = "Write REGEXP_MATCHES(x, '^[A-C]'), LIKE or CONTAINS(x, 'text')."
-_BETWEEN: Final = "Write DATE_DIFF('day', a, b), or EXTRACT(epoch FROM b - a) for seconds."
+_BETWEEN: Final = (
+    "Write EXTRACT(YEAR FROM AGE(b, a)), DATE_DIFF('day', a, b), or EXTRACT(epoch FROM b - a)."
+)
 _TRUNCATED: Final = "Write SIGN(x) * FLOOR(ABS(x)), or CAST(x AS BIGINT), which rounds."
 _LARGEST: Final = (
     "One row decides it; ask for the group with the largest total: SELECT k FROM (SELECT k, SUM(x) AS s FROM t "
@@ -49,6 +51,10 @@ _WRITE: Final = {
     _KNOWN: "COALESCE(x, 0)",
 }
 """The part of each hint that is SQL to write in its place."""
+_CLAUSES: Final = {
+    "PIVOT": " Write COUNT(*) FILTER (WHERE k = 'a') AS a, once for each column.",
+    "SAMPLE": " Noise keeps people private; every row may count.",
+}
 _INSTEAD: Final = {
     **dict.fromkeys(("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
@@ -64,6 +70,11 @@ _INSTEAD: Final = {
     **dict.fromkeys(("KURTOSIS", "SKEWNESS"), _SHAPE),
     **dict.fromkeys(("ISNULL", "NVL2"), _KNOWN),
 }
+
+
+def clause_refused(word: str) -> str:
+    """Why a question with a clause is refused, and what to write."""
+    return f"{word} is not supported in a private question.{_CLAUSES.get(word, '')}"
 
 
 def instead(name: str, known: Iterable[str]) -> str:

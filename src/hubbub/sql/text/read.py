@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.parsers.duckdb import DuckDBParser
+
+from hubbub._typing import override
 
 __all__ = ["AsWritten"]
 
@@ -22,7 +24,17 @@ def _date_diff(args: list[exp.Expr]) -> exp.Expr:
 
 
 class AsWritten(DuckDB):
-    """DuckDB's SQL, with DATEDIFF of two arguments."""
+    """DuckDB's SQL, with DATEDIFF of two arguments and FETCH FIRST, which is LIMIT."""
 
     class Parser(DuckDBParser):
         FUNCTIONS: ClassVar = {**DuckDBParser.FUNCTIONS, "DATEDIFF": _date_diff}
+
+        @override
+        def _parse_limit(self, *arguments: Any, **named: Any) -> exp.Expr | None:
+            limit: exp.Expr | None = super()._parse_limit(*arguments, **named)
+            if not isinstance(limit, exp.Fetch) or limit.args.get("count") is None:
+                return limit
+            options = limit.args.get("limit_options")
+            if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+                return limit
+            return exp.Limit(expression=limit.args["count"])
