@@ -21,7 +21,7 @@ _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUN
 _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
 _MATCHES: Final = "Write REGEXP_MATCHES(x, '^[A-C]'), LIKE or CONTAINS(x, 'text')."
 _BETWEEN: Final = (
-    "Write EXTRACT(YEAR FROM AGE(b, a)), DATE_DIFF('day', a, b), or EXTRACT(epoch FROM b - a)."
+    "Write DATE_DIFF('day', a, b), EXTRACT(YEAR FROM AGE(b, a)), or EXTRACT(epoch FROM b - a)."
 )
 _TRUNCATED: Final = "Write SIGN(x) * FLOOR(ABS(x)), or CAST(x AS BIGINT), which rounds."
 _LARGEST: Final = (
