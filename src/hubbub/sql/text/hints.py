@@ -20,9 +20,7 @@ ALLOWED: Final = (
 _TEXT_OF_A_DATE: Final = "Group dates by EXTRACT(year FROM day), or by DATE_TRUNC('month', day)."
 _RANGES: Final = "For ranges of numbers declare hb.edges(0, 10, 20) for the column, or write FLOOR(x / 10)."
 _MATCHES: Final = "Write REGEXP_MATCHES(x, '^[A-C]'), LIKE or CONTAINS(x, 'text')."
-_BETWEEN: Final = (
-    "Write DATE_DIFF('day', a, b), EXTRACT(YEAR FROM AGE(b, a)), or EXTRACT(epoch FROM b - a)."
-)
+_BETWEEN: Final = "Write DATE_DIFF('day', a, b), EXTRACT(YEAR FROM AGE(b, a)), or EXTRACT(epoch FROM b - a)."
 _TRUNCATED: Final = "Write SIGN(x) * FLOOR(ABS(x)), or CAST(x AS BIGINT), which rounds."
 _LARGEST: Final = (
     "One row decides it; ask for the group with the largest total: SELECT k FROM (SELECT k, SUM(x) AS s FROM t "
