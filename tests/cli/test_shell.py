@@ -39,8 +39,12 @@ def test_check_costs_nothing_and_tables_names_declarations_alone(cli, people):
     assert "cost: epsilon 0.1" in done.stdout
     assert done.returncode == 2
     assert ".check takes a question" in done.stderr
-    done = piped(people, ".tables\n.help\n.format json\n")
-    assert done.stdout.splitlines()[0] == "people: private, unit person_id; declared columns: age, ward"
+    done = piped(people, ".tables\n.schema people\n.history\n.help\n.format json\n")
+    assert done.stdout.splitlines()[2].split()[:2] == ["people", "person_id"]
+    assert [line.split()[1] for line in done.stdout.splitlines() if line.startswith("ward ")] == ["text"]
+    assert "between(" in done.stdout
+    assert "nothing was asked yet" in done.stdout
+    assert "Did you mean 'people'?" in piped(people, ".schema peopel\n").stderr
     assert cli("budget", "--format", "csv")[1].splitlines()[1] == "person_id,1,0,1,0"
 
 

@@ -84,11 +84,38 @@ def test_a_report_says_who_asked_what_and_what_was_refused(cli, asked, people):
         ("0.25", "shown", COUNT),
         ("5", "refused: everyone had 0.75 left", WARDS),
     ]
-    assert "0.25 of 1" in cli("report")[1]
+    text = cli("report")[1]
+    assert "0.25 of 1" in text
+    assert text.index("questions") < text.index("spent over time") < text.index("the newest first")
+    page = cli("report", "--format", "html")[1]
+    assert page.index("refused: everyone had 0.75 left") < page.index(COUNT)
     assert cli("report", "--since", "2090-01-01", "--format", "csv")[1].count("\n") == 1
     pytest.importorskip("matplotlib", reason="drawing needs the extra `plot`")
     assert cli("report", "--plot", "course.svg")[0] == 0
     assert "<svg" in (people / "course.svg").read_text()
+
+
+def test_a_report_names_first_who_is_near_a_limit_as_text_and_as_a_page(cli, asked, people):
+    cli("query", WARDS, "--epsilon", "0.6", "--yes")
+    cli("grant", "ada", "--epsilon", "0.5", "--reason", "a study")
+    (everyone, *others) = [line.split()[1:] for line in cli("report")[1].splitlines()[2:5]]
+    assert everyone == ["everyone", "2", "0", "0.85", "1", "0.15", "near", "it"]
+    assert others[-1] == ["ada", "0", "0", "0", "0.5", "0.15"]
+    assert others[0][1:] == ["2", "0", "0.85", "1", "0.15", "near", "it"]
+    assert cli("report", "--format", "html", "-o", "report.html")[0] == 0
+    page = (people / "report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert page.index("near it") < page.index("<svg") < page.index("the newest first")
+    assert "<script" not in page
+    assert cli("report", "-o", "report.txt")[0] == 2
+
+
+def test_an_answer_is_drawn_where_a_plot_is_asked_for(cli, asked, people):
+    assert cli("query", WARDS, "--epsilon", "0.1", "--plot", "wards.png")[0] == 2
+    assert cli("query", WARDS, "--epsilon", "0.1", "--plot", "nowhere/wards.svg")[0] == 2
+    code, _, said = cli("query", WARDS, "--epsilon", "0.1", "--yes", "--plot", "wards.svg")
+    assert (code, "Drew wards.svg." in said) == (0, True)
+    assert (people / "wards.svg").read_text().startswith("<svg")
 
 
 def test_the_ledger_is_exported_backed_up_migrated_refreshed_and_raised(cli, asked, people):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import html
 import json
 import math
 import re
@@ -27,7 +26,7 @@ from typing import Any, Final
 
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import spreadsheet_text
-from hubbub.plots.page import html_table
+from hubbub.plots.page import html_page, html_table
 
 __all__ = ["Publication", "described", "promise"]
 
@@ -73,20 +72,8 @@ class Publication:
     def _page(self, about: Mapping[str, Any]) -> str:
         rows = [(_words(key), _shown(value)) for key, value in about.items() if key not in ("format", "title", "error")]
         links = "".join(f'<li><a href="{name}">{name}</a></li>' for name in (*about["files"], "metadata.json"))
-        title = html.escape(self.title)
-        return (
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>{_STYLE}</head><body>'
-            f"<h1>{title}</h1>{self.body}<h2>What this is</h2>{html_table(('', ''), rows)}"
-            f"<h2>Files</h2><ul>{links}</ul></body></html>\n"
-        )
-
-
-_STYLE: Final = (
-    '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><style>'
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:50rem;margin:2rem auto;padding:0 1rem}table{border-collapse:"
-    "collapse;display:block;overflow-x:auto}td,th{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top}"
-    "svg{max-width:100%;height:auto}</style>"
-)
+        told = f"<h2>What this is</h2>{html_table(('', ''), rows)}<h2>Files</h2><ul>{links}</ul>"
+        return html_page(self.title, self.body + told)
 
 
 def promise(receipt: Mapping[str, Any]) -> dict[str, Any]:

@@ -475,8 +475,9 @@ def _width(width: float, unit: str) -> str:
     return f"± {width:,.4g}{unit and f' {unit}'}"
 
 
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text under their column names, right-aligned."""
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: bool = False) -> str:
+    """Rows of text under their column names, right-aligned; words: left-aligned."""
     widths = [max(len(row[i]) for row in (columns, *rows)) for i in range(len(columns))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (columns, *rows)]
+    put = str.ljust if words else str.rjust
+    lines = ["  ".join(map(put, row, widths)).rstrip() for row in (columns, *rows)]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])

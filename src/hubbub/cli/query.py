@@ -63,6 +63,9 @@ BINARY = ("arrow", "parquet")
     show_default=True,
     help="In a table, mark with ~ what is off by more than this part of it.",
 )
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE.svg", help="Draw the answer as well."
+)
 @output_option
 def command(
     sql: str | None,
@@ -75,6 +78,7 @@ def command(
     form: str | None,
     level: float,
     reliable: float,
+    plot: Path | None,
     output: Path | None,
     **terms: Any,
 ) -> None:
@@ -82,17 +86,22 @@ def command(
     asked, given = question_text(sql, file), terms_given(terms, params)
     chosen = chosen_format(form, output)
     _check_output(chosen, level, reliable, output)
+    _check_plot(plot)
     with open_session(policy, purpose) as session:
         agree(session, asked, yes=yes, fresh=fresh, **given)
         release = session.sql(asked, fresh=fresh, **given)
         left, more = left_after(session, release), more_like(session, release)
     try:
         show_release(release, chosen, level, output, reliable=reliable)
+        if plot is not None:
+            release.plot(level=level).save(plot)
+            note(f"Drew {plot}.")
     except OSError as error:
-        if output is None:
+        if output is None and plot is None:
             raise
+        file = error.filename or output or plot
         raise PolicyError(
-            f"cannot write {output}: {error.strerror}. The answer is stored: ask again, it is free."
+            f"cannot write {file}: {error.strerror}. The answer is stored: ask again, it is free."
         ) from error
     say_cost(release, left, more)
 
@@ -118,6 +127,13 @@ def _check_output(form: str, level: float, reliable: float, output: Path | None)
         raise click.UsageError(f"--format {form} is binary: name a file with -o, or redirect stdout.")
     if output is not None and not output.parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no folder {output.parent}.")
+
+
+def _check_plot(plot: Path | None) -> None:
+    if plot is not None and plot.suffix.lower() != ".svg":
+        raise click.UsageError(f"--plot {plot}: a picture of an answer is SVG. Use a name that ends in .svg.")
+    if plot is not None and not plot.parent.is_dir():
+        raise click.UsageError(f"--plot {plot}: there is no folder {plot.parent}.")
 
 
 def agree(session: Session, sql: str, *, yes: bool, fresh: bool, **given: Any) -> None:

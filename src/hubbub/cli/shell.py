@@ -25,7 +25,6 @@ from hubbub.errors import HubbubError, QueryError
 from hubbub.ledger.budget import parse_epsilon
 
 if TYPE_CHECKING:
-    from hubbub.ledger.policy import Policy
     from hubbub.session import Session
 
 __all__ = ["command"]
@@ -45,12 +44,9 @@ def command(epsilon: str, policy: Path | None, purpose: str | None, yes: bool, f
 
     Questions end with a semicolon at the end of a line; .help lists the other commands.
     """
-    from hubbub.ledger.policy import find_policy, load_policy
-
     parse_epsilon(epsilon)
-    declared = load_policy(policy or find_policy())
     with open_session(policy, purpose) as session:
-        shell = _Shell(session, declared, epsilon, chosen_format(form), yes)
+        shell = _Shell(session, epsilon, chosen_format(form), yes)
         person = on_terminal("stdin")
         if person:
             note("Questions end with ; and .help lists the other commands.")
@@ -83,7 +79,6 @@ class _Shell:
     """The state between two questions."""
 
     session: Session
-    policy: Policy
     epsilon: str
     form: str
     yes: bool
@@ -129,6 +124,8 @@ class _Shell:
             "check": self._check,
             "budget": self._budget,
             "tables": self._tables,
+            "schema": self._schema,
+            "history": self._history,
             "epsilon": self._epsilon,
             "format": self._format,
             "quit": self._quit,
@@ -158,12 +155,15 @@ class _Shell:
             click.echo(printable(f"{whose}epsilon {left} is left; each question may cost {self.epsilon}"))
 
     def _tables(self, _rest: str) -> None:
-        for name, private in self.policy.tables.items():
-            unit = "each row" if private.unit is None else private.unit
-            columns = ", ".join(private.columns) or "none"
-            click.echo(printable(f"{name}: private, unit {unit}; declared columns: {columns}"))
-        for name in self.policy.public:
-            click.echo(printable(f"{name}: public"))
+        click.echo(printable(repr(self.session.tables)))
+
+    def _schema(self, name: str) -> None:
+        tables = self.session.tables
+        shown = [tables[name]] if name else tables.values()
+        click.echo(printable("\n\n".join(repr(table) for table in shown)))
+
+    def _history(self, _rest: str) -> None:
+        click.echo(printable(repr(self.session.history())))
 
     def _epsilon(self, amount: str) -> None:
         if amount:
@@ -186,6 +186,8 @@ class _Shell:
             ".epsilon [NUMBER]     what each question may cost\n"
             ".budget               what is left, for each unit space\n"
             ".tables               what may be asked\n"
+            ".schema [TABLE]       its columns, their kinds, and what is declared of them\n"
+            ".history              what was asked, and what it cost\n"
             f".format NAME          {', '.join(FORMATS)}\n"
             ".quit                 leave"
         )

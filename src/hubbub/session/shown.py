@@ -48,7 +48,7 @@ class DeclaredTable:
         return [(c.name, c.kind, c.declared) for c in self.columns]
 
     def __repr__(self) -> str:
-        return f"{self.name}: {self.about}\n{text_table(_COLUMNS, self._rows())}"
+        return f"{self.name}: {self.about}\n{text_table(_COLUMNS, self._rows(), words=True)}"
 
     def _repr_html_(self) -> str:
         return f"<div>{html_lines([f'{self.name}: {self.about}'])}{html_table(_COLUMNS, self._rows())}</div>"
@@ -85,7 +85,7 @@ class DeclaredTables(Mapping[str, DeclaredTable]):
         return [(t.name, t.unit or "nobody", t.limits, ", ".join(c.name for c in t.columns)) for t in self.values()]
 
     def __repr__(self) -> str:
-        return text_table(_TABLES, self._rows())
+        return text_table(_TABLES, self._rows(), words=True)
 
     def _repr_html_(self) -> str:
         return f"<div>{html_table(_TABLES, self._rows())}</div>"
@@ -122,7 +122,7 @@ class History(list[Entry]):
         ]
 
     def __repr__(self) -> str:
-        return text_table(_HISTORY, self._rows()) if self else "nothing was asked yet"
+        return text_table(_HISTORY, self._rows(), words=True) if self else "nothing was asked yet"
 
     def _repr_html_(self) -> str:
         return f"<div>{html_table(_HISTORY, self._rows()) if self else html_lines(['nothing was asked yet'])}</div>"
