@@ -309,7 +309,8 @@ class EvaluatedStatement:
     def _released(self, number: int) -> pa.Table:
         question, plans = self.statement.questions[number], self.estimates[number]
         values = [np.concatenate([p.values(a) for p in plans]) for a in question.aggregates]
-        columns = {"place": np.arange(sum(p.size for p in plans))} | self._key_columns(question, plans)
+        every = column_of(np.arange(sum(p.size for p in plans)), pa.int64())
+        columns = {"place": every} | self._key_columns(question, plans)
         return pa.table(columns | {f"a{i}": _array(v, a) for i, (v, a) in enumerate(_zip(values, question))})
 
     def _redrawn(self, number: int, n: int, places: NDArray[np.int64]) -> pa.Table:
@@ -342,10 +343,10 @@ class EvaluatedStatement:
                 listed, at = plan.key_places(positions.index(j))
                 places.append(at + len(values))
                 values += listed
-            columns[f"k{j}"] = _key_array(values, key).take(pa.array(np.concatenate(places)))
+            columns[f"k{j}"] = _key_array(values, key).take(column_of(np.concatenate(places), pa.int64()))
             if len(question.sets) > 1:
                 summed = [np.full(p.size, j not in s, np.int64) for s, p in zip(question.sets, plans, strict=True)]
-                columns[f"g{j}"] = pa.array(np.concatenate(summed))
+                columns[f"g{j}"] = column_of(np.concatenate(summed), pa.int64())
         return columns
 
 
@@ -401,12 +402,21 @@ def _array(values: Any, aggregate: Aggregate) -> pa.Array:
             if values.dtype.kind == "f"
             else values
         )
-        return pa.array(whole.astype(np.int64))
+        return column_of(whole.astype(np.int64), pa.int64())
     if _chosen(aggregate):
         return pa.array(values.tolist(), relations.arrow_type(aggregate.kind))
     if aggregate.kind in TEMPORAL:
         return as_column(values, relations.arrow_type(aggregate.kind))
-    return pa.array(values, pa.float64(), mask=~np.isfinite(values))
+    return as_column(values, pa.float64())
+
+
+def column_of(values: Any, kind: pa.DataType, missing: Any = None) -> pa.Array:
+    """Numbers as a column of a type as wide as they are; NULL where `missing`.
+
+    `pa.array` does the same, and loads all of numpy.ma first.
+    """
+    there = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing is not None and missing.any() else None
+    return pa.Array.from_buffers(kind, len(values), [there, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def as_column(values: Any, kind: pa.DataType) -> pa.Array:
@@ -414,9 +424,9 @@ def as_column(values: Any, kind: pa.DataType) -> pa.Array:
     array = np.asarray(values, np.float64)
     missing = ~np.isfinite(array)
     if not _is_time(kind):
-        return pa.array(array, pa.float64(), mask=missing)
+        return column_of(array, pa.float64(), missing)
     whole = np.where(missing, 0.0, np.rint(array)).astype(np.int32 if pa.types.is_date32(kind) else np.int64)
-    return pa.array(whole, mask=missing).cast(kind)
+    return column_of(whole, kind, missing)
 
 
 def _one_draw(engine: Any, draw: int, count: int, sql: str) -> pa.Table:
@@ -495,7 +505,7 @@ def _length(column: Any) -> Any:
     if (parts["months"][~missing] != 0).any():
         return column
     lengths = parts["days"].astype(np.int64) * DAY + parts["nanoseconds"] // 1000
-    return pa.array(np.where(missing, 0, lengths), pa.duration("us"), mask=missing)
+    return column_of(np.where(missing, 0, lengths), pa.duration("us"), missing)
 
 
 def floats(column: Any) -> Floats:

@@ -29,7 +29,6 @@ from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import RELIABLE, a_level, a_share
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text, short_text
-from hubbub.plots.chart import Chart, Point
 from hubbub.plots.page import html_lines, html_table
 from hubbub.tables.columns import Scalar
 from hubbub.tables.functions import DAY
@@ -326,6 +325,8 @@ class Release:
         Raises ParameterError for a column that is not an estimate, a kind that these keys have not, or an `ax` that is
         not an Axes.
         """
+        from hubbub.plots.chart import Chart, Point
+
         level = a_level(level)
         if ax is not None:
             return self._on_axes(column, level, kind, ax)

@@ -1,6 +1,7 @@
 """What keeps a command quick to start, in a process of its own.
 
-Modules make many objects that stay, and none that are garbage: the collector looks for it less often.
+Modules make many objects that stay, and none that are garbage: the collector looks for it less often, in a process that
+asks one question hardly ever, and not once more as the process ends.
 
 pyarrow looks for pandas when it makes its first array, which takes longer than most questions do. No question of the
 command line has to do with data frames, but on Spark, so it finds none, once and for this process; whoever else imports
@@ -19,10 +20,13 @@ from typing import Final
 
 from hubbub.process import begin_command, is_command
 
-__all__ = ["begin", "without_pandas"]
+__all__ = ["begin", "end", "without_pandas"]
 
 _OBJECTS: Final = 50_000
 """So many new objects between two collections."""
+
+_OBJECTS_ONCE: Final = 1_000_000
+"""The same, where one question is asked: more than there are."""
 
 _ONCE: Final = ("check", "query")
 """Commands that ask one question, and end."""
@@ -38,8 +42,14 @@ class _NoPandas(MetaPathFinder):
 
 def begin(arguments: Sequence[str]) -> None:
     """This process is a command's and nobody else's. arguments: of the command line."""
-    begin_command(once=bool(arguments) and arguments[0] in _ONCE)
-    gc.set_threshold(_OBJECTS, 20, 20)
+    once = bool(arguments) and arguments[0] in _ONCE
+    begin_command(once=once)
+    gc.set_threshold(_OBJECTS_ONCE if once else _OBJECTS, 20, 20)
+
+
+def end() -> None:
+    """The process ends: whatever is there goes with it, and no garbage is looked for among it."""
+    gc.freeze()
 
 
 def without_pandas(policy: Path) -> None:

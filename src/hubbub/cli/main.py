@@ -103,7 +103,9 @@ def commands() -> None:
 def main() -> None:
     """Run the command line of this process, and exit."""
     light.begin(sys.argv[1:])
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    light.end()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -20,7 +20,10 @@ def as_utf8(column: Any) -> Any:
     kind = pa.large_string() if pa.types.is_large_binary(column.type) else pa.string()
     if quick("utf8"):
         with contextlib.suppress(pa.ArrowInvalid):
-            return column.cast(kind)
+            # A cast looks at the same, and loads all of pyarrow.compute.
+            texts = pa.chunked_array([chunk.view(kind) for chunk in _chunks(column)], kind)
+            texts.validate(full=True)
+            return texts
     if len(column) <= _FEW:
         return pa.chunked_array([pa.array([_utf8(value) for value in column.to_pylist()], kind)])
     half = len(column) // 2

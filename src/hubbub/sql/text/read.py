@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.parsers.duckdb import DuckDBParser
 
 from hubbub._typing import override
+from hubbub.sql.text.templates import put_off
+
+put_off()
+
+from sqlglot.dialects.duckdb import DuckDB  # noqa: E402
+from sqlglot.parsers.duckdb import DuckDBParser  # noqa: E402
 
 __all__ = ["AsWritten"]
 
