@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,9 +16,11 @@ import pytest
 
 import hubbub as hb
 from hubbub.accounting import ZCDP, Composed, DiscreteLaplace, PureDP, from_json
+from hubbub.errors import QueryError
 from hubbub.session import Session
 from hubbub.session.ask import knowing
 from hubbub.session.check import Check
+from hubbub.session.finding import Finding, told
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Order
@@ -327,3 +330,40 @@ def test_the_number_of_groups_serves_the_same_groups_under_a_condition_alone() -
         assert bought(s) == 0
         s.sql("SELECT n, COUNT(*) AS c FROM t GROUP BY n", epsilon=1, keys={"n": [1, 2, 3]}, **limits)
         assert bought(s) == 1
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_how_many_exceed_a_bound_is_said_of_the_bound_that_is_used(
+    monkeypatch: pytest.MonkeyPatch, neighbours: str
+) -> None:
+    """Where the noise for the bound that was found does not fit, half of it is used; no bound below the first place."""
+    priced = Finding.price
+    frame = pa.table({"id": [u for u in range(3000) for _ in range(2 ** (u % 4))], "n": [1] * 11250})
+
+    def narrow(finding: Finding, plans: Any) -> Any:
+        if any(plan.bounds.rows > 2 and not plan.search for plan in plans) and not finding.known:
+            raise QueryError("the noise does not fit")
+        return priced(finding, plans)
+
+    with opened(frame, columns={}, max_groups=1, neighbours=neighbours) as s:
+        known = s.sql(COUNT, epsilon=2, max_rows="auto").receipt["found"][0]
+    with opened(frame, columns={}, max_groups=1, neighbours=neighbours) as s:
+        asked = s._data.ask(COUNT, Options(epsilon="2", max_rows="auto"), lambda _: hb.Budget(50))
+        assert isinstance(asked, PricedStatement)
+        assert asked.finding is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(Finding, "price", narrow)
+            steps = asked.finding.find(lambda plan, _: s._data.run(plan, {}).vectors[0], SeededBits(5))
+            next(steps)
+            with pytest.raises(StopIteration) as ended:
+                next(steps)
+            (plan,), (entry,) = ended.value.value
+            patched.setattr(Finding, "price", Mock(side_effect=QueryError("it never fits")))
+            steps = asked.finding.find(lambda plan, _: s._data.run(plan, {}).vectors[0], SeededBits(5))
+            next(steps)
+            with pytest.raises(QueryError, match="never fits"):
+                next(steps)
+    assert (known["bound"], entry["bound"], plan.bounds.rows) == ("8", "2", 2)
+    # Of 3,000 units a quarter has 4 rows, and a quarter 8.
+    assert entry["beyond"] > 1500 > 750 > known["beyond"]
+    assert "at most 2 rows of one id; with probability .95 at most 1," in told((plan,), (entry,))[0]

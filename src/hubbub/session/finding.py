@@ -16,7 +16,6 @@ whole table's covers those under a condition and within groups. Where it finds n
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -105,7 +104,11 @@ class Finding:
     def search(self) -> PlaceSearch:
         """The mechanism of each search."""
         part = (SHARE if self.spend.pure else SHARE_OF_RHO) / self.due
-        return PlaceSearch(self.spend.part(part), self.plans[0].neighbours == "replace")
+        return PlaceSearch(self.spend.part(part), self._replace)
+
+    @property
+    def _replace(self) -> bool:
+        return self.plans[0].neighbours == "replace"
 
     @property
     def rest(self) -> Spend:
@@ -164,25 +167,25 @@ class Finding:
         return self._fitting(plans, record)
 
     def _fitting(self, plans: list[Plan], record: list[dict[str, Any]]) -> tuple[list[Plan], list[dict[str, Any]]]:
-        """The same with smaller bounds, where the noise for these would not fit: everything here was released."""
+        """The same with smaller bounds, where the noise for these would not fit: everything here was released, and how
+        many units may exceed a bound holds for all places of a histogram at once.
+        """
         while True:
             try:
                 self.price(plans)
                 return plans, record
             except QueryError:
-                places = [round(math.log2(Fraction(e["bound"]) / _least(e))) for e in record]
-                if not any(places):
+                if all(entry["place"] <= 1 for entry in record):
                     raise
-                record = [
-                    {**e, "bound": str(Fraction(e["bound"]) / 2), "place": e["place"] - 1} if p else e
-                    for e, p in zip(record, places, strict=True)
-                ]
+                record = [self._halved(entry) if entry["place"] > 1 else entry for entry in record]
                 plans = list(resolved(self.plans, record))
 
-
-def _least(entry: Known) -> Fraction:
-    """The bound of the first place."""
-    return Fraction(1) if entry["what"] in ("groups", "rows") else Fraction(1, 256)
+    def _halved(self, entry: Known) -> dict[str, Any]:
+        """What was found with half its bound: by the same histogram more units may exceed that."""
+        epsilon, rho = (None if amount is None else Fraction(amount) for amount in entry["part"])
+        search, place = PlaceSearch(Spend(epsilon=epsilon, rho=rho), self._replace), entry["place"] - 1
+        bound = str(Fraction(entry["bound"]) / 2)
+        return {**entry, "bound": bound, "place": place, "beyond": search.beyond(entry["noisy"], place)}
 
 
 def named(search: Search) -> str:
