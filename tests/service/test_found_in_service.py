@@ -163,6 +163,37 @@ def test_too_few_units_say_so_at_the_release_and_the_rest_comes_back_then(world)
     assert [each["epsilon"] for each in w.desk.history("ada")] == ["3/10"]
 
 
+def test_who_is_told_that_another_s_search_found_nothing_is_told_what_that_counts(world):
+    """It is something learned of the rows, so the limits of whoever learns it count it: once."""
+    w = world(units=20)
+    token, bobs = (TokenLimits(name, None, Fraction(10)) for name in ("feedbeef", "deadbeef"))
+    for name in ("feedbeef", "deadbeef"):
+        w.ledger.steward.grant(SPACE, f"token:{name}", 10, author="test", reason="its cap")
+    one = w.desk.ask("ada", COUNT, AUTO, "r")
+    w.until(1)
+    shares = w.desk.ask("cyd", COUNT, AUTO, "r")
+    w.until(20)
+
+    def spent(who):
+        return Fraction(w.desk.budget(who)["spaces"][0]["yours"]["spent"])
+
+    for _ in range(2):
+        with pytest.raises(hb.QueryError, match=r"counts against your own limit, once, and nothing else"):
+            w.desk.ask("bob", COUNT, AUTO, "s")
+        with pytest.raises(hb.QueryError, match=r"counts against your own limit, once, and nothing else"):
+            w.desk.answer("cyd", shares["id"])
+        with pytest.raises(hb.QueryError, match=r"counts against the cap of this token, once, and nothing else"):
+            w.desk.answer("ada", one["id"], token=token)
+        with pytest.raises(hb.QueryError, match=r"The search was charged, and the rest came back"):
+            w.desk.answer("ada", one["id"])
+    with pytest.raises(hb.QueryError, match=r"counts against your own limit and the cap of this token, once"):
+        w.desk.ask("bob", COUNT, AUTO, "t", token=bobs)
+    assert {spent(who) for who in ("ada", "bob", "cyd")} == {Fraction(3, 10)}
+    caps = {w.ledger.balance.total(SPACE, f"token:{name}").epsilon for name in ("feedbeef", "deadbeef")}
+    assert caps == {Fraction(3, 10)}
+    assert left(w) == 30 - Fraction(3, 10)
+
+
 def test_a_share_of_the_answer_gives_back_what_it_did_not_use_at_its_release(world):
     w = world(pure=False)
     told = w.desk.check("ada", "SELECT COUNT(DISTINCT id) AS n FROM v", SHARE)

@@ -348,7 +348,7 @@ class Desk:
         if state != "answered" or shown is None:
             return told
         *first, stored = self._parts(one)
-        door = self._door.of(reader or one.analyst)
+        door = self._door.of(reader or one.analyst, token=token)
         if token is not None:
             for part in (*first, stored):
                 self.ledger.charges.share(part, door.analyst, token=token)
@@ -436,7 +436,7 @@ class Desk:
         paid = self.ledger.timetable.find(stored.charge_id)
         links = {"charge": {"hash": stored.entry.hash}} if paid is None else self.ledger.timetable.links(paid)
         try:
-            refuse_nothing(stored, charged=charged)
+            refuse_nothing(door, stored, charged=charged)
             release = release_of(door, asked, given, stored, charged=charged)
             for earlier in first:
                 release = joined(door, asked, earlier, release)

@@ -15,6 +15,7 @@ from hubbub.answer.release import Refinement, Refining, Release
 from hubbub.arguments import an_amount
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text
+from hubbub.ledger.readings import token_of
 from hubbub.session.check import details, predicted
 from hubbub.session.finding import TOO_FEW, public_part, told
 from hubbub.session.options import Options
@@ -47,7 +48,7 @@ def answered(
     """The stored answer, or a new one: charged, run, drawn, stored. The arguments are those of `Door.open`."""
     asked = knowing(door, asked, options, fresh=fresh)
     stored, charged = door.release(request_of(asked, door.data, options), fresh=fresh, name=name, version=version)
-    refuse_nothing(stored, charged=charged)
+    refuse_nothing(door, stored, charged=charged)
     try:
         return release_of(door, asked, options, stored, charged=charged)
     except QueryError as error:
@@ -79,11 +80,16 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
     return asked.knowing({key: {k: v for k, v in e.items() if k != "plan"} for key, e in known.items()})
 
 
-def refuse_nothing(stored: StoredRelease, *, charged: bool) -> None:
+def refuse_nothing(door: Door, stored: StoredRelease, *, charged: bool) -> None:
     """Raises QueryError where a search found no bound."""
-    if stored.contents.get("nothing") is not None:
-        spent = "The search was charged, and the rest came back." if charged else "Nothing was charged."
-        raise QueryError(f'{TOO_FEW}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
+    if stored.contents.get("nothing") is None:
+        return
+    spent = "The search was charged, and the rest came back." if charged else "Nothing was charged."
+    limits = [] if stored.entry.analyst == door.analyst else ["your own limit"]
+    limits += [] if door.token is None or token_of(stored.entry.details) == door.token else ["the cap of this token"]
+    if limits:
+        spent = f"It was searched before: what that cost counts against {' and '.join(limits)}, once, and nothing else."
+    raise QueryError(f'{TOO_FEW}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
 
 
 def total_error(asked: PricedStatement, options: Options, stored: StoredRelease) -> TotalError | None:
