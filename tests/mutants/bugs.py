@@ -808,9 +808,42 @@ BUGS: Final[tuple[Bug, ...]] = (
             "the search for nothing, beside an answer at the whole amount",
             "tests/test_found_bounds.py::test_the_answer_says_what_was_found_and_is_charged_once",
         ),
+        (
+            'return {**entry, "bound": bound, "place": place, "beyond": search.beyond(entry["noisy"], place)}',
+            'return {**entry, "bound": bound, "place": place}',
+            "half a bound, and how many exceed the whole one",
+            "tests/test_found_bounds.py::test_how_many_exceed_a_bound_is_said_of_the_bound_that_is_used[add_remove]",
+        ),
+    ),
+    *_of(
+        "hubbub.session.run",
+        (
+            "if outcome.used is not None and not _is_enough(outcome.used, outcome.payload, order):",
+            "if False:",
+            "a runner is believed what its answer cost",
+            "tests/service/test_found_in_service.py::test_a_runner_does_not_say_that_an_answer_cost_less_than_it_does",
+        ),
+        (
+            'drawn = event.children[:1] if "nothing" in contents else (event.children[0], event.children[-1])',
+            "drawn = event.children[:1]",
+            "an answer with a bound is believed to cost its search alone",
+            "tests/service/test_found_in_service.py::test_a_runner_does_not_say_that_an_answer_cost_less_than_it_does",
+        ),
+        (
+            'return used.rho == Fraction(contents["used"]) == cost_of_steps(cost_of(event).rho, contents)',
+            'return used.rho == Fraction(contents["used"])',
+            "a runner says what the steps of its answer cost",
+            "tests/service/test_found_in_service.py::test_a_share_of_the_answer_costs_what_its_steps_say_and_they_are_such_steps",
+        ),
     ),
     *_of(
         "hubbub.session.looks",
+        (
+            "if any(min(each) <= 0 or sum(each) > 1 for each in shares):",
+            "if False:",
+            "the parts of a step share more than it cost",
+            "tests/service/test_found_in_service.py::test_a_share_of_the_answer_costs_what_its_steps_say_and_they_are_such_steps",
+        ),
         (
             "first = self.spend.amount / 2 ** (steps - 1)",
             "first = self.spend.amount / 2 ** (steps - 2)",
@@ -984,6 +1017,37 @@ BUGS: Final[tuple[Bug, ...]] = (
             "asked = _reading(asked, paid)",
             "who joins a question is told before it",
             "tests/service/test_timetable.py::test_who_joins_at_a_shorter_answer_time_is_told_when_there_is_an_answer",
+        ),
+        (
+            "if one.capped and used.is_within(entry.spend):",
+            "if one.capped:",
+            "a run says that it used more than was charged",
+            "tests/service/test_found_in_service.py::test_what_a_runner_says_it_used_is_never_more_than_was_charged",
+        ),
+        (
+            "        if one.capped:\n            budget",
+            "        if one.capped and used is not None:\n            budget",
+            "a link where something comes back alone: the chain tells what was used",
+            "tests/service/test_found_in_service.py::test_a_release_adds_as_many_links_whatever_happened[failure]",
+        ),
+        (
+            "for charge_id in (one.id, *(shared for (shared,) in sharing)):",
+            "for charge_id in (one.id,):",
+            "who shares the fate of a question pays what it could have cost",
+            "tests/service/test_found_in_service.py::test_who_joins_pays_what_was_used_and_no_more",
+        ),
+        (
+            'kept = used if used is not None and state == "stored" else entry.spend',
+            "kept = used if used is not None else Total()",
+            "a failure gives back what was reserved, and so is asked again for nothing",
+            "tests/service/test_found_in_service.py::test_a_failure_gives_nothing_back",
+        ),
+        (
+            '_set(writer.connection, one.serial, "part", json.dumps([used.written, text]))',
+            "return_unused(writer, one.id, used, self._handle.budget(writer.connection, one.space), "
+            "self._handle.rules)",
+            "what was not used comes back when a run ends",
+            "tests/service/test_found_in_service.py::test_nothing_of_their_runs_is_told_before_the_release[20-answer]",
         ),
         (
             '"failure" if text is None else "answer", text)\n                        break',

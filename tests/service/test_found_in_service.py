@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.accounting import Composed, DiscreteLaplace, PureDP, cost, from_json
+from hubbub.accounting import ZCDP, Composed, DiscreteLaplace, PureDP, cost, from_json
 from hubbub.answer.release import Release
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.schedule import SECOND
@@ -271,6 +271,15 @@ def test_what_a_runner_says_it_used_is_never_more_than_was_charged(world):
     assert left(w) == 29
 
 
+@pytest.mark.parametrize("outcome", ["failure", "silence"])
+def test_a_failure_gives_nothing_back(world, outcome):
+    """That something failed is an answer, and what it drew before is not known."""
+    w = world(takes=1, outcome=outcome)
+    w.desk.ask("ada", COUNT, AUTO, "r")
+    w.until(10)
+    assert left(w) == 29
+
+
 def test_a_runner_does_not_say_that_an_answer_cost_less_than_it_does(world):
     """Whoever takes a runner over would have an answer for nothing."""
     w = world(takes=1)
@@ -288,6 +297,47 @@ def test_a_runner_does_not_say_that_an_answer_cost_less_than_it_does(world):
             said(payload, cost(used))
     assert said(nothing, cost(search)).used == cost(search)
     assert said(brought.payload, None).payload == brought.payload
+
+
+def test_a_share_of_the_answer_costs_what_its_steps_say_and_they_are_such_steps(world):
+    """Else whoever takes a runner over could say that an exact answer cost next to nothing."""
+    w = world(takes=1, pure=False)
+    w.desk.ask("ada", "SELECT COUNT(DISTINCT id) AS n FROM v", SHARE, "r")
+    _, scheduled, brought = w._due[0]
+    order = w.desk._order(scheduled)
+    contents, cap = json.loads(brought.payload), cost(from_json(order.event)).rho
+    assert len(contents["looks"]) > 2
+    assert {cap / Fraction(contents["looks"][0]["spend"]["rho"])} <= {Fraction(2**k) for k in range(32)}
+
+    def said(looks, used=None):
+        used = sum((Fraction(step["spend"]["rho"]) for step in looks), Fraction(0)) if used is None else used
+        text = json.dumps({**contents, "looks": looks, "used": str(used)})
+        told = Outcome(order.charge, payload=text, used=cost(ZCDP(used)))
+        return Outcome.from_wire(told.to_wire(), order)
+
+    def at(step, **more):
+        return {**step, **more}
+
+    def rho(step, times):
+        return at(step, spend={**step["spend"], "rho": str(Fraction(step["spend"]["rho"]) * times)})
+
+    looks, first = contents["looks"], contents["looks"][0]
+    assert said(looks).used == cost(ZCDP(Fraction(contents["used"])))
+    tiny = Fraction(1, 2**30)
+    wrong = [
+        (looks, Fraction(contents["used"]) / 2),  # less than they say
+        ([*looks[:-1], rho(looks[-1], tiny)], None),  # the last one for less than all before it
+        ([rho(step, tiny) for step in looks], None),  # from below the first step that there is
+        ([rho(step, Fraction(3, 2)) for step in looks], None),  # not by halves of what was reserved
+        ([rho(first, Fraction(cap) / Fraction(first["spend"]["rho"]) * 2)], None),  # more than was reserved
+        ([at(first, shares=["2"])], None),  # more exact than it cost
+        ([at(first, shares=["1", "-1", "1"])], None),
+        ([at(first, shares=[])], None),
+        ([], Fraction(0)),
+    ]
+    for steps, used in wrong:
+        with pytest.raises(hb.ParameterError, match="was not drawn for so little"):
+            said(steps, used)
 
 
 @pytest.mark.parametrize("outcome", ["answer", "failure", "silence"])

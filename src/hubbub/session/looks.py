@@ -40,7 +40,7 @@ from hubbub.tables.estimates import Estimates, combine, read
 from hubbub.tables.plan import Plan
 from hubbub.tables.price import Price, Spend, make_price
 
-__all__ = ["Looks", "combined", "refuse_looks"]
+__all__ = ["Looks", "combined", "cost_of_steps", "refuse_looks"]
 
 STEPS: Final = 32
 """The first step costs 2^-31 of the cap: a count of a million is within 10 % for about so little."""
@@ -91,6 +91,25 @@ def combined(plans: Sequence[Plan], drawn: Sequence[Mapping[str, Any]]) -> tuple
     """The estimates of all steps together, plan by plan."""
     steps = [read(price_of(plans, payload), payload) for payload in drawn]
     return tuple(combine(of_plan) for of_plan in zip(*steps, strict=True))
+
+
+def cost_of_steps(cap: Fraction, contents: Mapping[str, Any]) -> Fraction:
+    """The rho of the steps that a stored answer says it was drawn in, where those are steps that `Looks` takes.
+
+    The first is a power of two below the cap, and each other one as much as all before it; the parts of a step share
+    what it cost, so that the answer is no more exact than its cost.
+
+    Raises ValueError for any others.
+    """
+    amounts = [Fraction(step["spend"]["rho"]) for step in contents["looks"]]
+    shares = [[Fraction(share) for share in step["shares"]] for step in contents["looks"]]
+    whole = [cap / 2**k for k in range(STEPS)]
+    doubling = [amounts[0], *(amounts[0] * 2**k for k in range(len(amounts) - 1))]
+    if amounts[0] not in whole or amounts != doubling or sum(amounts) > cap:
+        raise ValueError("no steps of this kind")
+    if any(min(each) <= 0 or sum(each) > 1 for each in shares):
+        raise ValueError("more was drawn than was charged")
+    return sum(amounts, Fraction(0))
 
 
 def refuse_looks(plans: Sequence[Plan], spend: Spend, *, staged: bool) -> None:

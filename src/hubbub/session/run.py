@@ -40,6 +40,7 @@ from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.ledger.charge import Charge
 from hubbub.ledger.readings import by_token
 from hubbub.progress import at_work
+from hubbub.session.looks import cost_of_steps
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, StoredRelease
@@ -187,15 +188,15 @@ class Outcome:
 
 def _is_enough(used: Cost, payload: str | None, order: Order) -> bool:
     """Whether an answer can have been drawn for so little: where a bound was found, it and the answer were; where none
-    was, the search; and of a share of the answer there is what its own steps say.
+    was, the search; and of a share of the answer its steps, which say how exact it is.
     """
     if payload is None or order.kind != "sql":
         return payload is not None
     try:
         contents, event = json.loads(payload), from_json(order.event)
         if "looks" in contents:
-            return used.rho > 0 and used.rho == Fraction(str(contents["used"]))
-    except (ValueError, TypeError, KeyError, ZeroDivisionError):
+            return used.rho == Fraction(contents["used"]) == cost_of_steps(cost_of(event).rho, contents)
+    except (ValueError, TypeError, KeyError, IndexError, ZeroDivisionError):
         return False
     if not isinstance(event, Composed):
         return False
