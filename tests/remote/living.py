@@ -1,6 +1,8 @@
-"""A service by the real clock in this process: HTTP on this machine, the gate, the desk, and runs in a thread.
+"""A service in this process: HTTP on this machine, the gate, the desk, and runs in a thread.
 
 Processes and their walls are tests of their own (`tests/service`); here an answer time can be a fraction of a second.
+By the real clock; or by one that stands while something runs and hurries while nothing does, so that no test hangs on
+how busy the machine is, and none waits for an answer time.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 import uvicorn
 
 import hubbub as hb
-from hubbub.ledger.schedule import SECOND
+from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.store import Ledger
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.service.gate import Gate
@@ -30,14 +32,39 @@ from hubbub.session.runner import Runner
 from service.faces import Through
 
 ANSWER_TIME = 1.0
+BEGAN = 1_700_000_000 * SECOND
+STEP = SECOND // 20
+
+
+class Hurrying:
+    """Both clocks of a ledger, in microseconds since it began, long ago: what is due by them is never waited for."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    def wall(self) -> str:
+        return instant(BEGAN + self.at)
+
+    def running(self) -> tuple[int, str]:
+        return self.at, "boot"
 
 
 class Living:
-    """A service of some tables, until it is closed."""
+    """A service of some tables, until it is closed. clock: what `hubbub.ledger.hash_chain.now` goes by, where it is
+    not the real one.
+    """
 
     def __init__(
-        self, folder: Path, tables: dict[str, Any], budget: hb.Budget, *, answer_time: float = ANSWER_TIME, **more: Any
+        self,
+        folder: Path,
+        tables: dict[str, Any],
+        budget: hb.Budget,
+        *,
+        answer_time: float = ANSWER_TIME,
+        clock: Hurrying | None = None,
+        **more: Any,
     ) -> None:
+        self._clock, self._ended = clock, set[str]()
         self._runner = Runner(tables)
         described = schema_of(self._runner._data)
         data = EmptyTables(tables, described)
@@ -45,6 +72,8 @@ class Living:
         self.ledger = Ledger.open(
             folder / "ledger.db", budgets=spaces, max_failures=10**6, max_failures_all=10**6, **more
         )
+        if clock is not None:
+            self.ledger.timetable.running = clock.running
         self.desk = WholeDesk(
             data,
             self.ledger,
@@ -85,15 +114,20 @@ class Living:
         self._server.run()
 
     def _tick(self) -> None:
-        while not self._over.wait(0.01):
+        while not self._over.wait(0.01 if self._clock is None else 0.002):
             with suppress(hb.HubbubError):
                 self.desk.tick()
+                if self._clock is not None and {one.id for one in self.ledger.timetable.running_now()} <= self._ended:
+                    self._clock.at += STEP
 
     def _start(self, one: Scheduled, order: Order) -> None:
         self._runs.submit(self._run, one, Order.from_wire(order.to_wire()))
 
     def _run(self, one: Scheduled, order: Order) -> None:
-        self.desk.finished(one, self._runner.execute(order, drawing=lambda: None))
+        try:
+            self.desk.finished(one, self._runner.execute(order, drawing=lambda: None))
+        finally:
+            self._ended.add(one.id)
 
     def close(self) -> None:
         """End it."""

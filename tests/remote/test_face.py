@@ -1,7 +1,7 @@
 """One suite for two faces: each test runs as it stands against a session and against a connection to a service.
 
-The service is one for all of them, by the real clock, and every question is asked ahead, so that their answer times
-overlap. Epsilon is so large that there is no noise to speak of; and what is refused must be refused word for word.
+The service is one for all of them, by a clock that no test waits for, and every question is asked ahead. Epsilon is so
+large that there is no noise to speak of; and what is refused must be refused word for word.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import HubbubError
+from hubbub.ledger import hash_chain
 from people import HUGE, visits
-from remote.living import Living
+from remote.living import Hurrying, Living
 from test_session import ORACLE, plain
 
 pytestmark = pytest.mark.face
@@ -99,14 +100,17 @@ def opened(folder):
 
 @pytest.fixture(scope="module")
 def living(tmp_path_factory):
-    made = Living(tmp_path_factory.mktemp("living"), tables(), hb.Budget(100_000 * HUGE))
-    yield made
-    made.close()
+    clock = Hurrying()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hash_chain, "now", clock.wall)
+        made = Living(tmp_path_factory.mktemp("living"), tables(), hb.Budget(100_000 * HUGE), clock=clock)
+        yield made
+        made.close()
 
 
 @pytest.fixture(scope="module")
 def connection(living):
-    """With everything asked ahead: answers wait for their releases side by side."""
+    """With everything asked ahead."""
     with hb.connect(living.url, token=living.token("ada")) as made:
         for sql in ORACLE:
             made.ask(sql, **AT)
