@@ -223,3 +223,19 @@ SELECT channel, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS share FROM orders GR
 -- orders with more than one line
 SELECT COUNT(*) AS n FROM (SELECT customer_id, order_id, COUNT(*) AS lines FROM items JOIN orders USING (order_id) GROUP BY customer_id, order_id)
 WHERE lines > 1;
+-- orders by month, as MySQL writes it
+SELECT DATE_FORMAT(placed_at, '%Y-%c') AS m, COUNT(*) AS n FROM orders GROUP BY 1
+-- means
+SELECT STRFTIME(placed_at, '%Y-%-m') AS m, COUNT(*) AS n FROM orders GROUP BY 1;
+-- any of a list
+SELECT SUM(total) AS s FROM orders WHERE status = ANY(['paid', 'sent']);
+-- like one of several
+SELECT SUM(total) AS s FROM orders WHERE status LIKE ANY ('pa%', 'se%')
+-- means
+SELECT SUM(total) AS s FROM orders WHERE status LIKE 'pa%' OR status LIKE 'se%';
+-- like none of several
+SELECT SUM(total) AS s FROM orders WHERE NOT (status ILIKE ANY ('PA%', 'x'))
+-- means
+SELECT SUM(total) AS s FROM orders WHERE status NOT ILIKE 'PA%';
+-- a pattern of the standard
+SELECT SUM(total) AS s FROM orders WHERE status SIMILAR TO '(paid|sent)'

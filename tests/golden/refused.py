@@ -44,7 +44,7 @@ REFUSED: list[tuple[str, str, str | None]] = [
     ("SELECT COUNT(*) FROM customer c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.clerk = c.nation)", "tied to", None),
     ("SELECT COUNT(*) FROM customer WHERE EXISTS (SELECT 1 FROM orders)", "tied to the owner", None),
     ("SELECT COUNT(*) FROM customer WHERE balance > ALL (SELECT total FROM orders)", "ALL", None),
-    ("SELECT COUNT(*) FROM customer WHERE balance = ANY (SELECT total FROM orders)", "ANY is not supported", None),
+    ("SELECT COUNT(*) FROM customer WHERE balance = ANY (SELECT total FROM orders)", "ANY and ALL take a list", None),
     (
         "SELECT COUNT(*) FROM customer c WHERE balance > (SELECT MAX(total) FROM orders o WHERE o.clerk = c.nation)",
         "for the owner alone",

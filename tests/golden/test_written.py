@@ -65,6 +65,7 @@ RULES: Mapping[str, list[tuple[Any, ...]]] = {
     "key": [("x", kind) for kind in KINDS],
     "cut": [("x",)],
     "pick": [((3, -5, 2**40), "p")],
+    "rank": [("x", (-0.5, 1e-300, 0.1)), ("x", ())],
     "operand": [("x", of, to) for of, to in itertools.product(KINDS, KINDS)],
     "column": [("x", of, to) for of, to in itertools.product(KINDS, KINDS)],
     "null": [(kind,) for kind in KINDS],

@@ -156,7 +156,7 @@ REFUSED = [
     ("SELECT * FROM visits LIMIT 5", "rows of people are never shown: every answer", "*"),
     ("SELECT age FROM visits ORDER BY age", "rows of people are never shown: every answer", "age"),
     ("SELECT lenght(ward), COUNT(*) FROM visits GROUP BY 1", "Did you mean LENGTH", None),
-    ("SELECT DATE_FORMAT(day, '%Y'), COUNT(*) FROM visits GROUP BY 1", "Group dates by EXTRACT", None),
+    ("SELECT FORMAT_DATE('%Y', day), COUNT(*) FROM visits GROUP BY 1", "Group dates by EXTRACT", None),
     ("SELECT EQUI_WIDTH_BINS(0, 9, 3, TRUE), COUNT(*) FROM visits GROUP BY 1", "hb.edges", None),
     ("SELECT MEAN(age) FROM visits", "Did you mean AVG", None),
     ("SELECT STRING_AGG(ward) FROM visits", "STRING_AGG is not supported", "STRING_AGG("),

@@ -18,7 +18,7 @@ from hubbub.tables.expressions import Arithmetic, Call, Case, Compare, Expressio
 from hubbub.tables.functions import DAY, UNITS_OF_TIME
 from hubbub.tables.kinds import NUMERIC, TEMPORAL
 
-__all__ = ["calendar_call", "iso_year"]
+__all__ = ["calendar_call", "formatted_as_mysql", "iso_year"]
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
@@ -60,6 +60,11 @@ def calendar_call(reader: Any, node: exp.Expr) -> Expression | None:
         case exp.WidthBucket():
             return _bin(reader, node)
     return None
+
+
+def formatted_as_mysql(reader: Any, moment: exp.Expr, written: exp.Expr) -> Expression:
+    """DATE_FORMAT(x, '%Y-%m'), whose %M is a month's name and %i a minute."""
+    return _formatted(reader, moment, written, _PERCENT, _MYSQL)
 
 
 def _moment(reader: Any, node: exp.Expr) -> Expression:
@@ -136,6 +141,16 @@ _NAMED: Final[Mapping[str, Callable[[Expression], Expression]]] = {
     "FMMonth": _CODES["%B"],
     "Dy": _CODES["%a"],
     "FMDay": _CODES["%A"],
+}
+_MYSQL: Final = {
+    **{code: _CODES[code] for code in ("%Y", "%y", "%m", "%d", "%H", "%S", "%j", "%a", "%b", "%%")},
+    "%c": _CODES["%-m"],
+    "%e": _CODES["%-d"],
+    "%k": _CODES["%-H"],
+    "%i": _CODES["%M"],
+    "%s": _CODES["%S"],
+    "%M": _CODES["%B"],
+    "%W": _CODES["%A"],
 }
 _PERCENT: Final = re.compile(r"%-?.|[^%]+", re.DOTALL)
 _WORDS: Final = re.compile(r"IYYY|YYYY|HH24|FMMonth|FMDay|DDD|Mon|MM|DD|MI|SS|IW|YY|Dy|Q|[A-Za-z]+|[^A-Za-z]+")

@@ -236,7 +236,7 @@ class ExpressionReader:
                 return self._in(node)
             case exp.Is():
                 return self._is(node)
-            case exp.Like() | exp.ILike() | exp.Escape():
+            case exp.Like() | exp.ILike() | exp.Escape() if not isinstance(node.expression, exp.Any | exp.All):
                 return self._like(node)
             case exp.Case():
                 return self._case(node)

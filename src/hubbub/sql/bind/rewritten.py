@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from hubbub.sql.bind.calendars import formatted_as_mysql
 from hubbub.sql.bind.zoned import compared_with_moment, is_moment, zoned, zoned_call
 from hubbub.sql.text.functions import MOVES
 from hubbub.tables.expressions import (
@@ -66,9 +67,11 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             return _in_list(reader, node)
         case exp.In(this=exp.Tuple()):
             return _among_rows(reader, node)
+        case exp.Like() | exp.ILike():
+            return _like_listed(reader, node)
         case exp.TimeToUnix():
             return epoch(reader, node.this)
-        case exp.RegexpFullMatch():
+        case exp.RegexpFullMatch() | exp.SimilarTo():
             whole = (
                 exp.Literal.string(f"^(?:{node.expression.name})$") if _is_text(node.expression) else node.expression
             )
@@ -78,6 +81,8 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
         case exp.DateAdd() | exp.DateSub() if isinstance(node.expression, exp.Interval):
             sign = 1 if isinstance(node, exp.DateAdd) else -1
             return moved(reader, reader.read(node.this), interval_of(reader, node.expression), sign, node)
+        case exp.Anonymous(this=str() as name) if name.upper() == "DATE_FORMAT" and len(node.expressions) == 2:
+            return formatted_as_mysql(reader, *node.expressions)
         case exp.Anonymous(this=str() as name) if name.upper() in _ANONYMOUS and len(node.expressions) == 3:
             if name.upper() == "IFF":
                 condition, yes, no = node.expressions
@@ -179,6 +184,22 @@ def _in_list(reader: ExpressionReader, node: exp.ArrayContains) -> Expression:
 def _among_rows(reader: ExpressionReader, node: exp.In) -> Expression:
     """`(a, b) IN ((1, 2), (3, 4))`: one of the rows is the same in every place."""
     return Logic("OR", tuple(_same_row(reader, node.this, row) for row in node.expressions))
+
+
+def _listed(reader: ExpressionReader, node: exp.Expr) -> list[exp.Expr]:
+    """What stands in `ANY (a, b)` or `ANY ([a, b])`."""
+    inner = node.this.unnest()
+    if not isinstance(inner, exp.Tuple | exp.Array | exp.Literal):
+        raise reader.refuse("ANY and ALL take a list of constants; write x IN (...) for others.", node)
+    return [inner] if isinstance(inner, exp.Literal) else list(inner.expressions)
+
+
+def _like_listed(reader: ExpressionReader, node: exp.Like | exp.ILike) -> Expression:
+    """`x LIKE ANY ('a%', 'b%')`, and ALL."""
+    if node.args.get("negate"):
+        raise reader.refuse("engines read NOT LIKE ANY in two ways; write NOT (x LIKE ANY ('a%', 'b%')).", node)
+    likes = tuple(reader.read(type(node)(this=node.this, expression=e)) for e in _listed(reader, node.expression))
+    return Logic("OR" if isinstance(node.expression, exp.Any) else "AND", likes)
 
 
 def _same_row(reader: ExpressionReader, left: exp.Expr, right: exp.Expr) -> Expression:
@@ -351,6 +372,8 @@ def compared(reader: ExpressionReader, op: CompareOp, node: exp.Expr) -> Express
     if isinstance(left, exp.Tuple) and op in ("=", "<>"):
         same = _same_row(reader, left, right)
         return same if op == "=" else Not(same)
+    if isinstance(right, exp.Any) and op == "=":
+        return reader.read(exp.In(this=left, expressions=_listed(reader, right)))
     if is_moment(left) or is_moment(right):
         return compared_with_moment(reader, op, left, right, reader.moments)
     if isinstance(left, exp.Interval) and not isinstance(right, exp.Interval):

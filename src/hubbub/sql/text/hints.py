@@ -32,6 +32,8 @@ _CONTAINS: Final = "Write CONTAINS(x, 'text')."
 _TELLS: Final = "One row's value tells of a person; write MEDIAN(x), or group by x."
 _COUNTED: Final = "Rows are not listed; count them: SELECT x, COUNT(*) AS n FROM t GROUP BY x."
 _ROOTS: Final = "Write POWER(x, 0.5) for roots, LN(x) / LN(2) for logarithms."
+_JOINED: Final = "Write CONCAT(a, '-', b), or STRFTIME(day, '%Y-%m')."
+_PRODUCT: Final = "Write EXP(SUM(LN(x)))."
 _KNOWN: Final = "Write COALESCE(x, 0), or x IS NULL."
 _WRITE: Final = {
     _TEXT_OF_A_DATE: "DATE_TRUNC('month', day)",
@@ -46,6 +48,8 @@ _WRITE: Final = {
     _TELLS: "MEDIAN(x)",
     _COUNTED: "SELECT x, COUNT(*) AS n FROM t GROUP BY x",
     _ROOTS: "LN(x) / LN(2)",
+    _JOINED: "CONCAT(a, '-', b)",
+    _PRODUCT: "EXP(SUM(LN(x)))",
     _KNOWN: "COALESCE(x, 0)",
 }
 """The part of each hint that is SQL to write in its place."""
@@ -54,16 +58,18 @@ _CLAUSES: Final = {
     "SAMPLE": " Noise keeps people private; every row may count.",
 }
 _INSTEAD: Final = {
-    **dict.fromkeys(("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
+    **dict.fromkeys(("TO_CHAR", "STRFTIME", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
-    **dict.fromkeys(("REGEXP_EXTRACT", "REGEXP_REPLACE", "SIMILAR_TO", "GLOB"), _MATCHES),
+    **dict.fromkeys(("REGEXP_EXTRACT", "REGEXP_REPLACE", "GLOB"), _MATCHES),
     **dict.fromkeys(("MEAN", "AVERAGE"), _MEAN),
     **dict.fromkeys(("AGE", "TIMESTAMPDIFF", "TIMESTAMP_DIFF", "DATE_SUB", "DATESUB", "MONTHS_BETWEEN"), _BETWEEN),
     **dict.fromkeys(("TRUNC", "TRUNCATE"), _TRUNCATED),
     **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION"), _CONTAINS),
-    **dict.fromkeys(("ANY_VALUE", "ARBITRARY"), _TELLS),
+    **dict.fromkeys(("ANY_VALUE", "ARBITRARY", "FIRST", "LAST"), _TELLS),
     **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), _COUNTED),
     **dict.fromkeys(("CBRT", "LOG2"), _ROOTS),
+    **dict.fromkeys(("FORMAT", "PRINTF", "LPAD", "RPAD"), _JOINED),
+    "PRODUCT": _PRODUCT,
     **dict.fromkeys(("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY"), _LARGEST),
     **dict.fromkeys(("KURTOSIS", "SKEWNESS"), _SHAPE),
     **dict.fromkeys(("ISNULL", "NVL2"), _KNOWN),
