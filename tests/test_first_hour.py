@@ -72,6 +72,14 @@ def test_what_would_show_rows_is_refused_with_the_way_out(opened, shown):
         (lambda _: hb.one_of("a", null=True), "one_of: 'null' is not an argument. Allowed: other, others, trim"),
         (lambda _: hb.between(0), "between: 'high' is missing"),
         (lambda _: hb.between(0, 1, True), "between: only low, high is given without a name"),
+        (lambda _: hb.Csv(header=False), "Csv: 'header' is not an argument. Allowed: delimiter"),
+        (lambda _: hb.Budget(epsilom=1), "Budget: 'epsilom' is not an argument. Did you mean 'epsilon'"),
+        (lambda _: hb.Budget(), "Budget: 'epsilon' is missing. Write hb.Budget"),
+        (lambda _: hb.Session({}, budgt=1), "Session: 'budgt' is not an argument. Did you mean 'budget'"),
+        (lambda _: hb.Session.from_policy(polcy="x"), "from_policy: 'polcy' is not an argument"),
+        (lambda s: s.synthesize("t", epsilom=1), "synthesize: 'epsilom' is not an argument. Did you mean 'epsilon'"),
+        (lambda _: hb.connect("https://x"), "connect: 'token' is missing"),
+        (lambda _: hb.median("age", 2), "median: only of is given without a name"),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_in_our_words(opened, wrong, says):
@@ -79,6 +87,12 @@ def test_a_call_that_does_not_fit_is_refused_in_our_words(opened, wrong, says):
         wrong(opened)
     assert refused.value.__cause__ is None
     assert opened.history() == []
+
+
+def test_an_answer_takes_wrong_keywords_in_our_words_too(opened):
+    answer = opened.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
+    with pytest.raises(hb.ParameterError, match=r"plot: 'levl' is not an argument\. Did you mean 'level'"):
+        answer.plot(levl=0.9)
 
 
 def test_an_error_inside_is_not_taken_for_a_wrong_call():

@@ -385,15 +385,16 @@ def test_noise_is_fresh_in_every_session_and_every_draw() -> None:
 
 
 def test_a_session_takes_no_seed_and_is_not_pickled() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(hb.ParameterError, match="'seed' is not an argument"):
         Session({"visits": visits()}, budget=hb.Budget(1), ledger=None, seed=1)  # type: ignore[call-arg]
     with session(epsilon=1) as s, pytest.raises(hb.PolicyError, match="pickled"):
         pickle.dumps(s)
 
 
 def test_a_ledger_in_memory_says_so() -> None:
-    with pytest.warns(UserWarning, match="forgotten when this program ends"):
+    with pytest.warns(UserWarning, match="forgotten when this program ends") as said:
         Session({"visits": visits()}, budget=hb.Budget(1), ledger=None).close()
+    assert said[0].filename == __file__
     with session(epsilon=1) as s:
         assert "memory" in repr(s)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hubbub.errors import PolicyError
+from hubbub.keywords import named_calls
 
 __all__ = ["DIRECTIVES", "ENCODINGS", "FILES", "Csv", "FileKind", "csv_from", "files_of", "kind_of_file",
            "several_files", "spreadsheet_text"]  # fmt: skip
@@ -90,6 +91,7 @@ DIRECTIVES: Final[Mapping[str, str]] = {
 """What a date format may hold, and what each part of it reads, as a regular expression."""
 
 
+@named_calls
 @dataclass(frozen=True)
 class Csv:
     """How a CSV writes its rows. What is not said is as in most files: commas, UTF-8, a header line, a decimal point.

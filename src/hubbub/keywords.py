@@ -11,11 +11,12 @@ import functools
 import inspect
 import re
 from collections.abc import Callable
+from types import FunctionType
 from typing import ParamSpec, TypeVar
 
 from hubbub.errors import ParameterError
 
-__all__ = ["named"]
+__all__ = ["named", "named_calls"]
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -45,10 +46,23 @@ def named(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Resu
     return called
 
 
+def named_calls(cls: type[_Result]) -> type[_Result]:
+    """The same class; a call of it or of a public method of its own that does not fit raises ParameterError."""
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, FunctionType) and (name == "__init__" or name[0] != "_"):
+            setattr(cls, name, named(value))
+        elif isinstance(value, classmethod) and name[0] != "_":
+            setattr(cls, name, classmethod(named(value.__func__)))
+    return cls
+
+
 def _problem(function: Callable[..., object], text: str, given: set[str]) -> str:
     """What does not fit, and what to write."""
-    name, parameters = function.__name__, inspect.signature(function).parameters.values()
-    keywords = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "self"]
+    name = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    parameters = [
+        p for p in inspect.signature(function).parameters.values() if p.name[0] != "_" and p.name not in ("self", "cls")
+    ]
+    keywords = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     unknown = sorted(given - set(keywords))
     if "unexpected keyword" in text and unknown:
         close = difflib.get_close_matches(unknown[0], keywords, n=1)
@@ -59,7 +73,7 @@ def _problem(function: Callable[..., object], text: str, given: set[str]) -> str
         return (
             f"{name}: {' and '.join(map(repr, missing))} {'is' if len(missing) == 1 else 'are'} missing. {_how(name)}"
         )
-    first = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "self"]
+    first = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return f"{name}: {'only ' + ', '.join(first) if first else 'nothing'} is given without a name. {_how(name)}"
 
 
@@ -69,5 +83,8 @@ def _how(name: str) -> str:
         "sql": 'Write session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1).',
         "check": 'Write session.check("SELECT COUNT(*) FROM visits", epsilon=0.1).',
         "between": "Write hb.between(0, 120).",
+        "Session": 'Write hb.Session({"visits": visits}, budget=hb.Budget(epsilon=1), ledger="budget.db").',
+        "connect": 'Write hb.connect("https://data.example.org", token=...).',
+        "Budget": "Write hb.Budget(epsilon=1).",
     }
     return examples.get(name, f"help({name}) shows its arguments.")

@@ -28,6 +28,7 @@ from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.answer.wire import SentAnswer, read_release, written_release
 from hubbub.arguments import RELIABLE, a_level, a_share
 from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.keywords import named_calls
 from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.plots.page import html_lines, html_table
 from hubbub.tables.columns import Scalar
@@ -82,6 +83,7 @@ class Refining:
     check: Callable[[Any], Refinement]
 
 
+@named_calls
 @dataclass(frozen=True, eq=False)
 class Release:
     """An answer. `columns` and `rows()` are the table; the rest says how good it is and what it cost.

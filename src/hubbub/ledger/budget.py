@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import Any, SupportsIndex, TypeAlias
 
 from hubbub.errors import ParameterError
+from hubbub.keywords import named_calls
 
 __all__ = [
     "Budget",
@@ -126,6 +127,7 @@ def decimal_text(amount: Fraction) -> str:
         return f"{value:f}" if places <= 30 else str(value)
 
 
+@named_calls
 @dataclass(frozen=True, init=False, repr=False)
 class Budget:
     """What may be spent on one unit space in all.

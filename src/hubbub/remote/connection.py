@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from hubbub.arguments import an_amount
 from hubbub.errors import EngineError, PolicyError, QueryError
+from hubbub.keywords import named
 from hubbub.remote.not_here import NOT_HERE, refuse
 from hubbub.remote.wire import Wire
 from hubbub.session.options import AskOptions, Options, takes_options
@@ -43,6 +44,7 @@ _OTHER: Final = {
 _STATES: Final = {"asked": "charged", "answered": "stored"}
 
 
+@named
 def connect(
     url: str, *, token: str, patience: float = 60.0, purpose: str | None = None, context: ssl.SSLContext | None = None
 ) -> Connection:

@@ -59,7 +59,7 @@ class Wire:
             warnings.warn(
                 f"{parts.hostname} is asked without TLS: all who see the traffic read the token and the answers. Use "
                 "an https:// address.",
-                stacklevel=3,
+                stacklevel=5,
             )
         self.url, self._parts, self._token = url.rstrip("/"), parts, token.strip()
         self._patience, self._context, self._own = patience, context, threading.local()

@@ -166,7 +166,7 @@ def open_ledger(
     warnings.warn(
         "ledger=None keeps the budget in memory: it is forgotten when this program ends, and asking again in "
         "another program spends the same people's privacy twice.",
-        stacklevel=3,
+        stacklevel=4,
     )
     return Ledger.in_memory(spaces)
 

@@ -21,12 +21,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hubbub.answer.release import Release
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.errors import PolicyError, QueryError
+from hubbub.keywords import named_calls
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.policy import Policy, find_policy, load_policy
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 __all__ = ["Check", "Session"]
 
 
+@named_calls
 class Session:
     """Declared tables, their budget, and the ledger that keeps it.
 
@@ -517,9 +518,7 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _repr_html_(self) -> str:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from hubbub.arguments import a_fraction
 from hubbub.errors import ParameterError
+from hubbub.keywords import named
 from hubbub.tables.aggregates import FUNCTIONS, Function
 from hubbub.verbs.terms import Term, call, column, constant, constant_or_term, quoted
 
@@ -55,6 +56,7 @@ THE_UNIT: Final = "HUBBUB_UNIT"
 """The placeholder of a table's unit column, until the builder that knows it puts it in."""
 
 
+@named
 def col(name: str, *, table: str | None = None) -> Term:
     """A column; `table` says whose, where a join leaves two of one name.
 
@@ -64,6 +66,7 @@ def col(name: str, *, table: str | None = None) -> Term:
     return Term(exp.column(quoted(name), table=None if table is None else quoted(table)))
 
 
+@named
 def lit(value: object) -> Term:
     """A constant.
 
@@ -104,6 +107,7 @@ class When:
         return self.otherwise(None)
 
 
+@named
 def when(condition: Term) -> When:
     """The beginning of a CASE.
 
@@ -113,26 +117,31 @@ def when(condition: Term) -> When:
     return When((), condition)
 
 
+@named
 def coalesce(*values: object) -> Term:
     """The first value that is not NULL."""
     return Term(call("COALESCE", *map(column, values)))
 
 
+@named
 def nullif(value: object, other: object) -> Term:
     """The value, or NULL where it equals the other."""
     return Term(call("NULLIF", column(value), column(other)))
 
 
+@named
 def least(*values: object) -> Term:
     """The smallest value; NULLs are left out."""
     return Term(call("LEAST", *map(column, values)))
 
 
+@named
 def greatest(*values: object) -> Term:
     """The largest value; NULLs are left out."""
     return Term(call("GREATEST", *map(column, values)))
 
 
+@named
 def concat(*values: object) -> Term:
     """Texts one after the other."""
     first_, *rest = [Term(column(v)) for v in values] or [lit("")]
@@ -144,6 +153,7 @@ def _named(word: str, node: exp.Expr, *arguments: object) -> Term:
     return Term(node, "_".join([word, *(n for n in names if n)]) if all(names) else word)
 
 
+@named
 def count(of: object = None) -> Term:
     """Rows; or, of a column or term, the rows where it is not NULL."""
     if of is None:
@@ -151,22 +161,26 @@ def count(of: object = None) -> Term:
     return _named("count", exp.Count(this=column(of)), of)
 
 
+@named
 def units(of: str | None = None) -> Term:
     """Units (people): COUNT(DISTINCT unit). The unit's column is that of the table, unless named."""
     node = exp.column(quoted(THE_UNIT if of is None else of))
     return Term(exp.Count(this=exp.Distinct(expressions=[node])), "units")
 
 
+@named
 def n_distinct(of: object) -> Term:
     """Different values that are not NULL."""
     return _named("n_distinct", exp.Count(this=exp.Distinct(expressions=[column(of)])), of)
 
 
+@named
 def sum(of: object) -> Term:
     """The sum."""
     return _named("sum", exp.Sum(this=column(of)), of)
 
 
+@named
 def mean(of: object) -> Term:
     """The mean of the values that are not NULL."""
     return _named("mean", exp.Avg(this=column(of)), of)
@@ -178,21 +192,25 @@ def _freedom(ddof: int) -> str:
     return "SAMP" if ddof else "POP"
 
 
+@named
 def var(of: object, *, ddof: int = 1) -> Term:
     """The variance: of a sample (ddof=1), or of the whole population (ddof=0)."""
     return _named("var", call(f"VAR_{_freedom(ddof)}", column(of)), of)
 
 
+@named
 def std(of: object, *, ddof: int = 1) -> Term:
     """The standard deviation: of a sample (ddof=1), or of the whole population (ddof=0)."""
     return _named("std", call(f"STDDEV_{_freedom(ddof)}", column(of)), of)
 
 
+@named
 def median(of: object) -> Term:
     """The median."""
     return _named("median", call("MEDIAN", column(of)), of)
 
 
+@named
 def quantile(of: object, fraction: float) -> Term:
     """The value below which a fraction of the values lies.
 
@@ -202,21 +220,25 @@ def quantile(of: object, fraction: float) -> Term:
     return _named("quantile", call("QUANTILE_CONT", column(of), share), of)
 
 
+@named
 def min(of: object) -> Term:
     """The smallest value, found privately as a quantile."""
     return _named("min", exp.Min(this=column(of)), of)
 
 
+@named
 def max(of: object) -> Term:
     """The largest value, found privately as a quantile."""
     return _named("max", exp.Max(this=column(of)), of)
 
 
+@named
 def covar(of: object, other: object, *, ddof: int = 1) -> Term:
     """The covariance: of a sample (ddof=1), or of the whole population (ddof=0)."""
     return _named("covar", call(f"COVAR_{_freedom(ddof)}", column(of), column(other)), of, other)
 
 
+@named
 def corr(of: object, other: object) -> Term:
     """Pearson's correlation."""
     return _named("corr", call("CORR", column(of), column(other)), of, other)
@@ -241,16 +263,19 @@ MADE: Final = {f.verb: _made(f) for f in FUNCTIONS.values() if f.verb}
 """The verbs of aggregates whose records name one; each is also a name of `hubbub` itself."""
 
 
+@named
 def row_number() -> Term:
     """The row's number in its window, from 1; needs `.over(unit, order_by=...)`."""
     return Term(call("ROW_NUMBER"))
 
 
+@named
 def rank() -> Term:
     """The row's rank in its window, with gaps after ties."""
     return Term(call("RANK"))
 
 
+@named
 def dense_rank() -> Term:
     """The row's rank in its window, without gaps."""
     return Term(call("DENSE_RANK"))
@@ -263,21 +288,25 @@ def _shifted(word: str, value: object, steps: int) -> Term:
     return Term(call(word, column(value), *more))
 
 
+@named
 def lag(of: object, steps: int = 1) -> Term:
     """The value some rows before, in its window."""
     return _shifted("LAG", of, steps)
 
 
+@named
 def lead(of: object, steps: int = 1) -> Term:
     """The value some rows after, in its window."""
     return _shifted("LEAD", of, steps)
 
 
+@named
 def first(of: object) -> Term:
     """The first value of its window."""
     return Term(call("FIRST_VALUE", column(of)))
 
 
+@named
 def last(of: object) -> Term:
     """The last value of its window, up to the row itself."""
     return Term(call("LAST_VALUE", column(of)))
