@@ -47,7 +47,8 @@ def number_axis(
         low, high = low - (abs(low) or 1) / 2 * (not zero), high + (abs(high) or 1)
     step = _step((high - low) / most)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = tuple((i * step, tick_text(i * step, step)) for i in range(first, last + 1))
+    ends = max(abs(low), abs(high))
+    ticks = tuple((i * step, tick_text(i * step, step, most=ends)) for i in range(first, last + 1))
     if not whole:
         within = tuple(tick for tick in ticks if low <= tick[0] <= high)
         if len(within) < 2:  # one alone gives no scale
@@ -62,13 +63,14 @@ def _step(rough: float) -> float:
     return next(power * m for m in (1, 2, 5, 10) if power * m >= rough * (1 - 1e-9))
 
 
-def tick_text(x: float, step: float, *, commas: bool = True) -> str:
+def tick_text(x: float, step: float, *, commas: bool = True, most: float = 0.0) -> str:
     """A number of an axis in steps of `step`; many by a letter. commas: whether thousands have one; years have not.
+    most: the largest number of the axis, all of which have its letter.
 
-    >>> tick_text(0.5, 0.1), tick_text(2e6, 1e6), tick_text(-1500.0, 500)
-    ('0.5', '2 M', '−1,500')
+    >>> tick_text(0.5, 0.1), tick_text(2e6, 1e6), tick_text(-1500.0, 500), tick_text(5e3, 5e3, most=2e4)
+    ('0.5', '2 M', '−1,500', '5 k')
     """
-    size, unit, letter = max(abs(x), step), 1.0, ""
+    size, unit, letter = max(abs(x), step, most), 1.0, ""
     for unit_there, letter_there in ((1e9, " G"), (1e6, " M"), (1e4, " k")):
         if step >= unit_there / 10 and size >= unit_there:
             unit, letter = (1e3, " k") if unit_there == 1e4 else (unit_there, letter_there)
@@ -81,7 +83,7 @@ def tick_text(x: float, step: float, *, commas: bool = True) -> str:
 def day_axis(low: float, high: float, start: float, end: float, *, most: int = 7) -> Axis:
     """An axis of days since 1970-01-01: years, months, or days, each written where there is room.
 
-    >>> [text for _, text in day_axis(0, 1095, 0, 300).ticks]
+    >>> [text for _, text in day_axis(0, 1096, 0, 300).ticks]
     ['1970', '1971', '1972', '1973']
     """
     if high <= low:
