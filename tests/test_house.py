@@ -25,8 +25,7 @@ LOADED = f"import sys; print([m for m in {HEAVY!r} if m in sys.modules])"
         "import hubbub; hubbub.Budget(epsilon=1); hubbub.PolicyError",
         "import hubbub.accounting, hubbub.ledger.store, hubbub.ledger.policy",
         "import hubbub; hubbub.one_of('A'); hubbub.table('x.parquet', unit='id')",
-        "import sys; sys.argv = ['hubbub', '--help']\nimport hubbub.cli.main as m\n"
-        "try:\n    m.main()\nexcept SystemExit:\n    pass",
+        "import hubbub.cli.main as m; m.run(['--help'])",
     ],
     ids=["import", "budget", "ledger", "declare", "help"],
 )

@@ -103,9 +103,7 @@ def commands() -> None:
 def main() -> None:
     """Run the command line of this process, and exit."""
     light.begin(sys.argv[1:])
-    code = run(sys.argv[1:])
-    light.end()
-    sys.exit(code)
+    light.end(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str]) -> int:
