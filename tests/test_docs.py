@@ -192,6 +192,11 @@ def sql_blocks() -> list[tuple[str, str]]:
     return [(n, b.text) for n, p in zip(NAMES, PAGES, strict=True) for b in blocks(p) if b.info == "sql"]
 
 
+def test_a_question_fits_the_width_of_its_page() -> None:
+    """At 1280 px a line of the built pages has room for 88 characters of code."""
+    assert [(page, line) for page, sql in sql_blocks() for line in sql.splitlines() if len(line) > 84] == []
+
+
 def refusals() -> list[tuple[str, str, str]]:
     """Rows of tables headed "refused": page, what is refused, what is answered (in backticks)."""
     found = []
