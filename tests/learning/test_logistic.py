@@ -14,6 +14,7 @@ from hubbub.accounting import ZCDP, cost, rho_of_epsilon
 from hubbub.audit import replay
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.learning import LogisticRegression, load, logistic
+from hubbub.learning.bases import turned
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import Categories, Design
 from hubbub.learning.model import Classes, Problem
@@ -135,11 +136,11 @@ def test_the_sensitivity_of_a_step_is_what_one_row_moves_it_by_at_the_worst_weig
     target = Classes.of("y", hb.one_of(*range(classes)))
     problem = Problem(LogisticRegression(), design, target, None, Spend(rho=Fraction(1)))
     outputs, residual = (1, logistic.binary_residual) if classes == 2 else (classes, logistic.softmax_residual)
-    weights = np.zeros((outputs, design.width), np.int64)
-    weights[0] = 1 << 32
+    weights = np.zeros((outputs, turned(design).width), np.int64)
+    weights[0, 0] = 1 << 32
     most = 0
     for label in range(classes):
-        row = Coded(design, [np.array([0]), np.array([1])], np.array([label]))
+        row = Coded(turned(design), [np.array([0]), np.array([1])], np.array([label]))
         most = max(most, sum(v * v for of_output in row.sums(weights, residual) for v in of_output))
     assert 0.99 * logistic.descent_squared(problem) < most <= logistic.descent_squared(problem)
 

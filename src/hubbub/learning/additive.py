@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.learning.descent import Floats
-from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded
+from hubbub.learning.exact import WEIGHT_ONE, Coded
 from hubbub.learning.features import ONE, Categories, Integers
 from hubbub.learning.linear import LinearRegression, draw_numbers, predicted_numbers
 from hubbub.learning.logistic import LogisticRegression, draw_classes, predicted_classes
@@ -21,8 +21,6 @@ from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.noise import Bits
 
 __all__ = ["AdditiveModel"]
-
-_CLAMP = SCALE // 4
 
 
 class AdditiveModel(Estimator):
@@ -55,12 +53,12 @@ class AdditiveModel(Estimator):
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         if isinstance(problem.target, Classes):
             return predicted_classes(problem, rows)
-        return predicted_numbers(problem, rows, "auto", _CLAMP)
+        return predicted_numbers(problem, rows, "auto", None)
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         if isinstance(problem.target, Classes):
             return draw_classes(problem, rows, n, bits)
-        return draw_numbers(problem, rows, n, bits, "auto", _CLAMP)
+        return draw_numbers(problem, rows, n, bits, "auto", None)
 
     def _margins(self, rows: Coded) -> Integers:
         return self._inner._margins(rows)

@@ -3,8 +3,9 @@ learned.
 
 The target is a number of a declared range, moved to [-1/2, 1/2] and rounded to steps of a 1024th.
 
-**Descent.** The residual, prediction - target, is clamped to +-c, c a quarter unless said, in whole numbers: one row
-moves the sum of (residual x features) by at most c 2^20 sqrt N on the grid (`hubbub.learning.descent`).
+**Descent.** The residual, prediction - target, is clamped to +-c, in whole numbers: one row moves the sum of (residual
+x features) by at most c 2^20 sqrt N on the grid (`hubbub.learning.descent`). Unless c is said, it is a quarter, which
+makes half the noise of a half; and a half where kappa (below) is 10,000 or more, so that little is cut off.
 
 **Moments.** With z = (features, target), the sum of z z^T holds all that least squares asks. One row moves it by
 |z|^2 <= N + (2^8)^2 in Frobenius norm, and its upper triangle by no more. Noise is put on the upper triangle once; the
@@ -13,8 +14,8 @@ matrix is then made positive semidefinite, and a ridge of the size of its noise 
 **The mean.** One row moves the sum of targets, in 1024ths, by at most 512.
 
 Which of the three is chosen follows from the number of rows, public or bought, and the amount: with
-kappa = n sqrt(2 rho), the mean below 20; moments between 50 N (features of 1) and 900, where descent would make few
-steps against little noise; else descent.
+kappa = n sqrt(2 rho), the mean below 20; of numbers without bins moments between 50 N (features of 1) and 900, where
+descent would make few steps against little noise; else descent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.descent import Floats, descend, noise_of, plan_descent
+from hubbub.learning.bases import turned
+from hubbub.learning.descent import Floats, Plan, descend, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid
 from hubbub.learning.features import ONE, Design, Integers, Numbers
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
@@ -40,6 +42,7 @@ __all__ = ["LinearRegression", "clamped_residual", "draw_numbers", "predicted_nu
 _METHODS = ("auto", "descent", "moments", "mean")
 _TOO_FEW = 20
 _MOMENTS = (50, 900)
+_MANY = 10_000
 _REPLAYS = 200
 
 
@@ -55,7 +58,7 @@ def clamped_residual(scores: Integers, label: Integers, *, clamp: int = SCALE //
 
 def descent_squared(problem: Problem, clamp: int) -> int:
     """The squared sensitivity of one step of descent."""
-    return problem.moved(clamp**2 * problem.design.norm2)
+    return problem.moved(clamp**2 * turned(problem.design).norm2)
 
 
 def moments_squared(problem: Problem) -> int:
@@ -68,16 +71,31 @@ def mean_squared(problem: Problem) -> int:
     return problem.moved((LEVELS // 2) ** 2)
 
 
+def _kappa(problem: Problem, n: float) -> float:
+    return n / problem.rows_per_unit * math.sqrt(2 * float(problem.rho))
+
+
 def _method(problem: Problem, n: float, method: str) -> str:
-    kappa = n / problem.rows_per_unit * math.sqrt(2 * float(problem.rho))
+    kappa = _kappa(problem, n)
     if method != "auto":
         return method
     if kappa < _TOO_FEW:
         return "mean"
-    return "moments" if _MOMENTS[0] * problem.design.norm2 / ONE**2 <= kappa < _MOMENTS[1] else "descent"
+    lines = not any(isinstance(c, Numbers) and c.edges for c in problem.design.columns.values())
+    return "moments" if lines and _MOMENTS[0] * problem.design.norm2 / ONE**2 <= kappa < _MOMENTS[1] else "descent"
 
 
-def predicted_numbers(problem: Problem, rows: int, method: str, clamp: int) -> tuple[int, float]:
+def _clamp(problem: Problem, n: float, clamp: float | None) -> int:
+    many = _kappa(problem, n) >= _MANY
+    return round((clamp or (0.5 if many else 0.25)) * SCALE)
+
+
+def plan_numbers(problem: Problem, n: float, clamp: int) -> Plan:
+    """How descent goes with about n rows: noise is as large as the clamp, so that half of it is twice as many rows."""
+    return plan_descent(n / problem.rows_per_unit * (SCALE / (4 * clamp)), float(problem.rho))
+
+
+def predicted_numbers(problem: Problem, rows: int, method: str, clamp: float | None) -> tuple[int, float]:
     """How many passes, and the noise on a sum over rows in one of them, in rows."""
     match _method(problem, rows, method):
         case "mean":
@@ -85,25 +103,27 @@ def predicted_numbers(problem: Problem, rows: int, method: str, clamp: int) -> t
         case "moments":
             sigma = math.sqrt(noise_of(problem.rho, moments_squared(problem)).sigma2)
             return 1, sigma / (ONE**2 * problem.heaviest)
-    steps = plan_descent(rows / problem.rows_per_unit, float(problem.rho)).steps
-    sigma = math.sqrt(noise_of(problem.rho / steps, descent_squared(problem, clamp)).sigma2)
+    reach = _clamp(problem, rows, clamp)
+    steps = plan_numbers(problem, rows, reach).steps
+    sigma = math.sqrt(noise_of(problem.rho / steps, descent_squared(problem, reach)).sigma2)
     return steps, sigma / (SCALE * ONE * problem.heaviest)
 
 
-def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, method: str, clamp: int) -> Fit:
+def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, method: str, clamp: float | None) -> Fit:
     """Draw the weights of a target that is a number."""
     match _method(problem, n, method):
         case "mean":
             return (yield from _mean(problem, rows, n, bits))
         case "moments":
             return (yield from _from_moments(problem, rows, bits))
-    plan = plan_descent(n / problem.rows_per_unit, float(problem.rho))
+    reach = _clamp(problem, n, clamp)
+    plan = plan_numbers(problem, n, reach)
     weights = yield from descend(
         rows,
-        partial(clamped_residual, clamp=clamp),
+        partial(clamped_residual, clamp=reach),
         outputs=1,
         rho=problem.rho,
-        squared=descent_squared(problem, clamp),
+        squared=descent_squared(problem, reach),
         plan=plan,
         n=n * problem.heaviest,
         curvature=1.0,
@@ -162,7 +182,8 @@ class LinearRegression(Estimator):
     features: columns; by default all that are declared. target: a column of declared range. bins: of columns of
     numbers, by name or for all: their number or edges, a feature each, beside the number itself. method: "descent",
     "moments", "mean" or "auto". clamp: how far off a row may be, as a share of the range: a residual beyond counts as
-    that. weight: a column of weights. rows: how many there are, where that is public; else it is bought.
+    that; by default a quarter, or a half where rows are many. weight: a column of weights. rows: how many there are,
+    where that is public; else it is bought.
 
     After a fit: `coef_` and `intercept_`, of the features `feature_names_`, in the target's unit; `n_iter_`.
     """
@@ -176,7 +197,7 @@ class LinearRegression(Estimator):
         *,
         bins: int | Mapping[str, Any] | None = None,
         method: str = "auto",
-        clamp: float = 0.25,
+        clamp: float | None = None,
         weight: str | None = None,
         rows: int | None = None,
     ) -> None:
@@ -190,17 +211,18 @@ class LinearRegression(Estimator):
         super()._checked(problem)
         if self.method not in _METHODS:
             raise ParameterError(f"method={self.method!r}: expected one of {', '.join(_METHODS)}.")
-        if isinstance(self.clamp, bool) or not isinstance(self.clamp, int | float) or not 0.001 <= self.clamp <= 1:
+        share = 0.25 if self.clamp is None else self.clamp
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0.001 <= share <= 1:
             raise ParameterError(f"clamp={self.clamp!r}: expected a share of the range, from 0.001 to 1.")
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
-        return predicted_numbers(problem, rows, self.method, round(self.clamp * SCALE))
+        return predicted_numbers(problem, rows, self.method, self.clamp)
 
     def _in_place(self, problem: Problem) -> str | None:
         return None if self.method in ("moments", "mean") else "method='moments'"
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
-        return draw_numbers(problem, rows, n, bits, self.method, round(self.clamp * SCALE))
+        return draw_numbers(problem, rows, n, bits, self.method, self.clamp)
 
     def _margins(self, rows: Coded) -> Integers:
         return rows.scores(self._weights)

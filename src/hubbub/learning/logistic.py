@@ -1,7 +1,7 @@
 """Logistic regression and additive models, by private gradient descent.
 
 **Binary.** The residual p - y lies within +-1, so one row moves the sum of (residual x features) by at most 2^20 sqrt N
-on the grid, N = `Design.norm2`.
+on the grid, N = `Design.norm2` of the coordinates in which it is learned (`hubbub.learning.bases`).
 
 **More classes.** The softmax has a residual for each class, p - e_y, of squared length at most 2: with a the other
 classes' probabilities it is |a|^2 + (sum a)^2 <= 2 (sum a)^2 <= 2. In integers, p_k is rounded down for the other
@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import ParameterError
+from hubbub.learning.bases import turned
 from hubbub.learning.descent import Floats, Plan, descend, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
 from hubbub.learning.features import ONE, Integers
@@ -53,7 +54,7 @@ def descent_squared(problem: Problem) -> int:
     """The squared sensitivity of one step."""
     assert isinstance(problem.target, Classes)
     residual = 1 if len(problem.target.values) == 2 else 2
-    return problem.moved(residual * SCALE**2 * problem.design.norm2)
+    return problem.moved(residual * SCALE**2 * turned(problem.design).norm2)
 
 
 def plan_classes(problem: Problem, n: float) -> Plan:
@@ -90,9 +91,8 @@ def draw_newton(problem: Problem, rows: Coded, bits: Bits | None) -> Fit:
     """Draw the weights of two classes in few passes."""
     weights = yield from newton(
         rows,
-        problem.design,
         rho=problem.rho,
-        moment_squared=problem.moved(problem.design.norm2**2),
+        moment_squared=problem.moved(turned(problem.design).norm2 ** 2),
         step_squared=descent_squared(problem),
         bits=bits,
     )

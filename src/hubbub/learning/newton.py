@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
 from hubbub.accounting import Event
+from hubbub.learning.bases import plain_weights, turned
 from hubbub.learning.descent import Floats, noise_of
 from hubbub.learning.exact import SCALE, on_grid
-from hubbub.learning.features import ONE, Design
+from hubbub.learning.features import ONE
 from hubbub.noise import Bits
 
 __all__ = ["PASSES", "newton"]
@@ -33,13 +35,16 @@ _FOR_MOMENTS: Final = Fraction(1, 5)
 
 
 def newton(
-    rows: Any, design: Design, *, rho: Fraction, moment_squared: int, step_squared: int, bits: Bits | None = None
+    rows: Any, *, rho: Fraction, moment_squared: int, step_squared: int, bits: Bits | None = None
 ) -> Generator[Event, None, Floats]:
-    """Yields each event before it is drawn; returns the weights of two classes, (1, width).
+    """Yields each event before it is drawn; returns the weights of two classes, (1, width), of the
+    plain features.
 
     rows: as `Coded` has `second_moment` and `logistic_sums`. moment_squared, step_squared: how far a unit moves them.
     """
-    noise = noise_of(rho * _FOR_MOMENTS, moment_squared)
+    plain = rows.design
+    rows = replace(rows, design=turned(plain))
+    design, noise = rows.design, noise_of(rho * _FOR_MOMENTS, moment_squared)
     yield noise.event
     upper = np.triu_indices(design.width)
     noisy = noise.release([int(v) for v in rows.second_moment()[upper]], bits=bits)
@@ -60,4 +65,4 @@ def newton(
         before, at = at, ahead - inverse @ (np.array(sums, np.float64) / (SCALE * ONE) + penalty * ahead)
         inertia, last = (1 + math.sqrt(1 + 4 * inertia**2)) / 2, inertia
         ahead = at + (last - 1) / inertia * (at - before)
-    return np.array(at)[None]
+    return plain_weights(plain, np.array(at)[None])

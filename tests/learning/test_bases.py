@@ -1,0 +1,76 @@
+"""The coordinates in which models are learned: how long a row is in them, and that they say what plain features say."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hubbub.learning.bases import Turned, plain_weights, turned
+from hubbub.learning.exact import SCALE, Coded, on_grid
+from hubbub.learning.features import ONE, Categories, Design, Numbers
+from hubbub.learning.logistic import binary_residual
+
+
+def numbers(bins: int, *, linear: bool = True, nullable: bool = False) -> Numbers:
+    return Numbers(Fraction(0), Fraction(12), tuple(map(Fraction, range(bins + 1))), linear, nullable)
+
+
+COLUMNS = {
+    "two": Categories(("a", "b")),
+    "one": Categories(("a",)),
+    "many": Categories(tuple(range(600))),
+    "null": Categories(("a", None, "c")),
+    "bins": numbers(12),
+    "bins or NULL": numbers(12, nullable=True),
+    "bins alone": numbers(4, linear=False),
+    "a bin": numbers(1),
+    "a bin alone": numbers(1, linear=False),
+    "number": Numbers(Fraction(-1), Fraction(7), linear=True),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_no_row_is_longer_than_its_plain_features(name: str) -> None:
+    """Every code, one after another: whole numbers of 2^8 at most, and lengths that the plain ones bound."""
+    column = COLUMNS[name]
+    features = Turned.of(column).features
+    assert features.dtype == np.int64
+    assert np.abs(features).max(initial=0) <= ONE
+    longest = int((features**2).sum(axis=1).max())
+    assert longest <= int((column.features**2).sum(axis=1).max())
+    if isinstance(column, Categories):
+        assert longest <= ONE**2 * (1 - 1 / len(column.values)) + 2 * ONE
+        assert not features[-1].any()  # an undeclared value says nothing
+    elif column.edges:
+        assert longest <= ONE**2 * 17 // 16
+
+
+def test_the_longest_row_is_the_one_that_is_charged() -> None:
+    """By brute force over all rows that there can be: a gradient reaches the bound, and goes no further."""
+    design = turned(Design({name: COLUMNS[name] for name in ("two", "null", "bins alone")}))
+    every = np.array(list(itertools.product(*(range(c.size) for c in design.columns.values()))))
+    worst = on_grid(np.full(design.width, 1e9))[None]
+    moved = 0
+    for codes, label in itertools.product(every, (0, 1)):
+        row = Coded(design, [codes[i : i + 1] for i in range(3)], np.array([label]))
+        moved = max(moved, sum(v * v for v in row.sums(worst, binary_residual)[0]))
+    assert 0.99 * SCALE**2 * design.norm2 < moved <= SCALE**2 * design.norm2
+
+
+def test_plain_weights_give_the_same_scores() -> None:
+    design = Design(COLUMNS)
+    other = turned(design)
+    weights = np.random.default_rng(3).normal(size=(2, other.width))
+    plain = plain_weights(design, weights)
+    assert plain.shape == (2, design.width)
+    assert (plain[:, 0] == weights[:, 0]).all()
+    ends = [(0, 0), *((a, b) for a, b in zip(design.starts, other.starts, strict=True))]
+    for (at, beside), name in zip(ends[1:], COLUMNS, strict=True):
+        column, same = COLUMNS[name], Turned.of(COLUMNS[name])
+        exact = column.features @ plain[:, at : at + len(column.names)].T
+        found = same.features @ weights[:, beside : beside + len(same.names)].T
+        # The number itself is rounded to its quarter of the grid, at most a step.
+        assert np.abs(exact - found).max() <= np.abs(weights).max() * (1 + 1e-9)
