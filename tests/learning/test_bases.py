@@ -32,25 +32,26 @@ COLUMNS = {
 }
 
 
+@pytest.mark.parametrize("fine", [False, True])
 @pytest.mark.parametrize("name", COLUMNS)
-def test_no_row_is_longer_than_its_plain_features(name: str) -> None:
-    """Every code, one after another: whole numbers of 2^8 at most, and lengths that the plain ones bound."""
+def test_a_row_is_as_short_as_is_said(name: str, fine: bool) -> None:
+    """Every code, one after another: whole numbers of 2^8 at most, in 1 - 1/K for values, 17/16 or 21/16 for bins."""
     column = COLUMNS[name]
-    features = Turned.of(column).features
+    features = Turned.of(column, fine=fine).features
     assert features.dtype == np.int64
     assert np.abs(features).max(initial=0) <= ONE
     longest = int((features**2).sum(axis=1).max())
-    assert longest <= int((column.features**2).sum(axis=1).max())
     if isinstance(column, Categories):
         assert longest <= ONE**2 * (1 - 1 / len(column.values)) + 2 * ONE
         assert not features[-1].any()  # an undeclared value says nothing
     elif column.edges:
-        assert longest <= ONE**2 * 17 // 16
+        assert longest <= ONE**2 * (21 if fine else 17) // 16
 
 
-def test_the_longest_row_is_the_one_that_is_charged() -> None:
+@pytest.mark.parametrize("fine", [False, True])
+def test_the_longest_row_is_the_one_that_is_charged(fine: bool) -> None:
     """By brute force over all rows that there can be: a gradient reaches the bound, and goes no further."""
-    design = turned(Design({name: COLUMNS[name] for name in ("two", "null", "bins alone")}))
+    design = turned(Design({name: COLUMNS[name] for name in ("two", "null", "bins alone")}), fine=fine)
     every = np.array(list(itertools.product(*(range(c.size) for c in design.columns.values()))))
     worst = on_grid(np.full(design.width, 1e9))[None]
     moved = 0
@@ -60,16 +61,17 @@ def test_the_longest_row_is_the_one_that_is_charged() -> None:
     assert 0.99 * SCALE**2 * design.norm2 < moved <= SCALE**2 * design.norm2
 
 
-def test_plain_weights_give_the_same_scores() -> None:
+@pytest.mark.parametrize("fine", [False, True])
+def test_plain_weights_give_the_same_scores(fine: bool) -> None:
     design = Design(COLUMNS)
-    other = turned(design)
+    other = turned(design, fine=fine)
     weights = np.random.default_rng(3).normal(size=(2, other.width))
-    plain = plain_weights(design, weights)
+    plain = plain_weights(design, weights, fine=fine)
     assert plain.shape == (2, design.width)
     assert (plain[:, 0] == weights[:, 0]).all()
     ends = [(0, 0), *((a, b) for a, b in zip(design.starts, other.starts, strict=True))]
     for (at, beside), name in zip(ends[1:], COLUMNS, strict=True):
-        column, same = COLUMNS[name], Turned.of(COLUMNS[name])
+        column, same = COLUMNS[name], Turned.of(COLUMNS[name], fine=fine)
         exact = column.features @ plain[:, at : at + len(column.names)].T
         found = same.features @ weights[:, beside : beside + len(same.names)].T
         # The number itself is rounded to its quarter of the grid, at most a step.

@@ -118,7 +118,7 @@ def test_one_unit_moves_every_sum_by_what_is_charged_at_most(
 
 def test_a_sensitivity_half_as_large_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test above can fail."""
-    monkeypatch.setattr(logistic, "descent_squared", lambda problem: 2**38 * problem.design.norm2)
+    monkeypatch.setattr(logistic, "descent_squared", lambda problem, **_: 2**38 * problem.design.norm2)
     rows = people(60)
     one = {k: np.append(v, v[:1]) for k, v in rows.items()} | {"x": np.append(rows["x"], 10.0)}
     one["ward"][-1], one["ill"][-1] = "b", "healthy"

@@ -51,6 +51,7 @@ NAMES = ["x", "z", "ward"]
 MODELS: dict[str, Any] = {
     "additive": AdditiveModel(NAMES, "ill"),
     "additive pay": AdditiveModel(NAMES, "pay"),
+    "additive, many rows": AdditiveModel(NAMES, "ill", rows=20_000),
     "moments": LinearRegression(NAMES, "pay", method="moments"),
     "descent": LinearRegression(NAMES, "pay", method="descent"),
     "mean": LinearRegression(NAMES, "pay", method="mean"),

@@ -9,7 +9,8 @@ column's coordinates should spend the length of a row on what a column is likely
 - **Numbers in m bins.** At each of the m - 1 inner edges, +s to its right and -s to its left, (m - 1) s^2 <= 1: K falls
   in a line with the distance of two bins, so that bins are told by those beside them, and every row has length 1
   wherever it lies. (One feature for each bin knows nothing of neighbours; the number itself is short in the middle.)
-  Beside them a quarter of the number, for what differs within a bin; and the feature of NULL.
+  Beside them a quarter of the number, for what differs within a bin; the feature of NULL; and, where rows are many
+  (`fine`), half of each bin's own feature, for what no neighbour tells.
 - **Numbers without bins**: the number itself.
 
 The features of a code are a public table of whole numbers here too (plain features times a public matrix, rounded
@@ -45,9 +46,9 @@ class Turned:
     basis: Integers
 
     @classmethod
-    def of(cls, column: Column) -> Turned:
-        """The coordinates that suit a column."""
-        return cls(column, _of_values(column) if isinstance(column, Categories) else _of_numbers(column))
+    def of(cls, column: Column, *, fine: bool = False) -> Turned:
+        """The coordinates that suit a column. fine: where rows are many."""
+        return cls(column, _of_values(column) if isinstance(column, Categories) else _of_numbers(column, fine=fine))
 
     @property
     def size(self) -> int:
@@ -78,14 +79,15 @@ def _of_values(column: Categories) -> Integers:
     return np.rint(ONE * (np.eye(values) - 1 / values)).astype(np.int64)
 
 
-def _of_numbers(column: Numbers) -> Integers:
+def _of_numbers(column: Numbers, *, fine: bool) -> Integers:
     parts: list[Integers] = []
     if column.linear:
         parts.append(np.array([[ONE // 4 if column.bins > 1 else ONE]], np.int64))
     if column.edges:
         bins, cuts = np.arange(column.bins)[:, None], np.arange(column.bins - 1)[None]
         step = math.isqrt(ONE**2 // max(1, column.bins - 1))
-        parts.append(np.where(bins > cuts, step, -step))
+        own = ONE // 2 * np.eye(column.bins, dtype=np.int64) if fine else np.zeros((column.bins, 0), np.int64)
+        parts.append(np.hstack([np.where(bins > cuts, step, -step), own]))
         if column.nullable:
             parts.append(np.array([[ONE]], np.int64))
     basis: Integers = np.zeros([sum(p.shape[axis] for p in parts) for axis in (0, 1)], np.int64)
@@ -96,17 +98,20 @@ def _of_numbers(column: Numbers) -> Integers:
     return basis
 
 
-def turned(design: Design) -> Design:
-    """The same columns in the coordinates in which they are learned."""
-    columns: dict[str, Any] = {name: Turned.of(column) for name, column in design.columns.items()}
+def turned(design: Design, *, fine: bool = False) -> Design:
+    """The same columns in the coordinates in which they are learned. fine: where rows are many.
+
+    Which of the two is public: it follows from the number of rows, public or bought.
+    """
+    columns: dict[str, Any] = {name: Turned.of(column, fine=fine) for name, column in design.columns.items()}
     return Design(columns)
 
 
-def plain_weights(design: Design, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def plain_weights(design: Design, weights: NDArray[np.float64], *, fine: bool = False) -> NDArray[np.float64]:
     """Weights of the plain features, (outputs, width), of those in the coordinates of `turned`."""
     parts, at = [weights[:, :1]], 1
     for column in design.columns.values():
-        basis = Turned.of(column).basis
+        basis = Turned.of(column, fine=fine).basis
         parts.append(weights[:, at : at + basis.shape[1]] @ basis.T / ONE)
         at += basis.shape[1]
     return np.hstack(parts)

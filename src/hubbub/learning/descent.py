@@ -7,7 +7,8 @@ D^2 / (2 sigma^2)-zCDP (Canonne, Kamath, Steinke 2020, Theorem 14). The weights 
 earlier noisy sums, so T steps at rho / T each are rho-zCDP (Bun, Steinke 2016, Lemma 2.3). Momentum, step sizes, the
 mean of iterates are post-processing. Nothing looks at a private loss: T is fixed before the first step.
 
-It is done in the coordinates of `hubbub.learning.bases`, in which rows are shorter.
+It is done in the coordinates of `hubbub.learning.bases`, in which rows are shorter; in the fine ones where kappa,
+below, is 2000 or more.
 
 **The rule** (measured on ten tasks: `benchmarks/learning.py`). With rows of length 1, kappa = n sqrt(2 rho) is how many
 rows stand against the noise of a single step. tau = kappa / 20, from 2 to 800, is how far descent may go; a step is lr
@@ -40,6 +41,7 @@ Residual: TypeAlias = Callable[[Integers, Integers], Integers]
 Descent: TypeAlias = Generator[Event, None, Floats]
 
 _MOMENTUM = 0.9
+_MANY = 2000
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,17 @@ class Plan:
     lr: float
     kappa: float
 
+    @property
+    def fine(self) -> bool:
+        """Whether rows are so many that bins are told apart by features of their own, too (`hubbub.learning.bases`)."""
+        return self.kappa >= _MANY
+
 
 def plan_descent(rows: float, rho: float) -> Plan:
     """The steps for about so many rows of length 1 at a total cost of rho.
 
     >>> plan_descent(26_000, 0.03056)
-    Plan(steps=80, lr=4.0, kappa=6427.86...)
+    Plan(steps=80, lr=4.0, kappa=6427.83...)
     """
     kappa = max(1.0, rows) * math.sqrt(2 * rho)
     tau = min(max(kappa / 20, 2.0), 800.0)
@@ -92,7 +99,7 @@ def descend(
     coordinates of `turned`. n: the number of rows, public or bought. curvature: the largest one of the loss.
     """
     plain, noise = rows.design, noise_of(rho / plan.steps, squared)
-    rows = replace(rows, design=turned(plain))
+    rows = replace(rows, design=turned(plain, fine=plan.fine))
     design = rows.design
     length = math.sqrt(design.norm2) / ONE
     step = plan.lr / (curvature * max(n, 1.0))
@@ -107,4 +114,4 @@ def descend(
         at = at - step * speed
         if 2 * t >= plan.steps:
             mean, late = mean + at, late + 1
-    return plain_weights(plain, mean / max(late, 1) / length)
+    return plain_weights(plain, mean / max(late, 1) / length, fine=plan.fine)

@@ -56,9 +56,9 @@ def clamped_residual(scores: Integers, label: Integers, *, clamp: int = SCALE //
     return np.asarray(np.clip((scores >> 4) - target, -clamp, clamp))
 
 
-def descent_squared(problem: Problem, clamp: int) -> int:
+def descent_squared(problem: Problem, clamp: int, *, fine: bool = False) -> int:
     """The squared sensitivity of one step of descent."""
-    return problem.moved(clamp**2 * turned(problem.design).norm2)
+    return problem.moved(clamp**2 * turned(problem.design, fine=fine).norm2)
 
 
 def moments_squared(problem: Problem) -> int:
@@ -104,9 +104,9 @@ def predicted_numbers(problem: Problem, rows: int, method: str, clamp: float | N
             sigma = math.sqrt(noise_of(problem.rho, moments_squared(problem)).sigma2)
             return 1, sigma / (ONE**2 * problem.heaviest)
     reach = _clamp(problem, rows, clamp)
-    steps = plan_numbers(problem, rows, reach).steps
-    sigma = math.sqrt(noise_of(problem.rho / steps, descent_squared(problem, reach)).sigma2)
-    return steps, sigma / (SCALE * ONE * problem.heaviest)
+    plan = plan_numbers(problem, rows, reach)
+    sigma = math.sqrt(noise_of(problem.rho / plan.steps, descent_squared(problem, reach, fine=plan.fine)).sigma2)
+    return plan.steps, sigma / (SCALE * ONE * problem.heaviest)
 
 
 def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, method: str, clamp: float | None) -> Fit:
@@ -123,7 +123,7 @@ def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, met
         partial(clamped_residual, clamp=reach),
         outputs=1,
         rho=problem.rho,
-        squared=descent_squared(problem, reach),
+        squared=descent_squared(problem, reach, fine=plan.fine),
         plan=plan,
         n=n * problem.heaviest,
         curvature=1.0,

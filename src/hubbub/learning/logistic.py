@@ -50,11 +50,11 @@ def softmax_residual(scores: Integers, label: Integers) -> Integers:
     return residuals
 
 
-def descent_squared(problem: Problem) -> int:
+def descent_squared(problem: Problem, *, fine: bool = False) -> int:
     """The squared sensitivity of one step."""
     assert isinstance(problem.target, Classes)
     residual = 1 if len(problem.target.values) == 2 else 2
-    return problem.moved(residual * SCALE**2 * turned(problem.design).norm2)
+    return problem.moved(residual * SCALE**2 * turned(problem.design, fine=fine).norm2)
 
 
 def plan_classes(problem: Problem, n: float) -> Plan:
@@ -64,9 +64,9 @@ def plan_classes(problem: Problem, n: float) -> Plan:
 
 def predicted_classes(problem: Problem, rows: int) -> tuple[int, float]:
     """How many passes, and the noise on a sum over rows in one of them, in rows."""
-    steps = plan_classes(problem, rows).steps
-    noise = noise_of(problem.rho / steps, descent_squared(problem))
-    return steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
+    plan = plan_classes(problem, rows)
+    noise = noise_of(problem.rho / plan.steps, descent_squared(problem, fine=plan.fine))
+    return plan.steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
 
 
 def draw_classes(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
@@ -79,7 +79,7 @@ def draw_classes(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> 
         binary_residual if outputs == 2 else softmax_residual,
         outputs=1 if outputs == 2 else outputs,
         rho=problem.rho,
-        squared=descent_squared(problem),
+        squared=descent_squared(problem, fine=plan.fine),
         plan=plan,
         n=n * problem.heaviest,
         bits=bits,
