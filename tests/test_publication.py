@@ -116,6 +116,30 @@ def test_a_synthetic_table_is_published_with_what_it_keeps(opened, tmp_path):
     assert all(pair in made._repr_html_() for pair in missing)
 
 
+def test_a_synthetic_table_says_what_of_a_target_it_keeps(opened, tmp_path):
+    """In print, in the report, in a notebook, in what is published; another column of the stored table is free."""
+    none = opened.synthesize("t", epsilon=5, method="independent", target="w")
+    assert none.report.startswith("No relation of w to another column was kept: a model that learns w from this table")
+    assert "No relation of w" in none._repr_html_()
+    assert about(none.publish(tmp_path / "none"))["error"]["relations_kept_of"] == {"w": []}
+    some = opened.synthesize("t", epsilon=5, method="tree", target="x")
+    kept = some.utility.kept_of("x")
+    assert kept
+    assert some.report.startswith(f"Relations of x that were kept: to {', '.join(kept)}")
+    other = opened.synthesize("t", epsilon=5, method="tree", target="v")
+    assert not other.charged
+    assert other.to_dict() == some.to_dict()
+    with pytest.raises(hb.ParameterError, match="would have the columns"):
+        opened.synthesize("t", epsilon=5, target="nobody")
+
+
+def test_a_pair_that_was_bought_and_left_out_of_the_model_is_not_kept():
+    told = Utility(("a", "b"), (Followed(("a", "b"), 0.5, 0.01, used=False),))
+    assert told.kept_of("a") == []
+    assert Utility.from_wire(("a", "b"), json.loads(json.dumps(told.to_wire()))) == told
+    assert Utility.from_wire(("a", "b"), [[["a", "b"], 0.5, 0.01]]).kept_of("a") == ["b"]  # of an older hubbub
+
+
 def test_marginals_are_published_each_in_a_file_of_its_own(opened, tmp_path):
     tables = opened.marginals("t", [("w",), ("w", "v")], epsilon=1)
     folder = tables.publish(tmp_path / "out")

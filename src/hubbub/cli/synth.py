@@ -43,6 +43,7 @@ _SUFFIXES = (".parquet", ".csv")
 @click.option("--columns", metavar="A,B,...", help="These columns only; default: all that are declared.")
 @click.option("--edges", multiple=True, metavar="COLUMN=E0,E1,...", help="Bins of a column, instead of equal ones.")
 @click.option("--constraint", "constraints", multiple=True, metavar="TEXT", help="'age < 18 implies married = no'.")
+@click.option("--target", metavar="COLUMN", help="To be learned from it: say which of its relations are kept.")
 @click.option("--max-rows", type=click.IntRange(1), metavar="N", help="Rows that a unit keeps; default: the policy's.")
 @click.option("--rows", type=click.IntRange(1), metavar="N", help="How many rows there are, if public; else bought.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How to model the table.")
@@ -143,6 +144,7 @@ def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
         "rows": options["rows"],
         "method": options["method"],
         "thorough": options["thorough"],
+        "target": options["target"],
     }
 
 

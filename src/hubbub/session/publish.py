@@ -41,7 +41,8 @@ class SyntheticTable:
     report: how far its marginals are expected to be from the true ones, as text. predicted: the same for the pairs of
     columns that are off by most. cost: what was charged for it. utility: how far it is from the noisy marginals that it
     was made from, and which pairs of columns were not measured; None of a table that an older hubbub stored. receipt:
-    what was asked and what it cost, as the ledger has it.
+    what was asked and what it cost, as the ledger has it. target: a column that is to be learned from it; `report` says
+    which of its relations were kept.
     """
 
     cost: Fraction
@@ -52,6 +53,7 @@ class SyntheticTable:
     predicted: Mapping[tuple[str, ...], float] = field(default_factory=dict, repr=False)
     utility: Utility | None = field(default=None, repr=False)
     receipt: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    target: str | None = None
 
     def publish(self, folder: str | Path, *, title: str = "", force: bool = False) -> Path:
         """Write the table into a folder that can be handed out: CSV, metadata as JSON, a page to read. Free.
@@ -68,6 +70,8 @@ class SyntheticTable:
         if self.utility is not None:
             error |= {"relations_not_measured": [" x ".join(pair) for pair in self.utility.not_kept]}
             tables["utility"] = self.utility.to_dict()
+            if self.target is not None:
+                error |= {"relations_kept_of": {self.target: self.utility.kept_of(self.target)}}
         about = described(title, self.receipt, kind="synthetic table", rows=len(self), error=error)
         return Publication(title, tables, about, self._repr_html_()).write(folder, force=force)
 
@@ -226,8 +230,10 @@ def synthetic_table(door: Door, asked: SynthesisAsked, *, fresh: bool) -> Synthe
     codes, report, predicted = unpacked(stored.payload, schema)
     cost = asked.epsilon if charged else Fraction(0)
     rows, receipt = schema.decode(codes, bits=door.bits), door.ledger.record.receipt(stored.charge_id)
-    utility = utility_in(stored.payload)
-    return SyntheticTable(cost, charged, stored.charge_id, report, rows, predicted, utility, receipt)
+    utility, target = utility_in(stored.payload), asked.target
+    if target is not None and utility is not None:
+        report = f"{utility.about(target)}\n{report}"
+    return SyntheticTable(cost, charged, stored.charge_id, report, rows, predicted, utility, receipt, target)
 
 
 @at_work("making the release")

@@ -321,18 +321,18 @@ class Session:
         method: str = "auto",
         thorough: bool = False,
         constraints: Sequence[str] = (),
+        target: str | None = None,
         fresh: bool = False,
     ) -> SyntheticTable:
         """A synthetic table with about the marginals of a private one, charged as one plan. Needs a budget with delta.
 
         columns: which ones; by default all that are declared. edges: bins of a numeric column. rows: their number, if
-        it is public; else it is bought. rows_per_unit: how many rows of one unit count; by default what is declared.
-        method: "auto" chooses, by predicted error (`plan_synthesis` shows it). constraints: as in
-        "age < 18 implies married = no"; never violated. fresh: draw anew, and pay again.
+        public; else it is bought. rows_per_unit: of one unit; by default what is declared. method: "auto" chooses, by
+        predicted error (`plan_synthesis`). constraints: as in "age < 18 implies married = no"; never violated. target:
+        a column to learn from it; the report says which of its relations were kept. fresh: draw anew, and pay again.
 
-        Raises PolicyError for a column whose domain is not declared, ParameterError for a domain too large or a budget
-        too small to be of use, BudgetError; nothing is charged then. QueryError where hardly any row has declared
-        values: a fiftieth is charged then, and the rest comes back (`hubbub.synthesis.probe`).
+        Raises PolicyError for an undeclared domain, ParameterError for one too large, too small a budget; BudgetError;
+        QueryError where hardly any row has declared values: only then is a fiftieth charged (`hubbub.synthesis.probe`).
         """
         asked = ask_synthesis(
             self._data,
@@ -346,6 +346,7 @@ class Session:
             method=method,
             thorough=thorough,
             constraints=constraints,
+            target=target,
         )
         return publishing.synthetic_table(self._door, asked, fresh=a_choice(fresh, "fresh"))
 

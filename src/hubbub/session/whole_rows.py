@@ -51,11 +51,14 @@ _MARGINALS = "[('ward', 'age'), ('sex',)]"
 
 @dataclass(frozen=True, eq=False)
 class SynthesisAsked:
-    """A synthetic table that could be asked for, with its plan. ask: the same as JSON."""
+    """A synthetic table that could be asked for, with its plan. ask: the same as JSON. target: a column that is to be
+    learned from it; nothing of the draw depends on it.
+    """
 
     question: SynthesisQuestion
     epsilon: Fraction
     ask: Mapping[str, Any]
+    target: str | None = None
 
     def request(self, data: OpenTables) -> Request:
         """As the door takes it: all of rho is reserved; where the first step is the last, the rest comes back."""
@@ -161,6 +164,7 @@ def ask_synthesis(
     method: str = "auto",
     thorough: bool = False,
     constraints: Sequence[str] = (),
+    target: str | None = None,
 ) -> SynthesisAsked:
     """A synthetic table that could be asked for, with its plan; reads no rows. budget: of a unit space.
 
@@ -191,7 +195,11 @@ def ask_synthesis(
         "thorough": thorough,
         "constraints": list(question.constraints),
     }
-    return SynthesisAsked(question, amount, ask)
+    if target is not None and target not in question.schema.columns:
+        raise ParameterError(
+            f"target={target!r}: this table would have the columns {', '.join(question.schema.columns)}."
+        )
+    return SynthesisAsked(question, amount, ask, target)
 
 
 def ask_marginals(

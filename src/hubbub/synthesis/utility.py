@@ -6,14 +6,16 @@ s per cell moves it by about 0.4 s for each cell. A distance of the size of its 
 answer as closely as the answer is known.
 
 A pair that was not measured is in the table only as far as others imply it, by a column in common or not at all: its
-relation was not kept on purpose, and a true one may be missing.
+relation was not kept on purpose, and a true one may be missing. So is one that was measured and then left out of the
+model, because noise would explain it or the model would grow too large. What that means for a column that somebody
+wants to predict, `Utility.about` says.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +32,14 @@ _SHOWN = 8
 
 @dataclass(frozen=True)
 class Followed:
-    """A marginal that was measured. distance: from its noisy shares, in total variation. noise: that of the shares."""
+    """A marginal that was measured. distance: from its noisy shares, in total variation. noise: that of the shares.
+    used: whether the table's model was fitted to it.
+    """
 
     columns: tuple[str, ...]
     distance: float
     noise: float
+    used: bool = True
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,27 @@ class Utility:
         """The pairs of columns that no measurement holds together."""
         together = {pair for one in self.followed for pair in combinations(sorted(one.columns), 2)}
         return [pair for pair in combinations(self.columns, 2) if (min(pair), max(pair)) not in together]
+
+    def kept_of(self, target: str) -> list[str]:
+        """The columns whose relation to this one the table's model was fitted to."""
+        together = {name for one in self.followed if one.used and target in one.columns for name in one.columns}
+        return [name for name in self.columns if name in together and name != target]
+
+    def about(self, target: str) -> str:
+        """What of a column's relations to the others was kept, as a sentence.
+
+        >>> Utility(("age", "ill"), (Followed(("ill",), 0.01, 0.02),)).about("ill")
+        'No relation of ill to another column was kept: a model that learns ill from this table learns nothing of it.'
+        """
+        kept = self.kept_of(target)
+        if not kept:
+            return (
+                f"No relation of {target} to another column was kept: a model that learns {target} from this table "
+                "learns nothing of it."
+            )
+        lost = [name for name in self.columns if name not in kept and name != target]
+        rest = f"; those to {', '.join(lost)} as far as these imply them" if lost else ""
+        return f"Relations of {target} that were kept: to {', '.join(kept)}{rest}."
 
     def to_dict(self) -> dict[str, list[Any]]:
         """The measured marginals as lists by column: `marginal`, `distance`, `noise`."""
@@ -77,12 +103,12 @@ class Utility:
 
     def to_wire(self) -> list[list[Any]]:
         """What is stored with the table."""
-        return [[list(one.columns), round(one.distance, 6), round(one.noise, 6)] for one in self.followed]
+        return [[list(one.columns), round(one.distance, 6), round(one.noise, 6), one.used] for one in self.followed]
 
     @classmethod
     def from_wire(cls, columns: Sequence[str], stored: Sequence[Sequence[Any]]) -> Utility:
         """What `to_wire` stored."""
-        return cls(tuple(columns), tuple(Followed(tuple(c), float(d), float(n)) for c, d, n in stored))
+        return cls(tuple(columns), tuple(Followed(tuple(c), float(d), float(n), *used) for c, d, n, *used in stored))
 
 
 def utility_of(report: SynthesisReport) -> Utility:
@@ -101,12 +127,13 @@ def utility_of(report: SynthesisReport) -> Utility:
     ]
     scale = max(setting.total, 1.0)
     parts: Mapping[str, Any] = setting.parts
-    joint = []
+    used, joint = {tuple(sorted(m.columns)) for m in fitted.used}, []
     for measured in fitted.bought:
         where = [parts[name][codes[:, setting.places((name,))[0]]] for name in measured.columns]
         table = np.zeros(measured.counts.shape)
         np.add.at(table, tuple(where), 1 / rows)
-        joint.append(_followed(measured.columns, table, measured.counts / scale, math.sqrt(measured.variance) / scale))
+        one = _followed(measured.columns, table, measured.counts / scale, math.sqrt(measured.variance) / scale)
+        joint.append(replace(one, used=tuple(sorted(one.columns)) in used))
     return Utility(columns, tuple(singles + joint))
 
 
