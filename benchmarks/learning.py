@@ -29,7 +29,7 @@ import hubbub as hb
 from benchmarks import peers
 from benchmarks.timing import table
 from hubbub.accounting import rho_of_epsilon
-from hubbub.learning import AdditiveModel, CategoricalNB, KMeans, LinearRegression, LogisticRegression
+from hubbub.learning import AdditiveModel, CategoricalNB, KMeans, LogisticRegression
 
 DATA = Path(os.environ.get("HUBBUB_DATA", Path(__file__).resolve().parents[2] / "shared/data"))
 DELTA = "1e-5"
@@ -203,8 +203,7 @@ def chosen(task: Task, epsilon: str) -> Any:
     kappa = 0.8 * task.rows.num_rows * math.sqrt(2 * float(rho_of_epsilon(epsilon, DELTA)))
     numbers = not any(c.__class__.__name__ == "OneOf" for c in columns.values())
     if task.positive is None:
-        small = numbers and kappa < 100 * len(columns)
-        return LinearRegression(target=task.target) if small else AdditiveModel(target=task.target)
+        return AdditiveModel(target=task.target)
     if kappa < 5 * len(columns):
         return CategoricalNB(target=task.target)
     if numbers and kappa < 50 * len(columns):

@@ -59,9 +59,27 @@ def test_a_model_is_fitted_predicts_and_is_evaluated(ask, tmp_path):
     assert "Charged epsilon 1" in err
 
 
+def test_several_models_are_chosen_among_and_charged_once(ask, tmp_path):
+    both = [*FIT, "--model", "logistic", "--model", "categorical-nb", "-o", "model.json", "--yes"]
+    code, _, err = ask(*both)
+    assert code == 0, err
+    figures = [line for line in err.splitlines() if line.startswith("On the synthetic table: ")]
+    assert len(figures) == 2
+    names = {"logistic": "LogisticRegression", "categorical-nb": "CategoricalNB"}
+    best = json.loads((tmp_path / "model.json").read_text())["estimator"]
+    assert best in names.values()
+    assert f"Fitted: {best}(" in err
+    assert "Charged epsilon 1;" in err
+    code, _, err = ask(*both, "--force")
+    assert code == 0, err
+    assert "Stored: nothing charged" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
+        ([*FIT, "--model", "linear", "--model", "logistic", "-o", "m.json", "--yes"], 3, "of declared range"),
+        ([*FIT, "--model", "k-means", "--model", "logistic", "-o", "m.json", "--yes"], 2, "target"),
         ([*FIT, "-o", "model.txt", "--yes"], 2, "written as .json"),
         ([*FIT, "-o", "no/model.json", "--yes"], 2, "no folder"),
         ([*FIT, "-o", "people.json"], 2, "add --yes"),

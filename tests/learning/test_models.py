@@ -257,7 +257,7 @@ def test_the_largest_variance_comes_first() -> None:
     [
         (LinearRegression(["x"], "pay", method="magic"), ParameterError, "expected one of"),
         (LinearRegression(["x"], "pay", clamp=0), ParameterError, "share of the range"),
-        (LinearRegression(["x"], "ward"), PolicyError, "a range"),
+        (LinearRegression(["x"], "ward"), PolicyError, "of declared range"),
         (GaussianNB(["ward"], "ill"), PolicyError, "CategoricalNB"),
         (CategoricalNB(["x"], "ill", alpha=0), ParameterError, "above 0"),
         (KMeans(["x"], n_clusters=0), ParameterError, "whole number"),

@@ -13,9 +13,9 @@ matrix is then made positive semidefinite, and a ridge of the size of its noise 
 
 **The mean.** One row moves the sum of targets, in 1024ths, by at most 512.
 
-Which of the three is chosen follows from the number of rows, public or bought, and the amount: with
-kappa = n sqrt(2 rho), the mean below 20; of numbers without bins moments between 50 N (features of 1) and 900, where
-descent would make few steps against little noise; else descent.
+Unless it is said, the mean is chosen below kappa = 20, else descent: kappa = n sqrt(2 rho), n the number of rows,
+public or bought. Moments take a single pass, which can be made where rows stay; on ten numbers of 442 rows descent was
+better from kappa 87 to 668 (R squared .17 for .15, .34 for .32).
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ __all__ = ["LinearRegression", "clamped_residual", "draw_numbers", "predicted_nu
 
 _METHODS = ("auto", "descent", "moments", "mean")
 _TOO_FEW = 20
-_MOMENTS = (50, 900)
 _MANY = 10_000
 _REPLAYS = 200
 
@@ -79,10 +78,7 @@ def _method(problem: Problem, n: float, method: str) -> str:
     kappa = _kappa(problem, n)
     if method != "auto":
         return method
-    if kappa < _TOO_FEW:
-        return "mean"
-    lines = not any(isinstance(c, Numbers) and c.edges for c in problem.design.columns.values())
-    return "moments" if lines and _MOMENTS[0] * problem.design.norm2 / ONE**2 <= kappa < _MOMENTS[1] else "descent"
+    return "mean" if kappa < _TOO_FEW else "descent"
 
 
 def _clamp(problem: Problem, n: float, clamp: float | None) -> int:

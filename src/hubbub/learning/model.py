@@ -44,7 +44,7 @@ Fit = Generator[Event, None, dict[str, Any]]
 """Yields each event before it is drawn, and returns what is kept, as JSON."""
 
 FORMAT: Final = "model 1"
-_NEEDED: Final = {"classes": "classes (hb.one_of)", "numbers": "a range (hb.between)"}
+_NEEDED: Final = {"classes": "classes (hb.one_of)", "numbers": "range (hb.between)"}
 _ROWS_SHARE: Final = Fraction(1, 50)
 
 
@@ -325,9 +325,7 @@ class Estimator(ABC):
             case Between() | Edges() as declared if "numbers" in self._tasks and isinstance(declared.low, Fraction):
                 assert isinstance(declared.high, Fraction)
                 return Range(self.target, declared.low, declared.high)
-        needed = " or ".join(
-            {"classes": "classes (hb.one_of)", "numbers": "a range (hb.between)"}[t] for t in self._tasks
-        )
+        needed = " or ".join(_NEEDED[task] for task in self._tasks)
         raise PolicyError(f"{type(self).__name__} learns a column of declared {needed}; {self.target!r} has none.")
 
     def fit(
