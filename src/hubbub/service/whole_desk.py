@@ -323,8 +323,7 @@ class WholeDesk(Desk):
             kind="plan", space=made[0][0].space, analyst=door.analyst, epsilon=epsilon, cost=plan_cost(events),
             sql=text, details=by_token(planned(events), door.token), purpose=door.purpose,
         )  # fmt: skip
-        shared = self.ledger.rules.shared_answers
-        placed = self.ledger.timetable.submit_plan(plan, questions, queue=self.queue, shared=shared)
+        placed = door.submit_plan(plan, questions, queue=self.queue)
         for one in placed:
             if one.new:
                 self.log(f"asked {one.id} by {one.analyst}, told at {instant(one.slot.due)}")

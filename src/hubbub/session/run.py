@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ from hubbub.session.looks import cost_of_steps
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import Ledger, StoredRelease
-    from hubbub.ledger.timetable import Queue, Scheduled
+    from hubbub.ledger.timetable import Asking, Queue, Scheduled
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
@@ -428,6 +428,11 @@ class Door:
             shared=self.ledger.rules.shared_answers,
             fresh=fresh,
         )
+
+    def submit_plan(self, plan: Charge, questions: Sequence[Asking], *, queue: Queue) -> list[Scheduled]:
+        """As `submit`, of several questions that are charged as one: all of them, or none."""
+        shared = self.ledger.rules.shared_answers
+        return self.ledger.timetable.submit_plan(plan, questions, queue=queue, shared=shared)
 
     def record(self, outcome: Outcome) -> None:
         """Store the answer, or record the failure, durably."""
