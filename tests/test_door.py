@@ -60,7 +60,9 @@ def test_rows_are_charged_for_in_one_file() -> None:
     The aggregators of Prio3 hold no table of ours: they charge for a batch of reports before they send a share.
     A training by Opacus reads its rows itself, and is charged to the share that the budget has for that alone.
     """
-    calls = re.compile(r"ledger(\.charges)?\.(charge|charge_once|resume|give_back|keep_incident)\(|timetable\.submit\w*\(")
+    calls = re.compile(
+        r"ledger(\.charges)?\.(charge|charge_once|resume|give_back|keep_incident)\(|timetable\.submit\w*\("
+    )
     found = {p.relative_to(SRC).as_posix() for p in SRC.rglob("*.py") if calls.search(p.read_text())}
     assert {name for name in found if not name.startswith(("ledger/", "collect/"))} == {
         "learning/opacus.py",

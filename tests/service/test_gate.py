@@ -92,6 +92,8 @@ def test_fields_are_all_there_each_of_its_kind_and_no_others(name: str) -> None:
     for more in {"who", "analyst", "person", "passphrases"} - {*act.optional}:
         with pytest.raises(QueryError, match="there is no"):
             checked(act, {**given, more: "x"})
+        with pytest.raises(QueryError, match="there is no"):
+            checked(act, {**given, more: None})  # what is null is left out, where there is such a field
     for nothing in (None, [], "x"):
         with pytest.raises(QueryError, match="expected an object"):
             checked(act, nothing)

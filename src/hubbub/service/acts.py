@@ -143,11 +143,12 @@ def checked(act: Act, given: object) -> dict[str, Any]:
     secret = {"passphrase": str, "reason": str} if act.confirmed else {}
     known = {**act.required, **secret, **act.optional}
     fields = {name: value for name, value in given.items() if value is not None or name in act.required}
+    for name in given:
+        if name not in known:
+            raise QueryError(f"{act.name}: there is no {name!r:.60}. Known: {', '.join(known) or 'nothing'}.")
     for name in {*act.required, *secret} - set(fields):
         raise QueryError(f"{act.name}: {name!r} is missing.")
     for name, value in fields.items():
-        if name not in known:
-            raise QueryError(f"{act.name}: there is no {name!r:.60}. Known: {', '.join(known) or 'nothing'}.")
         if isinstance(value, str):
             checked_text(value, name)
         if not isinstance(value, known[name]) or (isinstance(value, bool) and known[name] is not bool):
