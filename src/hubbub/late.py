@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["late"]
+__all__ = ["late", "late_names"]
 
 
 class _Late:
@@ -25,3 +26,17 @@ def late(name: str) -> Any:
     (0.0, 0.0, 0.0)
     """
     return _Late(name)
+
+
+def late_names(package: str, homes: Mapping[str, str], bound: dict[str, Any]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names come from its modules. homes: the module of each. bound: its names."""
+
+    def named(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        # Bound once: later look-ups do not come here.
+        bound[name] = value
+        return value
+
+    return named

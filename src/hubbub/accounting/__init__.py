@@ -14,8 +14,7 @@ The numerical half loads numpy and scipy when first used; the rest needs the sta
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hubbub.accounting.amounts import Number
 from hubbub.accounting.codec import from_json, to_json
@@ -50,6 +49,7 @@ from hubbub.accounting.zcdp import (
     sigma_of_rho,
     variance_of_rho,
 )
+from hubbub.late import late_names
 
 if TYPE_CHECKING:
     from hubbub.accounting.losses import Loss as Loss, loss as loss
@@ -134,13 +134,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'hubbub.accounting' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"hubbub.accounting.{_LATER[name]}"), name)
-    # Bound once: later look-ups do not come here.
-    globals()[name] = value
-    return value
+__getattr__ = late_names(__name__, _LATER, globals())
 
 
 def __dir__() -> list[str]:

@@ -38,9 +38,10 @@ def refused(error: Exception) -> QueryError:
     return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")
 
 
-def locked(tables: Mapping[str, Any], memory: int) -> duckdb.DuckDBPyConnection:
-    """A DuckDB in memory that holds the given tables, can reach nothing else, and spills nothing."""
-    con = duckdb.connect(config={**SHUT, "memory_limit": f"{memory}B", "temp_directory": ""})
+def locked(tables: Mapping[str, Any], memory: int | None = None) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory that holds the given tables and can reach nothing else; with a limit it spills nothing."""
+    limited = {} if memory is None else {"memory_limit": f"{memory}B", "temp_directory": ""}
+    con = duckdb.connect(config={**SHUT, **limited})
     for i, (name, arrow) in enumerate(tables.items()):
         con.register(f"incoming{i}", arrow)
         con.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming{i}")

@@ -25,9 +25,9 @@ The room draws no bits itself (`noise` does), takes no seed, and no float decide
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hubbub.late import late_names
 from hubbub.mechanisms.additive import Recorded, add_noise, recording
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 
@@ -194,13 +194,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'hubbub.mechanisms' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"hubbub.mechanisms.{_LATER[name]}"), name)
-    # Bound once: later look-ups do not come here.
-    globals()[name] = value
-    return value
+__getattr__ = late_names(__name__, _LATER, globals())
 
 
 def __dir__() -> list[str]:

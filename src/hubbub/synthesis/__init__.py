@@ -10,8 +10,9 @@ Names load when first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hubbub.late import late_names
 
 if TYPE_CHECKING:
     from hubbub.synthesis.answers import Answer as Answer
@@ -127,13 +128,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module 'hubbub.synthesis' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"hubbub.synthesis.{_LATER[name]}"), name)
-    # Bound once: later look-ups do not come here.
-    globals()[name] = value
-    return value
+__getattr__ = late_names(__name__, _LATER, globals())
 
 
 def __dir__() -> list[str]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -28,7 +27,7 @@ from hubbub.engines.duckdb.sources import (
     source_of,
 )
 from hubbub.engines.fields import Fields, normalised
-from hubbub.engines.outer_engine import SHUT
+from hubbub.engines.outer_engine import SHUT, locked
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv
 from hubbub.sql.emit.dialect import Dialect
@@ -179,18 +178,6 @@ def never_null(path: str | Path, table: str) -> frozenset[str]:
     return frozenset(str(name) for (name,) in said)
 
 
-def locked_memory(tables: Mapping[str, Any]) -> duckdb.DuckDBPyConnection:
-    """A separate in-memory DuckDB that holds the given Arrow tables and can reach nothing else."""
-    con = duckdb.connect(config=_SHUT)
-    for i, (name, arrow) in enumerate(tables.items()):
-        con.register(f"incoming{i}", arrow)
-        con.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming{i}")
-        con.unregister(f"incoming{i}")
-    con.execute("SET enable_external_access = false")
-    con.execute("SET lock_configuration = true")
-    return con
-
-
 def load_public(tables: Mapping[str, PublicTable]) -> dict[str, pa.Table]:
     """The rows of public tables, as Arrow."""
     with duckdb.connect(config=_SHUT) as reader:
@@ -213,7 +200,7 @@ def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) 
         f"values{i}": pa.table({"place": range(len(values)), "value": pa.array(values, arrow_type(column.kind))})
         for i, (column, values) in enumerate(columns.items())
     }
-    with locked_memory(tables) as con:
+    with locked(tables) as con:
         rows = con.execute(image_sql(expression, list(columns), DUCKDB)).fetchall()
     return [row[0] for row in rows]
 
