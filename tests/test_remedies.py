@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
+import functools
 import json
+import os
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -345,6 +349,64 @@ CASES = {
         10,
         table=lambda: table(columns=DECLARED),
     ),
+    "a window of a column that the answer has not": Case(
+        "sql/bind/aggregate.py:_check_windowed",
+        "SELECT ward, SUM(n) OVER () AS x FROM t GROUP BY ward",
+        {0: {"sql": "SELECT ward, SUM(SUM(n)) OVER () AS x FROM t GROUP BY ward"}},
+        ("ward", "x"),
+        3,
+        table=lambda: table(columns=DECLARED),
+    ),
+    "the mean of a day": Case(
+        "sql/bind/aggregate.py:_argument",
+        "SELECT AVG(day) AS x FROM t",
+        {0: {"sql": "SELECT AVG(DATE_DIFF('day', DATE '2020-01-01', day)) AS x FROM t"}},
+        table=lambda: table(columns=DECLARED),
+    ),
+    "a power of two columns": Case(
+        "sql/bind/rewritten.py:_power",
+        "SELECT AVG(POWER(n + 1, n)) AS x FROM t",
+        {0: {"sql": "SELECT AVG(EXP(n * LN(n + 1))) AS x FROM t"}},
+        table=lambda: table(columns=DECLARED),
+    ),
+    "a window over everybody": Case(
+        "sql/bind/window.py:_window",
+        "SELECT AVG(LEAST(m, 4)) AS x FROM (SELECT MAX(n) OVER () AS m FROM t)",
+        {0: {"sql": "SELECT AVG(LEAST(m, 4)) AS x FROM (SELECT MAX(n) OVER (PARTITION BY id) AS m FROM t)"}},
+        table=lambda: table(columns=DECLARED),
+    ),
+    "the geometric mean from 0 on": Case(
+        "tables/aggregates/geometric.py:_logarithm",
+        "SELECT GEOMEAN(n) AS x FROM t",
+        {0: {"sql": "SELECT GEOMEAN(GREATEST(n, 1)) AS x FROM t"}},
+        table=lambda: table(columns=DECLARED),
+    ),
+    "a weight below 0": Case(
+        "tables/aggregates/weighted.py:_weight",
+        "SELECT WEIGHTED_COUNT(n) AS x FROM t",
+        {0: {}, 1: {"sql": "SELECT WEIGHTED_COUNT(GREATEST(n, 0)) AS x FROM t"}},
+        table=lambda: table(columns={"n": hb.between(-4, 4)}),
+    ),
+    "an error within bounds that are found": Case(
+        "session/finding.py:refuse_beside",
+        "SELECT COUNT(*) AS x FROM t",
+        {0: {"values": (20,)}},
+        table=lambda: hb.table(PEOPLE, unit="id"),
+        options={"within": 20, "at_most": 20, "max_rows": "auto"},
+    ),
+    "rows that are public too": Case(
+        "sql/bind/aggregate.py:_check_unmatched",
+        "SELECT w.ward, COUNT(*) AS x FROM (VALUES ('A'), ('B')) AS w(ward) LEFT JOIN t ON w.ward = t.ward GROUP BY 1",
+        {
+            0: {
+                "sql": "SELECT w.ward, COUNT(t.id) AS x FROM (VALUES ('A'), ('B')) AS w(ward) "
+                "LEFT JOIN t ON w.ward = t.ward GROUP BY 1"
+            }
+        },
+        ("ward", "x"),
+        2,
+        table=lambda: table(columns=DECLARED),
+    ),
 }
 """Every refusal that has a remedy, and what is filled in."""
 
@@ -367,16 +429,21 @@ def tried(attempt: Attempt, tables: Mapping[str, Any], place: Path, ask: str = "
 EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
 
 
-@pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
-def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
-    case = CASES[name]
-    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": case.table()}
-    place = tmp_path / "budget.db"
+@functools.cache
+def refused(name: str) -> tuple[HubbubError, Path]:
+    """What refuses a case, and where its ledger is: each is asked once, for all its remedies."""
+    case, place = CASES[name], Path(tempfile.mkdtemp()) / "budget.db"
     if case.before is not None:
         case.before(place)
     with pytest.raises(HubbubError) as caught:
-        tried(attempt, tables, place, case.ask)
-    error = caught.value
+        tried(Attempt(case.sql, case.options, case.budget), {"t": case.table()}, place, case.ask)
+    return caught.value, place
+
+
+@pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
+def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
+    case, (error, place) = CASES[name], refused(name)
+    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": case.table()}
     assert error.remedy is error.remedies[0]
     assert all(remedy.in_python() in str(error) or remedy.kind == "use a delta" for remedy in error.remedies)
     remedy = read_remedy(json.loads(json.dumps(error.remedies[at].to_wire()))).fill(**case.fill[at])
@@ -404,16 +471,42 @@ def test_every_site_that_makes_a_remedy_has_a_case() -> None:
     assert wanted - _sites() == set()
 
 
-def test_every_kind_of_remedy_is_applied(tmp_path: Path) -> None:
-    kinds = set()
-    for name, case in CASES.items():
-        place = tmp_path / f"{name}.db"
-        if case.before is not None:
-            case.before(place)
-        with pytest.raises(HubbubError) as caught:
-            tried(Attempt(case.sql, case.options, case.budget), {"t": case.table()}, place, case.ask)
-        kinds |= {caught.value.remedies[at].kind for at in case.fill}
+def test_every_kind_of_remedy_is_applied() -> None:
+    kinds = {refused(name)[0].remedies[at].kind for name, at in EACH}
     assert kinds == set(REMEDIES)
+
+
+ROOMS = ("sql", "tables", "answer")
+MOST_IN_WORDS = 291
+LIST = Path(__file__).parent / "refusals.txt"
+
+
+def _in_words_alone() -> Counter[str]:
+    """How many refusals of a question each function has whose way out, if there is one, is in words alone."""
+    counted = Counter[str]()
+    for file in (f for room in ROOMS for f in (SOURCE / room).rglob("*.py")):
+        for inner in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(inner, ast.FunctionDef):
+                counted[f"{file.relative_to(SOURCE).as_posix()}:{inner.name}"] += sum(map(_refuses, ast.walk(inner)))
+    return +counted
+
+
+def _refuses(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
+        return False
+    called = node.exc.func
+    name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
+    return name in ("QueryError", "PolicyError", "refuse") and all(k.arg != "remedy" for k in node.exc.keywords)
+
+
+def test_refusals_whose_way_out_is_in_words_alone_only_become_fewer() -> None:
+    """The list is complete: a new refusal has its way out as data, and what has got one goes (HUBBUB_GOLDEN=write)."""
+    there = _in_words_alone()
+    if os.environ.get("HUBBUB_GOLDEN") == "write":
+        LIST.write_text("".join(f"{count} {where}\n" for where, count in sorted(there.items())), "utf-8")
+    listed = {where: int(count) for count, where in (line.split(" ", 1) for line in LIST.read_text().splitlines())}
+    assert dict(there) == listed
+    assert sum(listed.values()) <= MOST_IN_WORDS
 
 
 def test_a_blank_is_never_guessed() -> None:

@@ -27,6 +27,7 @@ from hubbub.errors import InternalError, QueryError
 from hubbub.ledger.budget import decimal_text
 from hubbub.mechanisms.place_search import PlaceSearch
 from hubbub.noise import Bits
+from hubbub.remedies import GiveOptions
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.plan import ASSUMED, Plan, Search
 from hubbub.tables.price import Price, Spend, make_price
@@ -271,9 +272,11 @@ def refuse_beside(options: Any, plans: Sequence[Plan], *, staged: bool) -> None:
     if not any(plan.to_find for plan in plans):
         return
     if options.within is not None:
+        at_epsilon = GiveOptions(("epsilon",), instead=("within", "at_most"))
         raise QueryError(
-            "within= takes the error from the bounds, and these are found in the charge. Ask at an epsilon, or give "
-            'numbers in place of "auto".'
+            "within= takes the error from the bounds, and these are found in the charge. Ask at an epsilon, "
+            f'{at_epsilon.in_python()}, or give numbers in place of "auto".',
+            remedy=at_epsilon,
         )
     if staged:
         raise QueryError(

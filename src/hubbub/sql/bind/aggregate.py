@@ -13,6 +13,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import PublicQuery
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
@@ -238,11 +239,13 @@ class _Private:
             above = [p for p in _up_to(column, inner) if isinstance(p, exp.AggFunc | exp.Query)]
             keyed = any(self._key_of(p) is not None for p in (column, *_up_to(column, inner)))
             if not above and not keyed and self.rows.scope.knows(column):
+                above_it = Rewrite(f"{word}(SUM({column.name})) OVER (...)")
                 raise self.rows.reader.refuse(
                     f"{word}(...) OVER (...) works on the rows of the answer, which have no column {column.name!r}. "
-                    f"Aggregate it first: {word}(SUM({column.name})) OVER (...); or take the window to a sub-query of "
-                    "the rows, partitioned by the unit.",
+                    f"Aggregate it first: {above_it.in_python()}; or take the window to a sub-query of the rows, "
+                    "partitioned by the unit.",
                     column,
+                    remedy=(above_it,),
                 )
 
     def _change_children(self, node: exp.Expr, names: Mapping[str, exp.Expr]) -> None:
@@ -324,10 +327,12 @@ class _Private:
             if columns_of(e) and not any(c.partition(".")[0] in public for c in columns_of(e))
         ]
         if aggregate.function is COUNT_ROWS:
+            counted = Rewrite(f"COUNT({names[0]})")
             raise self.rows.reader.refuse(
                 "COUNT(*) would count the public row too, where no row of people meets it: LEFT JOIN keeps it once. "
-                f"Count a column of the private table: COUNT({names[0]}).",
+                f"Count a column of the private table: {counted.in_python()}.",
                 node,
+                remedy=(counted,),
             )
         raise self.rows.reader.refuse(
             "this aggregate would look at the public row too, where no row of people meets it: LEFT JOIN keeps it "
@@ -412,10 +417,12 @@ class _Private:
         if read.kind in function.kinds or read.kind is Kind.NULL:
             return read
         if read.kind in TEMPORAL:
+            days = Rewrite(f"{where}(DATE_DIFF('day', DATE '2020-01-01', ...))")
             raise self.rows.reader.refuse(
                 f"{where} needs a number, and this is a {read.kind.value}. Of dates and times there are MIN, MAX, "
-                f"MEDIAN and QUANTILE_CONT; or make it a number: {where}(DATE_DIFF('day', DATE '2020-01-01', ...)).",
+                f"MEDIAN and QUANTILE_CONT; or make it a number: {days.in_python()}.",
                 node,
+                remedy=(days,),
             )
         also = ", a date or a time" if function.kinds & TEMPORAL else ""
         typed = " If it holds numbers, declare that: under `types`, for a CSV." if read.kind is Kind.TEXT else ""

@@ -9,7 +9,7 @@ import datetime as dt
 import difflib
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal as OneWord
@@ -17,6 +17,7 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.remedies import Remedy
 from hubbub.sql.bind.calendars import calendar_call, iso_year
 from hubbub.sql.bind.rewritten import check_pattern, compared, constant_date, extracted, rewritten, with_interval
 from hubbub.sql.bind.zoned import Moments, is_moment
@@ -133,8 +134,8 @@ class ExpressionReader:
     depth: list[None] = field(default_factory=list)
     sizes: dict[int, tuple[Expression, int]] = field(default_factory=dict)
 
-    def refuse(self, message: str, node: exp.Expr) -> QueryError:
-        return refuse(message, self.text, node)
+    def refuse(self, message: str, node: exp.Expr, *, remedy: Sequence[Remedy] = ()) -> QueryError:
+        return refuse(message, self.text, node, remedy=remedy)
 
     def only_known_arguments(self, *nodes: exp.Expr) -> None:
         """Refuse a modifier that would be ignored."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.calendars import formatted_as_mysql
 from hubbub.sql.bind.zoned import compared_with_moment, is_moment, zoned, zoned_call
 from hubbub.sql.text.functions import MOVES
@@ -113,10 +114,12 @@ def _power(reader: ExpressionReader, node: exp.Pow) -> Expression:
     if isinstance(base, Literal) and isinstance(base.value, int | Fraction) and 0 < base.value <= _LARGEST_BASE:
         logarithm = Fraction(math.log(base.value))
         return Call("EXP", (Arithmetic("*", Literal(logarithm), exponent),))
+    of_both = Rewrite("EXP(y * LN(x))")
     raise reader.refuse(
         "POWER takes a constant exponent, POWER(x, 2), or a constant base above 0, POWER(2, x); for others write "
-        "EXP(y * LN(x)).",
+        f"{of_both.in_python()}.",
         node,
+        remedy=(of_both,),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
@@ -91,11 +92,13 @@ class Windows:
         owners = units_of(self.rows.relation)
         if not any(isinstance(p, Column) and p.name in owners for p in partition):
             unit = scans(self.rows.relation)[0].unit
-            hint = f": PARTITION BY {unit}" if unit else ""
+            by_unit = (Rewrite(f"PARTITION BY {unit}"),) if unit else ()
+            hint = "".join(f": {way.in_python()}" for way in by_unit)
             raise reader.refuse(
                 f"a window over people's rows is partitioned by the unit{hint}. Otherwise one person's row would "
                 "change what is computed for another.",
                 node,
+                remedy=by_unit,
             )
         order = self._order(node, rows)
         call = WindowCall(name, arguments, partition, order, _frame(reader, node), _window_kind(name, arguments))

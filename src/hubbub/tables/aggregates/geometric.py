@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
 from hubbub.tables.aggregates.base import Aggregate, Current, Declared, Family, Floats, Reading
 from hubbub.tables.aggregates.mean import Mean
 from hubbub.tables.expressions import Call, Case, Compare, Expression, Literal
@@ -61,9 +62,11 @@ def _logarithm(argument: Expression, declared: Declared) -> Expression:
     if low is None:
         return Call("LN", (argument,))
     if low <= 0:
+        above = Rewrite("GEOMEAN(GREATEST(x, 1))")
         raise QueryError(
             f"GEOMEAN needs a range above 0, and this one begins at {float(low):g}. Declare one that does, or write it "
-            "in the question: GEOMEAN(GREATEST(x, 1))."
+            f"in the question: {above.in_python()}.",
+            remedy=above,
         )
     least = Literal(int(low) if low.denominator == 1 else low)
     return Call("LN", (Case((Compare("<=", argument, Literal(0)),), (least,), argument),))

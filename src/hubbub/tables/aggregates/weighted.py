@@ -21,6 +21,7 @@ import numpy as np
 
 from hubbub.errors import PolicyError
 from hubbub.mechanisms.ratio import ratio_intervals
+from hubbub.remedies import DeclareRange, Rewrite
 from hubbub.tables.aggregates.base import (
     Aggregate,
     Current,
@@ -46,9 +47,11 @@ def _weight(argument: Expression, declared: Declared) -> Value:
     if value.floor < 0 or value.ceiling <= 0:
         names = [column.called for column in columns_in(argument)]
         called = names[0] if names else "the weight"
+        limits, clamp = DeclareRange(called, 0, 20), Rewrite(f"GREATEST({called}, 0)")
         raise PolicyError(
-            f"a weight is at least 0, and {called} may be less: declare it, "
-            f'columns={{"{called}": hb.between(0, 20)}}; or write GREATEST({called}, 0).'
+            f"a weight is at least 0, and {called} may be less: declare it, {limits.in_python()}; or write "
+            f"{clamp.in_python()}.",
+            remedy=(limits, clamp) if names else clamp,
         )
     return value
 

@@ -1,0 +1,47 @@
+"""Which classes have more than twenty public names, inherited ones included: a list that can only become shorter.
+
+What a class inherits from outside hubbub does not count. A dialect is a table of texts, and an aggregate, an oracle of
+the toolbox or a record of data is read field by field; all others are to come down, by values that group their names.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import hubbub
+
+LIST = Path(__file__).parent / "wide_classes.txt"
+MOST = 20
+
+
+def _classes() -> Iterator[type]:
+    for found in pkgutil.walk_packages(hubbub.__path__, "hubbub."):
+        if found.name.rpartition(".")[2] == "__main__":
+            continue
+        try:
+            module = importlib.import_module(found.name)
+        except ImportError:  # of an extra that is not installed
+            continue
+        yield from (c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == found.name)
+
+
+def _public(one: type) -> set[str]:
+    own = (c for c in one.__mro__ if c.__module__.partition(".")[0] == "hubbub")
+    names = (name for c in own for name in (*vars(c), *getattr(c, "__dataclass_fields__", ())))
+    return {name for name in names if not name.startswith("_")}
+
+
+def test_classes_of_more_than_twenty_public_names_only_become_fewer() -> None:
+    """HUBBUB_GOLDEN=write takes out what has become narrower; a class that has become wider is never written."""
+    wide = {f"{c.__module__}.{c.__qualname__}": len(names) for c in _classes() if len(names := _public(c)) > MOST}
+    listed = {where: int(n) for n, where in (line.split(" ", 1) for line in LIST.read_text("utf-8").splitlines())}
+    assert {where: n for where, n in wide.items() if n > listed.get(where, MOST)} == {}
+    if os.environ.get("HUBBUB_GOLDEN") == "write":
+        LIST.write_text("".join(f"{n} {where}\n" for where, n in sorted(wide.items())), "utf-8")
+    else:
+        assert {where: n for where, n in listed.items() if n > wide.get(where, MOST)} == {}, "HUBBUB_GOLDEN=write"
