@@ -8,10 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import hubbub as hb
+from hubbub.learning import AdditiveModel
 from hubbub.learning.bases import Turned, plain_weights, turned
 from hubbub.learning.exact import SCALE, Coded, on_grid
 from hubbub.learning.features import ONE, Categories, Design, Numbers
 from hubbub.learning.logistic import binary_residual
+from hubbub.mechanisms.recording import recording
+from seeded import SeededBits
 
 
 def numbers(bins: int, *, linear: bool = True, nullable: bool = False) -> Numbers:
@@ -76,3 +80,17 @@ def test_plain_weights_give_the_same_scores(fine: bool) -> None:
         found = same.features @ weights[:, beside : beside + len(same.names)].T
         # The number itself is rounded to its quarter of the grid, at most a step.
         assert np.abs(exact - found).max() <= np.abs(weights).max() * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("rows", [200, 20_000])
+@pytest.mark.parametrize("target", ["ill", "pay"])
+def test_a_step_is_charged_for_the_coordinates_that_it_is_made_in(target: str, rows: int) -> None:
+    """Few rows, and so many that bins have features of their own: the sensitivity is that of the longest such row."""
+    columns = {"x": hb.between(0, 10), "ill": hb.one_of("no", "yes"), "pay": hb.between(0, 1)}
+    held = {"x": [1.0, 9.0, None], "ill": ["no", "yes", "no"], "pay": [0.0, 1.0, 0.5]}
+    model = AdditiveModel(["x"], target, rows=rows)
+    with recording() as records:
+        model.fit(held, columns=columns, epsilon=1, delta="1e-6", bits=SeededBits(1))
+    clamp = SCALE if target == "ill" else SCALE // 4
+    design = turned(model.design_, fine=rows == 20_000)
+    assert {r.sensitivity for r in records} == {clamp**2 * design.norm2}

@@ -1167,18 +1167,24 @@ BUGS: Final[tuple[Bug, ...]] = (
             "test_the_sensitivity_of_a_step_is_what_one_row_moves_it_by_at_the_worst_weights[3]",
         ),
         (
-            "return problem.moved(residual * SCALE**2 * problem.design.norm2)",
+            "return problem.moved(residual * SCALE**2 * turned(problem.design, fine=fine).norm2)",
             "return problem.moved(residual * SCALE**2)",
             "the length of a row left out of a gradient's sensitivity",
             "tests/learning/test_logistic.py::"
             "test_one_unit_moves_every_sum_by_what_is_charged_at_most[add_remove-1-None-ill]",
         ),
+        (
+            "squared=descent_squared(problem, fine=plan.fine),",
+            "squared=descent_squared(problem),",
+            "rows in fine coordinates at the length of those in coarse ones",
+            "tests/learning/test_bases.py::test_a_step_is_charged_for_the_coordinates_that_it_is_made_in[ill-20000]",
+        ),
     ),
     *_of(
         "hubbub.learning.descent",
         (
-            "design, noise = rows.design, noise_of(rho / plan.steps, squared)",
-            "design, noise = rows.design, noise_of(rho, squared)",
+            "plain, noise = rows.design, noise_of(rho / plan.steps, squared)",
+            "plain, noise = rows.design, noise_of(rho, squared)",
             "every step of descent at the price of all",
             "tests/learning/test_logistic.py::test_it_costs_what_was_asked_exactly",
         ),
