@@ -36,10 +36,14 @@ HARD = {
 
 @pytest.mark.parametrize("name", sorted(BROKEN.keys() - HARD))
 def test_a_broken_mechanism_is_flagged_with_few_samples(name: str) -> None:
+    """Most show themselves in 20,000 outputs, none needs more than 400,000."""
     case = BROKEN[name]
-    found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, max_samples=400_000)
+    for samples in (20_000, 100_000, 400_000):
+        found = lower_bound(case.run(1), case.d, case.d_prime, delta=case.delta, max_samples=samples)
+        assert found.samples <= samples
+        if found.epsilon > case.claim:
+            break
     assert case.claim < found.epsilon <= found.ceiling
-    assert found.samples <= 400_000
 
 
 @pytest.mark.soak

@@ -13,7 +13,7 @@ from hubbub.audit import lower_bound
 
 CONFIDENCE = 0.99
 SHARE, SHARE_WITH_FEW = 0.85, 0.6
-FEW = 600_000
+FEW = 300_000
 """The rarest evidence needs more than so few samples: the soak has it."""
 QUICK = (
     "sparse vector: late and low",
