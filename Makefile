@@ -2,6 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
+# A command that a test starts would compile hubbub anew each time.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Tests' files lie in memory where there is room: a charge waits for the disk, about which no test asks.
+MEMORY := $(shell test -w /dev/shm && test "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 3000000 && echo /dev/shm)
+PYTEST = folder=$$(mktemp -d $(MEMORY:%=-p %)) && trap 'rm -rf "$$folder"' EXIT && TMPDIR=$$folder $(BIN)/python -m pytest
+
 .PHONY: demo test quick plain browser lint bench docs soak peers vendor package install dist clean
 
 .venv/made:
@@ -23,24 +30,24 @@ demo: .venv/demo
 	@$(BIN)/hubbub demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest -n 2 -m 'not soak and not browser' --durations=20
+	$(PYTEST) -n 2 --dist worksteal -m 'not soak and not browser' --durations=20
 
 # The plain ways alone (docs/contributing/quick-paths.md): a small part of the suite, for CI; all of it with PLAIN=tests.
 PLAIN ?= tests/engines/test_plain.py tests/engines/test_lists.py tests/engines/test_columns_alone.py tests/noise/test_switches.py
 plain: .venv/dev
-	HUBBUB_PLAIN=1 $(BIN)/python -m pytest -n 2 -m 'not soak and not browser and not package' $(PLAIN)
+	export HUBBUB_PLAIN=1; $(PYTEST) -n 2 -m 'not soak and not browser and not package' $(PLAIN)
 
 # The pages in a real browser, Debian's chromium; without one the tests skip and say so.
 browser: .venv/dev
 	@if ! command -v chromium >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 	  (apt-get update -qq && apt-get install -y -qq chromium fonts-dejavu-core) >/dev/null 2>&1 || echo "no chromium to be had" >&2; fi
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m browser -rs --durations=5 tests/browser
+	$(PYTEST) -n 2 --dist loadgroup -m browser -rs --durations=5 tests/browser
 
 # Under a minute: the house, SQL, trees and texts of all golden questions, prices, budgets.
 QUICK := tests/test_house.py tests/test_arguments.py tests/sql tests/tables tests/golden/test_recorded.py tests/queries \
   tests/ledger/test_budget.py tests/ledger/test_limits.py tests/ledger/test_life.py
 quick: .venv/dev
-	$(BIN)/python -m pytest -n 2 -m 'not soak' -k 'not answers_of' --ignore=tests/sql/test_growth.py --ignore=tests/sql/test_lineage.py $(QUICK)
+	$(PYTEST) -n 2 -m 'not soak' -k 'not answers_of' --ignore=tests/sql/test_growth.py --ignore=tests/sql/test_lineage.py $(QUICK)
 
 lint: .venv/dev
 	$(BIN)/ruff check .
@@ -49,9 +56,9 @@ lint: .venv/dev
 	$(BIN)/mypy --python-version 3.13
 	$(BIN)/lint-imports
 
-# The large counts: a thousand kills, hundreds of seeds, 1e5 runs.
+# The large counts: a thousand kills, hundreds of seeds, 1e5 runs; and the whole suite, in whose tests they are larger too.
 soak: .venv/dev
-	$(BIN)/python -m pytest -m soak
+	export HUBBUB_SOAK=1; $(PYTEST) -m 'not browser and not package'
 
 # Wheel and sdist: built twice, installed alone, at both ends of their versions, types and all. Leaves them in dist/.
 package: .venv/dev

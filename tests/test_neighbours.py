@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import hubbub as hb
+from counts import part
 from hubbub.mechanisms import recording
 from hubbub.session import Session
 from hubbub.tables.price import Spend, make_price
@@ -129,7 +130,7 @@ def check_pair(units: list[list[Any]], newcomer: list[Any], sql: str, declared: 
 CASES = {"units": people, "newcomer": rows_of_a_unit, "aggregates": measures, "where": wheres, "keys": groupings}
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=part(150, 3), deadline=None, derandomize=True)
 @given(**CASES, declared=limits)
 def test_one_unit_moves_the_integers_by_at_most_the_claimed_sensitivity(
     units: list[list[Any]],
@@ -156,7 +157,7 @@ def test_the_same_in_thousands_of_cases(
     check_pair(units, newcomer, sql_of(aggregates, where, keys), declared)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=part(60, 2), deadline=None, derandomize=True)
 @given(
     units=people,
     newcomer=row,

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import counts
 from answers import Desk
 from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
 from hubbub.answer.evaluate import EvaluatedStatement
@@ -297,7 +298,9 @@ CASE: dict[str, Any] = {
     "limits": st.tuples(st.integers(1, 3), st.integers(1, 3)),
     "norm": st.sampled_from([None, None, "l1", "l2"]),
 }
-LEAN = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+LEAN = settings(
+    max_examples=counts.part(120, 3), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 
 
 @LEAN
@@ -351,7 +354,7 @@ def test_the_same_in_thousands_of_cases(
     check(worlds, sql, units, newcomer, neighbours, limits, norm)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=counts.part(40, 2), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(sql=questions(depth=2), units=everybody)
 def test_rows_without_an_owner_change_nothing(worlds: dict[str, World], sql: str, units: dict[Any, Rows]) -> None:
     world = worlds["add_remove"]
@@ -375,7 +378,7 @@ def rows_as_units() -> Iterator[dict[str, World]]:
         world.desk.engine.close()
 
 
-@settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=counts.part(50, 2), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     sql=questions(each_row=True),
     rows=st.lists(a_visit, max_size=8),

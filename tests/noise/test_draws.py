@@ -12,6 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from counts import part
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace, Geometric, direct, draw
@@ -19,7 +20,8 @@ from hubbub.noise.parameters import approximation, many_cells, one_cell
 from hubbub.noise.tables import gaussian_table, laplace_table
 from seeded import ReplayBits, SeededBits
 
-N = 4_000_000
+N = part(4_000_000)
+"""Draws of each law: the soak takes as many as the tests state, CI a quarter."""
 Fits = Callable[[np.ndarray, Any], None]
 
 LAPLACE = [0.1, 1, Fraction(22, 7), 10, 127.9, 128, 129, 1000.5, 4095.9, 4096, 10**6, 1e12, 2**53]
@@ -58,7 +60,7 @@ def _direct(many: Any, parameter: Fraction, n: int, seed: str, spare: bool) -> n
 @pytest.mark.parametrize("scale", [0.1, 1, 10, 4095.9, 4096, 1e12, 2**53], ids=str)
 def test_laplace_without_tables_follows_the_law(scale: Any, spare: bool, fits: Fits) -> None:
     """n = 4e6 (fast) or 1e6, false alarm 1e-9."""
-    n = 1_000_000 if spare else N
+    n = N // 4 if spare else N
     fits(_direct(direct.laplace, Fraction(scale), n, f"d{scale}{spare}", spare), DiscreteLaplace(scale))
 
 
@@ -72,7 +74,7 @@ def test_geometric_without_tables_follows_the_law(scale: Any, fits: Fits) -> Non
 @pytest.mark.parametrize("sigma", [0.1, 0.9, 1, 2.5, 300, 4096, 2**53], ids=str)
 def test_gaussian_without_tables_follows_the_law(sigma: Any, spare: bool, fits: Fits) -> None:
     """n = 1e6, false alarm 1e-9."""
-    draws = _direct(direct.gaussian, Fraction(sigma) ** 2, 1_000_000, f"ds{sigma}{spare}", spare)
+    draws = _direct(direct.gaussian, Fraction(sigma) ** 2, N // 4, f"ds{sigma}{spare}", spare)
     fits(draws, DiscreteGaussian(sigma))
 
 
@@ -98,9 +100,9 @@ def test_small_batches_of_gaussians_follow_the_law(sigma: float, fits: Fits) -> 
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_single_draws_follow_the_law(one: Any, law: Any, parameter: Fraction, fits: Fits) -> None:
-    """n = 6e4, false alarm 1e-9."""
+    """n = 6e4, a third of it in CI, false alarm 1e-9."""
     bits = SeededBits("one")
-    draws = [one(approximation(parameter), lambda: parameter, bits) for _ in range(60_000)]
+    draws = [one(approximation(parameter), lambda: parameter, bits) for _ in range(part(60_000, 3))]
     fits(np.array(draws), law)
 
 
@@ -136,10 +138,10 @@ def test_tiny_scales_draw_zero() -> None:
 def test_each_cell_has_its_own_scale(fits: Fits) -> None:
     """n = 2e5 per scale, false alarm 1e-9 each."""
     scales = np.array([0.2, 3, 1000, 1e7, 1e15])
-    draws = noise.laplace(scales, (200_000, 5), bits=SeededBits("cells"))
-    normal = noise.gaussian(scales, (200_000, 5), bits=SeededBits("cells"))
-    powers = noise.gaussian(variance=scales, size=(200_000, 5), bits=SeededBits("cells"))
-    once = noise.geometric(scales, (200_000, 5), bits=SeededBits("cells"))
+    draws = noise.laplace(scales, (N // 20, 5), bits=SeededBits("cells"))
+    normal = noise.gaussian(scales, (N // 20, 5), bits=SeededBits("cells"))
+    powers = noise.gaussian(variance=scales, size=(N // 20, 5), bits=SeededBits("cells"))
+    once = noise.geometric(scales, (N // 20, 5), bits=SeededBits("cells"))
     for i, scale in enumerate(scales):
         fits(draws[:, i], DiscreteLaplace(float(scale)))
         fits(normal[:, i], DiscreteGaussian(float(scale)))
