@@ -367,3 +367,16 @@ def test_how_many_exceed_a_bound_is_said_of_the_bound_that_is_used(
     # Of 3,000 units a quarter has 4 rows, and a quarter 8.
     assert entry["beyond"] > 1500 > 750 > known["beyond"]
     assert "at most 2 rows of one id; with probability .95 at most 1," in told((plan,), (entry,))[0]
+
+
+@pytest.mark.parametrize(
+    "auto", [{"max_rows": "auto"}, {"max_groups": "auto"}, {"max_rows": "auto", "max_groups": "auto"}]
+)
+@pytest.mark.parametrize("many", [100, 101, 900])
+def test_bounds_are_found_in_groups_of_a_long_list(many: int, auto: dict[str, Any]) -> None:
+    """The values of a long list stand beside the text, and a search reads them too."""
+    frame = pa.table({"id": [i % 500 for i in range(3000)], "n": [i % many for i in range(3000)]})
+    table = hb.table(frame, unit="id", max_groups=9, max_rows=9, columns={"n": hb.between(0, many - 1)})
+    with Session({"t": table}, budget=hb.Budget(50), ledger=None, _bits=SeededBits(5)) as s:
+        counted = s.sql("SELECT n, COUNT(*) AS a FROM t GROUP BY n", epsilon=20, **auto)
+        assert sum(row[1] for row in counted.rows()) == pytest.approx(3000, rel=0.1)

@@ -207,6 +207,7 @@ def image(expression: Expression, columns: Mapping[Column, tuple[Scalar, ...]]) 
 
 def lists_of(plan: Plan, dialect: Dialect) -> dict[str, Callable[[], pa.Table]]:
     """What makes the tables of declared values that a plan's texts read, by their names."""
+    plan = plan if plan.search is None else plan.search.plan  # a search reads the rows of another plan
     return {name: partial(_listed, plan.domains[i], plan.keys[i].kind) for i, name in beside(plan, dialect).items()}
 
 
