@@ -169,12 +169,12 @@ def married() -> Task:
 
 
 def owner() -> Task:
-    """Whether somebody of the ACS owns the home; no constant was fitted to this."""
+    """Whether somebody of the ACS owns the home."""
     return _turned(acs(), "owner", "OWN_RENT", "1", set())
 
 
 def vote() -> Task:
-    """The vote in an election study of 1996, 944 rows (statsmodels); no constant was fitted to this."""
+    """The vote in an election study of 1996, 944 rows (statsmodels)."""
     import statsmodels.api as sm
 
     held = sm.datasets.anes96.load_pandas().data
