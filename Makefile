@@ -7,7 +7,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Tests' files lie in memory where there is room: a charge waits for the disk, about which no test asks.
 MEMORY := $(shell test -w /dev/shm && test "$$(df -Pk /dev/shm | awk 'END { print $$4 }')" -gt 3000000 && echo /dev/shm)
-PYTEST = folder=$$(mktemp -d $(MEMORY:%=-p %)) && trap 'rm -rf "$$folder"' EXIT && TMPDIR=$$folder $(BIN)/python -m pytest
+# Another user of the machine, as whom some tests run, passes through the folder.
+PYTEST = folder=$$(mktemp -d $(MEMORY:%=-p %)) && chmod 711 "$$folder" && trap 'rm -rf "$$folder"' EXIT && TMPDIR=$$folder $(BIN)/python -m pytest
 
 .PHONY: demo test quick plain browser lint bench docs soak peers vendor package install dist clean
 

@@ -70,7 +70,7 @@ def test_not_like_is_not_like() -> None:
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 10%",
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 1 BY ward",
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward LIMIT 2 WITH TIES",
-        "SELECT ward, COUNT(*) FROM visits GROUP BY ward FETCH FIRST 3 ROWS ONLY",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward FETCH FIRST 3 ROWS WITH TIES",
         "SELECT COUNT(*, n) FROM visits",
         "SELECT COUNT(* EXCLUDE (n)) FROM visits",
         "SELECT SUM(n ORDER BY n) FROM visits",

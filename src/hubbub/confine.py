@@ -88,7 +88,9 @@ def undumpable() -> bool:
 def _needed() -> list[Path]:
     """What Python, its packages and the engines read; nothing of the user's."""
     own = Path(__file__).resolve().parents[1]
-    places = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys", "/dev", sys.prefix, sys.base_prefix]
+    places = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys", sys.prefix, sys.base_prefix]
+    # Not all of /dev: in /dev/shm anybody's files may lie.
+    places += [f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom")]
     return [*(Path(place) for place in places), own, *(Path(p) for p in sys.path if p.endswith("site-packages"))]
 
 

@@ -231,7 +231,7 @@ def test_p23_analysts_within_their_own_limits_stay_within_the_joint_one(tmp_path
 
 
 def test_p24_noise_takes_no_seed_is_not_copied_and_is_drawn_once() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(hb.ParameterError, match="seed"):
         hb.Session({"t": declared(frame(BASE))}, budget=hb.Budget(1), ledger=None, seed=1)  # type: ignore[call-arg]
     with opened(frame(BASE), budget=hb.Budget(100)) as session:
         for copied in (pickle.dumps, copy.copy, copy.deepcopy):

@@ -118,6 +118,13 @@ class Running:
             assert time.monotonic() < until
             time.sleep(0.02)
 
+    def await_ready(self) -> None:
+        """Until every process waits for a question."""
+        until = time.monotonic() + 60
+        while not all(p.ready and p.ends is None for p in list(self.lanes._processes)):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
     def close(self) -> None:
         if self._ended.is_set():
             return
@@ -158,6 +165,7 @@ def test_what_was_replaced_is_read_after_a_refresh(running: tuple[Running, Store
     made.await_others(before)
     assert made.counts() == [92, 92, 91]
     # Those that refuse what they find are no reason to end the last one that goes on.
+    made.await_ready()
     put(tmp_path, kept, 93, pa.table({"person": [1]}))
     with pytest.raises(PolicyError, match="no column 'id'"):
         made.lanes.renew("p")

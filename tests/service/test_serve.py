@@ -8,7 +8,9 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -22,11 +24,13 @@ from click.testing import CliRunner
 
 import hubbub as hb
 from hubbub.cli import serve
+from hubbub.errors import PolicyError
 from hubbub.ledger.policy import load_policy
 from hubbub.service import demo
 from hubbub.service.lines import RequestLog
 from hubbub.service.people.at_home import opened_people
 from hubbub.service.people.people import link_of
+from hubbub.service.serve import folder_of_socket
 from service.test_before_asking import policy as write_policy
 
 pytest.importorskip("starlette", reason="the service needs the extra `serve`")
@@ -210,3 +214,16 @@ def test_lines_hold_no_key_of_a_link_and_nothing_that_somebody_lost_wrote():
 def test_a_link_leads_to_the_page_s_place():
     assert link_of("enter", "inv_x", "http://127.0.0.1:8080") == "http://127.0.0.1:8080/enter/inv_x"
     assert Path(link_of("invitation", "inv_x")).parts == ("/", "invitation", "inv_x")
+
+
+def test_a_socket_stands_in_a_folder_of_a_short_name(tmp_path, monkeypatch):
+    """A socket's path has about a hundred bytes; a folder for temporary files may have more, as on macOS."""
+    deep = tmp_path / ("d" * 90)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    folder = folder_of_socket(None)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(f"{folder}/clerk")
+    shutil.rmtree(folder)
+    with pytest.raises(PolicyError, match="name a shorter folder"):
+        folder_of_socket(deep)

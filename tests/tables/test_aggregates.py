@@ -34,7 +34,8 @@ def test_every_record_is_whole_and_no_name_means_two_things() -> None:
     assert len(set(spellings)) == len(spellings)
     assert all(spelled(s) in functions for s in spellings)
     assert all(family.audit and family.reference for family in FAMILIES)
-    assert len({f.word for f in functions}) >= len(functions) - 1  # COUNT(*) and COUNT(x) are both counts
+    # COUNT(*) and COUNT(x) are both counts; the top of declared values and of others are both tops.
+    assert len({f.word for f in functions}) >= len(functions) - 2
 
 
 def test_every_verb_of_a_record_is_a_name_of_hubbub_with_its_line_in_the_reference() -> None:

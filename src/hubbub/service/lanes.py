@@ -146,9 +146,11 @@ class Lanes:
         until = time.monotonic() + _PATIENCE
         while True:
             with self._lock:
-                if self._closed or not any(p.stale and p.ends is None for p in self._processes):
+                idle = [p for p in self._processes if p.ends is None]
+                # One that is stale began before, perhaps while a file was put in another's place.
+                refused = next((p.refused for p in idle if p.refused and not p.stale), None)
+                if self._closed or (refused is None and all(p.ready and not p.stale for p in idle)):
                     return
-                refused = next((p.refused for p in self._processes if p.refused), None)
             if refused is not None or time.monotonic() > until:
                 raise PolicyError(refused or f"no runner was ready within {_PATIENCE:g} seconds.")
             time.sleep(0.02)
@@ -172,7 +174,7 @@ class Lanes:
                 if over or (died and now > process.began + 1):
                     self._replace(process)
             for lane in range(self._policy.service.lanes):
-                self._replace_stale([p for p in self._processes if p.lane == lane], now)
+                self._replace_stale([p for p in self._processes if p.lane == lane])
             self._objects.keep({path for process in self._processes for path in process.objects.values()})
 
     def _look(self) -> None:
@@ -184,13 +186,11 @@ class Lanes:
             if files != self._files:
                 self._outdate()
 
-    def _replace_stale(self, lane: list[_Process], now: float) -> None:
-        """Replace one stale process of a lane, if by the next start it, or another one, is ready."""
+    def _replace_stale(self, lane: list[_Process]) -> None:
+        """Replace one stale process of a lane, if another one waits beside it: what comes may refuse what it finds."""
         idle = [p for p in lane if p.ends is None]
         stale = [p for p in idle if p.stale]
-        ends = [p.ends for p in lane if p.ends is not None]
-        spare = len(idle) > 1 or all(end > now + 2 * self.respawn for end in ends)
-        if stale and spare and all(p.ready for p in idle):
+        if stale and len(idle) > 1 and all(p.ready for p in idle):
             self._replace(stale[0])
 
     def _replace(self, process: _Process) -> None:

@@ -37,6 +37,8 @@ __all__ = ["Part", "Service", "listening_place"]
 _PATIENCE: Final = 60.0  # seconds, beside those that what runs may take
 _PAUSE: Final = 0.2
 _TOKEN: Final = "line-token"
+_LONGEST: Final = 100  # bytes of a socket's path; Linux takes 107, macOS 103
+_NAME: Final = len("/hubbub-service-12345678/clerk")
 Part: TypeAlias = Literal["rows", "front"]
 """What of a service is started where its parts run apart."""
 _PASSED: Final = ("PATH", "HOME", "LANG", "PYTHONPATH")  # to the front: no address of a database, no password
@@ -64,6 +66,20 @@ def listening_place(text: str, *, tls: bool, option: str = "--listen") -> tuple[
             "answers would be read on their way. Give --tls-cert and --tls-key, or put a server with TLS before it."
         )
     return name, int(port)
+
+
+def folder_of_socket(line: Path | None) -> str:
+    """A new folder, or the one that was named, whose socket has a path as short as systems take.
+
+    Raises PolicyError for a named one that is too long.
+    """
+    if line is None:
+        place = tempfile.gettempdir()
+        short = len(os.fsencode(place)) + _NAME <= _LONGEST
+        return tempfile.mkdtemp(prefix="hubbub-service-", dir=place if short else "/tmp")
+    if len(os.fsencode(line)) + _NAME > _LONGEST:
+        raise PolicyError(f"--line {line}: a socket's path has at most {_LONGEST} bytes; name a shorter folder.")
+    return str(line)
 
 
 @dataclass
@@ -98,7 +114,7 @@ class Service:
                 raise PolicyError(f"the service needs {needed}. {how_to_install('serve')}")
         if line is not None and not line.is_dir():
             raise PolicyError(f"--line {line}: there is no such folder. Make it first, for both users and nobody else.")
-        self._folder = tempfile.mkdtemp(prefix="hubbub-service-") if line is None else str(line)
+        self._folder = folder_of_socket(line)
         self._token = "" if only == "front" else system_bits().u64(4).tobytes().hex()
         common = {"socket": f"{self._folder}/clerk", "token": self._token}
         self._clerk_told = {**common, "policy": str(policy.absolute()), "shared": line is not None, "log": log}

@@ -1,7 +1,7 @@
 """What sqlglot parses while it is imported, put off in a process that asks one question.
 
 Its writer of DuckDB's SQL holds some twenty templates, for functions such as Snowflake's ARRAY_EXCEPT. They are parsed
-when the module is imported, which took an eighth of the CPU of a short question. Here each is parsed when it is looked at.
+when the module is imported, which took an eighth of the CPU of a short question. Here each is parsed when it is used.
 """
 
 from __future__ import annotations
