@@ -57,6 +57,8 @@ def test_the_tables_of_a_session_are_shown_as_declared(session: hb.Session) -> N
     tables = session.tables
     assert list(tables) == ["visits", "wards"]
     visits = tables["VISITS"]
+    assert visits.schema == {c.name: c.kind for c in visits.columns}
+    assert next(iter(visits.schema)) in session.sql("DESCRIBE visits").rows()[0]
     assert (visits.unit, visits.limits) == ("id", "max_groups = 1, max_rows = 1")
     assert {c.name: c.kind for c in visits.columns} == {"id": "integer", "ward": "text", "age": "integer"}
     assert {c.name: c.declared for c in visits.columns}["age"] == "between(0, 120)"

@@ -44,6 +44,11 @@ class DeclaredTable:
             return "public: answered exactly, at no cost"
         return f"protects {self.unit}; {self.limits or 'no limits declared'}"
 
+    @property
+    def schema(self) -> dict[str, str]:
+        """The kind of each column, by its name: `{"age": "integer", ...}`."""
+        return {c.name: c.kind for c in self.columns}
+
     def _rows(self) -> list[tuple[str, ...]]:
         return [(c.name, c.kind, c.declared) for c in self.columns]
 
