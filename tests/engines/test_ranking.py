@@ -223,7 +223,12 @@ def test_units_and_groups_that_share_their_bits_are_put_in_order(split: int, sig
     # Hashes of a unit and a group: the same highest bits for most, the very same hash for some.
     hashed = (unit.view(np.uint64) % np.uint64(2)) + (group.astype(np.uint64) // np.uint64(2))
     hashed[group == 8] = 2**64 - 1
-    order = ranking._order(unit, group, hashed, split)
+    alone, ordered = ranking._order(unit, group, None, split)  # as where all rows are of one group
+    assert sorted(alone.tolist()) == list(range(n))
+    assert ordered.tolist() == unit[alone].tolist()
+    assert len(list(itertools.groupby(ordered.tolist()))) == len(set(unit.tolist()))
+    order, ordered = ranking._order(unit, group, hashed, split)
+    assert ordered.tolist() == unit[order].tolist()
     assert sorted(order.tolist()) == list(range(n))
     rows = list(zip(unit[order].tolist(), hashed[order].tolist(), group[order].tolist(), strict=True))
     seen: dict[int, list[tuple[int, int]]] = {}
@@ -271,9 +276,14 @@ def sums() -> Plan:
 
 def test_rows_over_the_limit_are_scaled_without_rounding(sums: Plan) -> None:
     count, total = [3, 3, 2, 2**31], [7, -7, 9, -(2**62) + 1]
-    found = ranking._bounded_part(sums.measurements[0], 2, np.array(count), np.array(total))
-    exact = [t if c <= 2 else int(abs(t) * 2 // c) * (1 if t > 0 else -1) for t, c in zip(total, count, strict=True)]
-    assert found.tolist() == exact == [4, -4, 9, -(2**32) + 1]
+    for size in (2, 4):  # the smaller ones alone are divided in one step
+        some = zip(total[:size], count[:size], strict=True)
+        found = ranking._bounded_part(sums.measurements[0], 2, np.array(count[:size]), np.array(total[:size]))
+        exact = [t if c <= 2 else int(abs(t) * 2 // c) * (1 if t > 0 else -1) for t, c in some]
+        assert found.tolist() == exact == [4, -4, 9, -(2**32) + 1][:size]
+    for t in (2**63 // 3 - 1, 2**63 // 3, 2**63 // 3 + 1):
+        found = ranking._bounded_part(sums.measurements[0], 3, np.array([7]), np.array([-t]))
+        assert found.tolist() == [-(t * 3 // 7)]
 
 
 def _rows(units: list[Any], values: list[int]) -> list[pa.RecordBatch]:

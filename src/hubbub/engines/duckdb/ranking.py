@@ -181,13 +181,12 @@ class _Rows:
         split, (unit, group, *columns) = pieces.taken()
         group = group if order is None else order[group]
         # Where no groups are ranked, any order of a unit's groups will do: that of their numbers.
-        hashed = columns.pop(0) if what.hashed else group.astype(np.uint64) << np.uint64(44)
+        hashed = columns.pop(0) if what.hashed else group.astype(np.uint64) << np.uint64(44) if what.keys else None
         self._columns, self._ordered = columns, dict[int, Integers]()
-        self._order = _order(unit, group, hashed, split)
-        unit, self.group = unit[self._order], group[self._order]
-        new_unit = np.concatenate([[True], unit[1:] != unit[:-1]])
-        self._new_pair = new_unit.copy()
-        self._new_pair[1:] |= self.group[1:] != self.group[:-1]
+        self._order, unit = _order(unit, group, hashed, split)
+        self.group = group[self._order] if what.keys else group
+        new_unit = _new(unit)
+        self._new_pair = new_unit | _new(self.group) if what.keys else new_unit
         self.starts = np.flatnonzero(self._new_pair)
         self.counts = np.diff(self.starts, append=len(unit))
         numbers = np.arange(len(self.starts))
@@ -211,9 +210,10 @@ class _Rows:
         at = [self._layout.values[v] for v in measurement.values]
         whole = self._column(at[0][0])
         if measurement.counting is MeasurementKind.PRODUCT:
-            whole = whole.astype(np.int64) * self._column(at[1][0])
+            whole = np.multiply(whole, self._column(at[1][0]), dtype=np.int64)
             # Shifting a number with a sign rounds toward minus infinity, as the text does.
-            whole = (whole >> measurement.shift) - measurement.centre
+            whole >>= measurement.shift
+            whole -= measurement.centre
         pairs = zip(at, measurement.values, strict=True)
         masks = sorted({mask for (_, mask), value in pairs if value.nullable and self._misses(mask)})
         count = self._count(masks[0] if masks else None)
@@ -277,33 +277,47 @@ class _Rows:
         return self.group[self.starts[pair]].astype(np.int64) * len(places.place) + step
 
 
-def _order(unit: Integers, group: Integers, hashed: Integers, split: int) -> Integers:
-    """The places of rows in the order (unit, hash, group), units in the order of their mixes."""
+def _order(unit: Integers, group: Integers, hashed: Integers | None, split: int) -> tuple[Integers, Integers]:
+    """The places of rows in the order (unit, hash, group), units in the order of their mixes; and the units in it.
+
+    hashed: None where all rows are of one group.
+    """
     n = len(unit)
     place_bits = max(1, (n - 1).bit_length())
-    unit_bits = (64 - place_bits) * 5 // 8
-    hash_bits = 64 - place_bits - unit_bits
-    low = np.uint64(64 - unit_bits)
-    key = (mixed(unit) << np.uint64(split)) >> low << low
-    key |= hashed >> np.uint64(64 - hash_bits) << np.uint64(place_bits)
+    hash_bits = 0 if hashed is None else 64 - place_bits - (64 - place_bits) * 5 // 8
+    low = np.uint64(place_bits + hash_bits)
+    key = mixed(unit)
+    key <<= np.uint64(split)
+    key >>= low
+    key <<= low
+    if hashed is not None:
+        key |= hashed >> np.uint64(64 - hash_bits) << np.uint64(place_bits)
     key |= np.arange(n, dtype=np.uint64)
     key.sort()
-    order = (key & np.uint64((1 << place_bits) - 1)).astype(np.int64)
+    order = (key & np.uint64((1 << place_bits) - 1)).view(np.int64)
     # Where two units share their bits, all their rows are sorted again; where two groups of one unit do, theirs.
-    at_unit = key >> low
-    key >>= np.uint64(place_bits)
-    u, g = unit[order], group[order]
-    same_unit, same_bits = at_unit[1:] == at_unit[:-1], key[1:] == key[:-1]
-    two_units = same_unit & (u[1:] != u[:-1])
-    two_groups = same_bits & (g[1:] != g[:-1])
+    differ = key[1:] ^ key[:-1]
+    same_unit, same_bits = differ < np.uint64(1) << low, differ < np.uint64(1 << place_bits)
+    ordered = unit[order]
+    two_units = same_unit & (ordered[1:] != ordered[:-1])
+    two_groups = same_bits & _new(group[order])[1:] if hashed is not None else np.zeros(0, np.bool_)
     if two_units.any() or two_groups.any():
         of_unit, of_bits = _runs(same_unit), _runs(same_bits)
-        units_again = _marked(of_unit, two_units)
-        at = np.flatnonzero(units_again | _marked(of_bits, two_groups))
+        again = _marked(of_unit, two_units)
+        at = np.flatnonzero(again | _marked(of_bits, two_groups) if hashed is not None else again)
         inside = order[at]
-        block = np.where(units_again[at], of_bits[np.searchsorted(of_unit, of_unit[at])], of_bits[at])
-        order[at] = inside[np.lexsort((group[inside], hashed[inside], unit[inside], block))]
-    return order
+        block = np.where(again[at], of_bits[np.searchsorted(of_unit, of_unit[at])], of_bits[at])
+        ranked = () if hashed is None else (group[inside], hashed[inside])
+        order[at] = inside[np.lexsort((*ranked, unit[inside], block))]
+        ordered[at] = unit[order[at]]
+    return order, ordered
+
+
+def _new(ordered: Integers) -> Integers:
+    """Whether each is another than the one before."""
+    new = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    return new
 
 
 def _runs(same: Integers) -> Integers:
@@ -324,10 +338,14 @@ def _bounded_part(measurement: Measurement, rows: int, count: Integers, total: I
         return np.minimum(count, 1 if measurement.counting is MeasurementKind.UNITS else rows)
     if measurement.cap:
         return np.minimum(total, measurement.cap)
-    over = count > rows
+    over = np.flatnonzero(count > rows)
     n, size = count[over], np.abs(total[over])
-    whole, rest = np.divmod(size, n)  # size * rows // n, without a number that is larger than the result
-    total[over] = np.sign(total[over]) * (whole * rows + rest * rows // n)
+    if int(size.max(initial=0)) * rows < 2**63:
+        part = size * rows // n
+    else:  # without a number that is larger than the result
+        whole, rest = np.divmod(size, n)
+        part = whole * rows + rest * rows // n
+    total[over] = np.sign(total[over]) * part
     return total
 
 
