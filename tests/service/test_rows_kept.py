@@ -22,6 +22,7 @@ import hubbub as hb
 from hubbub.audit.service import SCRIPTS, attack
 from hubbub.cli.main import run
 from hubbub.engines.duckdb.kept import write_kept
+from hubbub.engines.duckdb.parquet import Patient
 from hubbub.ledger.policy import load_policy
 from hubbub.service.runner import readable
 from hubbub.session.copies import copied, copy_place, write_copy
@@ -262,3 +263,56 @@ def test_a_person_of_three_million_rows_is_not_told_from_none(
     assert found[True] == []
     for each in made:
         each.ledger.close()
+
+
+def _worst(bad: bool) -> pa.Table:
+    """Columns of which one value of person 200 makes DuckDB's reader fail, where it is bad; and some of no use."""
+    n = 401
+    texts = pa.array([*[b"ok"] * 400, b"\xff" if bad else b"ok"], pa.binary())
+    far = pa.array([*[1000] * 400, 2**62 if bad else 1000], pa.int64())
+    late = pa.array([*[1] * 400, -1 if bad else 1], pa.int64())
+    lists = pa.ListArray.from_arrays(pa.array(range(n + 1), pa.int32()), _texts(texts))
+    return pa.table({
+        "id": pa.array([*[i % 200 for i in range(400)], 200]), "x": pa.array(range(n)), "text": _texts(texts),
+        "moment": far.view(pa.timestamp("ms")), "time": late.view(pa.time64("us")), "listed": lists,
+        "{}": pa.array(range(n)),
+    })  # fmt: skip
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(pa.string(), len(values), values.buffers())
+
+
+def test_a_value_that_no_reader_takes_changes_no_other_and_stops_no_copy(tmp_path: Path) -> None:
+    """That rows were refreshed, or were not, would tell of one person's text."""
+    copies = []
+    for bad in (False, True):
+        place = tmp_path / "kept" / f"{bad}.parquet"
+        pq.write_table(_worst(bad), tmp_path / "t.parquet")
+        write_kept("t", [str(tmp_path / "t.parquet")], "id", 5, place)
+        copies.append(pq.read_table(place).sort_by("x"))
+    assert copies[0].schema.types == copies[1].schema.types
+    assert [len(copy) for copy in copies] == [401, 401]
+    assert copies[0].slice(0, 400).to_pylist() == copies[1].slice(0, 400).to_pylist()
+    assert copies[1].slice(400).select(["id", "text", "moment", "time", "listed", "{}"]).to_pylist() == [
+        {"id": 200, "text": None, "moment": None, "time": None, "listed": None, "{}": 400}
+    ]
+
+
+def test_a_file_that_is_written_anew_while_it_is_copied_is_no_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts that Arrow reads stand beside what DuckDB reads by the row's number: of two files, two people's."""
+    path, place = tmp_path / "t.parquet", tmp_path / "kept" / "t.parquet"
+    pq.write_table(_worst(bad=True), path)
+    read = Patient.table
+
+    def replaced(patient: Patient) -> pa.Table:
+        found = read(patient)
+        pq.write_table(_worst(bad=False), path)
+        return found
+
+    monkeypatch.setattr(Patient, "table", replaced)
+    with pytest.raises(hb.PolicyError, match="while it was copied"):
+        write_kept("t", [str(path)], "id", 5, place)
+    assert not place.exists()

@@ -20,7 +20,7 @@ from hubbub.sql.emit.dialect import Dialect
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf, Text, UpTo, trimmed
 from hubbub.tables.kinds import Kind
 
-__all__ = ["Fields", "normalised"]
+__all__ = ["Fields", "normalised", "usable"]
 
 _INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _TIMESTAMPS = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
@@ -230,3 +230,8 @@ def normalised(physical: str, sql: str, dialect: Dialect) -> tuple[Kind, str]:
     if base == "NULL":
         return Kind.NULL, "NULL"
     return Kind.OTHER, "NULL"
+
+
+def usable(physical: str, dialect: Dialect) -> bool:
+    """Whether a column of a physical type can be used: in an expression, or as a unit."""
+    return _base(physical) in _UNITS or normalised(physical, "", dialect)[0] is not Kind.OTHER

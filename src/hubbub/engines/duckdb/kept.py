@@ -4,20 +4,27 @@ Which rows of a unit stay is by the hash of all their columns, then by these: it
 other's, so the copy is owned as the table is (`hubbub.tables.relations`). Rows without a unit are left out, as every
 question leaves them out. Units are told apart here by the values of their column as they stand in the files; where the
 engine takes two of these for one unit, it may keep so many of each.
+
+A value on which DuckDB's reader fails is NULL here as it is in every question, and no reason for another copy or none
+(`hubbub.engines.duckdb.parquet`); a column that no question can use, whose values may make it fail for good, is left
+empty.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
-from hubbub.engines.duckdb.parquet import read_parquet
-from hubbub.engines.duckdb.relations import _described, _text
+from hubbub.engines.duckdb.dialect import DUCKDB, quote
+from hubbub.engines.duckdb.relations import _parquet, _text
+from hubbub.engines.duckdb.sources import ParquetFile, stamp_of
+from hubbub.engines.fields import usable
 from hubbub.errors import PolicyError
 
 __all__ = ["write_kept"]
@@ -34,20 +41,26 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
         con = duckdb.connect(config={"temp_directory": folder, "autoinstall_known_extensions": "false"})
         try:
             con.execute("SET enable_progress_bar = false")
-            columns = [_quoted(c) for c in _described(con, read_parquet(files), name, files[0])]
-            owner = next((c for c in columns if c.lower() == _quoted(unit).lower()), None)
+            before = [stamp_of(file) for file in files]
+            quick, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
+            owner = next((quote(c) for c in physical if c.lower() == unit.lower()), None)
             if owner is None:
                 raise PolicyError(f"table {name!r}: there is no column {unit!r} in its files.")
-            every = ", ".join(columns)
-            con.execute(
-                f"COPY (SELECT {every} FROM {read_parquet(files)} WHERE {owner} IS NOT NULL QUALIFY row_number() OVER "
-                f"(PARTITION BY {owner} ORDER BY hash({every}), {every}) <= {most}) "
-                f"TO {_text(str(made))} (FORMAT parquet, COMPRESSION zstd)"
-            )
+            chosen = _chosen(physical, owner, most)
+            into = f"TO {_text(str(made))} (FORMAT parquet, COMPRESSION zstd)"
+            try:
+                con.execute(f"COPY ({chosen(quick)}) {into}")
+            except duckdb.Error:
+                if patient is None:
+                    raise
+                con.register("patient_rows", patient.table())
+                con.execute(f"COPY ({chosen(patient.relation('patient_rows'))}) {into}")
+            if [stamp_of(file) for file in files] != before:  # two readings are joined by the row's number
+                raise PolicyError(f"table {name!r}: a file was written anew while it was copied; copy it again.")
             with suppress(OSError):
                 made.chmod(0o600)
             os.replace(made, place)
-        except (duckdb.Error, OSError) as error:  # whose words may hold values
+        except (duckdb.Error, OSError, pa.ArrowException) as error:  # whose words may hold values
             raise PolicyError(
                 f"table {name!r}: its copy with at most {most:,} rows of a unit cannot be written to {place.parent} "
                 f"({type(error).__name__}). Mend the file, or leave rows_kept out."
@@ -56,5 +69,13 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
             con.close()
 
 
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
+def _chosen(physical: Mapping[str, str], owner: str, most: int) -> Callable[[str], str]:
+    """What is copied of a relation: the columns that a question can use, of the first rows of each unit."""
+    shown = ", ".join(
+        quote(c) if usable(kind, DUCKDB) else f"CAST(NULL AS INTEGER[]) AS {quote(c)}" for c, kind in physical.items()
+    )
+    every = ", ".join(map(quote, physical))
+    return lambda relation: (
+        f"SELECT {every} FROM (SELECT {shown} FROM {relation}) WHERE {owner} IS NOT NULL "
+        f"QUALIFY row_number() OVER (PARTITION BY {owner} ORDER BY hash({every}), {every}) <= {most}"
+    )
