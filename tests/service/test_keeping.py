@@ -171,14 +171,13 @@ def test_the_log_of_people_follows_the_chain_to_its_next_key(tmp_path):
     people.close()
 
 
-def test_two_parts_that_are_started_apart_answer_together_and_runners_end_with_their_clerk(tmp_path):
+def test_two_parts_that_are_started_apart_answer_together_and_runners_end_with_their_clerk(tmp_path, short_folder):
     pytest.importorskip("starlette", reason="the service needs the extra `serve`")
     from hubbub.service.serve import Service
     from service.helpers import COUNT, token_of
     from service.test_processes import Client, free_port, slow
 
-    file, port, line = slow(tmp_path, 60.0), free_port(), tmp_path / "line"
-    line.mkdir()
+    file, port, line = slow(tmp_path, 60.0), free_port(), short_folder
     rows = Service(file, host="127.0.0.1", port=port, only="rows", line=line, say=lambda _: None)
     front = Service(Path(), host="127.0.0.1", port=port, only="front", line=line, say=lambda _: None)
     try:

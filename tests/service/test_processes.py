@@ -162,9 +162,9 @@ def test_so_many_checks_a_second():
     assert [rate.takes("ada"), rate.takes("ada")] == [True, False]
 
 
-def test_what_is_left_on_a_line_is_said_to_nobody(tmp_path):
+def test_what_is_left_on_a_line_is_said_to_nobody(short_folder):
     """Else the next who asks on it is told what was meant for another."""
-    place = str(tmp_path / "clerk")
+    place = str(short_folder / "clerk")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
         listening.listen()
