@@ -14,8 +14,11 @@ import pytest
 
 import hubbub as hb
 from answers import Desk
+from hubbub import plain
+from hubbub.engines.base import Exact
+from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.duckdb.relations import image
-from hubbub.tables.plan import make_plans
+from hubbub.tables.plan import Plan, make_plans
 from hubbub.tables.relations import leaves
 from people import engine
 
@@ -34,9 +37,23 @@ def measured(rows: list[Row], sql: str, *, unit: Any = "id", portable: bool = Fa
         del table["id"]
     with engine("t", hb.table(pa.table(table), unit=unit, **(OPEN | declared)), portable=portable) as (duck, plan):
         asked = plan(sql)
-        found = duck.run(asked).vectors
-    assert len({m.counting for m in asked.measurements}) == len(found)
-    return {m.counting.value: v for m, v in zip(asked.measurements, found, strict=True)}
+        vectors = both_ways(duck, asked).vectors
+    assert len({m.counting for m in asked.measurements}) == len(vectors)
+    return {m.counting.value: v for m, v in zip(asked.measurements, vectors, strict=True)}
+
+
+def both_ways(duck: DuckDBEngine, plan: Plan) -> Exact:
+    """What the text answers, and nothing else where rows are ranked in process."""
+    with plain.only(plain=True):
+        by_text = duck.run(plan)
+    with plain.only(plain=False):
+        ranked = duck.run(plan)
+    assert told(ranked) == told(by_text)
+    return by_text
+
+
+def told(exact: Exact) -> Any:
+    return exact.vectors if exact.groups is None else [dict(zip(exact.groups, v, strict=True)) for v in exact.vectors]
 
 
 def of_unit(unit: int, *values: int | None, g: str | None = "a") -> list[Row]:
@@ -111,7 +128,7 @@ def test_zero_and_minus_zero_are_one_person_whichever_row_comes_first(groups: st
         rows = pa.table({"id": [i for i in ids for _ in groups], "g": [*groups] * 2})
         table = hb.table(rows, unit="id", max_groups=1, max_rows=2, columns={"g": hb.one_of(*groups)})
         with engine("t", table, portable=True) as (duck, plan):
-            found.append(duck.run(plan("SELECT g, COUNT(*) FROM t GROUP BY g")).vectors)
+            found.append(both_ways(duck, plan("SELECT g, COUNT(*) FROM t GROUP BY g")).vectors)
     assert found[0] == found[1]
     assert sum(found[0][0]) == 2
 
@@ -194,7 +211,7 @@ def test_products_are_rounded_down_and_centred() -> None:
     rows = pa.table({"id": range(len(pairs)), "g": names, "v": [v for v, _ in pairs], "w": [w for _, w in pairs]})
     with engine("t", hb.table(rows, unit="id", **(OPEN | {"columns": COLUMNS | {"g": hb.one_of(*names)}}))) as asked:
         plan = asked[1]("SELECT g, COVAR_POP(v * 900, w * 900) FROM t GROUP BY g")
-        found = dict(zip(plan.measurements, asked[0].run(plan).vectors, strict=True))
+        found = dict(zip(plan.measurements, both_ways(asked[0], plan).vectors, strict=True))
     (product,) = [m for m in found if m.counting.value == "product"]
     assert product.shift > 0
     (x, y), steps = product.values, []
@@ -234,7 +251,7 @@ def found_privately(rows: list[Row], **declared: Any) -> dict[str, dict[Any, int
     desk = Desk({"t": table})
     (question,) = desk.statement("SELECT g, COUNT(*) FROM t GROUP BY g").questions
     (plan,) = make_plans(question, image, private_keys=True)
-    exact = desk.engine.run(plan, {})
+    exact = both_ways(desk.engine, plan)
     desk.engine.close()
     assert exact.groups is not None
     vectors = [dict(zip(exact.groups, vector, strict=True)) for vector in exact.vectors]
