@@ -262,7 +262,7 @@ AGGREGATES = [
     "COUNT(DISTINCT a)",
     "COUNT(DISTINCT b)",
     "COUNT(*) FILTER (WHERE a > 1)",
-    "COUNT_IF(b = 'A')",
+    "COUNT_IF(b >= 'A')",
     *(f"{f}({x})" for f in ("SUM", "AVG", "VAR_POP", "STDDEV", "MEDIAN", "MIN", "MAX") for x in FINAL_NUMBERS),
     "QUANTILE_CONT(LEAST(GREATEST(a, -5), 20), 0.3)",
     "COVAR_POP(LEAST(GREATEST(a, -5), 20), LEAST(LENGTH(b), 3))",

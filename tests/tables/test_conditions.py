@@ -113,7 +113,8 @@ def test_of_other_conditions_nothing_is_said(asked, where) -> None:
     ("sql", "said"),
     [
         ("SELECT SUM(CASE WHEN ward = 'x' THEN 1 ELSE 0 END) FROM visits", 1),
-        ("SELECT COUNT(*) FILTER (WHERE ward = 'x') FROM visits", 1),
+        ("SELECT COUNT(*) FILTER (WHERE ward IN ('x', 'ER')) FROM visits", 1),
+        ("SELECT SUM(CASE WHEN ward = 'x' THEN 1 WHEN n = 1 THEN 2 END) FROM visits", 1),
         ("SELECT ward = 'x' AS c, COUNT(*) FROM visits GROUP BY 1", 1),
         ("SELECT COUNT(*) FROM visits a JOIN visits b ON a.id = b.id AND a.ward = 'x'", 0),
         ("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward HAVING ward = 'x' AND c > 3", 0),
@@ -124,6 +125,22 @@ def test_of_other_conditions_nothing_is_said(asked, where) -> None:
 )
 def test_elsewhere_it_is_a_note_at_most(asked, sql, said) -> None:
     assert len(notes(asked, sql)) == said
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "COUNT(*) FILTER (WHERE ward = 'er')",
+        "SUM(age) FILTER (WHERE ward IN ('er', 'x'))",
+        "COUNT_IF(n > 1 AND ward = 'er')",
+        "COUNT_IF(n > 1) FILTER (WHERE ward = 'er')",
+        "COUNT(DISTINCT CASE WHEN ward = 'er' THEN id END)",
+        "AVG(CASE WHEN ward = 'er' THEN age END)",
+    ],
+)
+def test_an_aggregate_of_nothing_that_is_declared_is_refused_as_in_where(asked, aggregate) -> None:
+    with pytest.raises(hb.QueryError, match=r"ward has no declared value 'er'.*; did you mean 'ER'\?"):
+        asked.check(f"SELECT COUNT(*), {aggregate} FROM visits", epsilon=1)
 
 
 def test_keys_of_edges_are_no_condition_of_the_question() -> None:

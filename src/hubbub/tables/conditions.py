@@ -3,9 +3,9 @@
 `ward = 'cardiology'` where 'Cardiology' is declared is answered by noise around 0, paid in full. What is declared is
 public, so it can be told for nothing: everything here follows from the question and the declarations, never from rows.
 
-- `=` and IN, in WHERE: with no declared value, *refused*; with some, a *note*. Terms of one OR about the same thing are
-  one IN. An expression of declared columns has the values that it makes of theirs (and of NULL).
-- The same under NOT, in CASE, in FILTER and in a key; `<>` and NOT IN: a note.
+- `=` and IN, in WHERE or FILTER: with no declared value, *refused*; with some, a *note*. Terms of one OR about the same
+  thing are one IN. An expression of declared columns has the values that it makes of theirs (and of NULL).
+- The same under NOT, in CASE and in a key; `<>` and NOT IN: a note.
 - A comparison that is false throughout the declared ranges: a note. Values outside a range are clamped where they are
   summed, but they are there, so one may ask for them.
 
@@ -90,13 +90,22 @@ def doubts(question: AggregateQuery, evaluate: Evaluate) -> tuple[Doubt, ...]:
         elif not isinstance(node, Join):
             doubts_there += (d for e in own for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
     # A key whose groups are given has conditions of our own making: those of edges, or of `other`.
-    above = (
-        *(k.expression for k in question.keys if k.groups is None),
-        *(x for a in question.aggregates for x in a.arguments),
-    )
-    known = _known(question.relation, above, public)
-    doubts_there += (d for e in above for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
+    keys = [k.expression for k in question.keys if k.groups is None]
+    arguments = [x for a in question.aggregates for x in a.arguments]
+    known = _known(question.relation, (*keys, *arguments), public)
+    doubts_there += (d for e in keys for d in _of_condition(e, known, evaluate, wanted=True, in_where=False))
+    doubts_there += (d for e in arguments for d in _of_argument(e, known, evaluate))
     return tuple(dict.fromkeys(doubts_there))
+
+
+def _of_argument(node: Expression, known: Mapping[str, Declaration], evaluate: Evaluate) -> Iterator[Doubt]:
+    """What is aggregated: where a condition does not hold it is NULL, and counts in nothing, as under FILTER."""
+    match node:
+        case Case(conditions=(condition,), values=(value,), default=Literal(value=None)):
+            yield from _of_condition(condition, known, evaluate, wanted=True, in_where=True)
+            yield from _of_argument(value, known, evaluate)
+        case _:
+            yield from _of_condition(node, known, evaluate, wanted=True, in_where=False)
 
 
 def capped(question: AggregateQuery) -> tuple[str, ...]:
@@ -156,7 +165,7 @@ def _of_condition(
     node: Expression, known: Mapping[str, Declaration], evaluate: Evaluate, *, wanted: bool, in_where: bool
 ) -> Iterator[Doubt]:
     """wanted: whether rows are kept where the condition is true, or (under NOT) where it is false. in_where: whether
-    they are kept at all, or only told apart."""
+    others are left out, or only told apart."""
     match node:
         case Not(operand=operand):
             yield from _of_condition(operand, known, evaluate, wanted=not wanted, in_where=in_where)
