@@ -18,6 +18,7 @@ places: against the spender, and so that no choice of epsilons makes the ledger 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -55,6 +56,7 @@ EACH_ANALYST: Final = "analyst:*"
 TRAINING: Final = "training"
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _LONG: Final = 2048
+_RATIO: Final = re.compile(r"-?[0-9]+(?:/[0-9]+)?")
 _GRID: Final = 10**60
 
 
@@ -230,7 +232,9 @@ def read_amount(ratio: str) -> Fraction:
         PolicyError: it is something else, so somebody else wrote into the ledger.
     """
     try:
-        return Fraction(ratio)
+        if _RATIO.fullmatch(ratio):  # Fraction reads '1e999999999' too, for hours
+            return Fraction(ratio)
+        raise ValueError(ratio)
     except (ValueError, TypeError, ZeroDivisionError):
         raise PolicyError(
             "the ledger holds an amount that is not a ratio: somebody else wrote into it. No answer is given; restore "

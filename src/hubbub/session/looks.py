@@ -33,6 +33,7 @@ import numpy as np
 
 from hubbub.accounting import ZCDP, Event
 from hubbub.errors import InternalError, QueryError
+from hubbub.ledger.accounts import read_amount
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.aggregates import Listed
 from hubbub.tables.draw_release import price_of
@@ -99,10 +100,10 @@ def cost_of_steps(cap: Fraction, contents: Mapping[str, Any]) -> Fraction:
     The first is a power of two below the cap, and each other one as much as all before it; the parts of a step share
     what it cost, so that the answer is no more exact than its cost.
 
-    Raises ValueError for any others.
+    Raises ValueError for any others, PolicyError for amounts that are none.
     """
-    amounts = [Fraction(step["spend"]["rho"]) for step in contents["looks"]]
-    shares = [[Fraction(share) for share in step["shares"]] for step in contents["looks"]]
+    amounts = [read_amount(step["spend"]["rho"]) for step in contents["looks"]]
+    shares = [[read_amount(share) for share in step["shares"]] for step in contents["looks"]]
     whole = [cap / 2**k for k in range(STEPS)]
     doubling = [amounts[0], *(amounts[0] * 2**k for k in range(len(amounts) - 1))]
     if amounts[0] not in whole or amounts != doubling or sum(amounts) > cap:
