@@ -42,8 +42,12 @@ class SharedObjects:
             return
         self._made += 1
         place = self._folder / f"objects-{self._made}"
-        self._places.append(place)
-        self.paths[name] = copied_objects(self._policy, name, place)
+        try:
+            self.paths[name] = copied_objects(self._policy, name, place)
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        self._places.append(place)  # not before: `keep` may be called meanwhile
 
     def keep(self, paths: Collection[str]) -> None:
         """Remove the copies that are neither the newest nor read by anybody. paths: those that are read."""
