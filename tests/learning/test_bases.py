@@ -94,3 +94,11 @@ def test_a_step_is_charged_for_the_coordinates_that_it_is_made_in(target: str, r
     clamp = SCALE if target == "ill" else SCALE // 4
     design = turned(model.design_, fine=rows == 20_000)
     assert {r.sensitivity for r in records} == {clamp**2 * design.norm2}
+
+
+def test_a_design_whose_fine_coordinates_are_too_many_is_learned_in_the_others() -> None:
+    """3,000 bins are 3,001 features; fine they would be 6,000, and rows that were bought by then would be lost."""
+    design = Design({"x": Numbers(Fraction(0), Fraction(1), tuple(Fraction(k, 3000) for k in range(3001)), True)})
+    assert turned(design, fine=True).width == turned(design).width == 3001
+    weights = np.random.default_rng(5).normal(size=(1, 3001))
+    assert np.array_equal(plain_weights(design, weights, fine=True), plain_weights(design, weights))

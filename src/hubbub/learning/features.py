@@ -46,7 +46,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 ONE: Final = 1 << 8
 """The feature 1 on the grid."""
-_MOST_FEATURES: Final = 1 << 12
+MOST_FEATURES: Final = 1 << 12
 _MOST_CODES: Final = 1 << 20
 
 
@@ -213,8 +213,8 @@ class Design:
     def __post_init__(self) -> None:
         if not self.columns:
             raise ParameterError("a model needs at least one column.")
-        if self.width > _MOST_FEATURES or any(c.size > _MOST_CODES for c in self.columns.values()):
-            raise ParameterError(f"these columns make {self.width} features; {_MOST_FEATURES} are allowed.")
+        if self.width > MOST_FEATURES or any(c.size > _MOST_CODES for c in self.columns.values()):
+            raise ParameterError(f"these columns make {self.width} features; {MOST_FEATURES} are allowed.")
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
