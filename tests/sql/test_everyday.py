@@ -75,6 +75,9 @@ def test_keys_are_named_by_the_alias_or_by_the_column() -> None:
         ("SELECT ARG_MAX(ward, x) FROM v", "the group with the largest total"),
         ("SELECT DATE_TRUNC('mont', DATE '2025-01-01'), COUNT(*) FROM v GROUP BY 1", "Did you mean MONTH"),
         ("SELECT AVG(x) FROM v WHERE warb = 'A'", "Did you mean 'ward'"),
+        ("SELECT DATE_FORMAT(DATE '2025-01-01', 'yyyy-MM'), COUNT(*) FROM v GROUP BY 1", "TO_CHAR reads 'YYYY-MM'"),
+        ("SELECT COUNT(*) FROM v WHERE ward SIMILAR TO 'A%'", "write LIKE"),
+        ("SELECT COUNT(*) FROM v WHERE ward SIMILAR TO '(A|B)_'", "write LIKE"),
     ],
 )
 def test_a_misspelt_name_is_shown_where_it_stands(text: str, words: str) -> None:

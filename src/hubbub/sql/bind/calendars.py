@@ -63,7 +63,12 @@ def calendar_call(reader: Any, node: exp.Expr) -> Expression | None:
 
 
 def formatted_as_mysql(reader: Any, moment: exp.Expr, written: exp.Expr) -> Expression:
-    """DATE_FORMAT(x, '%Y-%m'), whose %M is a month's name and %i a minute."""
+    """DATE_FORMAT(x, '%Y-%m'), whose %M is a month's name and %i a minute.
+
+    Raises QueryError for a format without codes, such as Spark's 'yyyy-MM': it would be the same text for every row.
+    """
+    if isinstance(written, exp.Literal) and "%" not in str(written.this):
+        raise reader.refuse("DATE_FORMAT reads MySQL's codes, such as '%Y-%m'; TO_CHAR reads 'YYYY-MM'.", written)
     return _formatted(reader, moment, written, _PERCENT, _MYSQL)
 
 

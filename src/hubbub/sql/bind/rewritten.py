@@ -72,6 +72,11 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             return _like_listed(reader, node)
         case exp.TimeToUnix():
             return epoch(reader, node.this)
+        case exp.SimilarTo() if _is_text(node.expression) and set("%_") & set(node.expression.name):
+            words = (
+                "SIMILAR TO reads a regular expression, in which % and _ stand for themselves; write LIKE, or .* and ."
+            )
+            raise reader.refuse(words, node)
         case exp.RegexpFullMatch() | exp.SimilarTo():
             whole = (
                 exp.Literal.string(f"^(?:{node.expression.name})$") if _is_text(node.expression) else node.expression
@@ -363,10 +368,10 @@ def _in_its_year(moment: Expression) -> Expression:
         Arithmetic("*", Call("EXTRACT", (Literal("MONTH"), moment)), Literal(100)),
         Call("EXTRACT", (Literal("DAY"), moment)),
     )
+    whole = Arithmetic("*", day, Literal(_MICROSECONDS["DAY"]))
     if moment.kind is Kind.DATE:
-        return Arithmetic("*", day, Literal(_MICROSECONDS["DAY"]))
-    time = _microseconds(moment, Call("DATE_TRUNC", (Literal("DAY"), moment)))
-    return Arithmetic("+", Arithmetic("*", day, Literal(_MICROSECONDS["DAY"])), time)
+        return whole
+    return Arithmetic("+", whole, _microseconds(moment, Call("DATE_TRUNC", (Literal("DAY"), moment))))
 
 
 def compared(reader: ExpressionReader, op: CompareOp, node: exp.Expr) -> Expression | None:
