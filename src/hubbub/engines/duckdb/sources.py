@@ -97,9 +97,6 @@ READINGS = 3
 UNUSABLE = pa.list_(pa.null())
 """The type of a column that no question can use."""
 
-# What conversions of single values raise; anything else is a defect and becomes an incident of the engine.
-_UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError, UnicodeError, NotImplementedError, AttributeError)
-
 
 def source_of(name: str, table: PrivateTable | PublicTable) -> Source:
     """What a declared table's source is.
@@ -291,7 +288,7 @@ def _pandas_type(column: Any, declared: Kind | None) -> pa.DataType:
             texts = dtype in ("object", "str") or dtype.startswith("string")
             return pa.string() if texts else pa.array(column.cat.categories[:0], from_pandas=True).type
         return pa.array(column, from_pandas=True).type
-    except _UNFIT:
+    except (pa.ArrowException, TypeError, ValueError):  # values of several kinds, or of one that Arrow does not have
         return UNUSABLE
 
 
@@ -334,25 +331,22 @@ def _whole(series: Any) -> pa.Array:
 
 def _safe_schema(schema: pa.Schema) -> pa.Schema:
     """The types that `safe_table` gives; decided by the types alone."""
-    return pa.schema([(field.name, _safe_type(field)) for field in schema])
+    return pa.schema([(field.name, _type_after(_safe_column, field, UNUSABLE)) for field in schema])
 
 
 def _with_zone(schema: pa.Schema) -> frozenset[str]:
     """The columns of times with a zone, by the types alone."""
-    kinds = [(field.name, _inner_type(field)) for field in schema]
+    kinds = [(field.name, _type_after(_unwrapped, field, field.type)) for field in schema]
     return frozenset(n for n, kind in kinds if pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
-def _inner_type(field: pa.Field) -> pa.DataType:
-    with contextlib.suppress(pa.ArrowNotImplementedError):  # of a type, whatever the values
-        return _unwrapped(pa.schema([field]).empty_table().column(0)).type
-    return field.type
-
-
-def _safe_type(field: pa.Field) -> pa.DataType:
-    with contextlib.suppress(pa.ArrowNotImplementedError):  # of a type, whatever the values
-        return _safe_column(pa.schema([field]).empty_table().column(0)).type
-    return UNUSABLE
+def _type_after(
+    change: Callable[[pa.ChunkedArray], pa.ChunkedArray], field: pa.Field, otherwise: pa.DataType
+) -> pa.DataType:
+    """The type of a column once it is changed; otherwise: where that cannot be, whatever the values."""
+    with contextlib.suppress(pa.ArrowNotImplementedError):
+        return change(pa.schema([field]).empty_table().column(0)).type
+    return otherwise
 
 
 def safe_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
