@@ -37,3 +37,11 @@ def test_a_class_is_a_teacher_and_pupils_who_may_spend_one_each(tmp_path):
 )
 def test_a_class_has_a_policy_of_its_own(given):
     assert CliRunner().invoke(serve.command, given).exit_code == 2
+
+
+def test_who_starts_a_service_reads_what_holds_of_its_runners():
+    held = {"landlock": 0, "undumpable": True, "no_new_privs": True, "network": True}
+    assert serve.shut_in(held) == (
+        "runners: files NOT shut in (no Landlock), memory hidden, no new rights, network open"
+    )
+    assert "by Landlock 7," in serve.shut_in({**held, "landlock": 7})

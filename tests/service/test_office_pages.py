@@ -9,7 +9,7 @@ import pytest
 
 import canned
 import canned_office as told
-from browser_site import ANALYST, AUDITOR, STATES, STEWARD
+from browser_site import _TODAY, ANALYST, AUDITOR, STATES, STEWARD
 from hubbub.service.pages import office
 from hubbub.service.pages.simulated import EPSILONS, simulated
 from seeded import SeededBits
@@ -39,6 +39,11 @@ def test_today_names_what_waits_and_nothing_else() -> None:
         assert waits in page
     assert "Nothing waits for you" not in page
     assert "Nothing waits for you" in STATES["today-quiet"]().text
+    invited = {**told.PEOPLE[1], "passphrase": False, "link_until": "2026-11-24T09:00:00.000000Z"}
+    pupils = [{**invited, "name": f"pupil {n}"} for n in range(30)]
+    page = office.today({**_TODAY, "people": pupils}, STEWARD).text
+    assert "<strong>30 people</strong> are invited" in page
+    assert "pupil 7" not in page
     assert "The records are not what they were" in STATES["today-broken"]().text
 
 

@@ -528,6 +528,8 @@ def test_a_token_is_shown_once_and_a_link_opens_a_page() -> None:
     assert not any(act == "enter" for act, _, _ in line.asked)  # what looks at links uses none up
     went = visit(line, session=None).post("/enter/k", data={})
     assert (went.status_code, went.headers["location"]) == (303, "/")
+    went = visit(line, session=None).post("/enter/k", data={"first": "learn"})
+    assert (went.status_code, went.headers["location"]) == (303, "/learn")
     assert visit(line).post("/logout", data={"csrf": "c5r7"}).headers["location"] == "/login"
 
 

@@ -13,6 +13,8 @@ from hubbub.cli.console import printable
 from hubbub.cli.options import policy_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hubbub.service.serve import Part, Service
 
 __all__ = ["command"]
@@ -189,10 +191,22 @@ def _run(service: Service, ready: Any, url: str) -> int:
         service.say(f"listening on {url}")
     if service.only != "front":
         service.say(f"a runner is ready within {service.ready['respawn']:.1f} s")
-    for name, holds in service.ready.get("held", {}).items():
-        service.say(f"runners: {name.replace('_', ' ')}: {holds}")
+    if held := service.ready.get("held"):
+        service.say(shut_in(held))
     service.run()
     return 0
+
+
+def shut_in(held: Mapping[str, Any]) -> str:
+    """What holds of runners (`confine.Held`), in words for whoever starts the service.
+
+    >>> shut_in({"landlock": 7, "undumpable": True, "no_new_privs": True, "network": False})
+    'runners: files shut in by Landlock 7, memory hidden, no new rights, network closed'
+    """
+    files = f"files shut in by Landlock {held['landlock']}" if held["landlock"] else "files NOT shut in (no Landlock)"
+    memory = "memory hidden" if held["undumpable"] else "memory NOT hidden"
+    rights = "no new rights" if held["no_new_privs"] else "new rights possible"
+    return f"runners: {files}, {memory}, {rights}, network {'open' if held['network'] else 'closed'}"
 
 
 def _address(scheme: str, host: str, port: int) -> str:

@@ -345,7 +345,7 @@ async def _enter(visit: Visit) -> Page | Response:
         told = await visit.hosts.ask("enter", {"key": visit.path["key"], **visit.seen}, None)
     except Refused as refused:
         return views.invitation(visit.viewer, "", gone=refused.text)
-    return visit.hosts.let_in(go("/"), told["session"])
+    return visit.hosts.let_in(go("/learn" if visit.field("first") == "learn" else "/"), told["session"])
 
 
 ROUTES: Final[Sequence[tuple[str, str, Handler]]] = (
