@@ -21,6 +21,7 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Final, NoReturn
 
+from hubbub.cli import values
 from hubbub.process import begin_command, is_command
 
 __all__ = ["begin", "end", "without_pandas"]
@@ -30,6 +31,9 @@ _OBJECTS: Final = 50_000
 
 _OBJECTS_ONCE: Final = 1_000_000
 """The same, where one question is asked: more than there are."""
+
+_ONE_THREAD: Final = ("OPENBLAS_NUM_THREADS", "1")
+"""Of numpy's linear algebra, which otherwise starts one for each processor as it is loaded; they wait by running."""
 
 _ONCE: Final = ("check", "query")
 """Commands that ask one question, and end."""
@@ -48,6 +52,9 @@ def begin(arguments: Sequence[str]) -> None:
     once = bool(arguments) and arguments[0] in _ONCE
     begin_command(once=once)
     gc.set_threshold(_OBJECTS_ONCE if once else _OBJECTS, 20, 20)
+    if once:
+        values.begin()
+        os.environ.setdefault(*_ONE_THREAD)
 
 
 def end(code: int) -> NoReturn:

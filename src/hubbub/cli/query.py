@@ -137,10 +137,12 @@ def _check_plot(plot: Path | None) -> None:
 
 
 def agree(session: Session, sql: str, *, yes: bool, fresh: bool, **given: Any) -> None:
-    """Check the question, and get consent for what it costs."""
+    """Check the question, and get consent for what it costs. yes: it is given; asking does the same checks."""
+    if yes:
+        return
     check = session.check(sql, **given)
     free = (check.stored and not fresh) or not check.epsilon
-    if yes or free or not check.affordable:  # what is not affordable is refused by the session, with its reasons
+    if free or not check.affordable:  # what is not affordable is refused by the session, with its reasons
         return
     if not on_terminal("stdin"):
         raise click.UsageError(
@@ -157,16 +159,15 @@ def show_release(release: Release, form: str, level: float, output: Path | None,
     """An answer in one of the formats, to stdout or to a file; beside a file of CSV, what it cannot say itself."""
     from hubbub.answer.release import text_table
 
-    estimates = release.half_widths(level)
-    right = [name in estimates for name in release.columns]
     match form:
         case "table" if output is None:
-            show_table(release.columns, release.text_rows(level, reliable=reliable), right=right)
+            show_table(release.columns, release.text_rows(level, reliable=reliable), right=_right(release, level))
         case "table":
             shown = text_table(release.columns, release.text_rows(level, reliable=reliable))
             write("\n".join([shown, *release.remarks]), output)
         case "md":
-            shown = as_markdown(release.columns, release.text_rows(level, reliable=reliable), right=right)
+            rows = release.text_rows(level, reliable=reliable)
+            shown = as_markdown(release.columns, rows, right=_right(release, level))
             write("\n\n".join([shown, *(remark for remark in release.remarks)]), output)
         case "csv":
             table = release.intervals(level)
@@ -177,6 +178,12 @@ def show_release(release: Release, form: str, level: float, output: Path | None,
             write(as_json(_document(release, level)), output)
         case _:
             _write_binary(release, form, level, output)
+
+
+def _right(release: Release, level: float) -> list[bool]:
+    """Which columns are numbers, by their being estimates."""
+    estimates = release.half_widths(level)
+    return [name in estimates for name in release.columns]
 
 
 def _beside(release: Release, level: float, output: Path) -> dict[str, object]:
