@@ -133,3 +133,15 @@ def test_a_page_of_the_same_address_is_the_same(step: int) -> None:
     assert pages[0] == pages[1]
     assert "<script" not in pages[0]
     assert 'method="post"' not in pages[0]  # nothing changes, so nothing has to be one's own
+
+
+def test_learn_answers_what_a_sceptical_teacher_asks() -> None:
+    """The figures in the answers are those of the steps."""
+    page = view(told(4, press(4, a="0.6", b="0.3", c="0.1", ask="1")), ADA).text
+    asked = page.partition("What people ask next")[2].partition("</section>")[0]
+    assert asked.count("<li><strong>") == 10
+    assert f"{YES} and {OTHERS} are not small" in asked
+    assert "&nbsp;3 is much of 17" in asked
+    assert "±&nbsp;30 is too small" in asked
+    assert (half_width(Fraction(1)), half_width(Fraction(1, 10))) == (3, 30)
+    assert abs(half_width(Fraction(1, 20)) / half_width(Fraction(1, 10)) - 2) < 0.05  # half the epsilon, twice the ±
