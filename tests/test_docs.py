@@ -347,6 +347,16 @@ def test_who_knows_opendp_finds_each_measurement_on_one_page() -> None:
     assert [name for name in OPENDP if f"`{name}`" not in page] == []
 
 
+def test_the_cookbook_answers_forty_questions_and_each_is_run() -> None:
+    recipes = [
+        part for p in (ROOT / "docs/cookbook").glob("*.md") for part in re.split(r"(?m)^## ", p.read_text("utf-8"))[1:]
+    ]
+    assert len(recipes) >= 40
+    assert [
+        recipe.splitlines()[0] for recipe in recipes if not re.search(r"(?m)^```(python|sql|console)", recipe)
+    ] == []
+
+
 def test_no_page_says_what_this_machine_is_called() -> None:
     for name, page in zip(NAMES, PAGES, strict=True):
         assert not re.search(r"/work/|/root/|/tmp/|/home/", page.read_text("utf-8")), name
