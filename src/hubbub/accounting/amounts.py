@@ -12,11 +12,27 @@ from fractions import Fraction
 
 from hubbub.errors import ParameterError
 
-__all__ = ["Number", "amount", "count", "number", "probability", "scale"]
+__all__ = ["Number", "amount", "count", "number", "probability", "ratio", "scale"]
 
 Number = int | float | str | Fraction
 # "1e999999999" is a short text and an enormous rational; nothing real needs more digits than this.
 _TEXT = re.compile(r"[+-]?[0-9_]{0,400}(\.[0-9_]{0,400})?(/[0-9]{1,400}|[eE][+-]?[0-9]{1,3})?")
+
+
+_RATIO = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
+
+
+def ratio(text: str) -> Fraction:
+    """What `str` wrote of a rational, of any length. `Fraction` would read "1e999999999", too, for hours.
+
+    >>> ratio("-2/3")
+    Fraction(-2, 3)
+
+    Raises ValueError for anything else.
+    """
+    if not isinstance(text, str) or _RATIO.fullmatch(text) is None:
+        raise ValueError("not a ratio of whole numbers")
+    return Fraction(text)
 
 
 def amount(value: Number, name: str) -> Fraction:

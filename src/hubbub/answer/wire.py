@@ -12,12 +12,12 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from hubbub.accounting.amounts import ratio
 from hubbub.arguments import a_level
 from hubbub.errors import ParameterError, QueryError
 from hubbub.file_formats import spreadsheet_text
@@ -140,11 +140,11 @@ def read_release(text: str) -> dict[str, Any]:
             {int(i): (float(low), float(high)) for i, (low, high) in wire["ranges"].items()},
         )
         return {
-            "cost": Fraction(wire["cost"]),
+            "cost": ratio(wire["cost"]),
             "charged": bool(wire["charged"]),
             "charge_id": str(wire["charge_id"]),
             "receipt": dict(wire["receipt"]),
-            "epsilon": Fraction(wire["epsilon"]),
+            "epsilon": ratio(wire["epsilon"]),
             "notes": tuple(wire["notes"]),
             "_answered": None if wire["exact"] else answer,
             "_exact": table if wire["exact"] else None,

@@ -22,14 +22,14 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hubbub.errors import EngineError, HubbubError, InternalError, PolicyError, QueryError
+from hubbub.errors import HubbubError, InternalError, PolicyError, QueryError
 from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
-from hubbub.service.forms import OtherQuestion, Shown, clauses_told, shown_as, written
+from hubbub.service.forms import OtherQuestion, Shown, brought, clauses_told, shown_as, written
 from hubbub.session.ask import joined, knowing, refuse_nothing, release_of
 from hubbub.session.check import Check
 from hubbub.session.check_bounds import AskedBounds
@@ -376,10 +376,8 @@ class Desk:
         asked = self._planned(
             lambda: AskedBounds.of(self.data, ask["sql"], given_in(ask["options"]), self._budget, now)
         )
-        try:
+        with brought(one.incident):
             return {"bounds": asked.shown(door, stored, charged=charged, at=ask.get("at")).to_wire()}
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, InternalError):
-            raise EngineError(one.incident) from None
 
     def _again(self, one: Scheduled) -> tuple[PricedStatement, Options]:
         """The statement of a question, planned anew from its own words.
@@ -435,15 +433,13 @@ class Desk:
         """
         paid = self.ledger.timetable.find(stored.charge_id)
         links = {"charge": {"hash": stored.entry.hash}} if paid is None else self.ledger.timetable.links(paid)
-        try:
+        with brought(stored.charge_id[:12] if paid is None else paid.incident):
             refuse_nothing(door, stored, charged=charged)
             release = release_of(door, asked, given, stored, charged=charged)
             for earlier in first:
                 release = joined(door, asked, earlier, release)
             about = {"sql": asked.sql} if shown.other.any else {}
             return written(replace(release, receipt={**release.receipt, **about, "chain": links}), shown)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, InternalError):
-            raise EngineError(stored.charge_id[:12] if paid is None else paid.incident) from None
 
     def _order(self, one: Scheduled) -> Order:
         """What a runner is told: the question, what was charged for it, and nothing of the ledger."""

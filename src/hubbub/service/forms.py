@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, Literal, get_args
@@ -12,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 from hubbub.answer.release import Release
 from hubbub.answer.wire import arrow_stream, csv_text
 from hubbub.arguments import a_level
-from hubbub.errors import ParameterError
+from hubbub.errors import EngineError, HubbubError, InternalError, ParameterError
 from hubbub.session.options import written_value
 from hubbub.sql.bind.scope import TableInfo
 from hubbub.tables.columns import Between, Edges, OneOf, Text, UpTo
@@ -21,6 +22,7 @@ __all__ = [
     "Form",
     "OtherQuestion",
     "Shown",
+    "brought",
     "clauses_told",
     "declared_column",
     "declared_table",
@@ -112,6 +114,21 @@ def written(release: Release, shown: Shown) -> dict[str, str]:
             return {"arrow": base64.b64encode(arrow_stream(table)).decode("ascii")}
         case _:
             return {"csv": csv_text(release.intervals(_LEVEL if shown.level is None else shown.level))}
+
+
+@contextmanager
+def brought(incident: str) -> Iterator[None]:
+    """Read what a run brought, which is anything where somebody took its process over: of whatever goes wrong the
+    incident is told. A refusal passes.
+
+    Raises EngineError.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, HubbubError) and not isinstance(error, InternalError):
+            raise
+        raise EngineError(incident) from None
 
 
 def declared_table(info: TableInfo) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Lanes:
         return True
 
     def _listen(self, process: _Process, one: Scheduled, order: Order) -> None:
-        with suppress(OSError, HubbubError, KeyError, TypeError):
+        with suppress(Exception):  # whatever it is that is said: it may have been taken over
             told = receive(process.socket)
             if told is not None:
                 self._finished(one, Outcome.from_wire(told["outcome"], order))
@@ -171,7 +171,8 @@ class Lanes:
             for process in list(self._processes):
                 over = process.ends is not None and now >= process.ends
                 died = process.ends is None and (process.popen.poll() is not None or process.refused is not None)
-                if over or (died and now > process.began + 1):
+                hangs = not process.ready and now > process.began + _PATIENCE
+                if over or hangs or (died and now > process.began + 1):
                     self._replace(process)
             for lane in range(self._policy.service.lanes):
                 self._replace_stale([p for p in self._processes if p.lane == lane])
@@ -217,6 +218,7 @@ class Lanes:
             pass_fds=[runner.fileno()],
             env=environment,
             stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the clerk's own is a line to whoever started it
         )
 
     def _forked(self, runner: socket.socket, environment: Mapping[str, str]) -> Forked | None:
@@ -244,15 +246,20 @@ class Lanes:
 
     def _greet(self, process: _Process) -> None:
         """Tell a process its policy, and hear that it is ready."""
+        told: Any = None
         with suppress(OSError, HubbubError):
             send(process.socket, {"policy": str(self._policy.path), "objects": process.objects})
-            told = receive(process.socket) or {}
-            with self._lock:
-                process.refused = told.get("refused")
-                if "ready" in told:
+            told = receive(process.socket)
+        with self._lock:
+            match told:
+                case {"ready": described, "held": held}:
                     process.ready = True
                     self.respawn = max(self.respawn, time.monotonic() - process.began)
-                    self.described, self.held = told["ready"], told["held"]
+                    self.described, self.held = described, held
+                case {"refused": str(refused)}:
+                    process.refused = refused
+                case _ if told is not None:
+                    process.refused = "a runner says what none says."
 
     def _end(self, process: _Process) -> None:
         process.gone = True

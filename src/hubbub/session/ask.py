@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.accounting import cost as cost_of
+from hubbub.accounting.amounts import ratio
 from hubbub.accounting.zcdp import epsilon_of_rho
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Refinement, Refining, Release
@@ -118,7 +119,7 @@ def release_of(
     epsilon = stored.epsilon
     if used is not None:
         budget = door.ledger.balance.budget(asked.space)
-        epsilon = min(epsilon, epsilon_of_rho(Fraction(used), budget.delta_conversion))
+        epsilon = min(epsilon, epsilon_of_rho(ratio(used), budget.delta_conversion))
         steps = len(stored.contents["looks"])
         lines = (
             f"stopped after step {steps}: of epsilon {decimal_text(stored.epsilon)}, {float(epsilon):.3g} was used",

@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.accounting import Cost, PureFilter, ZCDPFilter, rho_of_epsilon
+from hubbub.accounting.amounts import ratio
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.budget import Budget, decimal_text, short_text
 from hubbub.mechanisms.groups import GroupThreshold
@@ -141,7 +142,7 @@ class Check:
             if wire["format"] != _FORMAT:
                 raise ValueError("the check of another hubbub")
             given = {field.name: wire[field.name] for field in fields(cls) if field.name != "_types"}
-            given["epsilon"], given["left"] = Fraction(given["epsilon"]), Fraction(given["left"])
+            given["epsilon"], given["left"] = ratio(given["epsilon"]), ratio(given["left"])
             given["columns"] = tuple(ColumnError(**column) for column in given["columns"])
             sides = ({**side, "columns": tuple(ColumnError(**c) for c in side["columns"])} for side in given["sides"])
             given["sides"], given["notes"] = tuple(Side(**side) for side in sides), tuple(given["notes"])

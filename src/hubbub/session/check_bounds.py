@@ -24,6 +24,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hubbub.accounting import Composed
+from hubbub.accounting.amounts import ratio
 from hubbub.answer.release import text_table
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text
@@ -139,12 +140,12 @@ class BoundsCheck:
                 LimitCheck(
                     str(each["what"]),
                     int(each["units"]),
-                    tuple(Candidate(**{**one, "bound": Fraction(one["bound"])}) for one in each["candidates"]),
-                    None if each["recommended"] is None else Fraction(each["recommended"]),
+                    tuple(Candidate(**{**one, "bound": ratio(one["bound"])}) for one in each["candidates"]),
+                    None if each["recommended"] is None else ratio(each["recommended"]),
                 )
                 for each in told["limits"]
             )
-            return cls(Fraction(told["cost"]), bool(told["charged"]), str(told["charge_id"]), limits, str(told["sql"]))
+            return cls(ratio(told["cost"]), bool(told["charged"]), str(told["charge_id"]), limits, str(told["sql"]))
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ParameterError("this is not a check of bounds of this version of hubbub.") from None
 

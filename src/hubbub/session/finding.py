@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from hubbub.accounting import ZCDP, Composed, Event, PureDP
+from hubbub.accounting.amounts import ratio
 from hubbub.errors import InternalError, QueryError
 from hubbub.ledger.budget import decimal_text
 from hubbub.mechanisms.place_search import PlaceSearch
@@ -88,7 +89,7 @@ class Finding:
                 if entry is None:
                     names.add((number, what) if hidden and what != "groups" else (named(search),))
                 else:
-                    plan = plan.with_found(what, Fraction(entry["bound"]))
+                    plan = plan.with_found(what, ratio(entry["bound"]))
         return len(names)
 
     @property
@@ -164,7 +165,7 @@ class Finding:
                         "part": [None if amount is None else str(amount) for amount in (part.epsilon, part.rho)],
                     }
                 record.append({**entry, "plan": number})
-                plans[number] = plans[number].with_found(what, Fraction(entry["bound"]))
+                plans[number] = plans[number].with_found(what, ratio(entry["bound"]))
         return self._fitting(plans, record)
 
     def _fitting(self, plans: list[Plan], record: list[dict[str, Any]]) -> tuple[list[Plan], list[dict[str, Any]]]:
@@ -183,9 +184,9 @@ class Finding:
 
     def _halved(self, entry: Known) -> dict[str, Any]:
         """What was found with half its bound: by the same histogram more units may exceed that."""
-        epsilon, rho = (None if amount is None else Fraction(amount) for amount in entry["part"])
+        epsilon, rho = (None if amount is None else ratio(amount) for amount in entry["part"])
         search, place = PlaceSearch(Spend(epsilon=epsilon, rho=rho), self._replace), entry["place"] - 1
-        bound = str(Fraction(entry["bound"]) / 2)
+        bound = str(ratio(entry["bound"]) / 2)
         return {**entry, "bound": bound, "place": place, "beyond": search.beyond(entry["noisy"], place)}
 
 
@@ -217,7 +218,7 @@ def resolved(plans: Sequence[Plan], record: Sequence[Known]) -> tuple[Plan, ...]
     made = list(plans)
     for entry in record:
         number = entry["plan"]
-        made[number] = made[number].with_found(entry["what"], Fraction(entry["bound"]))
+        made[number] = made[number].with_found(entry["what"], ratio(entry["bound"]))
     if any(plan.to_find for plan in made):
         raise InternalError("a stored release does not fit its question: a bound was not found")
     return tuple(made)
@@ -232,7 +233,7 @@ def assumed(finding: Finding) -> Price:
             if entry is None:
                 return finding.price(with_bounds(finding.plans, ASSUMED))
             record.append({**entry, "plan": number})
-            plans[number] = plans[number].with_found(what, Fraction(entry["bound"]))
+            plans[number] = plans[number].with_found(what, ratio(entry["bound"]))
     return finding.price(resolved(finding.plans, record))
 
 
@@ -250,7 +251,7 @@ def told(plans: Sequence[Plan], record: Sequence[Known]) -> tuple[str, ...]:
     """What was found, in words."""
     lines = []
     for entry in record:
-        plan, bound = plans[entry["plan"]], Fraction(entry["bound"])
+        plan, bound = plans[entry["plan"]], ratio(entry["bound"])
         shown = f"{int(bound):,}" if bound.denominator == 1 else decimal_text(bound)
         within = " in a group" if plan.keys else ""
         what = {"groups": f"{shown} groups of one {plan.unit}", "rows": f"{shown} rows of one {plan.unit}{within}"}

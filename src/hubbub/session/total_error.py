@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from hubbub.accounting.amounts import ratio
 from hubbub.errors import QueryError
 from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.place_search import PlaceSearch
@@ -55,7 +56,7 @@ class TotalError:
         plan = self.plans[number]
         (measured, *_) = plan.measurement_of(aggregate)
         entry = next(e for e in self.record if e["plan"] == number and (e["what"] == "rows") == (not measured.cap))
-        bound = Fraction(entry["bound"])
+        bound = ratio(entry["bound"])
         beyond = self._beyond(entry, (1 - level) / 2)
         over = float(max(Fraction(0), self._most(entry) - bound)) * beyond
         if measured.cap or aggregate.function is not SUM:
@@ -67,10 +68,10 @@ class TotalError:
     def _most(self, entry: Known) -> Fraction:
         if self.most is not None and entry["what"] == "rows":
             return Fraction(self.most)
-        return _LOOKED_AT * Fraction(entry["bound"])
+        return _LOOKED_AT * ratio(entry["bound"])
 
     def _beyond(self, entry: Known, beta: float) -> int:
-        epsilon, rho = (None if amount is None else Fraction(amount) for amount in entry["part"])
+        epsilon, rho = (None if amount is None else ratio(amount) for amount in entry["part"])
         search = PlaceSearch(Spend(epsilon=epsilon, rho=rho), self.replace)
         return search.beyond(entry["noisy"], entry["place"], beta=beta)
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 
+from hubbub.accounting.amounts import ratio
 from hubbub.errors import InternalError
 from hubbub.mechanisms.additive import add_noise
 from hubbub.mechanisms.groups import GroupThreshold
@@ -87,10 +87,10 @@ def price_of(plans: Sequence[Plan], payload: Mapping[str, Any]) -> Price:
     if payload.get("format") != FORMAT or len(payload["plans"]) != len(plans):
         raise InternalError("a stored release does not fit its question")
     given = payload["spend"]
-    amounts = {k: None if given[k] is None else Fraction(given[k]) for k in ("epsilon", "rho")}
-    spend = Spend(**amounts, delta=Fraction(given["delta"]))
+    amounts = {k: None if given[k] is None else ratio(given[k]) for k in ("epsilon", "rho")}
+    spend = Spend(**amounts, delta=ratio(given["delta"]))
     strategies = strategies_of(plans, payload["choices"])
-    return assemble(plans, spend, strategies, [Fraction(share) for share in payload["shares"]])
+    return assemble(plans, spend, strategies, [ratio(share) for share in payload["shares"]])
 
 
 def drawn_groups(plan: Plan, drawn: Mapping[str, Any]) -> list[tuple[Scalar, ...]]:
