@@ -11,12 +11,10 @@ end, and its answer is told at its release, now or after the next start.
 from __future__ import annotations
 
 import ctypes
-import hmac
 import json
 import math
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -38,9 +36,9 @@ from hubbub.service.daily import Daily
 from hubbub.service.desk import Unknown
 from hubbub.service.ends import leave
 from hubbub.service.forms import refusal_of
-from hubbub.service.frames import receive, send
 from hubbub.service.lanes import Lanes
 from hubbub.service.lines import json_line
+from hubbub.service.listening import Listening
 from hubbub.service.office import Office
 from hubbub.service.people.at_home import opened_people, provider_of
 from hubbub.service.people.elsewhere import Elsewhere
@@ -64,7 +62,6 @@ __all__ = ["Clerk", "empty_tables", "main", "queue_of"]
 _PATIENCE: Final = 2.0
 _OUTER: Final = 5.0  # seconds of the engine over releases and public tables, which the clerk runs itself
 _PAUSE: Final = 0.02  # seconds between two looks at the schedule
-_WORD: Final = 1024  # bytes that are kept of whoever has not said the token
 _AGGREGATES: Final = 100
 _MOST: Final = 8  # processes of a lane
 T = TypeVar("T")
@@ -203,30 +200,6 @@ class Clerk:
             self._log(f"incident {incident}: {type(error).__name__} in {act!r}")
             return {"refused": {"kind": "incident", "text": f"incident {incident}", "incident": incident}}
 
-    def serve(self, path: str, token: str, *, shared: bool = False) -> socket.socket:
-        """Listen on a Unix socket, for whoever knows the token; in threads of its own. shared: with the group."""
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind(path)
-        os.chmod(path, 0o660 if shared else 0o600)
-        listening.listen(64)
-        threading.Thread(target=self._accept, args=(listening, token), daemon=True).start()
-        return listening
-
-    def _accept(self, listening: socket.socket, token: str) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = listening.accept()
-                threading.Thread(target=self._hear, args=(connection, token), daemon=True).start()
-
-    def _hear(self, connection: socket.socket, token: str) -> None:
-        with connection, suppress(OSError, HubbubError, KeyError, TypeError, AttributeError):
-            if not hmac.compare_digest(str(receive(connection, most=_WORD)).encode(), token.encode()):
-                return
-            while (asked := receive(connection)) is not None:
-                send(connection, self.answer(asked["act"], asked["given"], asked.get("proof")))
-
     def busy(self) -> float:
         """Seconds until what runs has ended."""
         now = self.ledger.timetable.now()
@@ -329,7 +302,7 @@ def main() -> int:
     except HubbubError as error:
         print(json.dumps({"refused": str(error)}), flush=True)
         return 1
-    listening = clerk.serve(told["socket"], told["token"], shared=bool(told.get("shared")))
+    listening = Listening(told["socket"], told["token"], clerk.answer, shared=bool(told.get("shared")))
     ready = {"ready": True, "held": dict(clerk.lanes.held), "respawn": clerk.lanes.respawn, "runners": clerk.lanes.pids}
     print(json.dumps(ready), flush=True)
     parent = os.getppid()
