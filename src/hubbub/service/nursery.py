@@ -84,7 +84,11 @@ class Nursery:
         self._socket.settimeout(_PATIENCE)
         command = [sys.executable, "-m", "hubbub.service.nursery", str(there.fileno())]
         self._popen = subprocess.Popen(
-            command, pass_fds=[there.fileno()], env={**environment, **_NO_THREADS}, stdin=subprocess.DEVNULL
+            command,
+            pass_fds=[there.fileno()],
+            env={**environment, **_NO_THREADS},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the clerk's own is a line to whoever started it
         )
         there.close()
 

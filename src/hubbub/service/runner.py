@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
         return 0
     end_with_starter()
     _first_to_go()
+    _say_nothing()
     begin_command(once=True)
     policy = load_policy(told["policy"])
     try:
@@ -126,6 +127,14 @@ def _yield_to_others() -> None:
                 os.sched_setaffinity(thread, cores[1:])
             else:
                 os.setpriority(os.PRIO_PROCESS, thread, 10)
+
+
+def _say_nothing() -> None:
+    """Write to no log: what an engine, or Java, says by itself may hold rows. What is to be known goes to the clerk."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+    os.close(nowhere)
 
 
 def _first_to_go() -> None:
