@@ -335,6 +335,7 @@ def test_a_text_of_a_megabyte_is_not_read(world):
         {"epsilon": {"$fraction": "1e5000"}},  # at 1e999999999 nobody else would be served for hours
         {"epsilon": "1", "params": [{"$fraction": "1e5000"}]},
         {"within": "10 %", "at_most": "1", "at_least": 10**400},
+        {"epsilon": "1", "assume_rows": 10**400},
     ],
 )
 def test_a_number_of_thousands_of_digits_is_not_made(world, options):

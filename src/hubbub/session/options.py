@@ -30,6 +30,7 @@ __all__ = ["AskOptions", "Options", "given_in", "read_value", "takes_options", "
 NOISES: Final = ("laplace", "gaussian")
 _SHARE: Final = re.compile(r"\s*(\d{1,2}(?:\.\d+)?)\s*%\s*")
 _LARGEST: Final = 1e300
+_MOST_ROWS: Final = 10**18
 _AMOUNTS: Final = ("epsilon", "rho", "delta", "at_most")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -124,8 +125,9 @@ class Options:
                 an_amount(getattr(self, name), name)
         if self.weight is not None and (not isinstance(self.weight, str) or not self.weight):
             raise ParameterError(f"weight={self.weight!r}: expected the name of a column.")
-        if isinstance(self.assume_rows, bool) or not isinstance(self.assume_rows, int) or self.assume_rows < 1:
-            raise ParameterError(f"assume_rows={self.assume_rows!r}: expected a whole number of at least 1.")
+        rows = self.assume_rows
+        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS:
+            raise ParameterError(f"assume_rows={rows!r:.60}: expected a whole number from 1 to 10^18.")
         _check_share(self)
         if a_choice(self.total_error, "total_error") is False and self.rows_per_unit_at_most is not None:
             raise ParameterError("rows_per_unit_at_most=... goes with total_error=True: it says what the truth is.")
