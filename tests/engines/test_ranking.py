@@ -369,6 +369,8 @@ def test_a_unit_with_very_many_rows_is_left_to_the_engine(sums: Plan, monkeypatc
     assert bounded(_rows(units, [1] * 1000), sums, room) is not None
     assert bounded(_rows([7] * 1000, [1] * 1000), sums, room) is None  # sorting it takes several times that
     assert bounded(_rows([7] * 1000, [1] * 1000), sums, 10**7) is not None
+    monkeypatch.setattr(ranking, "LARGEST", 1000)
+    assert bounded(_rows([7] * 1000, [1] * 1000), sums, 10**7) is not None
     monkeypatch.setattr(ranking, "LARGEST", 999)
     assert bounded(_rows([7] * 1000, [1] * 1000), sums, 10**7) is None  # nor does any sort go on for long
 

@@ -13,6 +13,7 @@ __all__ = ["EQUIVALENT"]
 _CODEC: Final = "Python reads a codec's name less its signs: 'utf-8?' is 'utf-8'"
 _WAY: Final = "decides which way is gone, and both ways have the same integers"
 _SAME_BITS: Final = "numbers with and without a sign have the same 64 bits, which is all that is looked at"
+_ROOM: Final = "a bit more of a reach of a thousand bits: a number that fits is looked at, and is itself"
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
 EQUIVALENT: Final[dict[str, dict[str, str]]] = {
@@ -38,6 +39,8 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
             "a constant that is a number is an int, a Fraction or None; the test is for the type checker"
         ),
         "_number: isinstance(node.value, int | Fraction) -> True": "the same",
+        "_fits: 0 -> 1": _ROOM,
+        "_reach_of: 0 -> 1": _ROOM,
     },
     "hubbub.engines.duckdb.pieces": {
         ": 6 -> 7": _WAY,
@@ -80,6 +83,9 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
     "hubbub.ledger.accounts": {
         "__add__: _held(self.epsilon + other.epsilon) if other.epsilon else self.epsilon -> "
         "_held(self.epsilon + other.epsilon)": "a short cut: to add 0",
+        "__add__: _held(self.rho + other.rho) if other.rho else self.rho -> _held(self.rho + other.rho)": "the same",
+        "__add__: _held(self.delta + other.delta) if other.delta else self.delta -> "
+        "_held(self.delta + other.delta)": "the same",
     },
     "hubbub.service.gate": {
         "done: admitted or person -> admitted": "what needs no proof has gone its way before",

@@ -51,7 +51,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.clipping": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.split": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.growth": ("tests/sql/test_growth.py",),
-    "hubbub.sql.emit.plan": (*_WAY, *_NEIGHBOURS),
+    "hubbub.sql.emit.plan": (*_WAY, "tests/engines/test_searches.py", "tests/test_found_bounds.py", *_NEIGHBOURS),
     "hubbub.sql.emit.ranked": (*_RANKED, *_WAY),
     "hubbub.sql.emit.lists": ("tests/engines/test_lists.py",),
     "hubbub.engines.duckdb.ranking": _RANKED,
