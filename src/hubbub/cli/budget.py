@@ -40,7 +40,7 @@ def command(policy: Path | None, ledger: str | None, form: str | None, accounts:
             return
         rows = [
             (space, decimal_text(book.balance.ceiling(space)), _spent(book, space), left_text(book, space, exact=exact),
-             str(len(book.record.history(space))))
+             str(sum(entry.kind != "return" for entry in book.record.history(space))))
             for space in book.balance.spaces()
         ]  # fmt: skip
         for line in (*_under_delta(book), *_failed(book)):
