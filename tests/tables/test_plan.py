@@ -128,6 +128,7 @@ def test_whatever_changes_an_answer_makes_another_question() -> None:
         replace(plan(COUNT, keys=(WARD,)), domains=(("A", "B"),)),
         *(replace(plan(COUNT, keys=(WARD,)), keys=(Key(Column(f"t0.{c}", Kind.TEXT)),)) for c in ("city", "town")),
         replace(plan(COUNT, keys=(WARD,)), declared={"t0.ward": hb.one_of("C", "B", "A")}),
+        *(replace(plan(COUNT, keys=(WARD, YEAR)), declared={f"t0.{c}": hb.one_of(2020)}) for c in ("ward", "year")),
         replace(plan(COUNT, keys=(WARD,)), one_row=not plan(COUNT, keys=(WARD,)).one_row),
     ]
     assert len({p.key() for p in found}) == len(found)
