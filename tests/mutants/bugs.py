@@ -830,8 +830,8 @@ BUGS: Final[tuple[Bug, ...]] = (
             "tests/service/test_found_in_service.py::test_a_runner_does_not_say_that_an_answer_cost_less_than_it_does",
         ),
         (
-            'return used.rho == read_amount(contents["used"]) == cost_of_steps(cost_of(event).rho, contents)',
-            'return used.rho == read_amount(contents["used"])',
+            'return used.rho == ratio(contents["used"]) == cost_of_steps(cost_of(event).rho, contents)',
+            'return used.rho == ratio(contents["used"])',
             "a runner says what the steps of its answer cost",
             "tests/service/test_found_in_service.py::test_a_share_of_the_answer_costs_what_its_steps_say_and_they_are_such_steps",
         ),

@@ -18,12 +18,12 @@ places: against the spender, and so that no choice of epsilons makes the ledger 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from hubbub.accounting.amounts import ratio
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 
@@ -56,7 +56,6 @@ EACH_ANALYST: Final = "analyst:*"
 TRAINING: Final = "training"
 _ZERO, _ONE = Fraction(0), Fraction(1)
 _LONG: Final = 2048
-_RATIO: Final = re.compile(r"-?[0-9]+(?:/[0-9]+)?")
 _GRID: Final = 10**60
 
 
@@ -225,17 +224,15 @@ def write_amount(amount: Fraction) -> str:
     return f"{amount.numerator}/{amount.denominator}"
 
 
-def read_amount(ratio: str) -> Fraction:
+def read_amount(text: str) -> Fraction:
     """What `write_amount` wrote.
 
     Raises:
         PolicyError: it is something else, so somebody else wrote into the ledger.
     """
     try:
-        if _RATIO.fullmatch(ratio):  # Fraction reads '1e999999999' too, for hours
-            return Fraction(ratio)
-        raise ValueError(ratio)
-    except (ValueError, TypeError, ZeroDivisionError):
+        return ratio(text)
+    except ValueError:
         raise PolicyError(
             "the ledger holds an amount that is not a ratio: somebody else wrote into it. No answer is given; restore "
             "a backup that holds every charge."

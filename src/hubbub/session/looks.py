@@ -32,8 +32,8 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.accounting import ZCDP, Event
+from hubbub.accounting.amounts import ratio
 from hubbub.errors import InternalError, QueryError
-from hubbub.ledger.accounts import read_amount
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.aggregates import Listed
 from hubbub.tables.draw_release import price_of
@@ -100,10 +100,10 @@ def cost_of_steps(cap: Fraction, contents: Mapping[str, Any]) -> Fraction:
     The first is a power of two below the cap, and each other one as much as all before it; the parts of a step share
     what it cost, so that the answer is no more exact than its cost.
 
-    Raises ValueError for any others, PolicyError for amounts that are none.
+    Raises ValueError for any others.
     """
-    amounts = [read_amount(step["spend"]["rho"]) for step in contents["looks"]]
-    shares = [[read_amount(share) for share in step["shares"]] for step in contents["looks"]]
+    amounts = [ratio(step["spend"]["rho"]) for step in contents["looks"]]
+    shares = [[ratio(share) for share in step["shares"]] for step in contents["looks"]]
     whole = [cap / 2**k for k in range(STEPS)]
     doubling = [amounts[0], *(amounts[0] * 2**k for k in range(len(amounts) - 1))]
     if amounts[0] not in whole or amounts != doubling or sum(amounts) > cap:

@@ -33,9 +33,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.accounting import Composed, Cost, Event, cost as cost_of, from_json, to_json
+from hubbub.accounting.amounts import ratio
 from hubbub.arguments import a_choice, a_name
 from hubbub.errors import EngineError, InternalError, ParameterError, PolicyError, QueryError
-from hubbub.ledger.accounts import TOGETHER, Total, read_amount
+from hubbub.ledger.accounts import TOGETHER, Total
 from hubbub.ledger.budget import Budget, decimal_text
 from hubbub.ledger.charge import Charge
 from hubbub.ledger.readings import by_token
@@ -195,8 +196,8 @@ def _is_enough(used: Cost, payload: str | None, order: Order) -> bool:
     try:
         contents, event = json.loads(payload), from_json(order.event)
         if "looks" in contents:
-            return used.rho == read_amount(contents["used"]) == cost_of_steps(cost_of(event).rho, contents)
-    except (ValueError, TypeError, KeyError, IndexError, PolicyError):
+            return used.rho == ratio(contents["used"]) == cost_of_steps(cost_of(event).rho, contents)
+    except (ValueError, TypeError, KeyError, IndexError):
         return False
     if not isinstance(event, Composed):
         return False
