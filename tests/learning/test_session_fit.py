@@ -15,7 +15,17 @@ import pytest
 import hubbub as hb
 from hubbub.accounting import rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError, QueryError
-from hubbub.learning import KMeans, LogisticRegression, load
+from hubbub.learning import (
+    AdditiveModel,
+    CategoricalNB,
+    GaussianNB,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    load,
+)
+from hubbub.learning.evaluation import Evaluator
+from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.recording import recording
 from hubbub.session import Session
 from hubbub.session.model import ask_model
@@ -176,8 +186,6 @@ def test_a_model_is_evaluated_on_another_table_and_that_is_charged(opened: Sessi
 
 
 def test_several_classes_and_numbers_are_evaluated() -> None:
-    from hubbub.learning import CategoricalNB, LinearRegression
-
     with session(budget=hb.Budget(60, 1e-6)) as s:
         many = s.evaluate(s.fit(CategoricalNB(["age"], "job"), "t", epsilon=5), "t", epsilon=5)
         assert set(many.confusion) == {"a", "b", "c"}
@@ -225,8 +233,6 @@ def test_an_evaluation_moves_by_what_is_charged_at_most(relation: str) -> None:
 
 
 def test_naive_bayes_is_fitted_and_evaluated_under_a_pure_budget() -> None:
-    from hubbub.learning import CategoricalNB
-
     with session(budget=hb.Budget(3)) as s:
         model = s.fit(CategoricalNB(target="ill"), "t", epsilon=1)
         assert s.remaining == 2
@@ -279,3 +285,49 @@ def test_a_model_written_by_hand_is_not_asked_about_rows() -> None:
         with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
             s.evaluate(load(json.dumps(kept)), "t", epsilon="0.001")
         assert s.remaining == left
+
+
+WRITTEN: list[Any] = [None, "zzz", -1, 10**400, float("nan"), "1/0", [["a"]]]
+
+
+def _spoiled(kept: Any) -> Iterator[Any]:
+    """A written model with one part of it exchanged for each of `WRITTEN`; of the parts of a list the first."""
+    yield from WRITTEN
+    if isinstance(kept, dict):
+        for name, part in kept.items():
+            yield from ({**kept, name: other} for other in _spoiled(part))
+    elif isinstance(kept, list) and kept:
+        yield from ([other, *kept[1:]] for other in _spoiled(kept[0]))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LogisticRegression(["age", "job"], "ill"),
+        CategoricalNB(["age", "ill"], "job"),
+        LinearRegression(["job", "ill"], "age"),
+        pytest.param(GaussianNB(["age"], "ill"), marks=pytest.mark.soak),
+        pytest.param(AdditiveModel(["age", "job"], "ill"), marks=pytest.mark.soak),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_written_model_fails_before_any_row_or_not_at_all(model: Any) -> None:
+    """Of a table of one person, or of nobody: an error for the one alone would tell, after the charge."""
+    declared = {"age": hb.between(0, 100), "job": hb.one_of("a", "b", other="c"), "ill": hb.one_of("yes", "no")}
+    with session(people(frame(50), columns=declared)) as s:
+        kept = json.loads(s.fit(model, "t", epsilon=5).to_json())
+    nulls = pa.table({field.name: pa.nulls(1, field.type) for field in frame(1).schema})
+    tables = [frame(1).slice(0, 0), frame(1), pa.concat_tables([frame(1), nulls])]
+    asked = 0
+    for spoiled in _spoiled(kept):
+        try:
+            evaluator = Evaluator(load(json.dumps(spoiled)), Spend(epsilon=Fraction(1)))
+        except ParameterError:
+            continue
+        problem = evaluator.problem
+        asked += 1
+        for table in tables if set(problem.columns) <= set(frame(1).column_names) else ():
+            for _ in evaluator.steps(problem.encode(table, None)):
+                pass
+    assert asked > 20

@@ -18,10 +18,11 @@ those of these rows, not how far these rows are from others.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
@@ -106,19 +107,22 @@ class Evaluator:
         self._check_outputs()
 
     def _check_outputs(self) -> None:
-        """A model may come as text, from anybody: it is asked of every code once, before any row is. What it says has
-        the shape that its classes say, or that one row fails where another does not would be an answer.
+        """A model may come as text, from anybody: it is asked of every code once, and of a value and a NULL of each
+        type of column, before any row is. What it says has the shape that its classes say, or that one row fails where
+        another does not would be an answer; and so would that any row fails, of a table that may have none.
 
         Raises ParameterError where it has not.
         """
         design = self.model.design_
         codes = np.arange(max(c.size for c in design.columns.values()))
         every = Coded(design, [codes % c.size for c in design.columns.values()], np.zeros(len(codes), np.int64))
-        outputs = self._classes if self._classes > 2 else 1
         try:
-            fits = self._classes != 1 and np.shape(self.model._margins(every)) == (outputs, len(codes))
-            _ = self.problem.target
-        except (IndexError, ValueError, TypeError, ArithmeticError):
+            outputs = self._classes if self._classes > 2 else 1
+            fits = isinstance(self.model.kept_["target"], str) and self._classes != 1
+            fits = fits and np.shape(self.model._margins(every)) == (outputs, len(codes))
+            for rows in _of_each_type(self.problem) if fits else ():
+                _ = self._counts(rows) if self._classes else self._sums(rows)
+        except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError):
             fits = False
         if not fits:
             raise ParameterError(
@@ -226,6 +230,21 @@ class Evaluator:
         low, high = (float(Fraction(end)) for end in self.model.kept_["range"])
         spread = max(float(square - mean**2), 1.0)
         return {"r2": 1 - error / spread, "rmse": math.sqrt(error) / LEVELS * (high - low)}
+
+
+def _of_each_type(problem: Problem) -> Iterator[Coded]:
+    """What becomes of a row of values, and of one of NULLs, of each type in which columns come."""
+    import pyarrow as pa
+
+    day = dt.date(2000, 1, 1)
+    for value, kind in (
+        *((0, kind) for kind in (pa.int64(), pa.int32(), pa.float64(), pa.decimal128(38, 0))),
+        *(("", kind) for kind in (pa.string(), pa.large_string())),
+        (False, pa.bool_()),
+        (day, pa.date32()),
+        (dt.datetime(day.year, day.month, day.day), pa.timestamp("us")),
+    ):
+        yield problem.encode(pa.table(dict.fromkeys(problem.columns, pa.array([value, None], kind))), None)
 
 
 def _replayed(

@@ -48,6 +48,8 @@ ONE: Final = 1 << 8
 """The feature 1 on the grid."""
 MOST_FEATURES: Final = 1 << 12
 _MOST_CODES: Final = 1 << 20
+_LARGEST: Final = 10**300
+"""Beyond it no float tells where a number lies."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,12 @@ class Categories:
 
     values: tuple[Scalar, ...]
     other: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.other is not None and self.other not in self.values:
+            raise ParameterError(
+                f"other={self.other!r:.40} stands for what is not declared, and is not among the values."
+            )
 
     @property
     def size(self) -> int:
@@ -120,6 +128,8 @@ class Numbers:
         ordered = all(a < b for a, b in pairwise(self.edges))
         if not self.low < self.high or not ordered or not (self.edges or self.linear) or len(self.edges) == 1:
             raise ParameterError(f"numbers from {self.low} to {self.high} in bins {list(map(str, self.edges))!r:.80}.")
+        if max(map(abs, (self.low, self.high, *self.edges))) > _LARGEST:
+            raise ParameterError("the numbers of a model, and the edges of its bins, lie within +-1e300.")
 
     @property
     def bins(self) -> int:

@@ -472,7 +472,7 @@ def load(text: str) -> Any:
             raise ValueError("another format")
         model: Estimator = getattr(room, kept["estimator"])(**kept["parameters"])
         return model._take(kept)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         raise ParameterError("this text is not a fitted model of this version of hubbub.") from None
 
 
