@@ -88,3 +88,19 @@ def test_a_misspelt_name_is_shown_where_it_stands(text: str, words: str) -> None
 def test_what_is_no_aggregate_may_stand_above_one() -> None:
     assert _asked("SELECT ward, trunc(SUM(x)) AS s FROM v GROUP BY ward").rows()[1] == ("B", 11)
     assert _asked("SELECT APPROX_COUNT_DISTINCT(id) AS n FROM v").rows() == [(8,)]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "COUNT(*) FROM v WHERE (ward, x) IN ()",
+        "COUNT(*) FROM v WHERE (ward, x) IN UNNEST([1])",
+        "COUNT(*) FROM v WHERE ward LIKE ANY ()",
+        "COUNT(*) FROM v WHERE ward LIKE ALL ([])",
+        "APPROX_TOP_K(NULL, 3) FROM v",
+        "MODE(NULL) FROM v",
+    ],
+)
+def test_what_is_empty_is_refused_in_our_words(question: str) -> None:
+    with pytest.raises((QueryError, PolicyError)):
+        _asked(f"SELECT {question}")

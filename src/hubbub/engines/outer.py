@@ -89,7 +89,8 @@ class OuterSide:
         if named is not None and not tables:
             return {name: released[named.table][column] for column, name in named.pairs}
         schemas = {name: self.table(name).schema for name in tables}
-        typed = {name: {c: DUCKDB.types[k] for c, k in columns.items()} for name, columns in released.items()}
+        types = {Kind.NULL: DUCKDB.types[Kind.INTEGER], **DUCKDB.types}
+        typed = {name: {c: types[k] for c, k in columns.items()} for name, columns in released.items()}
         binding = (self._around or self)._binding
         written = binding.described(sql, schemas, typed, seconds=self._seconds, memory=self._memory)
         for name, kind in written if answer else ():

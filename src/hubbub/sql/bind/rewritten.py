@@ -66,7 +66,7 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             return _beside_text(reader, node)
         case exp.ArrayContains():
             return _in_list(reader, node)
-        case exp.In(this=exp.Tuple()):
+        case exp.In(this=exp.Tuple()) if node.expressions:
             return _among_rows(reader, node)
         case exp.Like() | exp.ILike():
             return _like_listed(reader, node)
@@ -199,7 +199,10 @@ def _listed(reader: ExpressionReader, node: exp.Expr) -> list[exp.Expr]:
     inner = node.this.unnest()
     if not isinstance(inner, exp.Tuple | exp.Array | exp.Literal):
         raise reader.refuse("ANY and ALL take a list of constants; write x IN (...) for others.", node)
-    return [inner] if isinstance(inner, exp.Literal) else list(inner.expressions)
+    listed = [inner] if isinstance(inner, exp.Literal) else list(inner.expressions)
+    if not listed:
+        raise reader.refuse("ANY and ALL take at least one value.", node)
+    return listed
 
 
 def _like_listed(reader: ExpressionReader, node: exp.Like | exp.ILike) -> Expression:
