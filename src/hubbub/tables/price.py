@@ -224,16 +224,21 @@ def _costs(
     weights: Mapping[Aggregate, int | Fraction],
 ) -> list[Fraction]:
     costs = [Fraction(0)] * len(strategy.parts)
-    variances = [_variance(plan, part, power) for part in strategy.parts]
     for aggregate, places in scenes.items():
         weight = Fraction(weights.get(aggregate, 1)) / (norms.get(aggregate, Fraction(1)) or 1) / len(places or (1,))
+        squares: dict[int, Fraction] = {}
         for scene in places:
             moved: dict[tuple[int, int], Fraction] = {}
             for quantity, slope in scene.items():
                 for part, vector, coefficient in strategy.recipes[quantity]:
-                    moved[part, vector] = moved.get((part, vector), Fraction(0)) + slope * coefficient
+                    step, before = slope * coefficient, moved.get((part, vector))
+                    moved[part, vector] = step if before is None else before + step
             for (part, _), slope in moved.items():
-                costs[part] += weight * slope * slope * variances[part]
+                square = slope * slope
+                squares[part] = squares[part] + square if part in squares else square
+        for part, square in squares.items():
+            costs[part] += weight * square
+    costs = [cost * _variance(plan, part, power) for cost, part in zip(costs, strategy.parts, strict=True)]
     for at, released in enumerate(strategy.parts):
         if norms and not isinstance(released, Sums):
             # Ranks: the square of an error in ranks goes like 1 / epsilon^2, or 1 / rho. Groups: an answer needs them.

@@ -32,9 +32,10 @@ def root(x: Fraction, order: int) -> Fraction:
         return Fraction(0)
     size = (x.numerator.bit_length() - x.denominator.bit_length()) // order
     shift = _BITS - size
-    scaled = x * Fraction(2) ** (order * shift)
-    whole = scaled.numerator // scaled.denominator
-    return Fraction(math.isqrt(whole) if order == 2 else _cube_root(whole)) * Fraction(2) ** -shift
+    up = order * shift
+    whole = (x.numerator << max(up, 0)) // (x.denominator << max(-up, 0))
+    rooted = math.isqrt(whole) if order == 2 else _cube_root(whole)
+    return Fraction(rooted << max(-shift, 0), 1 << max(shift, 0))
 
 
 def _cube_root(n: int) -> int:
