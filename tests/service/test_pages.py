@@ -222,6 +222,7 @@ def test_the_button_says_its_price_or_that_there_is_none() -> None:
         text = canned.STATES[name]().text
         assert re.search(rf"<button type=\"submit\"( disabled)?>{button}</button>", text), name
     assert " disabled>" in canned.STATES["ask-not-enough"]().text
+    assert "costs 0.1, and 0.05 is left" in canned.STATES["ask-not-enough"]().text
     assert 'href="/more?epsilon=1/10&amp;for=SELECT%20rate' in canned.STATES["ask-not-enough"]().text
 
 

@@ -166,6 +166,8 @@ def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any
 
 def _cost(told: Mapping[str, Any]) -> str:
     many = told.get("how_many")
+    if many == 0:
+        return f"costs {amount(told['epsilon'])}, and {amount(told['left'])} is left"
     such = "" if many is None else f" ({many:,} such fit)"
     return f"costs {amount(told['epsilon'])} of {amount(told['left'])} left{such}"
 
