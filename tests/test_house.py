@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,15 @@ def test_what_contributing_names_is_there() -> None:
     assert len(named) > 30
 
 
+@cache
+def _modules() -> dict[str, tuple[int, ast.Module]]:
+    """The modules of the source: how many lines each has, and its tree. They are read once for all tests."""
+    files = {
+        file.relative_to(ROOT).as_posix(): file.read_text("utf-8") for file in sorted((ROOT / "src").rglob("*.py"))
+    }
+    return {name: (len(text.splitlines()), ast.parse(text)) for name, text in files.items()}
+
+
 def _statements(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The lines of a function below its signature and docstring."""
     body = function.body
@@ -123,17 +133,13 @@ def _statements(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_no_function_and_no_file_is_too_long_to_be_read() -> None:
-    long_files, long_functions = [], []
-    for file in sorted((ROOT / "src/hubbub").rglob("*.py")):
-        text = file.read_text("utf-8")
-        name = file.relative_to(ROOT / "src/hubbub").as_posix()
-        if len(text.splitlines()) > 550:
-            long_files.append(name)
-        long_functions += [
-            f"{name}: {node.name}"
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _statements(node) > 50
-        ]
+    long_files = [name for name, (lines, _) in _modules().items() if lines > 550]
+    long_functions = [
+        f"{name}: {node.name}"
+        for name, (_, tree) in _modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _statements(node) > 50
+    ]
     assert long_files == []
     assert long_functions == []
 
@@ -156,15 +162,15 @@ def test_results_have_the_name_of_what_they_are() -> None:
 
 
 def _bound_names():
-    for file in sorted((ROOT / "src/hubbub").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+    for name, (_, tree) in _modules().items():
+        for node in ast.walk(tree):
             match node:
                 case ast.Name(id=word, ctx=ast.Store()) | ast.arg(arg=word):
-                    yield str(file.relative_to(ROOT)), node, word
+                    yield name, node, word
                 case ast.MatchAs(name=str(word)) | ast.MatchStar(name=str(word)):
-                    yield str(file.relative_to(ROOT)), node, word
+                    yield name, node, word
                 case ast.FunctionDef(name=word, args=arguments) if not _is_method(arguments):
-                    yield str(file.relative_to(ROOT)), node, word
+                    yield name, node, word
 
 
 def _is_method(arguments: ast.arguments) -> bool:
