@@ -176,7 +176,7 @@ CASE: dict[str, Any] = {
 }
 
 
-@settings(max_examples=60, **SETTINGS)
+@settings(max_examples=20, **SETTINGS)
 @given(**CASE)
 def test_neighbours_are_as_near_in_postgres_as_claimed(
     worlds: tuple[Embedded, Postgres], sql: str, units: Any, newcomer: Any, limits: tuple[int, int]

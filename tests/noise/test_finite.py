@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from counts import part
 from hubbub import noise
 from hubbub.errors import ParameterError
 from hubbub.noise import finite
 from hubbub.noise.certified import Uniform, exp_bounds
 from seeded import ReplayBits, SeededBits
 
-N = 2_000_000
+N = part(2_000_000)
+"""Draws of each law: the soak takes all, CI a quarter."""
 
 
 def _chi_square(counts: np.ndarray, shares: Any) -> float:
@@ -29,7 +31,7 @@ def _chi_square(counts: np.ndarray, shares: Any) -> float:
 
 
 def _coin_share(p: Fraction, **options: Any) -> float:
-    """The chi-square p-value of 2e6 coins; false alarm 1e-9 where compared with it."""
+    """The chi-square p-value of N coins; false alarm 1e-9 where compared with it."""
     heads = int(noise.bernoulli(p, N, bits=SeededBits(str(p)), **options).sum())
     return _chi_square(np.array([N - heads, heads]), [1 - p, p])
 
@@ -37,7 +39,7 @@ def _coin_share(p: Fraction, **options: Any) -> float:
 @pytest.mark.parametrize("mode", ["fast", "hardened"])
 @pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 3), Fraction(99, 100), Fraction(1, 10**5)], ids=str)
 def test_coins_show_heads_with_probability_p(p: Fraction, mode: str) -> None:
-    """n = 2e6, false alarm 1e-9."""
+    """n = N, false alarm 1e-9."""
     assert _coin_share(p, mode=mode) >= 1e-9
 
 
@@ -84,7 +86,7 @@ def test_a_cell_on_the_border_of_p_is_decided_exactly(p: float) -> None:
 
 
 def test_exponential_coins_by_number_and_by_cell() -> None:
-    """n = 2e6, false alarm 1e-9."""
+    """n = N, false alarm 1e-9."""
     for x in (Fraction(1, 1000), Fraction(1), 7.5):
         p = float(mpmath.exp(-mpmath.mpf(Fraction(x).numerator) / Fraction(x).denominator))
         for mode in ("fast", "hardened"):
@@ -99,7 +101,7 @@ def test_exponential_coins_by_number_and_by_cell() -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 255, 256, 257, 1000])
 def test_uniforms_are_uniform(n: int) -> None:
-    """n = 2e6, false alarm 1e-9."""
+    """n = N, false alarm 1e-9."""
     draws = noise.uniform_below(n, N, bits=SeededBits(n))
     counts = np.bincount(draws, minlength=n)
     assert counts.size == n
@@ -149,7 +151,7 @@ WEIGHTS = [
 
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda w: str(len(w)))
 def test_choices_follow_their_weights(weights: Any) -> None:
-    """n = 2e6, false alarm 1e-9."""
+    """n = N, false alarm 1e-9."""
     exact = [Fraction(w if isinstance(w, Fraction | int) else float(w)) for w in weights]
     shares = [float(w / sum(exact)) for w in exact]
     shares = [share if share > 1e-12 else 0 for share in shares]
@@ -161,7 +163,7 @@ def test_choices_follow_their_weights(weights: Any) -> None:
     "logs", [[0, 1, -1], [Fraction(1, 3)] * 5, np.linspace(-4, 4, 60), [-1000, 0, -(10**400)], [10**20, 10**20 + 1]]
 )
 def test_choices_follow_their_exponents(logs: Any) -> None:
-    """n = 2e6, false alarm 1e-9."""
+    """n = N, false alarm 1e-9."""
     top = max(logs)
     masses = np.array([float(mpmath.exp(-mpmath.mpf(float(min(top - v, 10**9))))) for v in logs])
     counts = np.bincount(noise.choice(log_weights=logs, size=N, bits=SeededBits("l")), minlength=len(masses))

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from counts import part
 from hubbub import noise, plain
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace, Geometric, direct, draw
 from hubbub.noise.parameters import approximation, one_cell
 from hubbub.noise.tables import gaussian_table, laplace_table
 from seeded import SeededBits
 
-N = 4_000_000
+N = part(4_000_000)
+"""Draws of each law: the soak takes all, CI a quarter."""
 Fits = Callable[[np.ndarray, Any], None]
 TINY = Fraction(1, 10**6)
 

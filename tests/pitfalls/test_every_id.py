@@ -60,7 +60,7 @@ ELSEWHERE = {
     22: [
         "ledger/test_processes.py::test_sixteen_processes_spend_the_last_of_it_exactly",
         "ledger/test_processes.py::test_killed_before_any_statement_the_ledger_is_right",
-        "ledger/test_processes.py::test_killed_at_a_hundred_random_moments_no_answer_lacks_its_charge",
+        "ledger/test_processes.py::test_killed_at_random_moments_no_answer_lacks_its_charge",
         "test_kill.py::test_no_kill_leaves_an_answer_without_its_charge",
         "ledger/test_chain.py::test_a_receipt_finds_a_ledger_that_was_put_back",
         "ledger/test_store.py::test_a_clock_set_back_does_not_reorder_the_history",

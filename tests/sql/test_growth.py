@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from counts import SOAK, part
 from hubbub.tables.expressions import Call, Column, Expression, Literal
 from hubbub.tables.growth import CUT, LONGEST, ROW, Size, characters
 from hubbub.tables.kinds import Kind
@@ -235,15 +236,19 @@ ROWS = {"id": [1, 1, 2, 2, 3, 4, 4], "ref": [1, 2, 2, None, 1, 5, 4], "n": [1, 2
 
 
 def test_a_correlated_sub_query_is_refused_or_answered_as_sql_means_it() -> None:
-    """All WHEREs of one or two conditions, and some of three, in each shape: none is answered as another question."""
+    """All WHEREs of one or two conditions, and some of three: none is answered as another question.
+
+    Each in two of the six shapes; the soak asks each in all of them.
+    """
     rows: Any = pa.table(ROWS)
     plain = duckdb.connect()
     plain.register("v", rows)
     table = hb.table(rows, unit="id", max_groups=5, max_rows=5, max_total=10, columns={"n": hb.between(0, 10)})
     answered = refused = 0
     with hb.Session({"v": table}, budget=hb.Budget(epsilon=10**12), ledger=None) as s:
-        for shape in SHAPES:
-            for ties in (*itertools.permutations(TIES, 1), *itertools.permutations(TIES, 2), *TRIPLES):
+        for turn, shape in enumerate(SHAPES):
+            every = (*itertools.permutations(TIES, 1), *itertools.permutations(TIES, 2), *TRIPLES)
+            for ties in every if SOAK else every[turn % 3 :: 3]:
                 sql = f"SELECT COUNT(*) AS n FROM v WHERE {SHAPES[shape].format(' AND '.join(ties))}"
                 try:
                     s.check(sql, epsilon=10**6)
@@ -252,8 +257,8 @@ def test_a_correlated_sub_query_is_refused_or_answered_as_sql_means_it() -> None
                     continue
                 answered += 1
                 assert s.sql(sql, epsilon=10**6).rows()[0][0] == plain.execute(sql).fetchall()[0][0], sql
-    assert answered > 100
-    assert refused > 100
+    assert answered > part(100, 3)
+    assert refused > part(100, 3)
 
 
 def test_no_text_column_is_scanned_uncut_whatever_its_type(tmp_path) -> None:
