@@ -302,12 +302,15 @@ def test_objects_without_a_declared_type_cannot_be_named() -> None:
     duck = DuckDBEngine()
     assert duck.add("t", hb.table(frame, unit="id")).columns["v"] is Kind.OTHER
     duck.close()
+    words = ("integer", "number", "text", "boolean", "date", "timestamp")
     for junk in (1, "x", b"\xff", None, 2**80, float("nan"), "\ud800", object(), True, dt.datetime(2025, 1, 1)):
-        for word in ("integer", "number", "text", "boolean", "date", "timestamp"):
-            odd = pd.DataFrame({"id": [1], "v": pd.Series([junk], dtype=object)})
-            declared = hb.table(odd, unit="id", types={"v": word}, max_total=1)
-            with engine("t", declared) as (other, plan):
-                assert other.run(plan("SELECT COUNT(*) FROM t")).vectors == ((1,),)
+        odd = {f"v{i}": pd.Series([junk], dtype=object) for i in range(len(words))}
+        types = {f"v{i}": word for i, word in enumerate(words)}
+        with engine("t", hb.table(pd.DataFrame({"id": [1], **odd}), unit="id", types=types, max_total=1)) as (
+            other,
+            plan,
+        ):
+            assert other.run(plan("SELECT COUNT(*) FROM t")).vectors == ((1,),)
 
 
 def test_a_sealed_engine_opens_nothing_else(tmp_path: Path) -> None:
