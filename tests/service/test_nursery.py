@@ -4,7 +4,10 @@ kill."""
 from __future__ import annotations
 
 import os
+import select
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -96,4 +99,40 @@ def test_a_nursery_that_keeps_a_thread_forks_nothing(monkeypatch):
         made.fork(there, {"TMPDIR": "/tmp"})
     for each in (here, there):
         each.close()
+    made.close()
+
+
+LEAVING = """
+import os, signal, socket, sys, time
+from hubbub.service import nursery
+nursery._load = lambda: None
+def run(handle, environment):
+    line = socket.socket(fileno=handle)
+    os.setsid()
+    if os.fork() == 0:
+        line.send(str(os.getpid()).encode())
+    time.sleep(600)
+nursery._run = run
+nursery.main(sys.argv[1:])
+"""
+
+
+def test_what_a_runner_leaves_behind_ends_with_it(monkeypatch):
+    """A process that it forked, in a session of its own."""
+    popen = subprocess.Popen
+    with monkeypatch.context() as patched:
+        leaving = lambda command, **more: popen([sys.executable, "-c", LEAVING, command[-1]], **more)  # noqa: E731
+        patched.setattr(subprocess, "Popen", leaving)
+        made = Nursery({name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ})
+    here, there = socket.socketpair()
+    runner = made.fork(there, {})
+    there.close()
+    here.settimeout(60)
+    left = os.pidfd_open(int(here.recv(20)))
+    assert not select.select([left], [], [], 1.2)[0]  # while its runner runs, it is let be
+    runner.kill()
+    runner.wait()
+    assert select.select([left], [], [], 60)[0]
+    os.close(left)
+    here.close()
     made.close()

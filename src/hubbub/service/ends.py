@@ -20,15 +20,22 @@ import threading
 from contextlib import suppress
 from typing import Final, NoReturn
 
-__all__ = ["end_with", "end_with_starter", "leave"]
+__all__ = ["adopt_orphans", "end_with", "end_with_starter", "leave"]
 
 _PDEATHSIG: Final = 1
+_SUBREAPER: Final = 36
 
 
 def end_with_starter() -> None:
     """From here on, end this process when the thread that started it ends; on Linux."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """From here on, be the parent of what the children of this process leave behind; on Linux."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_with(line: socket.socket) -> None:

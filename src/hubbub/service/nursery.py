@@ -6,6 +6,9 @@ Loading takes most of the time until a runner is ready, and is done once. For ea
 own socket and folder, and gets its process. A runner that is forked holds neither the clerk's line nor another
 runner's; it opens the tables and shuts itself in as one that was started by itself. Where a library keeps a thread, or
 the system is not Linux, runners are started by themselves. Runners end with it, and it with the clerk.
+
+What a runner leaves behind when it is ended falls to the nursery, and is ended there: a process that a runner started
+which was taken over would hold its rows, and a core, as long as it likes.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 from hubbub.confine import undumpable
-from hubbub.service.ends import end_with_starter
+from hubbub.service.ends import adopt_orphans, end_with_starter
 
 __all__ = ["Forked", "Nursery", "main"]
 
@@ -125,6 +129,7 @@ def main(arguments: list[str]) -> int:
     """Fork runners for the clerk at the other end of a socket."""
     clerk = socket.socket(fileno=int(arguments[0]))
     end_with_starter()
+    adopt_orphans()
     undumpable()
     _load()
     if len(os.listdir("/proc/self/task")) > 1:
@@ -136,8 +141,9 @@ def main(arguments: list[str]) -> int:
 
 def _serve(clerk: socket.socket) -> None:
     """Fork whatever the clerk asks for, until it is gone."""
+    own: set[int] = set()
     while True:
-        _reap()
+        _reap(own)
         if not select.select([clerk], [], [], 0.5)[0]:
             continue
         data, handles, _, _ = socket.recv_fds(clerk, _WORD, 1)
@@ -147,6 +153,7 @@ def _serve(clerk: socket.socket) -> None:
         if pid == 0:
             clerk.close()
             os._exit(_run(handles[0], json.loads(data)))
+        own.add(pid)
         os.close(handles[0])
         handle = os.pidfd_open(pid)  # it is reaped here and nowhere else, so the number is still its own
         socket.send_fds(clerk, [json.dumps({"pid": pid}).encode()], [handle])
@@ -171,10 +178,14 @@ def _run(handle: int, environment: Mapping[str, str]) -> int:
         return 1
 
 
-def _reap() -> None:
+def _reap(own: set[int]) -> None:
+    """Let go of what has ended, and end what a runner left behind. own: the runners."""
     with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            own.discard(pid)
+    with suppress(OSError):
+        for pid in set(map(int, Path("/proc/self/task", str(os.getpid()), "children").read_text().split())) - own:
+            os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
