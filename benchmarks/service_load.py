@@ -1,9 +1,10 @@
 """The service under load, beside a trivial handler of the same server in the same run.
 
-python -m benchmarks.service_load [--seconds S] [--clients N] [--answer-time S]
+python -m benchmarks.service_load [--seconds S] [--clients N] [--answer-time S] [--rounds N]
 
     checks      a second, by so many people at once, and how long each took; beside GET /healthz by as many
-    lateness    how long after its release an answer has left
+    lateness    how long after its release an answer has arrived, of so many questions of each person; beside how late a
+                plain timer is on this machine meanwhile
     trivial     GET /healthz while four people send the heaviest checks there are
     streams     200 idle event streams; GET /healthz then, and the memory of the front
 
@@ -21,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def streams(port: int, token: str, count: int) -> list[socket.socket]:
     return opened
 
 
-def measured(service: Service, port: int, tokens: Sequence[str], seconds: float) -> None:
+def measured(service: Service, port: int, tokens: Sequence[str], seconds: float, rounds: int) -> None:
     """Everything, printed."""
     assert service.front is not None
     calls = [Client(port, token) for token in tokens]
@@ -138,14 +139,40 @@ def measured(service: Service, port: int, tokens: Sequence[str], seconds: float)
     print(f"front {before:.0f} MB before, {memory(service.front.popen.pid):.0f} MB with them")
     for each in idle:
         each.close()
-    late = []
-    asked = [one.call("POST", "/api/v1/ask", LIGHT | {"sql": f"SELECT COUNT(*) AS n FROM t WHERE g < {k}"},
-                      **{"Idempotency-Key": "k"}) for k, one in enumerate(calls[:3], start=3)]  # fmt: skip
-    for one, told in zip(calls, asked, strict=False):
-        while one.call("GET", f"/api/v1/answers/{told['id']}?wait=50")["state"] == "asked":
-            pass
-        late.append(time.time() - datetime.fromisoformat(told["release_at"]).timestamp())
-    print(f"lateness  {', '.join(f'{1000 * each:.0f}' for each in late)} ms after the release")
+    lateness(calls, rounds)
+
+
+def lateness(calls: Sequence[Client], rounds: int) -> None:
+    """Everybody asks, and waits for what he asked; printed."""
+    asked = []
+    for number in range(rounds):
+        for k, one in enumerate(calls):
+            question = {"sql": f"SELECT COUNT(*) AS n FROM t WHERE g < {k} AND g > {number - 50}"}
+            asked.append((one, one.call("POST", "/api/v1/ask", LIGHT | question, **{"Idempotency-Key": f"k{number}"})))
+    began = datetime.now(UTC).isoformat()  # what is told before nobody waits for it yet
+    asked = [(one, told) for one, told in asked if told["release_at"] > began]
+    late, timers, lock = list[float](), list[float](), threading.Lock()
+
+    def wait(one: Client) -> None:
+        for told in [told for caller, told in asked if caller is one]:
+            while one.call("GET", f"/api/v1/answers/{told['id']}?wait=50")["state"] == "asked":
+                pass
+            now = time.time()
+            with lock:
+                late.append(now - datetime.fromisoformat(told["release_at"]).timestamp())
+
+    waiting = [threading.Thread(target=wait, args=(one,)) for one in calls]
+    for thread in waiting:
+        thread.start()
+    for told in sorted(told["release_at"] for _, told in asked):
+        due = datetime.fromisoformat(told).timestamp()
+        time.sleep(max(0.0, due - time.time()))
+        timers.append(max(0.0, time.time() - due))
+    for thread in waiting:
+        thread.join()
+    for what, times in (("lateness", late), ("a timer", timers)):
+        print(f"{what:<9} median {share(times, 0.5):.0f}, p99 {share(times, 0.99):.0f} ms after the release, ", end="")
+        print(f"n = {len(times)}")
 
 
 def main() -> int:
@@ -154,6 +181,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--answer-time", type=float, default=10.0)
+    parser.add_argument("--rounds", type=int, default=1, help="questions of each person, for the lateness")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="hubbub-load-"))
     world(folder, 0.0, given.answer_time)
@@ -171,7 +199,7 @@ def main() -> int:
     service.start()
     time.sleep(2)
     try:
-        measured(service, port, tokens, given.seconds)
+        measured(service, port, tokens, given.seconds, given.rounds)
     finally:
         service.stop()
     return 0
