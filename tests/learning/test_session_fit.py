@@ -331,3 +331,12 @@ def test_a_written_model_fails_before_any_row_or_not_at_all(model: Any) -> None:
             for _ in evaluator.steps(problem.encode(table, None)):
                 pass
     assert asked > 20
+
+
+def test_a_written_model_that_no_answer_could_be_read_by_is_not_charged(opened: Session) -> None:
+    kept = json.loads(opened.fit(LogisticRegression(target="ill", positive="yes"), "t", epsilon=1).to_json())
+    kept["parameters"]["positive"] = "perhaps"
+    left = opened.remaining
+    with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
+        opened.evaluate(load(json.dumps(kept)), "t", epsilon=1)
+    assert opened.remaining == left

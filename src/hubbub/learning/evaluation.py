@@ -122,6 +122,7 @@ class Evaluator:
             fits = fits and np.shape(self.model._margins(every)) == (outputs, len(codes))
             for rows in _of_each_type(self.problem) if fits else ():
                 _ = self._counts(rows) if self._classes else self._sums(rows)
+            _ = self._classes == 2 and self._positive  # which the answer is read by
         except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError):
             fits = False
         if not fits:
