@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from remote.living import Living
+from hubbub.ledger import hash_chain
+from remote.living import Hurrying, Living
 
 COUNT = "SELECT COUNT(*) AS n FROM v"
 UNITS = "SELECT COUNT(DISTINCT id) AS n FROM v"
@@ -19,9 +20,12 @@ def place(tmp_path_factory):
     rows = [u for u in range(3000) for _ in range(2 ** (u % 4))]
     frame = pa.table({"id": rows, "x": [2] * len(rows)})
     tables = {"v": hb.table(frame, unit="id", columns={"x": hb.between(0, "auto")})}
-    living = Living(tmp_path_factory.mktemp("found"), tables, hb.Budget(300, "1e-6"), answer_time=5.0)
-    yield living
-    living.close()
+    clock = Hurrying()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(hash_chain, "now", clock.wall)
+        living = Living(tmp_path_factory.mktemp("found"), tables, hb.Budget(300, "1e-6"), clock=clock)
+        yield living
+        living.close()
 
 
 @pytest.fixture
