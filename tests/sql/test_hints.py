@@ -30,6 +30,7 @@ def session() -> hb.Session:
     [
         ("SELECT AVG(LN(cost)) FROM v", "Write LN(GREATEST(cost, 1))"),
         ("SELECT AVG(cost / km) FROM v", "it divides by km, which may be 0. Write GREATEST(km, 1)"),
+        ("SELECT AVG(cost / (km - 5)) FROM v", "it divides by the expression of km, which may be 0."),
         ("SELECT AVG(b - a) FROM v", "DATE_DIFF('hour', start, end)"),
         ("SELECT AVG(AGE(a, b)) FROM v", "Write DATE_DIFF('day', a, b)"),
         ("SELECT SUM(POWR(cost, 2)) FROM v", "Did you mean POWER?"),

@@ -327,7 +327,7 @@ def _runs(same: Integers) -> Integers:
 
 def _marked(run: Integers, mixed: Integers) -> Integers:
     """The rows of the runs in which two neighbours are mixed."""
-    starts = np.zeros(run[-1] + 1, bool)
+    starts = np.zeros(len(run), bool)
     starts[run[1:][mixed]] = True
     return starts[run]
 
