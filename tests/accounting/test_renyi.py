@@ -171,6 +171,17 @@ def test_renyi_of_random_mechanisms_is_at_least_the_truth_and_no_more_than_its_w
             assert truth <= found <= truth * (1 + mp.mpf(WIDTH)), (event, alpha, truth, found)
 
 
+@pytest.mark.parametrize(
+    ("mu", "rate", "alpha"), [(20, "0.01", 7010), (20, "0.5", 3), (200, "0.003", 50), (1000, "1e-7", 2)]
+)
+def test_renyi_of_rare_samples_with_hardly_any_noise_is_as_near(mu, rate, alpha):
+    """Losses of 400 and a million: alpha rho, which was all that was told there, is too large by the sample's ln."""
+    found = mp.mpf(float(acc.renyi(acc.PoissonSampled(acc.Gaussian(F(1, mu)), rate), [alpha])[0]))
+    with mp.workdps(40):
+        truth = _binomial(mp.mpf(mu), _q(F(rate)), alpha)
+        assert truth <= found <= truth * (1 + mp.mpf(WIDTH))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_renyi_adds_over_compositions_and_takes_the_worst_direction_and_part(seed):
     rng = random.Random(100 + seed)

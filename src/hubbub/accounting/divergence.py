@@ -43,6 +43,8 @@ _NEGLIGIBLE = 60.0
 _LEAST = Fraction(1, 10**140)
 # Beyond this order integrals are not taken: the largest loss and alpha rho are next to the truth.
 _LARGEST_ORDER = 1e9
+# Of Gaussian noise; logarithms alone are added there, and hold far beyond.
+_LARGEST_MU = 1000
 _MOST_INTEGERS = 2_000_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
@@ -108,13 +110,14 @@ def _numeric(event: ev.Event, alpha: float) -> float | None:
 
 
 def _too_small(inner: ev.Event) -> bool:
-    """Whether losses are beyond floats: larger than 400, or so small that their squares vanish."""
+    """Whether losses are beyond floats: larger than 400, a mu than 1000, or so small that their squares vanish."""
     match inner:
-        case ev.Gaussian() | ev.DiscreteGaussian():
-            mu = Fraction(inner.sensitivity) / inner.sigma
-            return not _LEAST < mu < 20
+        case ev.DiscreteGaussian():
+            return not _LEAST < Fraction(inner.sensitivity) / inner.sigma < 20
+        case ev.Gaussian():
+            return not _LEAST < Fraction(inner.sensitivity) / inner.sigma <= _LARGEST_MU
         case ev.GaussianDP():
-            return not _LEAST < inner.mu < 20
+            return not _LEAST < inner.mu <= _LARGEST_MU
         case ev.ApproxDP():
             return not (_LEAST < inner.epsilon < 400 or inner.epsilon == 0)
         case _:

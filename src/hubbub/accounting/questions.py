@@ -298,7 +298,7 @@ def renyi(event: ev.Event, orders: Sequence[float]) -> Array:
     """Renyi divergences D_alpha of the worst direction at orders alpha > 1: at least the truth, and within 2e-9 of it.
 
     Never above the largest loss nor, where the event is rho-zCDP, alpha rho; where losses are beyond floats (above 400,
-    below 1e-140) the lesser of these two, or infinity.
+    a Gaussian mu above 1000, below 1e-140) the lesser of these two, or infinity.
 
     >>> renyi(ev.Gaussian(2), [64]).tolist()
     [8.0]
