@@ -19,15 +19,17 @@ import hubbub as hb
 from engines.places import Postgres, Spark
 from hubbub.accounting import rho_of_epsilon
 from hubbub.engines.duckdb.dialect import DUCKDB
+from hubbub.engines.postgres.dialect import Postgres as PostgresDialect
 from hubbub.errors import PolicyError
 from hubbub.learning import PCA, CategoricalNB, GaussianNB, LinearRegression, LogisticRegression
 from hubbub.learning.exact import Coded
-from hubbub.learning.features import ONE, Design, Numbers
+from hubbub.learning.features import ONE, Categories, Design, Numbers
 from hubbub.learning.model import Problem
-from hubbub.learning.pushed import Pushed
+from hubbub.learning.pushed import Pushed, coding
 from hubbub.mechanisms.calibration import Spend
 from hubbub.session import Session
 from hubbub.session.data import OpenTables
+from hubbub.tables.kinds import Kind
 from seeded import SeededBits
 
 COLUMNS = {
@@ -190,3 +192,12 @@ def test_duckdb_ranks_and_picks_as_bisect_does(size: int) -> None:
     for x in [-math.inf, math.inf, 0.0, -0.0, *near[:30]]:
         text = f"SELECT {DUCKDB.rank(DUCKDB.real(x), cuts)}, {DUCKDB.pick(range(size + 1), str(bisect_right(cuts, x)))}"
         assert duckdb.sql(text).fetchall() == [(bisect_right(cuts, x),) * 2]
+
+
+@pytest.mark.parametrize(("value", "encoding"), [("a\0b", "UTF8"), ("\ud800", "UTF8"), ("\u2603", "LATIN1")])
+def test_a_declared_value_that_the_database_cannot_hold_is_no_rows(value: str, encoding: str) -> None:
+    """Its constant was refused where rows are asked, so that every such fit failed after its charge."""
+    dialect = PostgresDialect(encoding=encoding)
+    with_it, without = (coding(Categories(("a", *more, "c")), "x", Kind.TEXT, dialect) for more in ((value,), ("b",)))
+    constant = dialect.constant_as("b", Kind.TEXT)
+    assert with_it == without.replace(f"WHEN x = {constant} THEN 1 ", "").replace(f" WHEN x = {constant} THEN 1", "")

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from hubbub.errors import QueryError
 from hubbub.learning.exact import SCALE, Sums, sigmoid_steps
 from hubbub.learning.features import ONE, Categories, Column, Design, Integers, Numbers
 from hubbub.learning.model import Problem
@@ -43,8 +45,8 @@ def _category(column: Categories, sql: str, kind: Kind, dialect: Any) -> str:
         if value is None:
             null = place
         elif _comparable(value, kind):
-            constant = dialect.constant_as(value, kind)
-            whens.append(f"WHEN {sql} = {constant} THEN {place}")
+            with suppress(QueryError):  # a text that the database cannot hold: no row has it
+                whens.append(f"WHEN {sql} = {dialect.constant_as(value, kind)} THEN {place}")
     value = dialect.not_nan(sql) if kind is Kind.NUMBER else sql
     return f"CASE WHEN {value} IS NULL THEN {null} {' '.join(whens)} ELSE {column.default} END"
 
