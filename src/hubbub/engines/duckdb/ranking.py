@@ -6,10 +6,10 @@ values, is done here with one sort for all measurements together: rows are cut i
 (`hubbub.engines.duckdb.pieces`), and the rows of a part are put in the order (unit, hash, group). Then the rows of a
 pair stand together, the pairs of a unit stand in the order of their ranks, and the first C of them count.
 
-The sort is of one 64-bit number for each row: bits of a mix of the unit, bits of the hash, the row's place. Units or
-groups that share their bits are found by comparing neighbours, and put in order by all of what they are: so the order
-is a function of (unit, hash, group) alone, and the answer that of the SQL text, integer by integer. Rows of one pair
-are only added up, so their order does not matter.
+The sort is of one 64-bit number for each row: bits of a mix of the unit, bits of the hash, the row's place; or, where
+all rows are of one group, of 32 bits of the mix. Units or groups that share their bits are found by comparing
+neighbours, and put in order by all of what they are: so the order is a function of (unit, hash, group) alone, and the
+answer that of the SQL text, integer by integer. Rows of one pair are only added up, so their order does not matter.
 
 Of values that are listed, a pair with R or fewer counts with all of them, and one with more with the first R in the
 order of (hash of the value, value), which is what the text's window keeps. That order is one of the steps of a grid,
@@ -285,16 +285,19 @@ def _order(unit: Integers, group: Integers, hashed: Integers | None, split: int)
     n = len(unit)
     place_bits = max(1, (n - 1).bit_length())
     hash_bits = 0 if hashed is None else 64 - place_bits - (64 - place_bits) * 5 // 8
-    low = np.uint64(place_bits + hash_bits)
+    low = np.uint64(place_bits + hash_bits if hash_bits else 32)
     key = mixed(unit)
     key <<= np.uint64(split)
     key >>= low
     key <<= low
-    if hashed is not None:
+    if hashed is None:
+        order = _by_unit(key)
+        key = key[order]
+    else:
         key |= hashed >> np.uint64(64 - hash_bits) << np.uint64(place_bits)
-    key |= np.arange(n, dtype=np.uint64)
-    key.sort()
-    order = (key & np.uint64((1 << place_bits) - 1)).view(np.int64)
+        key |= np.arange(n, dtype=np.uint64)
+        key.sort()
+        order = (key & np.uint64((1 << place_bits) - 1)).view(np.int64)
     # Where two units share their bits, all their rows are sorted again; where two groups of one unit do, theirs.
     differ = key[1:] ^ key[:-1]
     same_unit, same_bits = differ < np.uint64(1) << low, differ < np.uint64(1 << place_bits)
@@ -311,6 +314,15 @@ def _order(unit: Integers, group: Integers, hashed: Integers | None, split: int)
         order[at] = inside[np.lexsort((*ranked, unit[inside], block))]
         ordered[at] = unit[order[at]]
     return order, ordered
+
+
+def _by_unit(key: Integers) -> Integers:
+    """The places of numbers of 64 bits in the order of the highest 32; those that share them as they stood.
+
+    Sixteen bits at a time, the lower ones first: numbers of 16 bits numpy sorts by counting, in half the time.
+    """
+    order = np.argsort((key >> np.uint64(32)).astype(np.uint16), kind="stable")
+    return order[np.argsort((key >> np.uint64(48)).astype(np.uint16)[order], kind="stable")]
 
 
 def _new(ordered: Integers) -> Integers:
