@@ -6,63 +6,16 @@ are declared or named.
 
 from __future__ import annotations
 
-import ast
-import datetime as dt
-import functools
-import json
-import os
-import tempfile
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.errors import HubbubError, ParameterError
+from hubbub.errors import ParameterError
 from hubbub.remedies import REMEDIES, Attempt, DeclareRange, GiveKeys, TrimBlanks, read_remedy
-
-SOURCE = Path(__file__).parents[1] / "src/hubbub"
-N = 600
-PEOPLE = pa.table(
-    {
-        "id": pa.array(range(N)),
-        "ward": pa.array(["ABC"[i % 3] for i in range(N)]),
-        "spaced": pa.array([" A ", " B "][i % 2] for i in range(N)),
-        "n": pa.array([i % 5 for i in range(N)]),
-        "age": pa.array([float(i % 90) for i in range(N)]),
-        "kind": pa.array([["x", "y"][i % 2] for i in range(N)]).dictionary_encode(),
-        "day": pa.array([dt.date(2024, 1, 1 + i % 28) for i in range(N)]),
-    }
-)
-SEEN = pa.table(
-    {"id": range(N), "seen": pa.array([dt.datetime(2024, 1, 1 + i % 28) for i in range(N)], pa.timestamp("us", "UTC"))}
-)
-PURE = hb.Budget(epsilon=40)
-DELTA = hb.Budget(epsilon=40, delta="1e-6")
-
-
-def table(**declared: Any) -> Any:
-    return hb.table(PEOPLE, **{"unit": "id", "max_groups": 1, "max_rows": 1, **declared})
-
-
-@dataclass
-class Case:
-    """site: the file and function that refuses. fill: the blanks of each remedy, by its place in `error.remedies`."""
-
-    site: str
-    sql: str
-    fill: Mapping[int, dict[str, Any]]
-    columns: tuple[str, ...] = ("x",)
-    groups: int = 1
-    table: Callable[[], Any] = table
-    budget: Any = PURE
-    options: Mapping[str, Any] = field(default_factory=lambda: {"epsilon": 4})
-    before: Callable[[Path], None] | None = None
-    ask: str = "sql"
+from remedied import DELTA, PEOPLE, PURE, SEEN, Case, answered_after, refused, table
+from test_remedies_of_options import CASES as OF_OPTIONS
 
 
 def _created(place: Path) -> None:
@@ -395,7 +348,7 @@ CASES = {
         options={"within": 20, "at_most": 20, "max_rows": "auto"},
     ),
     "rows that are public too": Case(
-        "sql/bind/aggregate.py:_check_unmatched",
+        "sql/bind/unmatched.py:refuse_unmatched",
         "SELECT w.ward, COUNT(*) AS x FROM (VALUES ('A'), ('B')) AS w(ward) LEFT JOIN t ON w.ward = t.ward GROUP BY 1",
         {
             0: {
@@ -417,95 +370,18 @@ ELSEWHERE = {
 }
 
 
-def tried(attempt: Attempt, tables: Mapping[str, Any], place: Path, ask: str = "sql") -> tuple[list[str], int]:
-    """The columns of the answer, and how many rows it has (0 for synthetic tables, whose number is noisy)."""
-    with hb.Session(dict(tables), budget=attempt.budget, ledger=place) as session:
-        if ask == "synthesize":
-            return list(session.synthesize(attempt.sql, **attempt.options).to_dict()), 0
-        answer = session.sql(attempt.sql, **attempt.options)
-        return answer.columns, len(answer)
-
-
 EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
-
-
-@functools.cache
-def refused(name: str) -> tuple[HubbubError, Path]:
-    """What refuses a case, and where its ledger is: each is asked once, for all its remedies."""
-    case, place = CASES[name], Path(tempfile.mkdtemp()) / "budget.db"
-    if case.before is not None:
-        case.before(place)
-    with pytest.raises(HubbubError) as caught:
-        tried(Attempt(case.sql, case.options, case.budget), {"t": case.table()}, place, case.ask)
-    return caught.value, place
 
 
 @pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
 def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
-    case, (error, place) = CASES[name], refused(name)
-    attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": case.table()}
-    assert error.remedy is error.remedies[0]
-    assert all(remedy.in_python() in str(error) or remedy.kind == "use a delta" for remedy in error.remedies)
-    remedy = read_remedy(json.loads(json.dumps(error.remedies[at].to_wire()))).fill(**case.fill[at])
-    another = place if case.before is not None else tmp_path / "another.db"
-    columns, rows = tried(*remedy.apply(attempt, tables), another, case.ask)
-    assert (tuple(columns), rows) == (case.columns, case.groups)
-
-
-def _sites() -> set[str]:
-    """The functions that make a remedy."""
-    made = {kind.__name__ for kind in REMEDIES.values()}
-    return {
-        f"{file.relative_to(SOURCE)}:{inner.name}"
-        for file in SOURCE.rglob("*.py")
-        if "hubbub.remedies import" in file.read_text("utf-8")
-        for inner in ast.walk(ast.parse(file.read_text()))
-        if isinstance(inner, ast.FunctionDef)
-        and any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in made for n in ast.walk(inner))
-    }
-
-
-def test_every_site_that_makes_a_remedy_has_a_case() -> None:
-    wanted = {case.site for case in CASES.values()} | ELSEWHERE
-    assert _sites() == wanted
+    answered_after(CASES[name], at, tmp_path / "another.db")
 
 
 def test_every_kind_of_remedy_is_applied() -> None:
-    kinds = {refused(name)[0].remedies[at].kind for name, at in EACH}
+    cases = [(case, at) for case in (*CASES.values(), *OF_OPTIONS.values()) for at in case.fill]
+    kinds = {refused(case)[0].remedies[at].kind for case, at in cases}
     assert kinds == set(REMEDIES)
-
-
-ROOMS = ("sql", "tables", "answer")
-MOST_IN_WORDS = 291
-LIST = Path(__file__).parent / "refusals.txt"
-
-
-def _in_words_alone() -> Counter[str]:
-    """How many refusals of a question each function has whose way out, if there is one, is in words alone."""
-    counted = Counter[str]()
-    for file in (f for room in ROOMS for f in (SOURCE / room).rglob("*.py")):
-        for inner in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(inner, ast.FunctionDef):
-                counted[f"{file.relative_to(SOURCE).as_posix()}:{inner.name}"] += sum(map(_refuses, ast.walk(inner)))
-    return +counted
-
-
-def _refuses(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
-        return False
-    called = node.exc.func
-    name = called.id if isinstance(called, ast.Name) else called.attr if isinstance(called, ast.Attribute) else ""
-    return name in ("QueryError", "PolicyError", "refuse") and all(k.arg != "remedy" for k in node.exc.keywords)
-
-
-def test_refusals_whose_way_out_is_in_words_alone_only_become_fewer() -> None:
-    """The list is complete: a new refusal has its way out as data, and what has got one goes (HUBBUB_GOLDEN=write)."""
-    there = _in_words_alone()
-    if os.environ.get("HUBBUB_GOLDEN") == "write":
-        LIST.write_text("".join(f"{count} {where}\n" for where, count in sorted(there.items())), "utf-8")
-    listed = {where: int(count) for count, where in (line.split(" ", 1) for line in LIST.read_text().splitlines())}
-    assert dict(there) == listed
-    assert sum(listed.values()) <= MOST_IN_WORDS
 
 
 def test_a_blank_is_never_guessed() -> None:

@@ -37,6 +37,7 @@ __all__ = [
     "GiveOptions",
     "GiveParameter",
     "KeepBudget",
+    "LeaveOut",
     "Remedy",
     "Rewrite",
     "TrimBlanks",
@@ -315,14 +316,29 @@ class GiveOptions(Remedy):
         return " with ".join(f"{name}={value}" for name, value in self._pairs())
 
     def on_the_command_line(self) -> str:
-        return " with ".join(
-            f"--{_OPTIONS.get(name, name.replace('_', '-'))}{'' if value == '...' else f' {value}'}"
-            for name, value in self._pairs()
-        )
+        return " with ".join(f"{_option(name)}{'' if value == '...' else f' {value}'}" for name, value in self._pairs())
 
     def _pairs(self) -> list[tuple[str, str]]:
         values = [_said(v) for v in self.values] if self.values else ["..."] * len(self.names)
         return list(zip(self.names, values, strict=True))
+
+
+@dataclass(frozen=True)
+class LeaveOut(Remedy):
+    """Ask without options that do not go with the others, or with this question."""
+
+    kind: ClassVar[str] = "leave out options"
+
+    names: tuple[str, ...]
+
+    def _applied(self, attempt: Attempt, tables: dict[str, Any]) -> tuple[Attempt, dict[str, Any]]:
+        return replace(attempt, options={n: v for n, v in attempt.options.items() if n not in self.names}), tables
+
+    def in_python(self) -> str:
+        return f"without {' and '.join(f'{name}=' for name in self.names)}"
+
+    def on_the_command_line(self) -> str:
+        return f"without {' and '.join(map(_option, self.names))}"
 
 
 @dataclass(frozen=True)
@@ -415,7 +431,7 @@ REMEDIES: Final[Mapping[str, type[Remedy]]] = {
     remedy.kind: remedy
     for remedy in (
         DeclareRange, DeclareValues, AllowOthers, TrimBlanks, DeclareType, DeclareLimits, GiveKeys, GiveParameter,
-        GiveOptions, UseDelta, KeepBudget, AskLess, Rewrite,
+        GiveOptions, LeaveOut, UseDelta, KeepBudget, AskLess, Rewrite,
     )
 }  # fmt: skip
 """All kinds of remedy that there are, by the name they have on the wire."""
@@ -441,6 +457,11 @@ def _only(tables: Mapping[str, Any], remedy: Remedy) -> str:
     if len(private) != 1:
         raise ParameterError(f"{remedy.in_python()}: say of which table: remedy.fill(table=...).")
     return private[0]
+
+
+def _option(name: str) -> str:
+    """An option as the command line spells it."""
+    return f"--{_OPTIONS.get(name, name.replace('_', '-'))}"
 
 
 def _key(name: str) -> str:

@@ -17,6 +17,7 @@ from hubbub.arguments import an_amount
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import EpsilonLike, decimal_text
 from hubbub.ledger.readings import token_of
+from hubbub.remedies import GiveOptions
 from hubbub.session.check import details, predicted
 from hubbub.session.finding import TOO_FEW, public_part, told
 from hubbub.session.options import Options
@@ -90,7 +91,10 @@ def refuse_nothing(door: Door, stored: StoredRelease, *, charged: bool) -> None:
     limits += [] if door.token is None or token_of(stored.entry.details) == door.token else ["the cap of this token"]
     if limits:
         spent = f"It was searched before: what that cost counts against {' and '.join(limits)}, once, and nothing else."
-    raise QueryError(f'{TOO_FEW}: give a number in place of "auto", or ask at a larger epsilon. {spent}')
+    raise QueryError(
+        f'{TOO_FEW}: give a number in place of "auto", or ask at a larger epsilon=.... {spent}',
+        remedy=GiveOptions(("epsilon",)),
+    )
 
 
 def total_error(asked: PricedStatement, options: Options, stored: StoredRelease) -> TotalError | None:

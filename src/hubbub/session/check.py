@@ -485,7 +485,10 @@ def _beyond(columns: Sequence[ColumnError], within: float | Mapping[str, float])
         size = sizes.get(name)
         if size is None:
             known = ", ".join(n for n, s in sizes.items() if s is not None)
-            raise QueryError(f"within=: {name!r} has no predicted error. Columns that have one: {known}.")
+            raise QueryError(
+                f"within=: {name!r} has no predicted error. Give within=... of columns that have one: {known}.",
+                remedy=GiveOptions(("within",)),
+            )
         if size > width:
             missing.append(f"{name} is predicted within ± {size:,.4g}, asked ± {width:,.4g}")
     return missing

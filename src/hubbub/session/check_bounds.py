@@ -38,7 +38,7 @@ from hubbub.tables.aggregates.sum import SUM
 from hubbub.tables.columns import Between, UpTo
 from hubbub.tables.expressions import Column
 from hubbub.tables.measure import Measurement, bounded_sum
-from hubbub.tables.plan import Plan, Search
+from hubbub.tables.plan import GROUPS_GIVEN, Plan, Search
 
 if TYPE_CHECKING:
     from hubbub.ledger.budget import Budget
@@ -232,7 +232,9 @@ def _all_searches(asked: PricedStatement) -> tuple[Search, ...]:
     if not searches:
         raise QueryError("check_bounds: nothing is bounded here: no unit has more than one row.")
     if any(plan.private_keys for plan in plans):
-        raise PolicyError("check_bounds: declare the groups, or give keys=: here they are found privately.")
+        raise PolicyError(
+            "check_bounds: declare the groups, or give keys=...: here they are found privately.", remedy=GROUPS_GIVEN
+        )
     return tuple(searches.values())
 
 

@@ -34,11 +34,12 @@ import numpy as np
 from hubbub.accounting import ZCDP, Event
 from hubbub.accounting.amounts import ratio
 from hubbub.errors import InternalError, QueryError
+from hubbub.remedies import GiveOptions, LeaveOut, UseDelta
 from hubbub.tables.aggregate_query import Aggregate
 from hubbub.tables.aggregates import Listed
 from hubbub.tables.draw_release import price_of
 from hubbub.tables.estimates import Estimates, combine, read
-from hubbub.tables.plan import Plan
+from hubbub.tables.plan import GROUPS_GIVEN, Plan
 from hubbub.tables.price import Price, Spend, make_price
 
 __all__ = ["Looks", "combined", "cost_of_steps", "refuse_looks"]
@@ -113,27 +114,36 @@ def cost_of_steps(cap: Fraction, contents: Mapping[str, Any]) -> Fraction:
     return sum(amounts, Fraction(0))
 
 
+_WIDTH: Final = GiveOptions(("within",), (25,), instead=("at_least",))
+_AT_EPSILON: Final = GiveOptions(("epsilon",), instead=("within", "at_most", "at_least"))
+
+
 def refuse_looks(plans: Sequence[Plan], spend: Spend, *, staged: bool) -> None:
     """Raises QueryError where precision cannot be bought step by step, with the way out."""
-    width = "Give the half-width itself, as in within=25"
+    width = f"Give the half-width itself, as in {_WIDTH.in_python()}"
     if spend.pure:
         raise QueryError(
             "within= a share of the answer is bought in steps of Gaussian noise: averages of Laplace draws lose. Use a "
-            f"budget with delta, as in hb.Budget(epsilon=3, delta=1e-6), without noise='laplace'. {width}."
+            f"budget with delta, as in hb.Budget(epsilon=3, delta=1e-6), without noise='laplace'. {width}.",
+            remedy=(_WIDTH, UseDelta(), LeaveOut(("noise",))),
         )
     if any(plan.private_keys for plan in plans):
         raise QueryError(
             "within= a share of the answer needs the same groups at every step, and here they are found privately. "
-            "Declare the groups, or give keys=."
+            f"Declare the groups, or give {GROUPS_GIVEN.in_python()}.",
+            remedy=GROUPS_GIVEN,
         )
     listed = [a.function.sql for plan in plans for a in plan.question.aggregates if isinstance(a.function, Listed)]
     if listed:
         raise QueryError(
             f"within= a share of the answer is for counts, sums and what is made of them; {listed[0]} is drawn whole, "
-            "and two draws of it do not add up to a better one. Ask for it by itself, at an epsilon."
+            "and two draws of it do not add up to a better one. Ask for it by itself, or at an epsilon: "
+            f"{_AT_EPSILON.in_python()}.",
+            remedy=_AT_EPSILON,
         )
     if staged:
         raise QueryError(
             "within= a share of the answer is for questions whose private parts do not read another's release: drawn "
-            "anew, that would make them other questions. Ask the first part by itself."
+            f"anew, that would make them other questions. Ask at an epsilon: {_AT_EPSILON.in_python()}.",
+            remedy=_AT_EPSILON,
         )

@@ -21,7 +21,7 @@ from hubbub.arguments import a_choice, a_whole_number, an_amount
 from hubbub.errors import ParameterError
 from hubbub.keywords import named
 from hubbub.ledger.budget import EpsilonLike
-from hubbub.remedies import GiveOptions
+from hubbub.remedies import GiveOptions, LeaveOut
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.declare import Bounding, Limits
 
@@ -130,7 +130,12 @@ class Options:
             raise ParameterError(f"assume_rows={rows!r:.60}: expected a whole number from 1 to 10^18.")
         _check_share(self)
         if a_choice(self.total_error, "total_error") is False and self.rows_per_unit_at_most is not None:
-            raise ParameterError("rows_per_unit_at_most=... goes with total_error=True: it says what the truth is.")
+            whole, without = GiveOptions(("total_error",), (True,)), LeaveOut(("rows_per_unit_at_most",))
+            raise ParameterError(
+                f"rows_per_unit_at_most=... goes with {whole.in_python()}: it says what the truth is. Ask so, or "
+                f"{without.in_python()}.",
+                remedy=(whole, without),
+            )
         if self.rows_per_unit_at_most is not None:
             a_whole_number(self.rows_per_unit_at_most, "rows_per_unit_at_most")
         if self.within is not None and self.share is None:
@@ -215,7 +220,10 @@ def _check_share(options: Options) -> None:
     if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= _LARGEST:
         raise ParameterError(f"at_least={floor!r}: expected a number above 0: smaller groups need not be exact.")
     if options.share is None:
-        raise ParameterError('at_least=... goes with a share, as in within="10 %".')
+        raise ParameterError(
+            'at_least=... goes with a share, as in within="10 %"; for a width ask without at_least=.',
+            remedy=LeaveOut(("at_least",)),
+        )
 
 
 def _check_limits(options: Options) -> None:

@@ -21,7 +21,7 @@ from hubbub.engines.outer import OuterSide, most_equal
 from hubbub.errors import ParameterError, QueryError
 from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.budget import Budget, parse_epsilon
-from hubbub.remedies import GiveOptions, UseDelta
+from hubbub.remedies import GiveOptions, LeaveOut, UseDelta
 from hubbub.session.check import smallest_spend
 from hubbub.session.finding import Finding, Known, assumed, refuse_beside
 from hubbub.session.looks import Looks, refuse_looks
@@ -336,7 +336,10 @@ def amount_of(budget: Budget, plans: Sequence[Plan], options: Options) -> Amount
         threshold = budget.delta_threshold / DELTA_SHARE if delta is None else parse_epsilon(delta, "delta")
     if noise == "laplace":
         if epsilon is None:
-            raise ParameterError("Laplace noise is asked for at an epsilon, not a rho.")
+            raise ParameterError(
+                "Laplace noise is asked for at an epsilon, not a rho; ask for a rho without noise=.",
+                remedy=LeaveOut(("noise",)),
+            )
         amount = parse_epsilon(epsilon)
         return Amount(amount, Spend(epsilon=amount, delta=threshold))
     if rho is not None:

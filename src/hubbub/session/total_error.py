@@ -25,6 +25,7 @@ from hubbub.accounting.amounts import ratio
 from hubbub.errors import QueryError
 from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.place_search import PlaceSearch
+from hubbub.remedies import GiveOptions, Rewrite
 from hubbub.session.finding import Known
 from hubbub.tables.aggregate_query import Aggregate, Statement
 from hubbub.tables.aggregates.count import COUNT_ROWS, COUNT_VALUES
@@ -102,16 +103,20 @@ def refuse_total_error(statement: Statement, plans: Sequence[Plan]) -> None:
             f"total_error= is for COUNT(*), COUNT(x) and SUM(x) as they are; {wrong[0]!r} is another. Rows that were "
             "left out may be more than those that count, so a mean, a spread or a quantile of all rows may lie "
             "anywhere in its range. Ask for counts and sums, and compute with their intervals: for a mean the ends of "
-            "SUM(x) divided by those of COUNT(x)."
+            "SUM(x) divided by those of COUNT(x).",
+            remedy=Rewrite("SUM(x)"),
         )
     if not all(set(plan.to_find) - {"groups"} for plan in plans if not plan.one_row):
         raise QueryError(
-            'total_error= needs a histogram of the units: ask with max_rows="auto", or declare between(0, "auto").'
+            'total_error= needs a histogram of the units: ask with max_rows="auto", or declare between(0, "auto").',
+            remedy=GiveOptions(("max_rows",), ("auto",), instead=("max_total",)),
         )
     if any((plan.group_count or 1) > plan.bounds.groups or "groups" in plan.auto for plan in plans if plan.keys):
         raise QueryError(
-            "total_error= does not hold what dropping groups leaves out: give max_groups as large as the number of "
-            "groups."
+            "total_error= does not hold what dropping groups leaves out: give max_groups=..., as large as the number "
+            "of "
+            "groups.",
+            remedy=GiveOptions(("max_groups",)),
         )
 
 

@@ -42,6 +42,11 @@ Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scal
 """An engine's value of an expression for every combination of its columns' values, the last column fastest."""
 
 MOST_COMBINATIONS = 1_000_000
+_WIDER_GROUPS = (Rewrite("DATE_TRUNC('month', day)"), Rewrite("FLOOR(x / 10)"))
+_WIDER = (
+    f"Group by longer stretches of time, {_WIDER_GROUPS[0].example}, or wider steps, {_WIDER_GROUPS[1].example}; or "
+    "narrow the question with WHERE."
+)
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,8 @@ def _image(
         if (constants := _constants(key)) is not None:
             return constants
         raise QueryError(
-            f"GROUP BY would need {parts.combinations:,} combinations of declared values; at most 1,000,000. Group by "
-            "longer stretches of time or wider steps, or narrow the question with WHERE."
+            f"GROUP BY would need {parts.combinations:,} combinations of declared values; at most 1,000,000. {_WIDER}",
+            remedy=_WIDER_GROUPS,
         )
     values = evaluate(Key(parts.expression).expression, parts.values)
     told = zip(values, parts.null_by_chance(declared), strict=True)
@@ -145,7 +150,8 @@ def _image(
     if len(groups) > MOST_IN_A_RANGE:
         raise QueryError(
             f"GROUP BY: the declared range has {len(groups):,} such groups; at most {MOST_IN_A_RANGE:,} are answered. "
-            "Group by longer stretches of time or wider steps, or narrow the question with WHERE."
+            f"{_WIDER}",
+            remedy=_WIDER_GROUPS,
         )
     return _usable(groups, key.kind)
 
@@ -232,9 +238,11 @@ def _values(column: Column, what: Declaration | None, *, bare: bool) -> tuple[Sc
             )
             if len(set(listed)) < len(listed):
                 twice = next(v for i, v in enumerate(listed) if v in listed[:i])
+                once = DeclareValues(column.called)
                 raise PolicyError(
                     f"column {column.called!r}: two of its declared values are {twice!r} in a column of type "
-                    f"{column.kind.value}; name each value once."
+                    f"{column.kind.value}; name each value once: {once.in_python()}.",
+                    remedy=once,
                 )
             return listed
         case (
@@ -374,7 +382,9 @@ def fitted(value: Scalar, kind: Kind, column: str) -> Scalar:
                 day = dt.datetime.fromisoformat(value)
                 day = day.astimezone(dt.UTC).replace(tzinfo=None) if day.tzinfo else day
                 return fitted(day.date() if kind is Kind.DATE and len(value) == 10 else day, kind, column)
+    as_held = DeclareValues(column)
     raise PolicyError(
         f"column {column!r} is declared as one_of(... {value!r} ...), but it holds values of type {kind.value}, "
-        "which are never equal to that. Declare values as the column holds them."
+        f"which are never equal to that. Declare values as the column holds them: {as_held.in_python()}.",
+        remedy=as_held,
     )

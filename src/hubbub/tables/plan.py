@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from hubbub.errors import PolicyError, QueryError
-from hubbub.remedies import DeclareLimits
+from hubbub.remedies import DeclareLimits, DeclareRange, GiveOptions
 from hubbub.tables import clipping
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key
 from hubbub.tables.aggregates.base import measurements, measurements_of
@@ -49,10 +49,12 @@ from hubbub.tables.relations import (
     single,
 )
 
-__all__ = ["ASSUMED", "PLACES", "Plan", "Search", "make_plans"]
+__all__ = ["ASSUMED", "GROUPS_GIVEN", "PLACES", "Plan", "Search", "make_plans"]
 
 MAX_GROUPS_OF_ANSWER = 1_000_000
 _MOST_BOUND = 2**31 - 1
+GROUPS_GIVEN = GiveOptions(("keys",))
+"""The way out where groups may not be found privately; to declare them is another."""
 
 
 ASSUMED = 32
@@ -403,14 +405,17 @@ def _with_auto(plan: Plan, wanted: tuple[str, ...]) -> Plan:
     made = replace(plan, auto=auto)
     for column in (c for c in made.to_find if c not in needed):
         if sum(made._summed(m) == column for m in plan.measurements) > 1:
+            bounds = DeclareRange(column.partition(".")[2])
             raise QueryError(
                 f"two sums of one column whose bound is found ({column.partition('.')[2]}): ask them one by one, or "
-                "declare its bounds."
+                f"declare its bounds: {bounds.in_python()}.",
+                remedy=bounds,
             )
     if made.to_find and (plan.private_keys or plan.norm is not None):
         why = "the groups are found privately" if plan.private_keys else "norms are clipped"
-        hint = "Declare the groups, or give keys=" if plan.private_keys else 'Ask with bounding="groups"'
-        raise QueryError(f'no bound can be found where {why}. {hint}, or give numbers in place of "auto".')
+        way = GROUPS_GIVEN if plan.private_keys else GiveOptions(("bounding",), ("groups",))
+        hint = f"{'Declare the groups, or give' if plan.private_keys else 'Ask with'} {way.in_python()}"
+        raise QueryError(f'no bound can be found where {why}. {hint}, or give numbers in place of "auto".', remedy=way)
     return made
 
 

@@ -29,7 +29,7 @@ from hubbub.mechanisms.calibration import Noise, Spend, calibrated
 from hubbub.mechanisms.groups import GroupThreshold
 from hubbub.mechanisms.top_k import UnknownTopK
 from hubbub.noise import MAX_SCALE, DiscreteLaplace
-from hubbub.remedies import UseDelta
+from hubbub.remedies import GiveOptions, UseDelta
 from hubbub.tables.aggregates.base import Aggregate, Listed, Mechanisms, OwnPart, Quantity, Reach
 from hubbub.tables.aggregates.quantile import epsilon_of_rho
 from hubbub.tables.aggregates.top_place import places_asked, worth
@@ -328,6 +328,7 @@ def _checked(noise: Noise) -> Noise:
     if size > MAX_SCALE**2:
         raise QueryError(
             f"at this epsilon the noise would not fit 64-bit integers (scale {float(size) ** 0.5:.3g}, at most "
-            f"{float(MAX_SCALE):.3g}). Ask with a larger epsilon, or declare smaller limits or bounds."
+            f"{float(MAX_SCALE):.3g}). Ask with a larger one, epsilon=..., or declare smaller limits or bounds.",
+            remedy=GiveOptions(("epsilon",)),
         )
     return noise

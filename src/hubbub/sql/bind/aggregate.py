@@ -18,8 +18,9 @@ from hubbub.sql.bind.context import PublicQuery
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.groups import Groups, read_groups
+from hubbub.sql.bind.kinds import wrong_kind
 from hubbub.sql.bind.outer import resolve_inside
-from hubbub.sql.bind.unmatched import leaves_out
+from hubbub.sql.bind.unmatched import refuse_unmatched
 from hubbub.sql.bind.weighted import weighted
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.hints import instead, ways
@@ -28,10 +29,10 @@ from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Output
 from hubbub.tables.aggregates import Function, forms, names, spelled
 from hubbub.tables.aggregates.count import COUNT_DISTINCT, COUNT_ROWS, COUNT_UNITS, COUNT_VALUES
 from hubbub.tables.aggregates.quantile import QUANTILE
-from hubbub.tables.expressions import Case, Column, Expression, Literal, Not, columns_of
+from hubbub.tables.expressions import Case, Column, Expression, Literal, Not
 from hubbub.tables.growth import too_large
-from hubbub.tables.kinds import TEMPORAL, Kind
-from hubbub.tables.relations import leaves, scans, units_of
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
+from hubbub.tables.relations import scans, units_of
 from hubbub.tables.repeats import repeats_too_much
 
 __all__ = ["arguments_of", "function_of", "private", "released_table"]
@@ -73,6 +74,7 @@ class _Private:
             raise reader.refuse(
                 "every answer is an aggregate, such as COUNT(*) or AVG(x); rows of people are never shown.",
                 node.expressions[0] if node.expressions else node,
+                remedy=Rewrite("COUNT(*)"),
             )
         question = AggregateQuery(
             self.rows.relation, tuple(groups.keys), tuple(self.aggregates), groups.sets, tuple(groups.names)
@@ -138,11 +140,20 @@ class _Private:
             raise reader.refuse(f"{unread(item)} is not supported here.", item)
         star = inner.this if isinstance(inner, exp.Column) else inner
         if isinstance(star, exp.Star):
-            raise reader.refuse("'*' would show rows of people; ask for aggregates such as COUNT(*).", inner, word="*")
+            raise reader.refuse(
+                "'*' would show rows of people; ask for aggregates such as COUNT(*).",
+                inner,
+                word="*",
+                remedy=Rewrite("COUNT(*)"),
+            )
         shown = self._above(inner.copy(), known)
         name = item.alias if isinstance(item, exp.Alias) else self._default_name(shown, inner)
         if name.lower() in taken and isinstance(item, exp.Alias):
-            raise reader.refuse(f"two columns of the answer are named {name!r}.", item)
+            raise reader.refuse(
+                f'two columns of the answer are named {name!r}; write AS "{name}_2".',
+                item,
+                remedy=Rewrite(f'AS "{name}_2"'),
+            )
         unique, i = name, 2
         while unique.lower() in taken:
             unique, i = f"{name}_{i}", i + 1
@@ -189,8 +200,9 @@ class _Private:
             if self.rows.scope.knows(node):
                 raise reader.refuse(
                     f"the column {node.name!r} is neither in GROUP BY nor inside an aggregate; rows of people are "
-                    "never shown.",
+                    f"never shown. Write GROUP BY {node.sql()}.",
                     node,
+                    remedy=Rewrite(f"GROUP BY {node.sql()}"),
                 )
             self.rows.scope.column(node)  # refuses the unknown name, with a hint
         self._change_children(node, names)
@@ -307,39 +319,10 @@ class _Private:
     def _aggregate(self, node: exp.Expr) -> exp.Expr:
         aggregate = self._read_aggregate(node)
         for one in aggregate if isinstance(aggregate, list) else [aggregate]:
-            self._check_unmatched(one, node)
+            refuse_unmatched(self.rows, one, node)
         if isinstance(aggregate, list):
             return exp.Array(expressions=[self._column_of(weighted(one, self.rows, node)) for one in aggregate])
         return self._column_of(weighted(aggregate, self.rows, node))
-
-    def _check_unmatched(self, aggregate: Aggregate, node: exp.Expr) -> None:
-        """Raises QueryError where SQL would count a public row that meets no row of people."""
-        relation = self.rows.relation
-        if self.rows.kept is None:
-            return
-        public = frozenset(leaf.place for leaf in leaves(relation))
-        if leaves_out(aggregate, public):
-            return
-        names = [
-            f"{source.alias}.{name}"
-            for source in self.rows.scope.sources
-            for name, e in source.columns.items()
-            if columns_of(e) and not any(c.partition(".")[0] in public for c in columns_of(e))
-        ]
-        if aggregate.function is COUNT_ROWS:
-            counted = Rewrite(f"COUNT({names[0]})")
-            raise self.rows.reader.refuse(
-                "COUNT(*) would count the public row too, where no row of people meets it: LEFT JOIN keeps it once. "
-                f"Count a column of the private table: {counted.in_python()}.",
-                node,
-                remedy=(counted,),
-            )
-        raise self.rows.reader.refuse(
-            "this aggregate would look at the public row too, where no row of people meets it: LEFT JOIN keeps it "
-            f"once, with NULL for people's columns. Let it look at a column of the private table, such as {names[0]}, "
-            "that is NULL there, or write JOIN.",
-            node,
-        )
 
     def _column_of(self, aggregate: Aggregate) -> exp.Column:
         if aggregate not in self.aggregates:
@@ -378,13 +361,20 @@ class _Private:
             raise reader.refuse("this window function is not supported here.", node)
         given = arguments_of(node)
         if any(isinstance(n, exp.Distinct) for n in given):
-            raise reader.refuse(f"DISTINCT inside {function.sql} is not supported.", node)
+            raise reader.refuse(
+                f"DISTINCT inside {function.sql} is not supported; group by the value first: SELECT x, COUNT(*) AS n "
+                "FROM t GROUP BY x.",
+                node,
+                remedy=Rewrite("SELECT x, COUNT(*) AS n FROM t GROUP BY x"),
+            )
         if len(given) < function.arity:
             raise reader.refuse(
                 f"{function.sql} takes {'one argument' if function.arity == 1 else 'two arguments'}.", node
             )
         if condition is not None and function.arity == 0:
-            raise reader.refuse(f"FILTER is not supported for {function.sql}; write WHERE.", node)
+            raise reader.refuse(
+                f"FILTER is not supported for {function.sql}; write WHERE.", node, remedy=Rewrite("WHERE")
+            )
         arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
         constants = tuple(self._constant(n, rows) for n in given[function.arity :])
         try:
@@ -425,9 +415,9 @@ class _Private:
                 remedy=(days,),
             )
         also = ", a date or a time" if function.kinds & TEMPORAL else ""
+        says, way = wrong_kind(f"{where} needs a number{also}", read.kind, NUMERIC)
         typed = " If it holds numbers, declare that: under `types`, for a CSV." if read.kind is Kind.TEXT else ""
-        this = ", and this is text" if read.kind is Kind.TEXT else ""
-        raise self.rows.reader.refuse(f"{where} needs a number{also}{this}.{typed}", node)
+        raise self.rows.reader.refuse(f"{says}{typed}", node, remedy=way)
 
     def _count(self, node: exp.Count, condition: Expression | None, kept) -> Aggregate:  # type: ignore[no-untyped-def]
         rows = self.rows.expressions()
@@ -441,7 +431,11 @@ class _Private:
                 return Aggregate(COUNT_ROWS)
             return Aggregate(COUNT_VALUES, (kept(argument),))
         if len(node.this.expressions) != 1:
-            raise self.rows.reader.refuse("COUNT(DISTINCT ...) takes one expression.", node)
+            raise self.rows.reader.refuse(
+                "COUNT(DISTINCT ...) takes one expression, such as CONCAT(a, '-', b).",
+                node,
+                remedy=Rewrite("CONCAT(a, '-', b)"),
+            )
         counted, owners = node.this.expressions[0], units_of(self.rows.relation)
         # A unit's own column may be of a type that no expression can use.
         named = isinstance(counted, exp.Column) and isinstance(counted.this, exp.Identifier)
@@ -469,7 +463,11 @@ class _Private:
             inner, order = node.this, node.expression
             ordered = order.expressions[0] if isinstance(order, exp.Order) and len(order.expressions) == 1 else None
             if type(inner) not in (exp.PercentileCont, exp.PercentileDisc) or ordered is None:
-                raise reader.refuse("WITHIN GROUP is for PERCENTILE_CONT(q) ... (ORDER BY x).", node)
+                raise reader.refuse(
+                    "WITHIN GROUP is for PERCENTILE_CONT(q) ... (ORDER BY x).",
+                    node,
+                    remedy=Rewrite("PERCENTILE_CONT(q)"),
+                )
             shares, argument_node, down = inner.this, ordered.this, bool(ordered.args.get("desc"))
         elif isinstance(node, exp.Median):
             shares, argument_node, down = exp.Literal.number("0.5"), node.this, False
@@ -482,7 +480,9 @@ class _Private:
             number = rows.read(share) if isinstance(share, exp.Expr) else None
             value = number.value if isinstance(number, Literal) else None
             if not isinstance(value, int | Fraction) or isinstance(value, bool) or not 0 <= value <= 1:
-                raise reader.refuse("a quantile's share is a constant between 0 and 1.", node)
+                raise reader.refuse(
+                    "a quantile's share is a constant between 0 and 1, such as 0.5.", node, remedy=Rewrite("0.5")
+                )
             fraction = Fraction(value)
             aggregates.append(Aggregate(QUANTILE, (argument,), 1 - fraction if down else fraction))
         return aggregates if isinstance(shares, exp.Array | exp.Tuple) else aggregates[0]

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
+from hubbub.sql.bind.kinds import wrong_kind
 from hubbub.tables.expressions import Arithmetic, Call, Case, Compare, Expression, Literal, Logic
 from hubbub.tables.functions import DAY, UNITS_OF_TIME
 from hubbub.tables.kinds import NUMERIC, TEMPORAL
@@ -75,7 +77,11 @@ def formatted_as_mysql(reader: Any, moment: exp.Expr, written: exp.Expr) -> Expr
 def _moment(reader: Any, node: exp.Expr) -> Expression:
     moment: Expression = reader.read(node)
     if moment.kind not in TEMPORAL:
-        raise reader.refuse("a date or a time is needed here; write CAST(x AS DATE) for a text.", node)
+        raise reader.refuse(
+            "a date or a time is needed here; write CAST(x AS DATE) for a text.",
+            node,
+            remedy=Rewrite("CAST(x AS DATE)"),
+        )
     return moment
 
 
@@ -170,14 +176,20 @@ def _formatted(
 ) -> Expression:
     """A date or time as text, by a constant format."""
     if not (isinstance(written, exp.Literal) and written.is_string and 0 < len(str(written.this)) <= 100):
-        raise reader.refuse("the format is a constant text, such as '%Y-%m'.", written or moment)
+        raise reader.refuse(
+            "the format is a constant text, such as '%Y-%m'.", written or moment, remedy=Rewrite("'%Y-%m'")
+        )
     read, parts = _moment(reader, moment), list[Expression]()
     for piece in pieces.findall(str(written.this)):
         if piece in codes:
             parts.append(codes[piece](read))
         elif piece.startswith("%") or (codes is _NAMED and piece[0].isalpha()):
             known = ", ".join(codes)
-            raise reader.refuse(f"the format knows {known}; {piece!r} is not one of them.", written)
+            raise reader.refuse(
+                f"the format knows {known}; {piece!r} is not one of them. Write such as '%Y-%m'.",
+                written,
+                remedy=Rewrite("'%Y-%m'"),
+            )
         else:
             parts.append(Literal(piece))
     joined = parts[0]
@@ -197,7 +209,7 @@ def _bucket(reader: Any, node: exp.DateBin) -> Expression:
         text = f"{text} {width.args['unit'].name}"
     match = _WIDTH.fullmatch(text.strip())
     if match is None:
-        raise reader.refuse(_BUCKETS, node)
+        raise reader.refuse(_BUCKETS, node, remedy=Rewrite("'15 minutes'"))
     number, unit = int(match[1]), match[2].upper()
     if unit in ("MONTH", "QUARTER", "YEAR"):
         months = number * {"MONTH": 1, "QUARTER": 3, "YEAR": 12}[unit]
@@ -208,7 +220,7 @@ def _bucket(reader: Any, node: exp.DateBin) -> Expression:
         if 0 < micros < DAY and DAY % micros == 0:
             return Call("TIME_BUCKET", (Literal(micros), moment))
     if named is None:
-        raise reader.refuse(_BUCKETS, node)
+        raise reader.refuse(_BUCKETS, node, remedy=Rewrite("'15 minutes'"))
     return Call("DATE_TRUNC", (Literal(named), moment))
 
 
@@ -218,9 +230,15 @@ def _bin(reader: Any, node: exp.WidthBucket) -> Expression:
     ends = [Fraction(e.value) for e in (low, high) if isinstance(e, Literal) and isinstance(e.value, int | Fraction)]
     number = count.value if isinstance(count, Literal) else None
     if x.kind not in NUMERIC:
-        raise reader.refuse("WIDTH_BUCKET takes a number here.", node)
+        says, way = wrong_kind("WIDTH_BUCKET takes a number here", x.kind, NUMERIC)
+        raise reader.refuse(says, node, remedy=way)
     if len(ends) < 2 or not ends[0] < ends[1] or not isinstance(number, int) or not 1 <= number <= 10_000:
-        raise reader.refuse("WIDTH_BUCKET(x, low, high, n) takes constants, low < high, and n from 1 to 10,000.", node)
+        raise reader.refuse(
+            "WIDTH_BUCKET(x, low, high, n) takes constants, low < high, and n from 1 to 10,000: WIDTH_BUCKET(x, 0, "
+            "100, 10).",
+            node,
+            remedy=Rewrite("WIDTH_BUCKET(x, 0, 100, 10)"),
+        )
     scaled = Arithmetic("/", Arithmetic("*", Arithmetic("-", x, low), count), _constant(ends[1] - ends[0]))
     inside = Call("LEAST", (Call("FLOOR", (scaled,)), Literal(number - 1)))
     place = Call("CAST_INTEGER", (Arithmetic("+", inside, Literal(1)),))

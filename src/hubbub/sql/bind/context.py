@@ -89,7 +89,12 @@ class Reader:
     set_operation: Callable[[Reader, exp.SetOperation, dict[str, Cte]], PrivateRelation | PublicQuery] = _no_query
 
     def refuse(
-        self, message: str, node: exp.Expr | None, word: str | None = None, *, remedy: Sequence[Remedy] = ()
+        self,
+        message: str,
+        node: exp.Expr | None,
+        word: str | None = None,
+        *,
+        remedy: Remedy | Sequence[Remedy] = (),
     ) -> QueryError:
         return refuse(message, self.text, node, word=word, remedy=remedy)
 

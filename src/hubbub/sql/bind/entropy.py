@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Reader
 
 __all__ = ["entropy"]
@@ -31,6 +32,7 @@ def entropy(reader: Reader, node: exp.Select) -> exp.Select | None:
             "SELECT -SUM(p * LOG2(p)) FROM (SELECT n / SUM(n) OVER () AS p FROM (SELECT x, COUNT(*) AS n FROM t GROUP "
             "BY x)) WHERE p > 0.",
             call,
+            remedy=Rewrite("SELECT x, COUNT(*) AS n FROM t GROUP BY x"),
         )
     key = call.expressions[0].copy()
     known = exp.Not(this=exp.Is(this=key.copy(), expression=exp.Null()))

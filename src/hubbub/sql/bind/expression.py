@@ -6,9 +6,6 @@ One `match`, no fallback: a node type that has no case is refused by name, with 
 from __future__ import annotations
 
 import datetime as dt
-import difflib
-import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -17,12 +14,14 @@ from typing import Literal as OneWord
 from sqlglot import exp
 
 from hubbub.errors import QueryError
-from hubbub.remedies import Remedy
+from hubbub.remedies import Remedy, Rewrite
 from hubbub.sql.bind.calendars import calendar_call, iso_year
-from hubbub.sql.bind.rewritten import check_pattern, compared, constant_date, extracted, rewritten, with_interval
+from hubbub.sql.bind.constants import check_constant, number_of, temporal
+from hubbub.sql.bind.kinds import IN_WORDS, ONE_KIND, wrong_kind
+from hubbub.sql.bind.rewritten import compared, constant_date, extracted, rewritten, with_interval
 from hubbub.sql.bind.zoned import Moments, is_moment
 from hubbub.sql.text.arguments import unread
-from hubbub.sql.text.functions import UNITS, cast_name, named
+from hubbub.sql.text.functions import cast_name, named
 from hubbub.sql.text.hints import ALLOWED, instead, ways
 from hubbub.sql.text.locate import refuse, written
 from hubbub.tables.aggregates import names
@@ -45,7 +44,7 @@ from hubbub.tables.expressions import (
     common_kind,
     comparable,
 )
-from hubbub.tables.functions import FUNCTIONS, PARTS
+from hubbub.tables.functions import FUNCTIONS
 from hubbub.tables.growth import LARGEST, LONGEST, characters
 from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.patterns import like_parts
@@ -68,10 +67,6 @@ _COMPARE: dict[type[exp.Expr], CompareOp] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_WORDS = {Kind.INTEGER: "a number", Kind.NUMBER: "a number", Kind.TEXT: "text", Kind.BOOLEAN: "true or false"}
-_WORDS |= {Kind.DATE: "a date", Kind.TIMESTAMP: "a time", Kind.NULL: "NULL", Kind.OTHER: "of an unknown type"}
-
-
 MAX_DEPTH = 100
 _SAME = {
     Kind.INTEGER: "CAST_INTEGER",
@@ -91,9 +86,6 @@ _CASTABLE = {
     ("CAST_DATE", Kind.TIMESTAMP),
     ("CAST_TIMESTAMP", Kind.DATE),
 }
-# Three digits of exponent reach past every double; "1e999999999" as a Fraction would fill the memory.
-_NUMBER = re.compile(r"(\d{1,400}\.?\d{0,400}|\.\d{1,400})([eE][+-]?\d{1,3})?")
-_LARGEST = Fraction(sys.float_info.max)
 
 _CALLED: dict[type[exp.Expr], str] = {
     exp.Array: "a list, [...],",
@@ -134,7 +126,7 @@ class ExpressionReader:
     depth: list[None] = field(default_factory=list)
     sizes: dict[int, tuple[Expression, int]] = field(default_factory=dict)
 
-    def refuse(self, message: str, node: exp.Expr, *, remedy: Sequence[Remedy] = ()) -> QueryError:
+    def refuse(self, message: str, node: exp.Expr, *, remedy: Remedy | Sequence[Remedy] = ()) -> QueryError:
         return refuse(message, self.text, node, remedy=remedy)
 
     def only_known_arguments(self, *nodes: exp.Expr) -> None:
@@ -151,13 +143,15 @@ class ExpressionReader:
         """
         read = self.read(node)
         if read.kind not in (Kind.BOOLEAN, Kind.NULL):
-            raise self.refuse(f"{where} needs a condition; this is {_WORDS[read.kind]}.", node)
+            says, way = wrong_kind(f"{where} needs a condition", read.kind, (Kind.BOOLEAN,))
+            raise self.refuse(says, node, remedy=way)
         return read
 
     def number(self, node: exp.Expr, where: str) -> Expression:
         read = self.read(node)
         if read.kind not in NUMERIC and read.kind is not Kind.NULL:
-            raise self.refuse(f"{where} needs a number; this is {_WORDS[read.kind]}.", node)
+            says, way = wrong_kind(f"{where} needs a number", read.kind, NUMERIC)
+            raise self.refuse(says, node, remedy=way)
         return read
 
     def read(self, node: exp.Expr) -> Expression:
@@ -278,10 +272,12 @@ class ExpressionReader:
                 "a time less a time is a duration, which is not a number; write DATE_DIFF('hour', start, end), or "
                 "EXTRACT(epoch FROM end - start) for seconds.",
                 node,
+                remedy=Rewrite("DATE_DIFF('hour', start, end)"),
             )
         for side, place in ((left, node.this), (right, node.expression)):
             if side.kind not in NUMERIC and side.kind is not Kind.NULL:
-                raise self.refuse(f"'{op}' needs a number; this is {_WORDS[side.kind]}.", place)
+                says, way = wrong_kind(f"'{op}' needs a number", side.kind, NUMERIC)
+                raise self.refuse(says, place, remedy=way)
         return Arithmetic(op, left, right)
 
     def _logic(self, word: OneWord["AND", "OR"], node: exp.Expr) -> Expression:
@@ -308,14 +304,14 @@ class ExpressionReader:
             case exp.Literal(is_string=True):
                 return Literal(str(node.this))
             case exp.Literal():
-                return Literal(self._number_of(node))
+                return Literal(number_of(self, node))
         raise self.refuse("this is not a constant.", node)
 
     def _cast(self, node: exp.Expr) -> Expression:
         """A cast that gives NULL where a value has no counterpart; DATE '...' and TIMESTAMP '...' are constants."""
         target = cast_name(node.args["to"])
         if target in ("CAST_DATE", "CAST_TIMESTAMP") and isinstance(node.this, exp.Literal) and node.this.is_string:
-            literal = self._temporal(str(node.this.this), node, strictly=target == "CAST_DATE")
+            literal = temporal(self, str(node.this.this), node, strictly=target == "CAST_DATE")
             if target == "CAST_DATE" or isinstance(literal.value, dt.datetime):
                 return literal
             assert isinstance(literal.value, dt.date)
@@ -323,9 +319,10 @@ class ExpressionReader:
         operand = self.read(node.this)
         if target is None or ((target, operand.kind) not in _CASTABLE and operand.kind is not Kind.NULL):
             raise self.refuse(
-                f"a cast of {_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported; there are "
+                f"a cast of {IN_WORDS[operand.kind]} to {node.args['to'].sql('duckdb')} is not supported; there are "
                 "BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE and TIMESTAMP, without widths.",
                 node,
+                remedy=Rewrite("DOUBLE"),
             )
         if target == _SAME.get(operand.kind):
             return operand
@@ -349,8 +346,10 @@ class ExpressionReader:
         for part in parts:
             if not comparable(result.kind, part.kind) or part.kind is Kind.OTHER:
                 raise self.refuse(
-                    f"the values of {word} must be of one kind; here {_WORDS[result.kind]} and {_WORDS[part.kind]}.",
+                    f"the values of {word} must be of one kind; here {IN_WORDS[result.kind]} and "
+                    f"{IN_WORDS[part.kind]}. Write {ONE_KIND.example}.",
                     node,
+                    remedy=ONE_KIND,
                 )
         return result
 
@@ -374,10 +373,11 @@ class ExpressionReader:
         for i, argument in enumerate(arguments):
             takes = function.takes[min(i, len(function.takes) - 1)]
             if argument.kind not in takes or argument.kind is Kind.OTHER:
-                words = " or ".join(sorted({_WORDS[k] for k in takes - {Kind.NULL, Kind.OTHER}}))
-                raise self.refuse(f"{name} takes {words} here; this is {_WORDS[argument.kind]}.", nodes[i])
+                words = " or ".join(sorted({IN_WORDS[k] for k in takes - {Kind.NULL, Kind.OTHER}}))
+                says, way = wrong_kind(f"{name} takes {words} here", argument.kind, takes)
+                raise self.refuse(says, nodes[i], remedy=way)
             if i in function.constants:
-                self._check_constant(name, i, argument, nodes[i])
+                check_constant(self, name, argument, nodes[i])
         call = Call(name, arguments)
         self.check_length(call, node)
         return (
@@ -390,56 +390,10 @@ class ExpressionReader:
         """Refuse what would make texts too long."""
         if characters(call) > LONGEST:
             raise self.refuse(
-                "this would make texts too long; replace and join less, or cut first: LEFT(x, 1000).", node
+                "this would make texts too long; replace and join less, or cut first: LEFT(x, 1000).",
+                node,
+                remedy=Rewrite("LEFT(x, 1000)"),
             )
-
-    def _check_constant(self, name: str, place: int, argument: Expression, node: exp.Expr) -> None:
-        if not isinstance(argument, Literal):
-            raise self.refuse(f"{name} takes a constant here.", node)
-        value = argument.value
-        if name in ("DATE_TRUNC", "DATE_DIFF", "EXTRACT"):
-            known = PARTS if name == "EXTRACT" else UNITS
-            if value not in known:
-                near = difflib.get_close_matches(str(value), sorted(known), n=1)
-                hint = f" Did you mean {near[0]}?" if near else ""
-                raise self.refuse(f"{name} knows {', '.join(sorted(known))}.{hint}", node)
-        elif name == "REPLACE" and not (isinstance(value, str) and len(value) <= 100):
-            raise self.refuse("REPLACE takes texts of at most 100 characters.", node)
-        elif name == "REGEXP_MATCHES":
-            check_pattern(self, value, node)
-        elif name == "SPLIT_PART":
-            if not (
-                1 <= value <= 1000 if isinstance(value, int) else isinstance(value, str) and 1 <= len(value) <= 100
-            ):
-                raise self.refuse("SPLIT_PART takes a separator of 1 to 100 characters and a place from 1 on.", node)
-        elif name in ("ROUND", "SUBSTR", "LEFT", "RIGHT"):
-            limit = 15 if name == "ROUND" else 1_000_000
-            if not isinstance(value, int) or abs(value) > limit:
-                raise self.refuse(f"{name} takes a whole number up to {limit:,} here.", node)
-
-    def _number_of(self, node: exp.Expr) -> int | Fraction:
-        text = str(node.this)
-        written = _NUMBER.fullmatch(text)
-        if written is None:
-            raise self.refuse(f"{text[:40]} is not a number that can be read.", node)
-        value = Fraction(text)
-        if abs(value) > _LARGEST:
-            raise self.refuse("this number is beyond 1.79e308.", node)
-        whole = text.isdigit()
-        return int(value) if whole and abs(value) < 2**63 else value
-
-    def _temporal(self, text: str, node: exp.Expr, *, strictly: bool = False) -> Literal:
-        try:
-            if len(text) <= 10 or strictly:
-                return Literal(dt.date.fromisoformat(text))
-            moment = dt.datetime.fromisoformat(text)
-            if moment.tzinfo is not None:
-                moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
-            return Literal(moment)
-        except (ValueError, OverflowError):
-            raise self.refuse(
-                f"{text!r} is not an ISO date or time such as '2025-01-31' or '2025-01-31 12:00:00'.", node
-            ) from None
 
     def _compare(self, op: CompareOp, node: exp.Expr) -> Expression:
         durations = compared(self, op, node)
@@ -453,14 +407,16 @@ class ExpressionReader:
         left, right = self._as_temporal(left, right, node), self._as_temporal(right, left, node)
         if not comparable(left.kind, right.kind):
             raise self.refuse(
-                f"{_WORDS[left.kind]} cannot be compared with {_WORDS[right.kind]}; write both sides in one kind.",
+                f"{IN_WORDS[left.kind]} cannot be compared with {IN_WORDS[right.kind]}; write both sides in one kind: "
+                f"{ONE_KIND.example}.",
                 node,
+                remedy=ONE_KIND,
             )
         return left, right
 
     def _as_temporal(self, side: Expression, other: Expression, node: exp.Expr) -> Expression:
         if isinstance(side, Literal) and isinstance(side.value, str) and other.kind in (Kind.DATE, Kind.TIMESTAMP):
-            return self._temporal(side.value, node)
+            return temporal(self, side.value, node)
         return side
 
     def _between(self, node: exp.Expr) -> Expression:
@@ -470,24 +426,28 @@ class ExpressionReader:
         value = self.read(node.this)
         value_low, low = self.aligned(value, self.read(node.args["low"]), node)
         value_high, high = self.aligned(value, self.read(node.args["high"]), node)
-        if node.args.get("symmetric"):
-            raise self.refuse("BETWEEN SYMMETRIC is not supported; order the bounds.", node)
         return Logic("AND", (Compare(">=", value_low, low), Compare("<=", value_high, high)))
 
     def _in(self, node: exp.Expr) -> Expression:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            raise self.refuse("IN with a sub-query is not supported; list the values.", node)
+            raise self.refuse(
+                "IN with a sub-query is not supported; list the values: IN (1, 2).", node, remedy=Rewrite("IN (1, 2)")
+            )
         operand = self.read(node.this)
         values: list[Literal] = []
         kind = operand.kind
         for item in node.expressions:
             value = self._as_temporal(self.read(item), operand, item)
             if not isinstance(value, Literal):
-                raise self.refuse("IN takes constants only.", item)
+                raise self.refuse(
+                    "IN takes constants only; for others write x = y OR x = 1.", item, remedy=Rewrite("x = y")
+                )
             if not comparable(kind, value.kind):
                 raise self.refuse(
-                    f"{_WORDS[kind]} cannot be compared with {_WORDS[value.kind]}; write both in one kind.",
+                    f"{IN_WORDS[kind]} cannot be compared with {IN_WORDS[value.kind]}; write both in one kind: "
+                    f"{ONE_KIND.example}.",
                     item,
+                    remedy=ONE_KIND,
                 )
             values.append(value)
             kind = common_kind((kind, value.kind))
@@ -500,7 +460,11 @@ class ExpressionReader:
                 return IsNull(operand)
             case exp.Boolean(this=truth) if operand.kind in (Kind.BOOLEAN, Kind.NULL):
                 return Logic("AND", (Not(IsNull(operand)), operand if truth else Not(operand)))
-        raise self.refuse("IS takes NULL, TRUE or FALSE.", node)
+        raise self.refuse(
+            "IS takes NULL, TRUE or FALSE; for others write x IS NOT DISTINCT FROM y.",
+            node,
+            remedy=Rewrite("x IS NOT DISTINCT FROM y"),
+        )
 
     def _like(self, node: exp.Expr) -> Expression:
         escape = None
@@ -514,9 +478,10 @@ class ExpressionReader:
         self.only_known_arguments(node)
         operand, pattern = self.read(node.this), self.read(node.expression)
         if operand.kind not in (Kind.TEXT, Kind.NULL):
-            raise self.refuse(f"LIKE looks at text; this is {_WORDS[operand.kind]}.", node.this)
+            says, way = wrong_kind("LIKE looks at text", operand.kind, (Kind.TEXT,))
+            raise self.refuse(says, node.this, remedy=way)
         if not (isinstance(pattern, Literal) and isinstance(pattern.value, str)):
-            raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node)
+            raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node, remedy=Rewrite("'A%'"))
         parts = like_parts(pattern.value, escape)
         if parts is None:
             raise self.refuse("the pattern ends with its escape character.", node)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
@@ -55,7 +56,9 @@ class Rows:
 
     def _no_aggregate(self, node: exp.Expr) -> Expression:
         word = "a window function" if isinstance(node, exp.Window) else "an aggregate"
-        raise self.reader.refuse(f"{word} cannot stand here; conditions on answers go into HAVING.", node)
+        raise self.reader.refuse(
+            f"{word} cannot stand here; conditions on answers go into HAVING.", node, remedy=Rewrite("HAVING")
+        )
 
     def keep(self, condition: Expression) -> None:
         self.relation = Filter(self.relation, condition)
@@ -80,7 +83,11 @@ class Rows:
             return self._of_owner(query, node)
         relation = self.reader.resolve(query.copy(), self.ctes)
         if isinstance(relation, PrivateRelation):
-            raise self.reader.refuse("a scalar sub-query over people's rows has to be an aggregate.", node)
+            raise self.reader.refuse(
+                "a scalar sub-query over people's rows has to be an aggregate, such as SELECT AVG(x) FROM t.",
+                node,
+                remedy=Rewrite("SELECT AVG(x) FROM t"),
+            )
         if len(relation.tree.selects) != 1:
             raise self.reader.refuse("a scalar sub-query has one column.", node)
         leaf = self.reader.leaf(exp.select(exp.alias_(exp.Subquery(this=relation.tree), "value")), node)
@@ -96,9 +103,10 @@ class Rows:
         relation = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
         if not isinstance(relation, PrivateRelation) or len(relation.columns) != 1 or not single(relation.relation):
             raise self.reader.refuse(
-                "a sub-query of the same owner's rows gives one aggregate, such as (SELECT MAX(x) FROM t WHERE t.id = "
-                "this.id).",
+                "a sub-query of the same owner's rows gives one aggregate, such as "
+                "(SELECT MAX(x) FROM t WHERE t.id = this.id).",
                 node,
+                remedy=Rewrite("(SELECT MAX(x) FROM t WHERE t.id = this.id)"),
             )
         self.reader.same_units(self.relation, relation.relation, node)
         self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
@@ -113,13 +121,16 @@ class Rows:
                 "inside an expression, EXISTS and IN look at the same owner's rows: WHERE t.id = this.id. On its own "
                 "in WHERE, IN may also list public values.",
                 node,
+                remedy=Rewrite("WHERE t.id = this.id"),
             )
         inner = _without_owner(self, query)
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
         relation = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
         if not isinstance(relation, PrivateRelation):
             raise self.reader.refuse(
-                "this sub-query is tied to the owner by its own unit column: t.id = this.id.", node
+                "this sub-query is tied to the owner by its own unit column: t.id = this.id.",
+                node,
+                remedy=Rewrite("t.id = this.id"),
             )
         self.reader.same_units(self.relation, relation.relation, node)
         self.relation = Join(self.relation, relation.relation, "left", None, by_unit=True)
@@ -177,13 +188,19 @@ class Rows:
                 "a sub-query over people's rows is tied to the owner: its WHERE says t.id = this.id (or IN compares "
                 "the unit columns). Anything else would let one person's row decide about another's.",
                 node,
+                remedy=Rewrite("t.id = this.id"),
             )
         self.reader.same_units(self.relation, rows.relation, node)
         if value is not None and negated:
             # NOT IN is never true for an unknown value; owners are never unknown.
             others = [t for t in rest if t is not terms[-1]]
             if len(others) < len(rest):
-                raise self.reader.refuse("NOT IN over people's rows compares the unit columns.", node)
+                raise self.reader.refuse(
+                    "NOT IN over people's rows compares the unit columns; for others write NOT EXISTS (SELECT 1 FROM "
+                    "t WHERE t.id = this.id AND t.x = this.x).",
+                    node,
+                    remedy=Rewrite("NOT EXISTS (SELECT 1 FROM t WHERE t.id = this.id AND t.x = this.x)"),
+                )
         on = all_of(rest)
         self.relation = Join(self.relation, rows.relation, how, on, by_unit=True)  # type: ignore[arg-type]
 
@@ -195,6 +212,7 @@ class Rows:
                 "a sub-query over people's rows is tied to the owner: its WHERE says t.id = this.id (or IN compares "
                 "the unit columns). Anything else would let one person's row decide about another's.",
                 node,
+                remedy=Rewrite("t.id = this.id"),
             )
         if value is None:
             leaf = self.reader.leaf(_counted(relation.tree), node)
@@ -308,19 +326,26 @@ def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
         read = rows.scope.column(side) if isinstance(condition, exp.EQ) and isinstance(side, exp.Column) else None
         if not (isinstance(read, Column) and read.name in owners and isinstance(other, exp.Column)):
             raise rows.reader.refuse(
-                "a correlated sub-query may look outside for the owner alone: WHERE t.id = this.id.", condition
+                "a correlated sub-query may look outside for the owner alone: WHERE t.id = this.id.",
+                condition,
+                remedy=Rewrite("t.id = this.id"),
             )
         if tied:
             raise rows.reader.refuse(
                 "a correlated sub-query is tied to the owner once: WHERE t.id = this.id. Write a second condition over "
                 "the sub-query's own columns: t.other = t.id.",
                 condition,
+                remedy=Rewrite("t.other = t.id"),
             )
         tied = True
         stay.append(exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null())))
         query.meta["owner"] = other.copy()
     if not tied:
-        raise rows.reader.refuse("a correlated sub-query is tied to the owner: WHERE t.id = this.id.", query)
+        raise rows.reader.refuse(
+            "a correlated sub-query is tied to the owner: WHERE t.id = this.id.",
+            query,
+            remedy=Rewrite("WHERE t.id = this.id"),
+        )
     query.set("where", exp.Where(this=exp.and_(*stay)) if stay else None)
     return query
 
@@ -328,7 +353,11 @@ def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
 def _per_owner(reader: Reader, query: exp.Select, ctes: dict[str, Cte], node: exp.Expr) -> exp.Select:
     """A sub-query's aggregate, grouped by its unit column."""
     if query.args.get("group") is not None:
-        raise reader.refuse("a scalar sub-query has no GROUP BY.", node)
+        raise reader.refuse(
+            "a scalar sub-query has no GROUP BY, but WHERE t.id = this.id.",
+            node,
+            remedy=Rewrite("WHERE t.id = this.id"),
+        )
     owner = query.meta["owner"]
     grouped = query.copy()
     grouped.set("group", exp.Group(expressions=[owner.copy()]))
@@ -370,4 +399,8 @@ def read_from(reader: Reader, select: exp.Select, ctes: dict[str, Cte], *, where
 
 
 def _refuse_aggregate(reader: Reader, node: exp.Expr) -> Expression:
-    raise reader.refuse("an aggregate or window cannot stand here; conditions on answers go into HAVING.", node)
+    raise reader.refuse(
+        "an aggregate or window cannot stand here; conditions on answers go into HAVING.",
+        node,
+        remedy=Rewrite("HAVING"),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.from_ import Rows
 
@@ -34,9 +35,11 @@ def no_order(reader: Reader, node: exp.Query) -> None:
     """Refuse an order of rows that nobody sees. Where an order means something it stands in a window's OVER."""
     if node.args.get("order") is not None and not (node.args.get("limit") or node.args.get("offset")):
         raise reader.refuse(
-            "ORDER BY below an aggregate orders rows that nobody sees: leave it out, or order the answer, outside.",
+            "ORDER BY below an aggregate orders rows that nobody sees: leave it out, or order the answer, outside: "
+            "GROUP BY k ORDER BY k.",
             node.args["order"],
             word="ORDER BY",
+            remedy=Rewrite("GROUP BY k ORDER BY k"),
         )
 
 
@@ -47,7 +50,11 @@ def group_term(rows: Rows, term: exp.Expr, select: exp.Select) -> exp.Expr:
     if isinstance(term, exp.Literal) and not term.is_string and str(term.this).isdigit():
         place = int(term.this)
         if not 1 <= place <= len(select.expressions):
-            raise rows.reader.refuse(f"GROUP BY {place}: SELECT has {len(select.expressions)} columns.", term)
+            raise rows.reader.refuse(
+                f"GROUP BY {place}: SELECT has {len(select.expressions)} columns. Or write GROUP BY ALL.",
+                term,
+                remedy=Rewrite("GROUP BY ALL"),
+            )
         chosen: exp.Expr = select.expressions[place - 1].unalias()
         return chosen
     if isinstance(term, exp.Column) and not rows.scope.knows(term):

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import group_term, has_aggregate
 from hubbub.sql.bind.scope import find_name
@@ -80,8 +81,6 @@ class Groups:
         name = name or given
         kind = Key(read).kind
         values = tuple(dict.fromkeys(fitted(v, kind, name) for v in self.rows.reader.keys[given]))  # type: ignore[arg-type]
-        if not values:
-            raise self.rows.reader.refuse(f"keys: no value is given for {name!r}.", term)
         return Key(read, values)
 
     def all_of(self, place: str) -> bool:
@@ -99,7 +98,7 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
     groups = Groups(rows, node)
     if group is None:
         if rows.kept is not None:
-            raise reader.refuse(_LEFT_JOIN, node)
+            raise reader.refuse(_LEFT_JOIN, node, remedy=Rewrite("GROUP BY"))
         return groups
     terms = list(group.expressions)
     if group.args.get("all"):
@@ -107,7 +106,7 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
     for name in ("rollup", "cube", "grouping_sets"):
         terms += group.args.get(name) or []
     if group.args.get("totals"):
-        raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group)
+        raise reader.refuse("WITH TOTALS is not supported; use ROLLUP.", group, remedy=Rewrite("ROLLUP"))
     plain = [t for t in terms if not isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
     expanded = [_groupings(groups, t) for t in terms if isinstance(t, exp.Rollup | exp.Cube | exp.GroupingSets)]
     fixed = _joined([groups.of(t) for t in plain])
@@ -119,7 +118,7 @@ def read_groups(rows: Rows, node: exp.Select) -> Groups:
     if len(sets) > MAX_SETS:
         raise reader.refuse(f"{len(sets)} groupings in one question; at most {MAX_SETS} are answered.", group)
     if rows.kept is not None and not groups.all_of(rows.kept.place):
-        raise reader.refuse(_LEFT_JOIN, group)
+        raise reader.refuse(_LEFT_JOIN, group, remedy=Rewrite("GROUP BY"))
     groups.sets = tuple(sets)
     return groups
 

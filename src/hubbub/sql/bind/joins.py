@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source
@@ -84,7 +85,11 @@ def items_of(reader: Reader, select: exp.Select, ctes: dict[str, Cte]) -> list[I
     names = [i.source.alias.lower() for i in items]
     if len(set(names)) < len(names):
         twice = next(n for i, n in enumerate(names) if n in names[:i])
-        raise reader.refuse(f"two tables are called {twice!r}: give one an alias.", source)
+        raise reader.refuse(
+            f"two tables are called {twice!r}: give one an alias: {twice} AS {twice}_2.",
+            source,
+            remedy=Rewrite(f"{twice} AS {twice}_2"),
+        )
     for item, join in zip(items[1:], joins, strict=True):
         _join_kind(reader, item, join)
     return items
@@ -95,7 +100,8 @@ def _resolve_item(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> Priva
         for name, value in node.args.items():
             if value and name not in ("this", "alias", "db", "catalog"):
                 word = {"sample": "SAMPLE", "pivots": "PIVOT", "joins": "a join in parentheses"}.get(name, name.upper())
-                raise reader.refuse(clause_refused(word), node)
+                says, ways = clause_refused(word)
+                raise reader.refuse(says, node, remedy=ways)
         return reader.named(node, ctes)
     if isinstance(node, exp.Subquery):
         return reader.resolve(node, ctes)
@@ -152,10 +158,18 @@ def _join_kind(reader: Reader, item: Item, join: exp.Join) -> None:
     for name, value in join.args.items():
         if value and name not in ("this", "on", "using", "side", "kind"):
             word = str(value) if isinstance(value, str) else name.upper()
-            raise reader.refuse(f"{word} JOIN is not supported; write the condition with ON.", join)
+            raise reader.refuse(
+                f"{word} JOIN is not supported; write the condition: ON a.id = b.id.",
+                join,
+                remedy=Rewrite("ON a.id = b.id"),
+            )
     side, kind = str(join.args.get("side") or "").upper(), str(join.args.get("kind") or "").upper()
     if kind not in _HOWS or (kind in ("SEMI", "ANTI") and side not in ("", "LEFT")):
-        raise reader.refuse(f"{kind or side} JOIN is not supported.", join)
+        raise reader.refuse(
+            f"{kind or side} JOIN is not supported; write JOIN ... ON a.id = b.id.",
+            join,
+            remedy=Rewrite("ON a.id = b.id"),
+        )
     item.how = _HOWS[kind] if not side or kind in ("SEMI", "ANTI") else side.lower()
     item.on = list(split_at_and(join.args["on"])) if join.args.get("on") is not None else []
     item.using = [i.name for i in join.args.get("using") or []]
@@ -220,6 +234,7 @@ def joined(
             "people's rows stand on the left: write FROM people LEFT JOIN public. A public table on the left is for "
             "GROUP BY on its columns, with LEFT JOIN of one table of people.",
             items[0].node,
+            remedy=Rewrite("FROM people LEFT JOIN public"),
         )
     known = items[0].names
     for item, on in zip(items[1:], conditions[1:], strict=True):
@@ -309,6 +324,7 @@ def _no_owner(reader: Reader, item: Item) -> QueryError:
         "tables about people are joined on their unit: ON a.id = b.id (with more conditions beside it by AND). Other "
         "joins would let one person's row meet another's.",
         item.node,
+        remedy=Rewrite("ON a.id = b.id"),
     )
 
 
@@ -321,6 +337,7 @@ def _join(
             raise reader.refuse(
                 f"{how.upper()} JOIN with a public table would make rows that no one owns; use LEFT or INNER JOIN.",
                 item.node,
+                remedy=Rewrite("INNER JOIN"),
             )
         one = _looked_up(right, on)
         return Join(left, right, how, all_of(on), by_unit=False, one=one)  # type: ignore[arg-type]

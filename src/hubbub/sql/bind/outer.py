@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.group_by import children
 
@@ -24,7 +25,9 @@ def resolve_inside(reader: Reader, node: exp.Expr, ctes: dict[str, Cte]) -> None
         relation = reader.resolve(node, ctes)
         if isinstance(relation, PrivateRelation):
             raise reader.refuse(
-                "rows of people are never shown: this part reads them without an aggregate.", _first_shown(node)
+                "rows of people are never shown: this part reads them without an aggregate such as COUNT(*).",
+                _first_shown(node),
+                remedy=Rewrite("COUNT(*)"),
             )
         node.replace(relation.tree)
         return

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import PrivateRelation
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import group_term, has_aggregate, no_order
+from hubbub.sql.bind.kinds import wrong_kind
 from hubbub.sql.bind.projection import distinct
 from hubbub.sql.bind.window import column_kind
 from hubbub.sql.text.arguments import unread
@@ -69,7 +71,11 @@ class _Groups:
         return next((Column(name, column_kind(e), in_words(at)) for name, e in self.keys if e == read), None)
 
     def column(self, at: exp.Column) -> Expression:
-        raise self.rows.reader.refuse(f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate.", at)
+        raise self.rows.reader.refuse(
+            f"the column {at.name!r} is neither in GROUP BY nor inside an aggregate: write MAX({at.sql()}).",
+            at,
+            remedy=Rewrite(f"MAX({at.sql()})"),
+        )
 
     def aggregate(self, at: exp.Expr) -> Expression:
         aggregate = _inner(self.rows, at)
@@ -155,6 +161,7 @@ def _inner(rows: Rows, node: exp.Expr) -> Inner:
             f"{written(node, reader.text)} is not supported for the rows of one unit; there are COUNT, SUM, AVG, MIN, "
             "MAX, MEDIAN, BOOL_AND and BOOL_OR.",
             node,
+            remedy=Rewrite("MEDIAN"),
         )
     function = _INNER[type(node)]
     argument_node = node.this
@@ -173,9 +180,10 @@ def _inner(rows: Rows, node: exp.Expr) -> Inner:
         raise reader.refuse(f"{modifier} is not supported here.", node)
     argument = read.read(argument_node)
     if function in ("SUM", "AVG", "MEDIAN") and argument.kind not in (*NUMERIC, Kind.NULL):
-        raise reader.refuse(f"{function} needs a number.", node)
+        says, way = wrong_kind(f"{function} needs a number", argument.kind, NUMERIC)
+        raise reader.refuse(says, node, remedy=way)
     if function in ("ALL", "ANY") and argument.kind not in (Kind.BOOLEAN, Kind.NULL):
-        raise reader.refuse("BOOL_AND and BOOL_OR need conditions.", node)
+        raise reader.refuse("BOOL_AND and BOOL_OR need conditions, such as x > 0.", node, remedy=Rewrite("x > 0"))
     if condition is not None:
         argument = _where(condition, argument, None)
     kind = {

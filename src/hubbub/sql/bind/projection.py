@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import PrivateRelation, Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import no_order
-from hubbub.sql.bind.scope import Scope
+from hubbub.sql.bind.scope import Scope, did_you_mean, meant
 from hubbub.sql.bind.window import Windows, column_kind
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.relations import (
@@ -26,9 +27,11 @@ def projection(rows: Rows, node: exp.Select) -> PrivateRelation:
     for name in ("limit", "offset"):
         if node.args.get(name) is not None:
             raise reader.refuse(
-                f"{name.upper()} below an aggregate would let one person's row decide whether another's is there.",
+                f"{name.upper()} below an aggregate would let one person's row decide whether another's is there. Of "
+                "each one's rows the first few are ROW_NUMBER() OVER (PARTITION BY id ORDER BY x).",
                 node.args[name],
                 word=name,
+                remedy=Rewrite("ROW_NUMBER() OVER (PARTITION BY id ORDER BY x)"),
             )
     windows = Windows(rows, node)
     columns: dict[str, Expression] = {}
@@ -65,7 +68,12 @@ def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str,
         if isinstance(item, exp.Column):
             source = scope.source(item.table)
             if source is None:
-                raise rows.reader.refuse(f"{item.table!r}: no such table in this question.", item)
+                aliases = [s.alias for s in scope.sources]
+                raise rows.reader.refuse(
+                    f"{item.table!r}: no such table in this question. {did_you_mean(item.table, aliases)}",
+                    item,
+                    remedy=meant(item.table, aliases, rows.reader.text, item.args["table"]),
+                )
             scope = Scope(rows.reader.text, [source])
         left_out = {c.name.lower() for c in star.args.get("except_") or []}
         for name, value in star.args.items():

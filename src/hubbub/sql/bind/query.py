@@ -20,14 +20,14 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
-from hubbub.remedies import GiveParameter
+from hubbub.remedies import GiveKeys, GiveParameter, LeaveOut, Rewrite
 from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.lineage import noisy_outputs, traced
-from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name
+from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name, meant
 from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import questions_instead
-from hubbub.sql.text.locate import marked, refuse, written
+from hubbub.sql.text.locate import in_place, marked, refuse, written
 from hubbub.sql.text.read import AsWritten
 from hubbub.tables.aggregate_query import Output, Statement
 from hubbub.tables.aggregates import spelled
@@ -85,7 +85,10 @@ def parse(
         tables = _tables(statement, text, catalog)
         if tables and not any(catalog[t].private for t in tables):
             if weight is not None:
-                raise QueryError("weight: rows of people count by it, and this question reads public tables alone.")
+                raise QueryError(
+                    f"weight: rows of people count by it; of public tables alone ask {_UNWEIGHTED.in_python()}.",
+                    remedy=_UNWEIGHTED,
+                )
             return PublicQuestion(printed(statement), tuple(tables))
         _freeze(statement, now)
         _name_aggregates(statement)
@@ -108,7 +111,11 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         raise reader.refuse("the question names no table: add FROM.", node)
     unused = set(reader.keys) - reader.keys_read - {n for q in reader.questions for n in q.names}
     if unused:
-        raise QueryError(f"keys: the question does not group by {', '.join(map(repr, sorted(unused)))}.")
+        raise QueryError(
+            f"keys: the question does not group by {', '.join(map(repr, sorted(unused)))}: write GROUP BY "
+            f"{min(unused)}.",
+            remedy=Rewrite(f"GROUP BY {min(unused)}"),
+        )
     tree = relation.tree
     rowwise = relation.rowwise
     if rowwise is not None:
@@ -180,6 +187,7 @@ def _no_rows(node: exp.Query | None, reader: Reader) -> None:
         raise _rows(relation, node, reader) from None
 
 
+_UNWEIGHTED = LeaveOut(("weight",))
 _ORDERED = ("limit", "offset", "order")
 _OF_THE_ENGINE = frozenset(
     "CURRENT_SETTING GETENV GETVARIABLE WRITE_LOG VERSION CURRENTVERSION CURRENT_DATABASE CURRENTDATABASE "
@@ -232,6 +240,9 @@ def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object
                 f"keys: {name!r} holds something that is not a value of a column. Allowed: texts, numbers, booleans, "
                 "dates and None. Nothing was charged."
             ) from None
+        if not distinct:
+            way = GiveKeys(name)
+            raise QueryError(f"keys: no value is given for {name!r}: {way.in_python()}.", remedy=way)
         keys_by_name[name] = tuple(one_of(*distinct).values)
     return keys_by_name
 
@@ -312,7 +323,10 @@ def _one_statement(text: str) -> exp.Query:
         while tokens and tokens[-1].token_type.name == "SEMICOLON":
             tokens.pop()  # with the comments behind it
         if not tokens:
-            raise QueryError("the statement is empty. Ask something like: SELECT COUNT(*) FROM table")
+            raise QueryError(
+                "the statement is empty. Ask something like: SELECT COUNT(*) FROM table",
+                remedy=Rewrite("SELECT COUNT(*) FROM table"),
+            )
         first = tokens[0]
         if first.text.upper() not in ("SELECT", "WITH", "FROM", "("):
             message = (
@@ -342,7 +356,9 @@ def _syntax_error(text: str, error: SqlglotError) -> QueryError:
     start = at + len(first["start_context"] or "") if at >= 0 else 0
     end = start + len(first["highlight"]) - 1
     if text.upper().split()[:2] == ["SELECT", "TOP"]:
-        return marked("SELECT TOP 3 is not read here; write LIMIT 3 at the end:", text, start, end)
+        return marked(
+            "SELECT TOP 3 is not read here; write LIMIT 3 at the end:", text, start, end, remedy=Rewrite("LIMIT 3")
+        )
     return marked("this is not SQL that can be read, from here on:", text, start, end)
 
 
@@ -355,13 +371,21 @@ def _tables(statement: exp.Expr, text: str, catalog: Catalog) -> list[str]:
             what = written(node.this, text) if isinstance(node.this, exp.Func) else str(node.this).upper()
             raise refuse(f"{what} reads from outside; only declared tables can be asked.", text, node)
         if node.args.get("db") or node.args.get("catalog"):
-            raise refuse("table names have one part: the name declared in the session.", text, node)
+            way = in_place(node.name, text, node)
+            raise refuse(
+                f"table names have one part, the name declared in the session: {way.example}.", text, node, remedy=way
+            )
         if node.name.lower() in own:
             continue
         name = find_name(node.name, catalog)
         if is_release(node.name) and name is None:
             raise refuse(f"unknown table {node.name!r}.", text, node.this)
         if name is None:
-            raise refuse(f"unknown table {node.name!r}. {did_you_mean(node.name, catalog)}", text, node.this)
+            raise refuse(
+                f"unknown table {node.name!r}. {did_you_mean(node.name, catalog)}",
+                text,
+                node.this,
+                remedy=meant(node.name, catalog, text, node.this),
+            )
         tables.append(name)
     return tables

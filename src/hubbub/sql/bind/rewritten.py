@@ -140,6 +140,7 @@ def _text_of(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             "engines write numbers that are not whole in different ways; write CAST(x AS BIGINT), or CAST(x AS "
             "VARCHAR).",
             node,
+            remedy=Rewrite("CAST(x AS BIGINT)"),
         )
     return read if read.kind is Kind.TEXT else Call("CAST_TEXT", (read,))
 
@@ -170,7 +171,11 @@ def _concat_with(reader: ExpressionReader, node: exp.ConcatWs) -> Expression:
     """CONCAT_WS: each text that is there behind the separator; the first separator is cut off."""
     between, *nodes = node.expressions
     if not _is_text(between) or not nodes:
-        raise reader.refuse("CONCAT_WS takes a constant separator and values: CONCAT_WS('-', a, b).", node)
+        raise reader.refuse(
+            "CONCAT_WS takes a constant separator and values: CONCAT_WS('-', a, b).",
+            node,
+            remedy=Rewrite("CONCAT_WS('-', a, b)"),
+        )
     mark = Literal(str(between.this))
     texts = [t for t in (_text_of(reader, n) for n in nodes) if t is not None]
     parts: list[Expression] = [Case((IsNull(t),), (Literal(""),), Call("CONCAT", (mark, t))) for t in texts]
@@ -181,7 +186,11 @@ def _concat_with(reader: ExpressionReader, node: exp.ConcatWs) -> Expression:
 def _in_list(reader: ExpressionReader, node: exp.ArrayContains) -> Expression:
     """LIST_CONTAINS of constants is IN, but that it is never unknown because of a NULL in the list."""
     if not isinstance(node.this, exp.Array) or not node.this.expressions:
-        raise reader.refuse("LIST_CONTAINS takes a list of constants: LIST_CONTAINS(['a', 'b'], ward).", node)
+        raise reader.refuse(
+            "LIST_CONTAINS takes a list of constants: LIST_CONTAINS(['a', 'b'], ward).",
+            node,
+            remedy=Rewrite("LIST_CONTAINS(['a', 'b'], ward)"),
+        )
     listed = [e for e in node.this.expressions if not isinstance(e, exp.Null)]
     membership = reader.read(exp.In(this=node.expression, expressions=listed or [exp.Null()]))
     if isinstance(membership, InList) and not listed:
@@ -198,7 +207,9 @@ def _listed(reader: ExpressionReader, node: exp.Expr) -> list[exp.Expr]:
     """What stands in `ANY (a, b)` or `ANY ([a, b])`."""
     inner = node.this.unnest()
     if not isinstance(inner, exp.Tuple | exp.Array | exp.Literal):
-        raise reader.refuse("ANY and ALL take a list of constants; write x IN (...) for others.", node)
+        raise reader.refuse(
+            "ANY and ALL take a list of constants; write x IN (...) for others.", node, remedy=Rewrite("x IN (...)")
+        )
     listed = [inner] if isinstance(inner, exp.Literal) else list(inner.expressions)
     if not listed:
         raise reader.refuse("ANY and ALL take at least one value.", node)
@@ -208,7 +219,11 @@ def _listed(reader: ExpressionReader, node: exp.Expr) -> list[exp.Expr]:
 def _like_listed(reader: ExpressionReader, node: exp.Like | exp.ILike) -> Expression:
     """`x LIKE ANY ('a%', 'b%')`, and ALL."""
     if node.args.get("negate"):
-        raise reader.refuse("engines read NOT LIKE ANY in two ways; write NOT (x LIKE ANY ('a%', 'b%')).", node)
+        raise reader.refuse(
+            "engines read NOT LIKE ANY in two ways; write NOT (x LIKE ANY ('a%', 'b%')).",
+            node,
+            remedy=Rewrite("NOT (x LIKE ANY ('a%', 'b%'))"),
+        )
     likes = tuple(reader.read(type(node)(this=node.this, expression=e)) for e in _listed(reader, node.expression))
     return Logic("OR" if isinstance(node.expression, exp.Any) else "AND", likes)
 
@@ -216,7 +231,9 @@ def _like_listed(reader: ExpressionReader, node: exp.Like | exp.ILike) -> Expres
 def _same_row(reader: ExpressionReader, left: exp.Expr, right: exp.Expr) -> Expression:
     """`(a, b) = (1, 2)`."""
     if not isinstance(right, exp.Tuple) or len(left.expressions) != len(right.expressions):
-        raise reader.refuse("rows are compared with rows of as many values: (a, b) = (1, 2).", right)
+        raise reader.refuse(
+            "rows are compared with rows of as many values: (a, b) = (1, 2).", right, remedy=Rewrite("(a, b) = (1, 2)")
+        )
     pairs = zip(left.expressions, right.expressions, strict=True)
     return Logic("AND", tuple(reader.read(exp.EQ(this=a, expression=b)) for a, b in pairs))
 
@@ -242,6 +259,7 @@ def interval_of(reader: ExpressionReader, node: exp.Interval) -> tuple[str, int]
             "INTERVAL takes a constant whole number and a unit, up to 4,000 years: INTERVAL '90' DAY. For a number of "
             "a column compare with DATE_DIFF('day', a, b).",
             node,
+            remedy=Rewrite("INTERVAL '90' DAY"),
         )
     return interval
 
@@ -260,7 +278,11 @@ def _amount(unit: str, value: Expression) -> tuple[str, int] | None:
 def moved(reader: ExpressionReader, start: Expression, by: tuple[str, int], sign: int, node: exp.Expr) -> Expression:
     """A date or time, an INTERVAL on. As in DuckDB, a date becomes a time."""
     if start.kind not in TEMPORAL and start.kind is not Kind.NULL:
-        raise reader.refuse("INTERVAL moves a date or a time; write CAST(x AS TIMESTAMP) for a text.", node)
+        raise reader.refuse(
+            "INTERVAL moves a date or a time; write CAST(x AS TIMESTAMP) for a text.",
+            node,
+            remedy=Rewrite("CAST(x AS TIMESTAMP)"),
+        )
     unit, amount = by
     if start.kind is Kind.NULL:
         return Call("CAST_TIMESTAMP", (start,))
@@ -270,7 +292,9 @@ def moved(reader: ExpressionReader, start: Expression, by: tuple[str, int], sign
 def with_interval(reader: ExpressionReader, op: str, node: exp.Expr) -> Expression:
     """`day + INTERVAL '3' DAY`: a constant where the day is one."""
     if op not in "+-":
-        raise reader.refuse("INTERVAL is added or taken away.", node)
+        raise reader.refuse(
+            "INTERVAL is added or taken away: x + INTERVAL '1' DAY.", node, remedy=Rewrite("x + INTERVAL '1' DAY")
+        )
     start, by = reader.read(node.this), interval_of(reader, node.expression)
     if not isinstance(start, Literal) or not isinstance(start.value, dt.date):
         return moved(reader, start, by, 1 if op == "+" else -1, node)
@@ -322,7 +346,11 @@ def epoch(reader: ExpressionReader, node: exp.Expr) -> Expression:
         return Arithmetic("/", _microseconds(*duration), Literal(10**6))
     moment = reader.read(node)
     if moment.kind not in TEMPORAL and moment.kind is not Kind.NULL:
-        raise reader.refuse("EPOCH takes a date, a time, or a time less a time.", node)
+        raise reader.refuse(
+            "EPOCH takes a date, a time, or a time less a time; of a text CAST(x AS TIMESTAMP).",
+            node,
+            remedy=Rewrite("CAST(x AS TIMESTAMP)"),
+        )
     return Arithmetic("/", _microseconds(moment, Literal(EPOCH)), Literal(10**6))
 
 
@@ -337,7 +365,9 @@ def extracted(reader: ExpressionReader, part: str, node: exp.Expr) -> Expression
         return None
     if part != "DAY":
         raise reader.refuse(
-            f"of a time less a time there are EPOCH and DAY; write DATE_DIFF('{part.lower()}', b, a).", node
+            f"of a time less a time there are EPOCH and DAY; write DATE_DIFF('{part.lower()}', b, a).",
+            node,
+            remedy=Rewrite(f"DATE_DIFF('{part.lower()}', b, a)"),
         )
     days = Arithmetic("/", _microseconds(*duration), Literal(_MICROSECONDS["DAY"]))
     whole = Arithmetic("*", Call("SIGN", (days,)), Call("FLOOR", (Call("ABS", (days,)),)))
@@ -352,6 +382,7 @@ def _age(reader: ExpressionReader, part: str, node: exp.Anonymous) -> Expression
             "of AGE there is EXTRACT(YEAR FROM AGE(end, start)), of two dates or times; for others write "
             "DATE_DIFF('month', start, end).",
             node,
+            remedy=Rewrite("DATE_DIFF('month', start, end)"),
         )
     end, start = moments
     return Case((Compare(">=", end, start),), (_years(end, start),), Negate(_years(start, end)))
@@ -393,9 +424,17 @@ def compared(reader: ExpressionReader, op: CompareOp, node: exp.Expr) -> Express
         return None
     duration, (unit, amount) = a_duration(reader, left), interval_of(reader, right)
     if duration is None:
-        raise reader.refuse("INTERVAL is compared with a time less a time: a - b > INTERVAL '2' DAY.", node)
+        raise reader.refuse(
+            "INTERVAL is compared with a time less a time: a - b > INTERVAL '2' DAY.",
+            node,
+            remedy=Rewrite("a - b > INTERVAL '2' DAY"),
+        )
     if unit not in _MICROSECONDS:
-        raise reader.refuse("months have no one length; compare days, or moments: a > b + INTERVAL '2' MONTH.", right)
+        raise reader.refuse(
+            "months have no one length; compare days, or moments: a > b + INTERVAL '2' MONTH.",
+            right,
+            remedy=Rewrite("a > b + INTERVAL '2' MONTH"),
+        )
     return Compare(op, _microseconds(*duration), Literal(amount * _MICROSECONDS[unit]))
 
 

@@ -7,15 +7,15 @@ m` in a sub-query is the expression itself wherever `m` stands.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
 from sqlglot import exp
 
-from hubbub.remedies import DeclareType
-from hubbub.sql.text.locate import refuse
+from hubbub.remedies import DeclareType, Rewrite
+from hubbub.sql.text.locate import in_place, refuse
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Column, Expression
@@ -85,13 +85,24 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     "Did you mean 'ward'?"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(name.lower(), {k.lower(): k for k in known}, n=1, cutoff=0.6)
-    if near:
-        return f"Did you mean {next(k for k in known if k.lower() == near[0])!r}?"
+    near = _nearest(name, known)
+    if near is not None:
+        return f"Did you mean {near!r}?"
     if not known:
         return "There is none."
     shown = ", ".join(repr(k) for k in known[:8])
     return f"Known: {shown}{', ...' if len(known) > 8 else ''}."
+
+
+def meant(name: str, known: Iterable[str], text: str, node: exp.Expr) -> tuple[Rewrite, ...]:
+    """The question with the nearest name that there is; nothing where none is near."""
+    near = _nearest(name, sorted(known))
+    return () if near is None else (in_place(near, text, node),)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    near = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1, cutoff=0.6)
+    return next(k for k in known if k.lower() == near[0]) if near else None
 
 
 def find_name(name: str, known: Iterable[str]) -> str | None:
@@ -162,6 +173,7 @@ class Scope:
                     f"{did_you_mean(node.table, [s.alias for s in self.sources])}",
                     self.text,
                     node,
+                    remedy=meant(node.table, [s.alias for s in self.sources], self.text, node.args["table"]),
                 )
             name = source.named(node.name)
             if name is None:
@@ -176,7 +188,9 @@ class Scope:
             raise self._unknown(node, every, self.sources[0].alias if len(self.sources) == 1 else "")
         if len(holders) > 1:
             names = " and ".join(repr(s.alias) for s, _ in holders)
-            raise refuse(f"{node.name!r} is a column of {names}: say whose.", self.text, node)
+            ways = [in_place(f"{s.alias}.{column}", self.text, node) for s, column in holders]
+            whose = " or ".join(way.example for way in ways)
+            raise refuse(f"{node.name!r} is a column of {names}: write {whose}.", self.text, node, remedy=ways)
         source, column = holders[0]
         return _called(source.columns[column], column)
 
@@ -210,7 +224,12 @@ class Scope:
         where = f" in table {table!r}" if table else ""
         text = not node.table and node.this.args.get("quoted")
         hint = f" Double quotes are for names; text stands in single ones: '{node.name}'." if text else ""
-        return refuse(f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}", self.text, node)
+        return refuse(
+            f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}",
+            self.text,
+            node,
+            remedy=meant(node.name, known, self.text, node.this),
+        )
 
 
 def _called(expression: Expression, name: str) -> Expression:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.aggregate import private
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.entropy import entropy
 from hubbub.sql.bind.from_ import read_from
 from hubbub.sql.bind.group_by import has_aggregate, no_order
+from hubbub.sql.bind.kinds import ONE_KIND
 from hubbub.sql.bind.outer import outer_tree, resolve_inside
 from hubbub.sql.bind.per_unit import grouped_by_unit
 from hubbub.sql.bind.projection import projection
@@ -62,7 +64,9 @@ def select(reader: Reader, node: exp.Select, ctes: dict[str, Cte]) -> PrivateRel
         per_unit = grouped_by_unit(rows, node)
         return per_unit or top_of_undeclared(rows, node) or private(rows, node)
     if rows.kept is not None:
-        raise reader.refuse("a public table LEFT JOIN people's rows is for GROUP BY on its columns.", node)
+        raise reader.refuse(
+            "a public table LEFT JOIN people's rows is for GROUP BY on its columns.", node, remedy=Rewrite("GROUP BY")
+        )
     return projection(rows, node)
 
 
@@ -72,18 +76,28 @@ def _check_clauses(reader: Reader, node: exp.Select) -> None:
             continue
         word = _REFUSED.get(name, name.strip("_").upper())
         place = value[0] if isinstance(value, list) else value
+        says, ways = clause_refused(word)
         raise reader.refuse(
-            clause_refused(word),
+            says,
             place if isinstance(place, exp.Expr) else None,
             word=word if word.isupper() else None,
+            remedy=ways,
         )
     distinct = node.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        raise reader.refuse("DISTINCT ON is not supported; use a window partitioned by the unit.", distinct)
+        raise reader.refuse(
+            "DISTINCT ON is not supported; use a window: ROW_NUMBER() OVER (PARTITION BY id ORDER BY x).",
+            distinct,
+            remedy=Rewrite("ROW_NUMBER() OVER (PARTITION BY id ORDER BY x)"),
+        )
     for name in ("group", "order", "limit", "offset"):
         clause = node.args.get(name)
         if isinstance(clause, exp.Fetch):
-            raise reader.refuse("FETCH takes a number of rows: FETCH FIRST 3 ROWS ONLY; or write LIMIT 3.", clause)
+            raise reader.refuse(
+                "FETCH takes a number of rows: FETCH FIRST 3 ROWS ONLY; or write LIMIT 3.",
+                clause,
+                remedy=Rewrite("FETCH FIRST 3 ROWS ONLY"),
+            )
         if clause is not None:
             for part in (clause, *(clause.expressions if isinstance(clause, exp.Order) else ())):
                 modifier = unread(part)
@@ -130,7 +144,11 @@ def set_operation(reader: Reader, node: exp.SetOperation, ctes: dict[str, Cte]) 
     columns = []
     for i, (name, x, y) in enumerate(zip(left.columns, left.columns.values(), right.columns.values(), strict=True)):
         if not comparable(x.kind, y.kind):
-            raise reader.refuse(f"{word}: the column {name!r} has two kinds of values.", node)
+            raise reader.refuse(
+                f"{word}: the column {name!r} has two kinds of values; write {ONE_KIND.example}.",
+                node,
+                remedy=ONE_KIND,
+            )
         kind = common_kind((column_kind(x), column_kind(y)))
         columns.append(Column(f"{place}.{i}", kind, name))
     op = f"{word}{'' if node.args.get('distinct') else ' ALL'}"

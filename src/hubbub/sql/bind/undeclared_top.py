@@ -51,7 +51,7 @@ def top_of_undeclared(rows: Rows, node: exp.Select) -> PublicQuery | None:
     try:
         (aggregate,) = TOP_BY_ROWS.made((), (k.value if isinstance(k, Literal) else k,))
     except QueryError as error:
-        raise reader.refuse(str(error), call) from None
+        raise reader.refuse(str(error), call, remedy=error.remedies) from None
     there: Expression = Not(IsNull(value))
     there = there if where is None else Logic("AND", (read.condition(where, "FILTER"), there))
     name = value.called if isinstance(value, Column) else ""

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from sqlglot import exp
+
+from hubbub.remedies import Rewrite
+from hubbub.sql.bind.from_ import Rows
 from hubbub.tables.aggregates import Aggregate
-from hubbub.tables.aggregates.count import COUNT_UNITS
+from hubbub.tables.aggregates.count import COUNT_ROWS, COUNT_UNITS
 from hubbub.tables.expressions import (
     Arithmetic,
     Call,
@@ -25,12 +29,45 @@ from hubbub.tables.expressions import (
     Logic,
     Negate,
     Not,
+    columns_of,
 )
+from hubbub.tables.relations import leaves
 
-__all__ = ["leaves_out"]
+__all__ = ["leaves_out", "refuse_unmatched"]
 
 _LENIENT = frozenset({"COALESCE", "LEAST", "GREATEST", "CONCAT"})
 """Functions that are NULL where all they look at is; any other is where one thing is."""
+
+
+def refuse_unmatched(rows: Rows, aggregate: Aggregate, node: exp.Expr) -> None:
+    """Raises QueryError where SQL would count a public row that meets no row of people."""
+    relation = rows.relation
+    if rows.kept is None:
+        return
+    public = frozenset(leaf.place for leaf in leaves(relation))
+    if leaves_out(aggregate, public):
+        return
+    names = [
+        f"{source.alias}.{name}"
+        for source in rows.scope.sources
+        for name, e in source.columns.items()
+        if columns_of(e) and not any(c.partition(".")[0] in public for c in columns_of(e))
+    ]
+    if aggregate.function is COUNT_ROWS:
+        counted = Rewrite(f"COUNT({names[0]})")
+        raise rows.reader.refuse(
+            "COUNT(*) would count the public row too, where no row of people meets it: LEFT JOIN keeps it once. "
+            f"Count a column of the private table: {counted.in_python()}.",
+            node,
+            remedy=(counted,),
+        )
+    raise rows.reader.refuse(
+        "this aggregate would look at the public row too, where no row of people meets it: LEFT JOIN keeps it "
+        f"once, with NULL for people's columns. Let it look at a column of the private table, such as {names[0]}, "
+        "that is NULL there, or write JOIN.",
+        node,
+        remedy=Rewrite("JOIN"),
+    )
 
 
 def leaves_out(aggregate: Aggregate, public: frozenset[str]) -> bool:

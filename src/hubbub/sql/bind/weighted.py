@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.remedies import Rewrite
 from hubbub.sql.bind.from_ import Rows
 from hubbub.tables.aggregates import Aggregate
 from hubbub.tables.aggregates.count import COUNT_ROWS, COUNT_VALUES
@@ -39,6 +40,7 @@ def weighted(aggregate: Aggregate, rows: Rows, node: exp.Expr) -> Aggregate:
         "a question without a weight, or leave weight= out and write WEIGHTED_COUNT(w), WEIGHTED_SUM(x, w) and "
         "WEIGHTED_AVG(x, w) beside it.",
         node,
+        remedy=Rewrite("WEIGHTED_SUM(x, w)"),
     )
 
 
@@ -46,7 +48,9 @@ def _column(rows: Rows, name: str, node: exp.Expr) -> Expression:
     column = exp.column(name, quoted=True)
     if not rows.scope.knows(column):
         raise rows.reader.refuse(
-            f"weight: there is no column {name!r} here. A sub-query has to hand it on: SELECT ..., {name}.", node
+            f"weight: there is no column {name!r} here. A sub-query has to hand it on: SELECT ..., {name}.",
+            node,
+            remedy=Rewrite(f"SELECT ..., {name}"),
         )
     weight = rows.scope.column(column)
     if weight.kind not in NUMERIC:

@@ -10,6 +10,7 @@ from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.kinds import ONE_KIND, wrong_kind
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.locate import in_words, written
 from hubbub.tables.expressions import Column, Expression, Literal, common_kind, comparable, whole
@@ -73,7 +74,9 @@ class Windows:
     def _window(self, node: exp.Expr) -> Expression:
         reader = self.rows.reader
         if not isinstance(node, exp.Window):
-            raise reader.refuse("an aggregate cannot stand here; conditions on answers go into HAVING.", node)
+            raise reader.refuse(
+                "an aggregate cannot stand here; conditions on answers go into HAVING.", node, remedy=Rewrite("HAVING")
+            )
         node = self._with_name(node)
         function = node.this
         if isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -125,9 +128,14 @@ class Windows:
             if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
                 raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
         if len(arguments) > 2 and not comparable(arguments[0].kind, arguments[2].kind):
-            raise reader.refuse(f"{name}: the value and its default must be of one kind.", node)
+            raise reader.refuse(
+                f"{name}: the value and its default must be of one kind: {ONE_KIND.example}.",
+                node,
+                remedy=ONE_KIND,
+            )
         if name in ("SUM", "AVG") and arguments[0].kind not in NUMERIC:
-            raise reader.refuse(f"{name} needs a number.", node)
+            says, way = wrong_kind(f"{name} needs a number", arguments[0].kind, NUMERIC)
+            raise reader.refuse(says, node, remedy=way)
         return arguments
 
     def _with_name(self, node: exp.Window) -> exp.Window:
@@ -184,9 +192,17 @@ def _frame(reader: Reader, node: exp.Window) -> str:
         ):
             ends.append(f"{value.this} {side}")
         else:
-            raise reader.refuse("a frame counts ROWS by whole numbers.", node)
+            raise reader.refuse(
+                "a frame counts ROWS by whole numbers: ROWS BETWEEN 2 PRECEDING AND CURRENT ROW.",
+                node,
+                remedy=Rewrite("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+            )
     known = {"UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING", "CURRENT ROW"}
     fine = all(e in known or e.split()[0].isdigit() for e in ends) and kind in ("ROWS", "RANGE")
     if not fine or spec.args.get("exclude"):
-        raise reader.refuse("this frame is not supported; use ROWS or RANGE BETWEEN ... AND ...", node)
+        raise reader.refuse(
+            "this frame is not supported; use such as ROWS BETWEEN 2 PRECEDING AND CURRENT ROW.",
+            node,
+            remedy=Rewrite("ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+        )
     return f"{kind} BETWEEN {ends[0]} AND {ends[1]}"

@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 from sqlglot import exp
 
 from hubbub.errors import PolicyError
-from hubbub.remedies import DeclareRange
+from hubbub.remedies import DeclareRange, Rewrite
 from hubbub.sql.text.locate import refuse
 from hubbub.tables.columns import Between, a_zone
 from hubbub.tables.expressions import Column, Compare, CompareOp, Expression, Literal
@@ -103,17 +103,22 @@ def zoned(reader: ExpressionReader, node: exp.AtTimeZone, known: Mapping[str, Mo
                 f"{column.name!r} holds moments, so AT TIME ZONE twice would set its clocks back; write it once: "
                 f"{column.name} AT TIME ZONE '{zone}'.",
                 node,
+                remedy=Rewrite(f"{column.name} AT TIME ZONE '{zone}'"),
             )
         if source not in _UTC:
             raise reader.refuse(
                 f"{column.name!r} holds times without a zone, which are in UTC here; write {column.name} AT TIME ZONE "
                 f"'UTC' AT TIME ZONE '{zone}'.",
                 inner,
+                remedy=Rewrite(f"{column.name} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}'"),
             )
         return _shown(reader, column, zone, node)
     if _constant(inner):
         raise reader.refuse(
-            "a constant AT TIME ZONE is a moment; compare a column with it, or write the time itself in UTC.", node
+            "a constant AT TIME ZONE is a moment; compare a column with it, or write the time itself in UTC: "
+            "TIMESTAMP '2024-07-01 00:00:00'.",
+            node,
+            remedy=Rewrite("TIMESTAMP '2024-07-01 00:00:00'"),
         )
     column = _moments(reader, inner, known)
     if not column.zoned:
@@ -122,6 +127,7 @@ def zoned(reader: ExpressionReader, node: exp.AtTimeZone, known: Mapping[str, Mo
             f"show so. For what clocks show at a moment write {column.name} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}', "
             f'or declare the column with its zone: hb.between("2022-01-01", "2024-12-31", tz="{zone}").',
             node,
+            remedy=Rewrite(f"{column.name} AT TIME ZONE 'UTC' AT TIME ZONE '{zone}'"),
         )
     return _shown(reader, column, zone, node)
 
@@ -151,18 +157,23 @@ def _moments(reader: ExpressionReader, node: exp.Expr, known: Mapping[str, Momen
         "AT TIME ZONE takes a column of a table, before anything is computed of it; write it inside: DATE_TRUNC('day', "
         "at AT TIME ZONE 'Europe/Rome'), MIN(at AT TIME ZONE 'Europe/Rome').",
         node,
+        remedy=Rewrite("DATE_TRUNC('day', at AT TIME ZONE 'Europe/Rome')"),
     )
 
 
 def _zone(reader: ExpressionReader, node: exp.AtTimeZone) -> str:
     zone = node.args.get("zone")
     if not (isinstance(zone, exp.Literal) and zone.is_string):
-        raise reader.refuse("AT TIME ZONE takes a constant, such as 'Europe/Rome'.", zone or node)
+        raise reader.refuse(
+            "AT TIME ZONE takes a constant, such as 'Europe/Rome'.", zone or node, remedy=Rewrite("'Europe/Rome'")
+        )
     try:
         return a_zone(str(zone.this))
     except PolicyError:
         raise reader.refuse(
-            f"no zone {str(zone.this)[:60]!r} is known here; write it as 'Europe/Rome' or 'UTC'.", zone
+            f"no zone {str(zone.this)[:60]!r} is known here; write it as 'Europe/Rome' or 'UTC'.",
+            zone,
+            remedy=Rewrite("'Europe/Rome'"),
         ) from None
 
 
@@ -198,16 +209,32 @@ def _instant(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
         try:
             moment = dt.datetime.fromisoformat(text)
             if moment.tzinfo is None:
-                raise reader.refuse("a TIMESTAMPTZ says how far from UTC it is: '2024-07-01 00:00:00+02'.", node)
+                raise reader.refuse(
+                    "a TIMESTAMPTZ says how far from UTC it is: '2024-07-01 00:00:00+02'.",
+                    node,
+                    remedy=Rewrite("'2024-07-01 00:00:00+02'"),
+                )
             return moment.astimezone(dt.UTC).replace(tzinfo=None)
         except (ValueError, OverflowError):
-            raise reader.refuse(f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02'.", node) from None
+            raise reader.refuse(
+                f"{text[:60]!r} is not a time such as '2024-07-01 00:00:00+02'.",
+                node,
+                remedy=Rewrite("'2024-07-01 00:00:00+02'"),
+            ) from None
     zone = ZoneInfo(_zone(reader, node))
-    read = reader.read(exp.cast(_bare(node.this).copy(), "TIMESTAMP"))
-    assert isinstance(read, Literal)
-    shown = read.value
+    written = _bare(node.this)
+    read = reader.read(
+        exp.cast(written.copy(), "TIMESTAMP") if isinstance(written, exp.Literal) and written.is_string else written
+    )
+    shown = read.value if isinstance(read, Literal) else None
+    if isinstance(shown, dt.date) and not isinstance(shown, dt.datetime):
+        shown = dt.datetime(shown.year, shown.month, shown.day)
     if not isinstance(shown, dt.datetime):
-        raise reader.refuse("AT TIME ZONE takes a time such as TIMESTAMP '2024-07-01 00:00:00'.", node)
+        raise reader.refuse(
+            "AT TIME ZONE takes a time such as TIMESTAMP '2024-07-01 00:00:00'.",
+            node,
+            remedy=Rewrite("TIMESTAMP '2024-07-01 00:00:00'"),
+        )
     try:
         early, late = (shown.replace(tzinfo=zone, fold=fold).astimezone(dt.UTC).replace(tzinfo=None) for fold in (0, 1))
     except OverflowError:
@@ -215,7 +242,9 @@ def _instant(reader: ExpressionReader, node: exp.Expr) -> dt.datetime:
     if early != late:
         often = "twice" if early < late else "never"
         raise reader.refuse(
-            f"clocks in {zone.key} show {shown} {often}; write the moment: TIMESTAMPTZ '{early}+00'.", node
+            f"clocks in {zone.key} show {shown} {often}; write the moment: TIMESTAMPTZ '{early}+00'.",
+            node,
+            remedy=Rewrite(f"TIMESTAMPTZ '{early}+00'"),
         )
     return early
 

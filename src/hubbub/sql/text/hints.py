@@ -53,10 +53,8 @@ _WRITE: Final = {
     _KNOWN: "COALESCE(x, 0)",
 }
 """The part of each hint that is SQL to write in its place."""
-_CLAUSES: Final = {
-    "PIVOT": " Write COUNT(*) FILTER (WHERE k = 'a') AS a, once for each column.",
-    "SAMPLE": " Noise keeps people private; every row may count.",
-}
+_CLAUSES: Final = {"SAMPLE": " Noise keeps people private; every row may count."}
+_FILTERED: Final = Rewrite("COUNT(*) FILTER (WHERE k = 'a') AS a")
 _INSTEAD: Final = {
     **dict.fromkeys(("TO_CHAR", "STRFTIME", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
@@ -76,9 +74,11 @@ _INSTEAD: Final = {
 }
 
 
-def clause_refused(word: str) -> str:
-    """Why a question with a clause is refused, and what to write."""
-    return f"{word} is not supported in a private question.{_CLAUSES.get(word, '')}"
+def clause_refused(word: str) -> tuple[str, tuple[Rewrite, ...]]:
+    """Why a question with a clause is refused, and what to write: in words, and as data where there is such."""
+    way = _FILTERED if word == "PIVOT" else None
+    hint = _CLAUSES.get(word, "") if way is None else f" Write {way.example}, once for each column."
+    return f"{word} is not supported in a private question.{hint}", () if way is None else (way,)
 
 
 def instead(name: str, known: Iterable[str]) -> str:

@@ -9,9 +9,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
-from hubbub.remedies import Remedy
+from hubbub.remedies import Remedy, Rewrite
 
-__all__ = ["caret", "in_words", "marked", "refuse", "written"]
+__all__ = ["caret", "in_place", "in_words", "marked", "refuse", "written"]
 
 
 def _span(node: exp.Expr) -> tuple[int, int] | None:
@@ -65,6 +65,12 @@ def marked(message: str, text: str, start: int, end: int, *, remedy: Remedy | Se
     error = QueryError(f"{message}\n{caret(text, start, end)}", remedy=remedy)
     error.position = (start, end + 1)
     return error
+
+
+def in_place(instead: str, text: str, node: exp.Expr) -> Rewrite:
+    """The question with something else where `node` stands: a way out that leaves nothing to fill in."""
+    span = _span(node)
+    return Rewrite(instead, None if span is None else f"{text[: span[0]]}{instead}{text[span[1] + 1 :]}")
 
 
 def written(node: exp.Expr, text: str) -> str:

@@ -246,7 +246,8 @@ def values_of(argument: Expression, declared: Declared, called: str) -> tuple[Va
     if isinstance(inner, Column) and isinstance(declared.get(inner.name), Edges):
         raise QueryError(
             f"{called} of {inner.called}, which has edges: group by it, and order by the count: GROUP BY "
-            f"{inner.called} ORDER BY COUNT(*) DESC LIMIT 1."
+            f"{inner.called} ORDER BY COUNT(*) DESC LIMIT 1.",
+            remedy=Rewrite(f"GROUP BY {inner.called} ORDER BY COUNT(*) DESC LIMIT 1"),
         )
     key = grouped(inner, declared)
     values = without_image(key, declared)
@@ -254,12 +255,23 @@ def values_of(argument: Expression, declared: Declared, called: str) -> tuple[Va
         raise _without_values(called, inner)
     labels = tuple(value for value in values if value is not None)
     if not labels:
-        raise QueryError(f"{called} chooses among declared values, and there is none but NULL.")
+        way = DeclareValues(inner.called) if isinstance(inner, Column) else None
+        said = "" if way is None else f": {way.in_python()}"
+        raise QueryError(
+            f"{called} chooses among declared values, and there is none but NULL{said}.",
+            remedy=() if way is None else way,
+        )
     direct = None if isinstance(key.expression, Case) else _direct(argument, labels, declared)
     if direct is not None:
         return direct, labels
     if len(labels) > MOST_LISTED:
-        raise QueryError(f"{called} has {len(labels):,} declared values to choose from; at most {MOST_LISTED:,} are.")
+        by_count = Rewrite("GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1")
+        raise QueryError(
+            f"{called} has {len(labels):,} declared values to choose from; at most {MOST_LISTED:,} are. Of so many "
+            "write "
+            f"{by_count.example}.",
+            remedy=by_count,
+        )
     conditions = tuple(Compare("=", key.expression, Literal(_constant(label))) for label in labels)
     position: Expression = Case(conditions, tuple(Literal(i) for i in range(len(labels))), Literal(None))
     position = position if kept is None else Case((kept,), (position,), Literal(None))

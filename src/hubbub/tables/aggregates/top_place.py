@@ -66,7 +66,11 @@ class TopPlace(Function):
         k = constants[0] if len(constants) == 1 else None
         if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST:
             called = "(k)" if self is TOP_PLACE else "(x, k)"
-            raise QueryError(f"{self.sql}{called} takes how many groups to name, a constant from 1 to {MOST}.")
+            raise QueryError(
+                f"{self.sql}{called} takes how many groups to name, a constant from 1 to {MOST}: "
+                f"{self.sql}{called.replace('k', '3')}.",
+                remedy=Rewrite(f"{self.sql}{called.replace('k', '3')}"),
+            )
         return [Aggregate(self, (Literal(k),))]
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
@@ -105,7 +109,8 @@ def places_asked(aggregates: Iterable[Aggregate], *, private: bool) -> tuple[int
     if not private and function is TOP_PLACE:
         raise QueryError(
             "TOP_PLACE(k) is for GROUP BY a column whose values are not declared. Of declared values write "
-            "APPROX_TOP_K(x, k), or ORDER BY COUNT(*) DESC LIMIT k."
+            "APPROX_TOP_K(x, k), or ORDER BY COUNT(*) DESC LIMIT k.",
+            remedy=Rewrite("APPROX_TOP_K(x, k)"),
         )
     k = _places(aggregates[0])
     if not private:

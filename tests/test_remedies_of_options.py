@@ -1,0 +1,203 @@
+"""Options that do not go together, or with a question: the remedy changes or leaves out the option that is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hubbub as hb
+from remedied import DELTA, PEOPLE, Case, answered_after, table
+
+COUNT, BY_WARD = "SELECT COUNT(*) AS x FROM t", "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward"
+WARDS: dict[str, Any] = {"columns": {"ward": hb.one_of("A", "B", "C"), "n": hb.between(0, 4)}}
+SHARE = {"within": "50 %", "at_most": 10}
+FOUND = {"columns": {"n": hb.between(0, "auto"), "ward": hb.one_of("A", "B", "C")}}
+
+
+def unlimited(**declared: Any) -> Any:
+    return hb.table(PEOPLE, unit="id", **declared)
+
+
+CASES = {
+    "a share under a pure budget": Case("session/looks.py:refuse_looks", COUNT, {0: {}, 1: {}}, options=SHARE),
+    "a share with Laplace noise": Case(
+        "session/looks.py:refuse_looks", COUNT, {0: {}, 2: {}}, options={**SHARE, "noise": "laplace"}, budget=DELTA
+    ),
+    "a share of groups that are found": Case(
+        "session/looks.py:refuse_looks",
+        BY_WARD,
+        {0: {"values": ({"ward": ["A", "B", "C"]},)}},
+        ("ward", "x"),
+        3,
+        options=SHARE,
+        budget=DELTA,
+    ),
+    "a share of what is drawn whole": Case(
+        "session/looks.py:refuse_looks",
+        "SELECT APPROX_TOP_K(ward, 2) AS x, COUNT(*) AS n FROM t",
+        {0: {"values": (4,)}},
+        ("x", "n"),
+        options=SHARE,
+        budget=DELTA,
+        table=lambda: table(**WARDS),
+    ),
+    "a share of parts that read another": Case(
+        "session/looks.py:refuse_looks",
+        "SELECT COUNT(*) AS x FROM t WHERE n <= (SELECT AVG(n) FROM t)",
+        {0: {"values": (4,)}},
+        options=SHARE,
+        budget=DELTA,
+        table=lambda: table(**WARDS),
+    ),
+    "an error of a column that has none": Case(
+        "session/check.py:_beyond",
+        COUNT,
+        {0: {"values": (20,)}},
+        options={"within": {"y": 4}, "at_most": 10},
+    ),
+    "a floor without a share": Case(
+        "session/options.py:_check_share", COUNT, {0: {}}, options={"within": 20, "at_most": 10, "at_least": 5}
+    ),
+    "what the truth is, of no total": Case(
+        "session/options.py:check",
+        COUNT,
+        {0: {}, 1: {}},
+        options={"epsilon": 4, "rows_per_unit_at_most": 3, "max_rows": "auto"},
+        table=unlimited,
+    ),
+    "Laplace noise at a rho": Case(
+        "session/prepare.py:amount_of", COUNT, {0: {}}, options={"rho": "0.1", "noise": "laplace"}, budget=DELTA
+    ),
+    "the total error of a mean": Case(
+        "session/total_error.py:refuse_total_error",
+        "SELECT AVG(n) AS x FROM t",
+        {0: {"sql": "SELECT SUM(n) AS x FROM t"}},
+        options={"epsilon": 4, "total_error": True, "max_rows": "auto"},
+        table=lambda: unlimited(**WARDS),
+    ),
+    "a total error without a histogram": Case(
+        "session/total_error.py:refuse_total_error",
+        COUNT,
+        {0: {}},
+        options={"epsilon": 40, "total_error": True},
+    ),
+    "a total error of groups that are dropped": Case(
+        "session/total_error.py:refuse_total_error",
+        BY_WARD,
+        {0: {"values": (3,)}},
+        ("ward", "x"),
+        3,
+        options={"epsilon": 40, "total_error": True, "max_rows": "auto", "max_groups": 1},
+        table=lambda: unlimited(**WARDS),
+    ),
+    "no noise that fits": Case("tables/price.py:_checked", COUNT, {0: {"values": (4,)}}, options={"epsilon": "1e-30"}),
+    "two sums of one column whose bound is found": Case(
+        "tables/plan.py:_with_auto",
+        "SELECT SUM(n) AS x, SUM(IF(ward = 'A', n, 0)) AS y FROM t",
+        {0: {"low": 0, "high": 4}},
+        ("x", "y"),
+        table=lambda: table(**FOUND),
+        options={"epsilon": 40},
+    ),
+    "bounds found for groups that are found": Case(
+        "tables/plan.py:_with_auto",
+        BY_WARD,
+        {0: {"values": ({"ward": ["A", "B", "C"]},)}},
+        ("ward", "x"),
+        3,
+        options={"epsilon": 40, "max_groups": 1, "max_rows": "auto"},
+        budget=DELTA,
+        table=unlimited,
+    ),
+    "bounds found where norms are clipped": Case(
+        "tables/plan.py:_with_auto",
+        "SELECT ward, SUM(n) AS x FROM t GROUP BY ward",
+        {0: {}},
+        ("ward", "x"),
+        3,
+        options={"epsilon": 40, "bounding": "norm"},
+        table=lambda: table(**FOUND),
+    ),
+    "too few people for a search": Case(
+        "session/ask.py:refuse_nothing",
+        COUNT,
+        {0: {"values": (40,)}},
+        options={"epsilon": "0.01", "max_rows": "auto"},
+        table=unlimited,
+    ),
+    "bounds looked at for groups that are found": Case(
+        "session/check_bounds.py:_all_searches",
+        BY_WARD,
+        {0: {"values": ({"ward": ["A", "B", "C"]},)}},
+        (),
+        0,
+        table=unlimited,
+        budget=DELTA,
+        ask="check_bounds",
+    ),
+    "keys without a value": Case(
+        "sql/bind/query.py:_keys",
+        BY_WARD,
+        {0: {"values": ("A", "B", "C")}},
+        ("ward", "x"),
+        3,
+        options={"epsilon": 4, "keys": {"ward": []}},
+    ),
+    "keys of what is not grouped": Case(
+        "sql/bind/query.py:_statement",
+        COUNT,
+        {0: {"sql": BY_WARD}},
+        ("ward", "x"),
+        2,
+        options={"epsilon": 4, "keys": {"ward": ["A", "B"]}},
+    ),
+    "a weight of public rows": Case(
+        "sql/bind/query.py:parse",
+        COUNT,
+        {0: {}},
+        options={"epsilon": 4, "weight": "n"},
+        table=lambda: hb.public(PEOPLE),
+    ),
+    "how many are named, of values that nobody declared": Case(
+        "sql/bind/undeclared_top.py:top_of_undeclared",
+        "SELECT APPROX_TOP_K(ward, 0) AS x FROM t",
+        {0: {"sql": "SELECT APPROX_TOP_K(ward, 3) AS x FROM t"}},
+        budget=DELTA,
+    ),
+    "declared values of another type": Case(
+        "tables/groups.py:fitted",
+        "SELECT n, COUNT(*) AS x FROM t GROUP BY n",
+        {0: {"values": (0, 1)}},
+        ("n", "x"),
+        2,
+        table=lambda: table(columns={"n": hb.one_of("a", "b")}),
+    ),
+    "declared values that are one": Case(
+        "tables/groups.py:_values",
+        "SELECT day, COUNT(*) AS x FROM t GROUP BY day",
+        {0: {"values": ("2024-01-01", "2024-01-02")}},
+        ("day", "x"),
+        2,
+        table=lambda: table(columns={"day": hb.one_of("2024-01-01", "20240101")}),
+    ),
+    "the most frequent of NULL": Case(
+        "tables/aggregates/mode.py:values_of",
+        "SELECT MODE(ward) AS x FROM t",
+        {0: {"values": ("A", "B", "C")}},
+        table=lambda: table(columns={"ward": hb.one_of(None)}),
+    ),
+    "the most frequent of too many": Case(
+        "tables/aggregates/mode.py:values_of",
+        "SELECT MODE(ward) AS x FROM t",
+        {0: {"sql": "SELECT ward AS x FROM t GROUP BY ward ORDER BY COUNT(*) DESC LIMIT 1"}},
+        table=lambda: table(columns={"ward": hb.one_of(*"ABC", *(f"ward {i}" for i in range(1000)))}),
+    ),
+}
+EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
+
+
+@pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
+def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
+    answered_after(CASES[name], at, tmp_path / "another.db")

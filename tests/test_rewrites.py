@@ -1,0 +1,101 @@
+"""What a refusal says to write instead, written so, is answered: the same columns, for the parts of SQL one by one.
+
+`rewrites.txt` has it: the function that refuses, what was asked (-), and the same with the part that the refusal names
+(+). Where that is only one place in the text (a name that is misspelt), the remedy is the whole question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlglot
+from sqlglot.errors import SqlglotError
+
+import hubbub as hb
+from golden.shop import ORDERS, tables
+from hubbub.errors import HubbubError
+from hubbub.remedies import Attempt, Rewrite
+from people import session
+
+MOMENTS = ORDERS.set_column(
+    ORDERS.column_names.index("moment"), "moment", ORDERS["moment"].cast(pa.timestamp("us", "UTC"))
+)
+LIST = Path(__file__).parent / "rewrites.txt"
+
+
+def _listed() -> list[tuple[str, str, str]]:
+    blocks = (block.split("\n") for block in LIST.read_text("utf-8").strip().split("\n\n"))
+    return [(site, asked[2:], instead[2:]) for site, asked, instead in blocks]
+
+
+REWRITTEN = _listed()
+
+WHOLE = {
+    "sql/bind/projection.py:_item",
+    "sql/bind/query.py:_tables",
+    "sql/bind/scope.py:_unknown",
+    "sql/bind/scope.py:find",
+}
+"""Where the remedy is the whole question: nothing is left to fill in."""
+RAISED_BY = {
+    "sql/bind/joins.py:_no_owner": "joins.py:joined",
+    "sql/bind/query.py:_syntax_error": "query.py:_one_statement",
+    "sql/bind/scope.py:_unknown": "scope.py:find",
+    "tables/aggregates/top_k.py:made": "aggregate.py:_read_aggregate",
+    "tables/aggregates/top_place.py:made": "aggregate.py:_read_aggregate",
+}
+"""Who raises what another function makes."""
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[hb.Session]:
+    limits: dict[str, Any] = {"max_groups": 40, "max_rows": 40, "max_total": 40}
+    span = hb.between("1995-01-01", "1996-12-31")
+    instants = hb.table(MOMENTS, unit="c_id", columns={"status": hb.one_of("F", "O", "P"), "moment": span}, **limits)
+    bands = hb.table(ORDERS, unit="c_id", columns={"total": hb.edges(0, 50, 128)}, **limits)
+    with session(**tables(), instants=instants, bands=bands) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(("site", "asked", "instead"), REWRITTEN, ids=[f"{s} {a[:40]}" for s, a, _ in REWRITTEN])
+def test_what_is_written_instead_is_answered(shop: hb.Session, site: str, asked: str, instead: str) -> None:
+    options: dict[str, Any] = {"epsilon": 1000, "weight": "clerk" if "weighted" in site else None}
+    with pytest.raises(HubbubError) as caught:
+        shop.sql(asked, **options)
+    frames = [f"{frame.path}:{frame.name}" for frame in caught.traceback if "src/hubbub" in str(frame.path)]
+    raised = next(frame for frame in reversed(frames) if not frame.endswith(":refuse"))
+    assert raised.endswith(RAISED_BY.get(site, site))
+    remedy = caught.value.remedy
+    assert isinstance(remedy, Rewrite)
+    assert remedy.in_python() in str(caught.value)
+    assert (remedy.sql is not None) is (site in WHOLE)
+    if site in WHOLE:
+        assert remedy.sql == instead
+    attempt, _ = remedy.fill(sql=instead).apply(Attempt(asked, options), {})
+    if "WEIGHTED" in instead:
+        attempt = attempt.having(weight=None)
+    answer = shop.sql(attempt.sql, **attempt.options)
+    assert _names(asked) in (None, answer.columns)
+
+
+def test_a_date_at_a_time_zone_is_its_midnight(shop: hb.Session) -> None:
+    one, other = (
+        shop.check(
+            f"SELECT COUNT(*) AS n FROM instants WHERE moment > ({moment} AT TIME ZONE 'Europe/Rome')", epsilon=1
+        )
+        for moment in ("DATE '1995-07-01'", "TIMESTAMP '1995-07-01 00:00:00'")
+    )
+    assert one.epsilon == other.epsilon
+
+
+def _names(sql: str) -> tuple[str, ...] | None:
+    """The names that a question gives to its columns; None where it is not SQL that says."""
+    try:
+        names = sqlglot.parse_one(sql, read="duckdb").named_selects
+    except (SqlglotError, AttributeError):
+        return None
+    return None if "*" in names else tuple(n if n not in names[:i] else f"{n}_2" for i, n in enumerate(names))
