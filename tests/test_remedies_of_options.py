@@ -146,7 +146,7 @@ CASES = {
         options={"epsilon": 4, "keys": {"ward": []}},
     ),
     "keys of what is not grouped": Case(
-        "sql/bind/query.py:_statement",
+        "sql/bind/query.py:_check_keys",
         COUNT,
         {0: {"sql": BY_WARD}},
         ("ward", "x"),

@@ -361,20 +361,14 @@ class _Private:
             raise reader.refuse("this window function is not supported here.", node)
         given = arguments_of(node)
         if any(isinstance(n, exp.Distinct) for n in given):
-            raise reader.refuse(
-                f"DISTINCT inside {function.sql} is not supported; group by the value first: SELECT x, COUNT(*) AS n "
-                "FROM t GROUP BY x.",
-                node,
-                remedy=Rewrite("SELECT x, COUNT(*) AS n FROM t GROUP BY x"),
-            )
+            said = f"DISTINCT inside {function.sql} is not supported; group by the value first"
+            raise reader.refuse(f"{said}: {_BY_VALUE.example}.", node, remedy=_BY_VALUE)
         if len(given) < function.arity:
             raise reader.refuse(
                 f"{function.sql} takes {'one argument' if function.arity == 1 else 'two arguments'}.", node
             )
         if condition is not None and function.arity == 0:
-            raise reader.refuse(
-                f"FILTER is not supported for {function.sql}; write WHERE.", node, remedy=Rewrite("WHERE")
-            )
+            raise reader.refuse(f"FILTER is not supported for {function.sql}; write WHERE.", node, remedy=_WHERE)
         arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
         constants = tuple(self._constant(n, rows) for n in given[function.arity :])
         try:
@@ -488,6 +482,8 @@ class _Private:
         return aggregates if isinstance(shares, exp.Array | exp.Tuple) else aggregates[0]
 
 
+_BY_VALUE = Rewrite("SELECT x, COUNT(*) AS n FROM t GROUP BY x")
+_WHERE = Rewrite("WHERE")
 _SHARES = (exp.Median, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ApproxQuantile)
 _FORMS = frozenset({exp.Count, exp.CountIf, exp.WithinGroup, exp.Window, *_SHARES})
 """What is read by its form, and not as a name with arguments."""

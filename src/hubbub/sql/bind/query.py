@@ -109,13 +109,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         raise _rows(relation, node, reader)
     if not reader.questions:
         raise reader.refuse("the question names no table: add FROM.", node)
-    unused = set(reader.keys) - reader.keys_read - {n for q in reader.questions for n in q.names}
-    if unused:
-        raise QueryError(
-            f"keys: the question does not group by {', '.join(map(repr, sorted(unused)))}: write GROUP BY "
-            f"{min(unused)}.",
-            remedy=Rewrite(f"GROUP BY {min(unused)}"),
-        )
+    _check_keys(reader)
     tree = relation.tree
     rowwise = relation.rowwise
     if rowwise is not None:
@@ -154,6 +148,17 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         outputs=outputs,
         rowwise=printed(rowwise) if rowwise is not None else None,
     )
+
+
+def _check_keys(reader: Reader) -> None:
+    """Raises QueryError for keys of what the question does not group by."""
+    unused = set(reader.keys) - reader.keys_read - {n for q in reader.questions for n in q.names}
+    if unused:
+        raise QueryError(
+            f"keys: the question does not group by {', '.join(map(repr, sorted(unused)))}: write GROUP BY "
+            f"{min(unused)}.",
+            remedy=Rewrite(f"GROUP BY {min(unused)}"),
+        )
 
 
 def _rows(relation: PrivateRelation, node: exp.Query, reader: Reader) -> QueryError:
