@@ -107,14 +107,10 @@ class Rows(_Question, RowsOfPeople):
     selected: tuple[str, ...] | None = None
     tail: Tail = _NO_TAIL
     facts: Facts = Facts()
-    unique: bool = False
 
     def tree(self) -> exp.Query:
         """The SELECT, as sqlglot's tree."""
-        tree = self._body(exp.select(*self._shown()))
-        if self.unique:
-            tree = tree.distinct()
-        return self.tail.on(tree)  # type: ignore[no-any-return]
+        return self.tail.on(self._body(exp.select(*self._shown())))  # type: ignore[no-any-return]
 
     def _body(self, select: exp.Select) -> exp.Select:
         """A SELECT over these rows."""
@@ -192,7 +188,7 @@ class Rows(_Question, RowsOfPeople):
 
     def distinct(self) -> Rows:
         """The different rows."""
-        return replace(self._open(), unique=True)
+        return replace(self._open(), tail=Tail(unique=True))
 
     def union(self, other: Rows | Answer, *, distinct: bool = False) -> Rows:
         """These rows and those of another question with the same columns; `distinct` drops repeated ones."""
@@ -290,7 +286,7 @@ class Rows(_Question, RowsOfPeople):
 
     def _plain(self) -> bool:
         """Whether these are just the rows of FROM."""
-        return not (self.conditions or self.derived or self.selected is not None or self.tail or self.unique)
+        return not (self.conditions or self.derived or self.selected is not None or self.tail)
 
     def _under_new_name(self, origin: exp.Expr) -> exp.Expr:
         """An item of FROM under a name that no other one here has."""
@@ -305,7 +301,7 @@ class Rows(_Question, RowsOfPeople):
 
     def _open(self, *, windows: bool = False) -> Rows:
         """These rows, as a sub-query where a verb cannot be added; `windows`: where computed columns hold windows."""
-        shut = self.tail or self.unique or (windows and has_window(self.derived.values()))
+        shut = self.tail or (windows and has_window(self.derived.values()))
         return self._settled() if shut else self
 
     def _settled(self, alias: str | None = None) -> Rows:
@@ -496,7 +492,7 @@ def _as(node: exp.Expr, name: str) -> exp.Expr:
 def _operand(rows: Rows) -> exp.Expr:
     """A side of UNION: in parentheses where it has an end of its own."""
     tree = rows.tree()
-    return exp.Subquery(this=tree) if rows.tail else tree
+    return exp.Subquery(this=tree) if rows.tail.written_last else tree
 
 
 def _rows_given(other: object, what: str) -> Rows:

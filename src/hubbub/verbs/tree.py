@@ -82,13 +82,19 @@ def _each(flag: object, size: int) -> list[bool]:
 
 @dataclass(frozen=True)
 class Tail:
-    """ORDER BY, LIMIT and OFFSET."""
+    """What is done to the rows of a SELECT once they are chosen: DISTINCT, ORDER BY, LIMIT and OFFSET."""
 
     order: tuple[exp.Ordered, ...] = ()
     rows: int | None = None
     offset: int = 0
+    unique: bool = False
 
     def __bool__(self) -> bool:
+        return self.unique or self.written_last
+
+    @property
+    def written_last(self) -> bool:
+        """Whether ORDER BY, LIMIT or OFFSET stands at the end of the text."""
         return bool(self.order) or self.rows is not None or self.offset > 0
 
     def limited(self, rows: int | None, offset: int) -> Tail:
@@ -99,6 +105,8 @@ class Tail:
 
     def on(self, query: Any) -> Any:
         """A SELECT with this end."""
+        if self.unique:
+            query = query.distinct()
         if self.order:
             query.set("order", exp.Order(expressions=[o.copy() for o in self.order]))
         if self.rows is not None:
