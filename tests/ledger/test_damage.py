@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import shutil
 import sqlite3
 import time
@@ -83,6 +84,20 @@ def test_damaged_pages_and_rows_raise_none_but_our_errors(whole, tmp_path):
 @pytest.mark.soak
 def test_thousands_of_damaged_pages_and_rows_raise_none_but_our_errors(whole, tmp_path):
     none_but_ours(whole, tmp_path, MANY_CASES)
+
+
+def test_a_page_for_which_sqlite_asks_too_much_memory_is_refused_in_our_words(whole, tmp_path):
+    """Damage to the length of a row of SQLite's own list of tables and rules; of 4,000 damaged files one was such."""
+    content, path, refused = whole.read_bytes(), tmp_path / "b.db", 0
+    for row in re.finditer(rb"CT RAISE\(ABORT, 'ledger is append-only'\); END", content):
+        path.write_bytes(content[: row.start()] + b"\xff" * 64 + content[row.start() + 64 :])
+        for opened in (Ledger.inspect, lambda where: Ledger.open(where, budgets=BUDGETS)):
+            with pytest.raises(PolicyError) as refusal:
+                opened(path)
+            refused += "more memory than there is, as it does where a page is damaged" in str(refusal.value)
+        for file in tmp_path.glob("b.db*"):
+            file.unlink()
+    assert refused >= 2
 
 
 @pytest.mark.parametrize("value", ["x'00ff'", "CAST(x'ff41' AS TEXT)"])

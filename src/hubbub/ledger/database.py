@@ -44,6 +44,7 @@ from hubbub.ledger.files import (
     held_too_long,
     in_words,
     make_tables,
+    too_large_to_open,
     transaction,
 )
 from hubbub.ledger.interrupts import Undisturbed
@@ -266,9 +267,13 @@ class Database:
         if self._gone:
             raise _replaced(self.where)
         if self._connection is None:
-            self._connection = self._opened()
-            if check and self._path is not None:
-                check_contents(self._connection, self._path, self._read_only)
+            try:
+                self._connection = self._opened()
+                if check and self._path is not None:
+                    check_contents(self._connection, self._path, self._read_only)
+            except MemoryError as error:  # nothing is written yet
+                self._let_go()
+                raise too_large_to_open(self._path) from error
         return self._connection
 
     def _pausing(self, connection: sqlite3.Connection, pauses: bool) -> sqlite3.Connection:

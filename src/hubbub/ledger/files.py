@@ -36,6 +36,7 @@ __all__ = [
     "in_words",
     "make_tables",
     "open_to_others",
+    "too_large_to_open",
     "transaction",
 ]
 
@@ -269,6 +270,15 @@ def damaged(path: Path | None) -> PolicyError:
     return PolicyError(
         f"the ledger {path or 'in memory'} is damaged, so no answer is given. Restore a backup "
         "that holds every charge, never an older one: what was spent since would be forgotten."
+    )
+
+
+def too_large_to_open(path: Path | None) -> PolicyError:
+    """The refusal where SQLite asks for more memory than there is while it reads which tables there are."""
+    return PolicyError(
+        f"the ledger {path or 'in memory'} cannot be opened: SQLite asked for more memory than there is, as it does "
+        "where a page is damaged. No answer is given. If memory is not short, restore a backup that holds every "
+        "charge, never an older one: what was spent since would be forgotten."
     )
 
 
