@@ -68,6 +68,8 @@ def test_the_recordings_are_those_of_the_questions() -> None:
     names = [name for name, *_ in SHOP + ASKED]
     assert len(set(names)) == len(names) >= 300
     assert {file.stem for file in FOLDER.iterdir()} == set(names)
+    texts = (file.read_text("utf-8") for file in FOLDER.iterdir())
+    assert sum(len(re.findall(r"(?m)^-- (?:duckdb|postgres|spark)\b", text)) for text in texts) >= 900
 
 
 @pytest.mark.parametrize(("name", "sql", "more"), SHOP, ids=[name for name, *_ in SHOP])
