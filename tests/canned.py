@@ -27,7 +27,7 @@ ADA = Viewer("ada", frozenset({"analyst"}), "c5r7", "3/2", "2")
 NOBODY = Viewer()
 URL = "https://data.example.org"
 SQL = "SELECT rate_marriage, COUNT(*) AS n, AVG(age) AS age\nFROM survey\nGROUP BY rate_marriage"
-QUESTION = Question(sql=SQL, spend="0.1")
+QUESTION = Question(sql=SQL, within="180", proposed="180")
 ID = "5d0e1f0c5a7e4b7c9d2f3a4b5c6d7e8f"
 FACTOR = {0.5: 0.35, 0.68: 0.5, 0.8: 0.65, 0.9: 0.84, 0.95: 1.0, 0.99: 1.35, 0.999: 1.8}
 

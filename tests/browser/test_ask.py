@@ -3,6 +3,7 @@ scripts a plain form stays."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -50,7 +51,7 @@ def test_the_price_follows_the_last_key_once(asking: Any) -> None:
     assert heard[0]["sql"] == f"{canned.SQL} -- slowly"
     assert heard[0]["csrf"] == canned.ADA.csrf
     agreed = page.get_attribute("input[name=agreed]", "value")
-    assert agreed == Question(sql=f"{canned.SQL} -- slowly").agreed
+    assert agreed == replace(canned.QUESTION, sql=f"{canned.SQL} -- slowly").agreed
 
 
 def test_a_refusal_is_underlined_in_the_editor_and_goes_when_it_is_mended(asking: Any) -> None:
@@ -81,6 +82,24 @@ def test_a_name_is_inserted_and_the_keyboard_asks(asking: Any) -> None:
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=asked")
     assert len(asked) == 1
+
+
+def test_of_accuracy_and_amount_the_one_that_was_not_chosen_follows(asking: Any) -> None:
+    page, heard = asking
+    field = {name: page.locator(f"input[name={name}]:not([type=radio])") for name in ("within", "spend", "most")}
+    field["within"].fill("90")
+    page.wait_for_selector(f"{BUTTON}:not([disabled])")
+    assert (heard[-1]["mode"], heard[-1]["within"]) == ("within", "90")
+    assert field["spend"].input_value() == "0.1"
+    field["spend"].fill("0.5")  # who types an amount means it
+    page.wait_for_selector(f"{BUTTON}:not([disabled])")
+    assert (heard[-1]["mode"], heard[-1]["spend"]) == ("spend", "0.5")
+    assert (field["within"].input_value(), field["most"].input_value()) == ("180", "0.5")
+    assert page.is_checked("input[value=spend]")
+    page.check("input[value=within]")
+    page.wait_for_selector(f"{BUTTON}:not([disabled])")
+    assert (heard[-1]["within"], heard[-1]["most"]) == ("180", "0.5")
+    assert page.get_attribute("input[name=agreed]", "value") == Question.of(heard[-1]).agreed
 
 
 def test_without_scripts_a_plain_form_stays(opened: Any) -> None:

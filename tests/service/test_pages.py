@@ -330,7 +330,8 @@ def test_what_was_priced_is_asked_with_the_proof_and_the_name_of_the_request() -
 
 
 @pytest.mark.parametrize(
-    "change", [{"sql": "SELECT COUNT(*) FROM survey"}, {"spend": "1"}, {"mode": "within"}, {"agreed": ""}]
+    "change",
+    [{"sql": "SELECT COUNT(*) FROM survey"}, {"spend": "1"}, {"mode": "within", "within": "20"}, {"agreed": ""}],
 )
 def test_what_was_not_priced_is_not_asked(change: dict[str, str]) -> None:
     line = canned.Line()

@@ -3,6 +3,9 @@
 Everything here follows from a check and from declarations: no row was read. The drawing has a bar for each group that
 is declared, of as many rows as the reader types, with its error bar to scale; where the error is as large as the bar,
 it is hatched: too few to see.
+
+Accuracy comes first: the form asks how far off an answer may be, and the price follows. While nobody has said it, the
+page proposes what a small amount buys, rounded up, so that it costs no more than that.
 """
 
 from __future__ import annotations
@@ -11,14 +14,15 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
 from hubbub.plots.chart import Chart, Point
 from hubbub.service.pages.words import amount, day, number, plural, seconds
 
-__all__ = ["Priced", "Question", "Refused", "example", "priced", "refused"]
+__all__ = ["Priced", "Question", "Refused", "example", "priced", "proposal", "refused", "width_of"]
 
 _ROWS: Final = 1000
 _SHOWN: Final = 24
@@ -28,13 +32,16 @@ _NUMBER: Final = re.compile(r"[0-9]{1,15}")
 
 @dataclass(frozen=True)
 class Question:
-    """What stands in the form. spend: an epsilon; within: a width, given instead; rows: of a group, for the drawing."""
+    """What stands in the form. within: how far off an answer may be, most: for at most so much epsilon; or spend: an
+    epsilon, chosen by mode. proposed: the width that the page proposed. rows: of a group, for the drawing.
+    """
 
     sql: str = ""
-    mode: str = "spend"
+    mode: str = "within"
     spend: str = "0.1"
     within: str = ""
-    most: str = ""
+    most: str = "0.1"
+    proposed: str = ""
     rows: str = str(_ROWS)
     purpose: str = ""
 
@@ -60,10 +67,21 @@ class Question:
         told: dict[str, Any] = {"assume_rows": self.assumed} if self.assumed != _ROWS else {}
         if self.mode == "spend":
             return {**told, "epsilon": self.spend}
+        if not self.within:
+            return {**told, "epsilon": self.most}
         wide: Any = self.within
         if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", self.within):
             wide = float(self.within)
         return {**told, "within": wide, **({"at_most": self.most} if self.most else {})}
+
+    @property
+    def to_propose(self) -> bool:
+        """Whether its width is not the reader's own, and so follows the question."""
+        return self.mode == "within" and self.within == self.proposed
+
+    def at(self, width: str) -> Question:
+        """The same at a width that the page proposes; "" for none: at as much as it may cost."""
+        return replace(self, within=width, proposed=width)
 
     @property
     def agreed(self) -> str:
@@ -88,7 +106,10 @@ class Refused:
 
 @dataclass(frozen=True)
 class Priced:
-    """What a question would cost, in the pieces of a line; what its button says; and the drawing of its errors."""
+    """What a question would cost, in the pieces of a line; what its button says; and the drawing of its errors.
+
+    epsilon, width: the amount and the accuracy that go together.
+    """
 
     line: tuple[str, ...]
     notes: tuple[str, ...]
@@ -100,6 +121,8 @@ class Priced:
     shown: int = 0
     groups: int = 0
     drowned: bool = False
+    epsilon: str = ""
+    width: str = ""
 
 
 _TITLES: Final = {
@@ -161,7 +184,32 @@ def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any
     chart, drowned = (None, False) if free else _drawing(told, question, tables)
     shown = len(chart.points) if chart is not None else 0
     notes = tuple(str(note) for note in told.get("notes", ()))
-    return Priced(tuple(x for x in line if x), notes, button, enough, cost, left, chart, shown, groups, drowned)
+    pieces, spend = tuple(x for x in line if x), "" if free else amount(told["epsilon"]).rstrip("…")
+    width = width_of(told)
+    return Priced(pieces, notes, button, enough, cost, left, chart, shown, groups, drowned, epsilon=spend, width=width)
+
+
+def width_of(told: Mapping[str, Any]) -> str:
+    """How far off all estimates of a check are predicted to be, rounded up to two digits; "" where it is not known.
+
+    >>> width_of({"columns": [{"plus_minus": 183.2}, {"plus_minus": 2.21}]}), width_of({"columns": []})
+    ('190', '')
+    """
+    sizes = [
+        next((c[k] for k in ("ranks", "rows", "plus_minus") if c.get(k) is not None), None) for c in told["columns"]
+    ]
+    largest = max((float(size) for size in sizes if size is not None), default=0.0)
+    if not 1e-12 < largest < 1e14:
+        return ""
+    exact = Decimal(largest)
+    unit = Decimal(1).scaleb(exact.adjusted() - 1)
+    return f"{((exact / unit).to_integral_value(ROUND_CEILING) * unit).normalize():f}"
+
+
+def proposal(told: Mapping[str, Any]) -> str:
+    """The width that a page proposes for what a check told; "" for none: what is stored or public has its error."""
+    asks = told.get("affordable") and not told.get("stored") and Fraction(str(told["epsilon"]))
+    return width_of(told) if asks else ""
 
 
 def _cost(told: Mapping[str, Any]) -> str:

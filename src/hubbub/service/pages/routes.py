@@ -1,6 +1,6 @@
 """Where the pages of an analyst are, and what their forms do.
 
-    GET  /  /ask?q=           the form, with a price where there is a question
+    GET  /  /ask?q=&spend=    the form, with a price where there is a question
     POST /check  /line        the price: the whole page, or its two pieces for the live line
     POST /ask                 charges what was priced, and goes on to /a/ID; another text than that is priced first
     GET  /a/ID  /a/ID/csv     waiting, the answer, or that there is none; the answer as a file
@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -27,7 +28,7 @@ from starlette.routing import BaseRoute, Route
 from hubbub.errors import HubbubError
 from hubbub.noise import system_bits
 from hubbub.service.pages import office_routes, provider_routes, views
-from hubbub.service.pages.asking import Question, example
+from hubbub.service.pages.asking import Question, example, proposal
 from hubbub.service.pages.files import FORMS, file_of
 from hubbub.service.pages.page import Page
 from hubbub.service.pages.static import pack, static_file
@@ -58,18 +59,27 @@ async def _ask_form(visit: Visit) -> Page | str:
         return next((place.path for place in visit.viewer.places if place.path != "/"), "/account")
     tables = await visit.told("tables")
     question = Question(sql=visit.query.get("q", "") or example(tables))
+    if spend := visit.query.get("spend", "").strip():
+        question = replace(question, mode="spend", spend=spend)
     return await _priced(visit, question, tables)
 
 
 async def _priced(visit: Visit, question: Question, tables: Mapping[str, Any], *, changed: bool = False) -> Page:
-    check = await _check(visit, question) if question.sql else None
+    question, check = await _check(visit, question) if question.sql else (question, None)
     return views.ask(visit.viewer, question, tables, check=check, request=_name(), changed=changed)
 
 
-async def _check(visit: Visit, question: Question) -> dict[str, Any]:
-    told = await visit.known("check", sql=question.sql, options=question.options)
+async def _check(visit: Visit, question: Question) -> tuple[Question, dict[str, Any]]:
+    """The question with its price; where its width is the page's, with the width that goes with it."""
+    bare = question.at("") if question.to_propose else question
+    told = await visit.known("check", sql=bare.sql, options=bare.options)
+    width = proposal(told["told"]) if question.to_propose and "told" in told else ""
+    if width:
+        wide = bare.at(width)
+        at_width = await visit.known("check", sql=wide.sql, options=wide.options)
+        bare, told = (wide, at_width) if "told" in at_width else (bare, told)
     await asyncio.sleep(_TICK - time.monotonic() % _TICK)
-    return told
+    return bare, told
 
 
 async def _check_form(visit: Visit) -> Page:
@@ -79,7 +89,7 @@ async def _check_form(visit: Visit) -> Page:
 async def _line(visit: Visit) -> Page | Response:
     question = Question.of(visit.form)
     tables = await visit.told("tables")
-    check = await _check(visit, question)
+    question, check = await _check(visit, question)
     if check.get("refused", {}).get("kind") in ("rate", "away"):
         return Response("", 429, {"Cache-Control": "no-store"})
     return views.line(visit.viewer, question, tables, check)

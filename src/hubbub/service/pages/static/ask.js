@@ -33,6 +33,21 @@ function underline() {
   }
 }
 
+// The amount and the accuracy go together: of the two the one that was not chosen follows.
+function follow() {
+  const { epsilon, width, within, proposed } = document.getElementById("line").dataset;
+  if (epsilon === undefined) return;
+  const own = form.elements.mode.value === "within";
+  if (own) {
+    if (form.elements.within.value === form.elements.proposed.value) form.elements.within.value = within;
+    form.elements.proposed.value = proposed;
+    if (epsilon) form.elements.spend.value = epsilon;
+  } else {
+    form.elements.within.value = width;
+    form.elements.most.value = form.elements.spend.value;
+  }
+}
+
 async function price() {
   const mine = ++last;
   if (!field.value.trim()) return;
@@ -58,6 +73,7 @@ async function price() {
     const fresh = told.getElementById(name);
     if (fresh) show(name, fresh);
   }
+  follow();
   underline();
 }
 
@@ -68,7 +84,11 @@ function later() {
   timer = setTimeout(price, PAUSE);
 }
 
-form.addEventListener("input", later);
+form.addEventListener("input", (event) => {
+  const mode = { within: "within", most: "within", spend: "spend" }[event.target.name];
+  if (mode) form.elements.mode.value = mode; // who types an amount means it
+  later();
+});
 form.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     const button = document.querySelector("#line button:not(.second):not([disabled])");
