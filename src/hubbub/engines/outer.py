@@ -203,13 +203,13 @@ class OuterSide:
         """A digest of a public table's rows: other rows are another question."""
         table = self.table(name)
         with self._lock:
-            key = ("fingerprint", name)
-            if key not in self._values:
+            values, key = self._values, ("fingerprint", name, id(table))
+            if key not in values:
                 sink = pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, table.schema) as writer:
                     writer.write_table(table)
-                self._values[key] = hashlib.sha256(memoryview(sink.getvalue())).hexdigest()
-            fingerprint: str = self._values[key]
+                values.setdefault(key, ((table,), hashlib.sha256(memoryview(sink.getvalue())).hexdigest()))
+            fingerprint: str = values[key][1]
             return fingerprint
 
     def _once(
@@ -219,17 +219,20 @@ class OuterSide:
         it reads as `relation`.
 
         What a question is priced by (its values are few, its rows are unique) is so said of the very rows that it
-        meets later, even where random() or LIMIT stands in the statement.
+        meets later, even where random() or LIMIT stands in the statement. Sides that were pinned at one time share what
+        is kept, and each has a lock of its own: so the first answer stays, whoever comes second, and it is kept by the
+        tables that were read, which are held as long as it is.
         """
-        for name in tables:
-            self.table(name)
+        held = tuple(self.table(name) for name in tables)
         with self._lock:
-            if key not in self._values:
+            values, key = self._values, (*key, *map(id, held))
+            if key not in values:
                 relation = (
                     {} if version_of is None else {"relation": self._once(("relation", version_of), tables, version_of)}
                 )
-                self._values[key] = self.run(sql, () if version_of is not None else tables, relation)
-            table: pa.Table = self._values[key]
+                answer = self.run(sql, () if version_of is not None else tables, relation)
+                values.setdefault(key, (held, answer))
+            table: pa.Table = values[key][1]
             return table
 
     def close(self) -> None:
