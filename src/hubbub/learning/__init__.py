@@ -15,7 +15,7 @@ from hubbub.learning.components import PCA
 from hubbub.learning.finite_class import FiniteClassLearner, halfspaces, learning_sample_size
 from hubbub.learning.linear import LinearRegression
 from hubbub.learning.logistic import LogisticRegression
-from hubbub.learning.model import load
+from hubbub.learning.reading import load
 from hubbub.learning.statistical_queries import StatisticalQueryOracle, oracle_sample_size
 
 __all__ = [

@@ -63,6 +63,9 @@ class AdditiveModel(Estimator):
     def _margins(self, rows: Coded) -> Integers:
         return self._inner._margins(rows)
 
+    def _exported(self) -> Estimator:
+        return self._inner
+
     def _load(self, kept: Mapping[str, Any]) -> None:
         kind = LinearRegression if kept["classes"] is None else LogisticRegression
         self._inner = kind(self.features, self.target)._take(kept)

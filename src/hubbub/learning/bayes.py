@@ -169,6 +169,8 @@ class GaussianNB(_NaiveBayes):
     the columns' own units.
     """
 
+    _counterpart: ClassVar[str | None] = "GaussianNB"
+
     def __init__(
         self,
         features: Sequence[str] | None = None,

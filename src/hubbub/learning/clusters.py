@@ -61,6 +61,7 @@ class KMeans(Estimator):
     """
 
     _buys_rows: ClassVar[bool] = False
+    _counterpart: ClassVar[str | None] = "KMeans"
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ class PCA(Estimator):
     """
 
     _buys_rows: ClassVar[bool] = False
+    _counterpart: ClassVar[str | None] = "PCA"
 
     def __init__(
         self, features: Sequence[str] | None = None, *, n_components: int = 2, weight: str | None = None

@@ -11,13 +11,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.additive import AdditiveModel
-from hubbub.learning.bayes import GaussianNB
-from hubbub.learning.clusters import KMeans
-from hubbub.learning.components import PCA
 from hubbub.learning.features import Categories, Design, Numbers
-from hubbub.learning.linear import LinearRegression
-from hubbub.learning.logistic import LogisticRegression
 
 __all__ = ["pipeline"]
 
@@ -32,8 +26,8 @@ def pipeline(model: Any) -> Any:
     except ImportError:
         raise ParameterError("to_sklearn needs scikit-learn (the package is called scikit-learn).") from None
     model._fitted()
-    inner = model._inner if isinstance(model, AdditiveModel) else model
-    if isinstance(inner, GaussianNB):
+    inner = model._exported()
+    if inner._counterpart == "GaussianNB":
         return Pipeline([("columns", _columns(inner.design_, own=True)), ("model", _gaussian(inner))])
     last = _last(inner)
     return Pipeline([("columns", _columns(inner.design_)), ("model", last)])
@@ -42,25 +36,25 @@ def pipeline(model: Any) -> Any:
 def _last(model: Any) -> Any:
     """The last step: scikit-learn's own model with the weights that were found."""
     design: Design = model.design_
-    if isinstance(model, LogisticRegression):
+    if model._counterpart == "LogisticRegression":
         from sklearn.linear_model import LogisticRegression as Logistic
 
         last = Logistic()
         last.coef_, last.intercept_ = _spread(design, model.coef_), np.array(model.intercept_)
         last.classes_, last.n_iter_ = model.classes_, np.array([model.n_iter_])
-    elif isinstance(model, LinearRegression):
+    elif model._counterpart == "LinearRegression":
         from sklearn.linear_model import LinearRegression as Linear
 
         last = Linear()
         last.coef_, last.intercept_ = _spread(design, model.coef_[None])[0], model.intercept_
-    elif isinstance(model, KMeans):
+    elif model._counterpart == "KMeans":
         from sklearn.cluster import KMeans as Means
 
         if any(isinstance(c, Categories) and None in c.values for c in design.columns.values()):
             raise ParameterError("a column with NULL among its values is at other distances in scikit-learn.")
         last = Means(n_clusters=len(model.cluster_centers_))
         last.cluster_centers_, last._n_threads = _spread(design, model.cluster_centers_), 1
-    elif isinstance(model, PCA):
+    elif model._counterpart == "PCA":
         from sklearn.decomposition import PCA as Components
 
         last = Components(n_components=len(model.components_))
@@ -75,7 +69,7 @@ def _last(model: Any) -> Any:
     return last
 
 
-def _gaussian(model: GaussianNB) -> Any:
+def _gaussian(model: Any) -> Any:
     from sklearn.naive_bayes import GaussianNB as Gaussian
 
     last = Gaussian()

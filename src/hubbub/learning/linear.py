@@ -185,6 +185,7 @@ class LinearRegression(Estimator):
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ("numbers",)
+    _counterpart: ClassVar[str | None] = "LinearRegression"
 
     def __init__(
         self,

@@ -113,6 +113,7 @@ class LogisticRegression(Estimator):
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ("classes",)
+    _counterpart: ClassVar[str | None] = "LogisticRegression"
 
     def __init__(
         self,

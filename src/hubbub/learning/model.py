@@ -32,13 +32,14 @@ from hubbub.accounting import Event, rho_of_epsilon
 from hubbub.accounting.amounts import amount, count
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.learning.exact import HEAVIEST, Coded, kept
+from hubbub.learning.exporting import pipeline
 from hubbub.learning.features import Column, Design, Integers, column_of
 from hubbub.learning.targets import LEVELS, Classes, Range, Weight
 from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits
 from hubbub.tables.columns import Between, Declaration, Edges, OneOf
 
-__all__ = ["LEVELS", "Classes", "Estimator", "Fit", "Problem", "Range", "arrow", "fitted_of", "load"]
+__all__ = ["FORMAT", "LEVELS", "Classes", "Estimator", "Fit", "Problem", "Range", "arrow", "fitted_of"]
 
 Fit = Generator[Event, None, dict[str, Any]]
 """Yields each event before it is drawn, and returns what is kept, as JSON."""
@@ -181,6 +182,8 @@ class Estimator(ABC):
     _tasks: ClassVar[tuple[str, ...]] = ()
     _linear: ClassVar[bool] = True
     _buys_rows: ClassVar[bool] = True
+    _counterpart: ClassVar[str | None] = None
+    """The class of scikit-learn that predicts the same, where there is one."""
 
     features: Sequence[str] | None
     target: str | None
@@ -394,9 +397,11 @@ class Estimator(ABC):
 
         Raises ParameterError for a model that has no counterpart there.
         """
-        from importlib import import_module
+        return pipeline(self._fitted())
 
-        return import_module("hubbub.learning.exporting").pipeline(self._fitted())
+    def _exported(self) -> Estimator:
+        """The fitted model whose weights a pipeline of scikit-learn takes over."""
+        return self
 
     def to_json(self) -> str:
         """The fitted model as text, which `hubbub.learning.load` reads."""
@@ -457,23 +462,6 @@ def arrow(frame: Any) -> Any:
         raise ParameterError(
             f"a {type(frame).__name__} is not a frame: give pandas, polars, Arrow, or a mapping of columns of one kind."
         ) from None
-
-
-def load(text: str) -> Any:
-    """The fitted model that `to_json` wrote.
-
-    Raises ParameterError for any other text.
-    """
-    import hubbub.learning as room
-
-    try:
-        kept = json.loads(text)
-        if kept["format"] != FORMAT or kept["estimator"] not in room.__all__:
-            raise ValueError("another format")
-        model: Estimator = getattr(room, kept["estimator"])(**kept["parameters"])
-        return model._take(kept)
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
-        raise ParameterError("this text is not a fitted model of this version of hubbub.") from None
 
 
 def fitted_of(estimator: Estimator, kept: Mapping[str, Any]) -> Estimator:

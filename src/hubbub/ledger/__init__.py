@@ -26,3 +26,23 @@ The rules of the room:
 4. **Every failure is a refusal.** A full disk, a locked file or a damaged page raises a `HubbubError` that says so. No
    such failure gives an answer, and none takes a part of a charge.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hubbub.late import late_names
+
+if TYPE_CHECKING:
+    from hubbub.ledger.budget import Budget as Budget
+    from hubbub.ledger.charge import Charge as Charge
+    from hubbub.ledger.records import Entry as Entry
+    from hubbub.ledger.store import Ledger as Ledger
+
+# Where each name that other rooms may take lives.
+_LATER = {"Budget": "budget", "Charge": "charge", "Entry": "records", "Ledger": "store"}
+
+__all__ = ["Budget", "Charge", "Entry", "Ledger"]
+
+
+__getattr__ = late_names(__name__, _LATER, globals())
