@@ -22,6 +22,7 @@ __all__ = [
     "ParameterError",
     "PolicyError",
     "QueryError",
+    "how_to_install",
 ]
 
 
