@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import pickle
 import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -157,7 +159,7 @@ def test_check_tells_the_error_of_a_quantile_in_the_unit_of_its_column() -> None
         assert "any value of the declared range" in column.unit_note
 
 
-def test_a_plot_has_lines_over_ordered_keys_and_bars_over_others() -> None:
+def test_a_plot_has_lines_over_ordered_keys_and_bars_over_others_and_says_what_is_left_out(tmp_path: Path) -> None:
     with session(epsilon=9) as s:
         by_ward = s.sql("SELECT ward, COUNT(*) AS c FROM visits GROUP BY ward", epsilon=1)
         by_number = s.sql("SELECT n, COUNT(*) AS c FROM visits GROUP BY n", epsilon=1)
@@ -169,7 +171,14 @@ def test_a_plot_has_lines_over_ordered_keys_and_bars_over_others() -> None:
     lines = by_number.plot(ax=plots.axes())
     assert not lines.patches
     assert lines.get_xlabel().splitlines()[0] == "n"
-    assert "bounded: at most 10 rows in each of 4 groups of one id" in lines.get_xlabel()
+    bounded = "bounded: at most 10 rows in each of 4 groups of one id; what that leaves out is not in the ±"
+    assert bounded in lines.get_xlabel().replace("\n", " ")
+    by_ward.plot().save(tmp_path / "wards.svg")
+    drawn = ET.fromstring((tmp_path / "wards.svg").read_text("utf-8"))
+    lowest = [t.text or "" for t in drawn.iter() if t.tag.endswith("text")][-2:]
+    assert " ".join(lowest) == bounded
+    for html in (by_ward.plot().html(), by_ward._repr_html_()):
+        assert html.count(bounded) == 1  # under the picture, not in it too
     assert list(lines.lines[0].get_xdata()) == list(range(101))
     assert not by_ward.plot(kind="points", ax=plots.axes()).patches
     for ax in (None, plots.axes()):

@@ -96,6 +96,9 @@ def test_a_report_says_who_asked_what_and_what_was_refused(cli, asked, people):
 
 
 def test_a_report_names_first_who_is_near_a_limit_as_text_and_as_a_page(cli, asked, people):
+    limits = "at most 1 rows in each of 1 groups of one unit (person_id)"
+    for report in (cli("report"), cli("report", "--format", "html")):
+        assert f"Each of these: {limits}." in "".join(report[1:])
     cli("query", WARDS, "--epsilon", "0.6", "--yes")
     cli("grant", "ada", "--epsilon", "0.5", "--reason", "a study")
     (everyone, *others) = [line.split()[1:] for line in cli("report")[1].splitlines()[2:5]]
@@ -108,6 +111,11 @@ def test_a_report_names_first_who_is_near_a_limit_as_text_and_as_a_page(cli, ask
     assert page.index("near it") < page.index("<svg") < page.index("the newest first")
     assert "<script" not in page
     assert cli("report", "-o", "report.txt")[0] == 2
+    cli("query", WARDS, "--epsilon", "5", "--yes")  # refused: nothing of anybody is in it
+    text, page = ("".join(cli("report", *form)[1:]) for form in ((), ("--format", "html")))
+    assert limits in page
+    assert "   bounded" in text
+    assert "Each of these" not in text + page
 
 
 def test_an_answer_is_drawn_where_a_plot_is_asked_for(cli, asked, people):

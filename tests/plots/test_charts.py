@@ -14,6 +14,7 @@ import pytest
 from hubbub.errors import ParameterError
 from hubbub.plots.axis import day_axis, number_axis
 from hubbub.plots.chart import KINDS, Chart, Point
+from hubbub.plots.svg_parts import wide
 
 HOSTILE = "</svg><script>alert(1)</script>\"' onload=x &amp; ‮ \x00\x1b"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -113,6 +114,19 @@ def test_seventy_two_names_can_be_read() -> None:
     heights = [float(t.get("y", "0")) for t in texts]
     assert len(heights) == 72
     assert min(b - a for a, b in pairwise(heights)) >= 18
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_note_stands_below_the_picture_in_lines_that_fit(kind: str) -> None:
+    note = f"bounded: at most 2 rows of one patient; {HOSTILE}\n{'a long sentence ' * 9}"
+    plain, noted = parsed(CHARTS[kind]), parsed(replace(CHARTS[kind], note=note))
+    height = int(plain.get("height", "0"))
+    added = [t for t in noted.iter(f"{SVG}text") if float(t.get("y", "0")) > height and t.get("x") == "4"]
+    assert "bounded: at most 2 rows of one patient;" in " ".join(t.text or "" for t in added)
+    assert len(added) >= 3
+    assert all(wide(t.text or "") <= int(noted.get("width", "0")) for t in added)
+    assert height < float(added[-1].get("y", "0")) < int(noted.get("height", "0"))
+    assert ET.tostring(parsed(replace(CHARTS[kind], note=note).bare)) == ET.tostring(plain)
 
 
 def test_the_drawing_before_asking_is_dashed_and_hatched_where_it_would_drown() -> None:

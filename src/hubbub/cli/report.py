@@ -42,7 +42,7 @@ def command(
 ) -> None:
     """Who spent what, who is near a limit, how the budget was spent, and the last questions, on a page.
 
-    csv: every question, with how much of one unit its answer holds.
+    csv: every question. With each stands how much of one unit its answer holds; below, where that is the same for all.
     """
     if form == "text" and output is not None:
         raise click.UsageError("-o takes --format html or csv.")
@@ -91,7 +91,7 @@ def _newest(rows: list[tuple[str, ...]]) -> tuple[list[str], list[list[str]]]:
     """The last questions, the newest first: the columns in which they differ, and those that all want."""
     brief = [(time[:19].replace("T", " "), *(" ".join(text.split()) for text in rest)) for time, *rest in rows[-_LAST:]]
     told = [
-        at for at, name in enumerate(_COLUMNS[:-1])
+        at for at, name in enumerate(_COLUMNS)
         if name in ("time", "epsilon", "question") or len({row[at] for row in brief}) > 1
     ]  # fmt: skip
     return [_COLUMNS[at] for at in told], [[row[at] for at in told] for row in reversed(brief)]
@@ -99,7 +99,9 @@ def _newest(rows: list[tuple[str, ...]]) -> tuple[list[str], list[list[str]]]:
 
 def _foot(rows: list[tuple[str, ...]]) -> str:
     earlier = f"{len(rows) - _LAST:,} earlier ones: --format csv. " if len(rows) > _LAST else ""
-    return earlier + (_BOUNDED if any(row[8] for row in rows) else "")
+    limits = {row[8] for row in rows[-_LAST:]}
+    every = f"Each of these: {next(iter(limits))}. " if len(limits) == 1 and limits != {""} else ""
+    return earlier + every + (_BOUNDED if any(row[8] for row in rows) else "")
 
 
 def _text(book: Ledger, rows: list[tuple[str, ...]]) -> None:

@@ -184,15 +184,20 @@ class Chart:
         """The same numbers: the names of the columns, and the rows."""
         return (*self.keys, self.measure), [(*p.names, p.said) for p in self.points]
 
+    @property
+    def bare(self) -> Chart:
+        """The same without its note, for a place that says it beside the picture."""
+        return replace(self, note="")
+
     def svg(self) -> str:
-        """The picture as SVG text."""
+        """The picture and its note as SVG text."""
         from hubbub.plots.svg import drawn
 
         return drawn(self, self.kind or self.kinds[0])
 
     def html(self) -> str:
-        """The picture, and the table beside it."""
-        return f"<figure>{self.svg()}{html_table(*self.table())}{html_lines(self.note.splitlines())}</figure>"
+        """The picture, the table beside it, and the note."""
+        return f"<figure>{self.bare.svg()}{html_table(*self.table())}{html_lines(self.note.splitlines())}</figure>"
 
     def save(self, path: str | Path) -> None:
         """Writes the picture as a file of SVG."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hubbub.plots.svg_bars import bars, grouped, points
 from hubbub.plots.svg_grids import calendar, heat
 from hubbub.plots.svg_lines import lines, multiples
-from hubbub.plots.svg_parts import Drawing, element, escaped
+from hubbub.plots.svg_parts import Drawing, element, escaped, text, wrapped
 
 if TYPE_CHECKING:
     from hubbub.plots.chart import Chart
@@ -32,11 +32,18 @@ _HOW: Final[dict[str, Callable[[Chart, str], Drawing]]] = {
 }
 
 
+_LINE: Final = 18
+"""From one line of the note to the next."""
+
+
 def drawn(chart: Chart, kind: str) -> str:
-    """A chart as SVG text."""
+    """A chart as SVG text, its note below the picture."""
     name = "c" + sha256(repr((kind, chart)).encode("utf-8", "replace")).hexdigest()[:10]
     drawing = _HOW[kind](chart, name)
     width = max(chart.width, round(drawing.width))
+    note = [each for line in chart.note.splitlines() for each in wrapped(line, width - 8)]
+    below = "".join(text(4, drawing.height + _LINE * (n + 1), each, quiet=True) for n, each in enumerate(note))
+    height = round(drawing.height + (_LINE * len(note) + 8 if note else 0))
     head = element("title", {"id": f"{name}-t"}, escaped(chart.heading))
     head += element("desc", {"id": f"{name}-d"}, escaped(chart.described))
     if "-hatch)" in drawing.body:
@@ -46,13 +53,13 @@ def drawn(chart: Chart, kind: str) -> str:
     whole = {
         "xmlns": "http://www.w3.org/2000/svg",
         "class": "chart",
-        "viewBox": f"0 0 {width} {round(drawing.height)}",
+        "viewBox": f"0 0 {width} {height}",
         "width": width,
-        "height": round(drawing.height),
+        "height": height,
         "role": "img",
         "aria-labelledby": f"{name}-t {name}-d",
         "fill": "currentColor",
         "font-family": "system-ui, sans-serif",
         "font-size": 14,
     }
-    return element("svg", whole, head + drawing.body)
+    return element("svg", whole, head + drawing.body + below)

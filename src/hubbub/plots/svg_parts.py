@@ -24,6 +24,7 @@ __all__ = [
     "values_of",
     "whisker",
     "wide",
+    "wrapped",
 ]
 
 COLOURS: Final = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#999999", "#D55E00")
@@ -78,6 +79,22 @@ def shortened(told: str, room: float) -> str:
     while told and wide(told) > room - 8:
         told = told[:-1]
     return f"{told.rstrip()}…"
+
+
+def wrapped(told: str, room: float) -> list[str]:
+    """A text in lines that have room; a word that is wider than a line is cut.
+
+    >>> wrapped("bounded: at most 2 rows of one patient", 150)
+    ['bounded: at most 2', 'rows of one patient']
+    """
+    lines = [""]
+    for word in told.split():
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and wide(longer) > room:
+            lines.append(shortened(word, room))
+        else:
+            lines[-1] = longer if lines[-1] else shortened(word, room)
+    return lines
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str = "g") -> str:

@@ -18,7 +18,9 @@ from markupsafe import Markup
 if TYPE_CHECKING:
     from hubbub.plots.chart import Chart
 
-__all__ = ["amount", "clock", "day", "device", "moment", "narrow_picture", "number", "picture", "plural", "seconds"]
+__all__ = [
+    "amount", "clock", "day", "device", "moment", "narrow_picture", "number", "picture", "plural", "real", "seconds",
+]  # fmt: skip
 
 
 def amount(told: Any) -> str:
@@ -34,6 +36,11 @@ def amount(told: Any) -> str:
     cut = size // unit * unit
     text = f"{float(cut):,.{digits}f}".rstrip("0").rstrip(".")
     return f"{sign}{text}{'' if cut == size else '…'}"
+
+
+def real(told: Any) -> float:
+    """An amount that is told as an exact text, for the length of a bar; 0 for none."""
+    return 0.0 if told is None else float(Fraction(str(told)))
 
 
 def number(x: Any, digits: int = 4) -> str:
@@ -113,10 +120,10 @@ def device(agent: str) -> str:
 
 
 def picture(chart: Chart) -> Markup:
-    """A chart as what may stand in a page: its SVG, in which every text is escaped already."""
-    return Markup(chart.svg())
+    """A chart as what may stand in a page, which says its note itself: SVG, in which every text is escaped already."""
+    return Markup(chart.bare.svg())
 
 
 def narrow_picture(chart: Chart) -> Markup:
     """The same for a narrow window; empty where it would not fit there."""
-    return Markup("") if chart.narrow is None else Markup(chart.narrow.svg())
+    return Markup("") if chart.narrow is None else Markup(chart.narrow.bare.svg())
