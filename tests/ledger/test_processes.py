@@ -21,7 +21,7 @@ from ledger.helpers import SPACE, charge, fork, wait
 
 def opened(path: Path | str, epsilon: str = "1") -> Ledger:
     # Their charges stay open, of one analyst in many processes: more than may fail.
-    return Ledger.open(path, budgets={SPACE: Budget(epsilon)}, max_failures=10**9)
+    return Ledger.open(path, budgets={SPACE: Budget(epsilon)}, max_failures=10**9, max_failures_all=10**9)
 
 
 def spend(place: str, epsilon: Fraction, won: int) -> None:
