@@ -37,8 +37,43 @@ _GATE: Final = (
     "tests/service/test_matrix.py",
 )
 
+_NOISE: Final = (
+    "tests/mechanisms/test_theorems.py",
+    "tests/mechanisms/test_privacy.py",
+    "tests/mechanisms/test_shape.py",
+    "tests/mechanisms/test_hostile.py",
+    "tests/mechanisms/test_sampling.py",
+)
+_QUEUE: Final = (
+    "tests/service/test_schedule.py",
+    "tests/service/test_timetable.py",
+    "tests/service/test_desk.py",
+    "tests/service/test_whole_desk.py",
+    "tests/ledger/test_closing.py",
+    "tests/ledger/test_words.py",
+)
+_SESSION: Final = ("tests/test_session.py", "tests/test_release.py", "tests/test_door.py", "tests/test_reviewed.py")
+
 ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.mechanisms.calibration": ("tests/mechanisms/test_calibrated.py", *_TABLES),
+    "hubbub.mechanisms.groups": (*_NOISE, "tests/mechanisms/test_calibrated.py", "tests/tables/test_price.py"),
+    "hubbub.mechanisms.top_k": ("tests/mechanisms/test_top_k.py", "tests/tables/test_top_place.py", *_NOISE),
+    "hubbub.mechanisms.place_search": (
+        "tests/mechanisms/test_place_search.py",
+        "tests/test_found_bounds.py",
+        *_NOISE,
+    ),
+    "hubbub.accounting.filters": ("tests/accounting/test_budget.py", "tests/accounting/test_events.py", *_LEDGER),
+    "hubbub.tables.relations": (*_WAY, *_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.repeats": ("tests/sql/test_repeats.py", *_WAY, *_NEIGHBOURS),
+    "hubbub.tables.groups": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
+    "hubbub.tables.aggregates.count": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
+    "hubbub.tables.aggregates.sum": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
+    "hubbub.tables.aggregates.mean": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
+    "hubbub.tables.aggregates.weighted": ("tests/tables/test_weighted.py", *_TABLES, *_NEIGHBOURS),
+    "hubbub.tables.aggregates.covariance": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
+    "hubbub.tables.aggregates.regression": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
+    "hubbub.tables.aggregates.geometric": (*_TABLES, *_NEIGHBOURS, "tests/sql"),
     "hubbub.tables.price": (*_TABLES, *_NEIGHBOURS, *_AUDIT),
     "hubbub.tables.measure": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.parts": (*_TABLES, *_NEIGHBOURS),
@@ -64,6 +99,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.sql.emit.net": (_WRITTEN, *_WAY),
     "hubbub.sql.emit.rows": (*_WAY, "tests/learning"),
     "hubbub.sql.emit.clipping": (*_TABLES, *_WAY, *_NEIGHBOURS),
+    "hubbub.sql.emit.binding": ("tests/engines/test_plans.py", *_WAY),
     "hubbub.engines.postgres.dialect": (_WRITTEN, *_WAY),
     "hubbub.engines.spark.dialect": (_WRITTEN, *_WAY),
     "hubbub.engines.duckdb.dialect": (_WRITTEN, *_WAY, "tests/tables", "tests/pitfalls", *_NEIGHBOURS),
@@ -78,8 +114,16 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "hubbub.ledger.closing": ("tests/ledger/test_closing.py", "tests/ledger/test_backup.py"),
     "hubbub.ledger.removing": ("tests/ledger/test_words.py", "tests/cli/test_keeping.py"),
+    "hubbub.ledger.books": (*_LEDGER, "tests/ledger", "tests/test_session.py"),
+    "hubbub.ledger.blocks": (*_LEDGER, "tests/ledger", "tests/test_session.py", "tests/test_looks.py"),
+    "hubbub.ledger.readings": ("tests/service/test_caps.py", *_LEDGER, "tests/ledger"),
+    "hubbub.ledger.schedule": _QUEUE,
+    "hubbub.ledger.timetable": (*_QUEUE, "tests/service/test_found_in_service.py", "tests/service/test_refreshed.py"),
     "hubbub.service.acts": _GATE,
     "hubbub.service.gate": _GATE,
+    "hubbub.session.run": (*_SESSION, "tests/test_looks.py", "tests/ledger", "tests/test_found_bounds.py"),
+    "hubbub.session.looks": ("tests/test_looks.py", *_SESSION),
+    "hubbub.session.finding": ("tests/test_found_bounds.py", *_SESSION),
     "hubbub.session.remembered": (
         "tests/test_remembered.py",
         "tests/test_linear.py",
@@ -93,7 +137,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
         "tests/cli/test_questions.py",
     ),
 }
-"""Pricing, bounding, the writing of SQL, and charging."""
+"""Pricing, bounding, the writing of SQL, and charging. `sql.emit.place` has nothing that can be changed."""
 
 TEXTS: Final = ("hubbub.sql.", "hubbub.engines.")
 """Where texts are SQL; elsewhere they are words for people."""

@@ -13,18 +13,32 @@ from mutants.bugs import BUGS
 from mutants.equivalents import EQUIVALENT
 from mutants.operators import changes, mutated
 from mutants.rooms import ROOMS, TEXTS
-from mutants.runner import source_of
+from mutants.runner import drawn, share_killed, source_of
 
 TESTS = Path(__file__).parents[1]
 
 
 def told_by_the_runner(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The runner in a process of its own: here hubbub is imported already, and a fork would have the real one."""
-    path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
-    command = [sys.executable, "-m", "mutants.runner", *arguments]
-    return subprocess.run(
-        command, cwd=TESTS, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    return _python("-m", "mutants.runner", *arguments)
+
+
+def told_of_one_room(test: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The runner with one module, whose room is one file, and three seconds for each change."""
+    program = (
+        "import sys\n"
+        "from mutants import runner\n"
+        f"runner.ROOMS, runner.LIMIT, runner.warm = {{'hubbub.ledger.readings': ({str(test)!r},)}}, 3, lambda: None\n"
+        "sys.exit(runner.main())"
     )
+    return _python("-c", program, "hubbub.ledger.readings", "--total", "1", *arguments)
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
+    environment = os.environ | {"PYTHONPATH": path}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=TESTS, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_hundred_privacy_bugs_of_distinct_kinds_are_planted() -> None:
@@ -52,6 +66,47 @@ def test_at_least_95_percent_of_changes_are_noticed() -> None:
     """Twelve changes of each module of pricing, bounding, SQL and charging, chosen by a fixed seed."""
     ran = told_by_the_runner("--sample", "12", "--seed", "7")
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_a_room_that_fails_with_nothing_changed_ends_the_run(tmp_path: Path) -> None:
+    """Else it would seem to notice every change."""
+    room = tmp_path / "test_red.py"
+    room.write_text("def test_red():\n    assert False\n")
+    ran = told_of_one_room(room)
+    assert ran.returncode == 2, ran.stdout + ran.stderr
+    assert "RED at" in ran.stdout
+    assert "test_red.py::test_red" in ran.stdout
+    assert "killed" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "counted", "code"),
+    [
+        ("assert False", "1 of 1 changes killed, 0 survived, 0 endless", 0),
+        ("pass", "0 of 1 changes killed, 1 survived, 0 endless", 1),
+        ("while True: pass", "0 of 1 changes killed, 0 survived, 1 endless", 1),
+    ],
+)
+def test_killed_survived_and_endless_are_counted_apart(tmp_path: Path, body: str, counted: str, code: int) -> None:
+    room = tmp_path / "test_room.py"
+    room.write_text(f"def test_room():\n    {body}\n")
+    ran = told_of_one_room(room, "--unchecked")
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert counted in ran.stdout.splitlines(), ran.stdout + ran.stderr
+
+
+def test_a_sample_says_between_what_shares_of_all_changes_are_killed() -> None:
+    """Clopper and Pearson's interval, as in tables of it."""
+    assert share_killed(95, 100) == pytest.approx((0.8872, 0.9836), abs=1e-4)
+    assert share_killed(10, 10) == pytest.approx((0.6915, 1.0), abs=1e-4)
+    assert share_killed(0, 10) == pytest.approx((0.0, 0.3085), abs=1e-4)
+
+
+def test_the_changes_tried_so_far_are_an_even_sample_of_all() -> None:
+    """Drawn in an order of chance, not module by module: what was stopped can be counted."""
+    some = list(drawn(list(ROOMS), 200, 3))
+    assert len({(module, change.number) for module, changed in some for change in changed}) == 200
+    assert len({module for module, _ in some[:40]}) > 10
 
 
 def test_every_change_that_is_left_out_is_one_and_has_its_reason() -> None:
