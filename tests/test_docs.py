@@ -325,7 +325,8 @@ def test_every_page_is_linked_and_every_link_leads_somewhere() -> None:
         text = re.sub(_FENCE, "", page.read_text("utf-8"))
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
             if "://" not in target:
-                assert (page.parent / target).exists(), (name, target)
+                place = ROOT / "docs" / target.lstrip("/") if target.startswith("/") else page.parent / target
+                assert place.exists(), (name, target)
         for target in re.findall(r"\{doc\}`(?:[^`<]*<)?([^`>]+)>?`", text):
             path = ROOT / "docs" / target.lstrip("/") if target.startswith("/") else page.parent / target
             assert any(Path(os.path.normpath(path) + end).exists() for end in (".md", ".ipynb")), (name, target)
