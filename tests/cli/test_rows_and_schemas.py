@@ -1,4 +1,4 @@
-"""`hubbub steward check-data` counts what does not fit; `hubbub policy drift` tells what moved, from schemas."""
+"""`hubbub steward check-data` says how much does not fit, in bands; `hubbub policy drift` what moved, from schemas."""
 
 from __future__ import annotations
 
@@ -55,21 +55,81 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_does_not_fit_is_counted_by_column(folder: Path, capsys) -> None:
-    assert run(["steward", "check-data", "--format", "json"]) == 0
+def _bands(capsys: pytest.CaptureFixture[str]) -> dict[str, tuple[str, str, str]]:
+    rows = json.loads(capsys.readouterr().out)
+    assert all(set(row) == {"table", "column", "kind", "null", "failing", "outside"} for row in rows)
+    return {row["column"]: (row["null"], row["failing"], row["outside"]) for row in rows}
+
+
+MUCH = "above 10 %"
+
+
+def test_what_does_not_fit_is_told_in_bands_by_column(folder: Path, capsys) -> None:
+    assert run(["steward", "check-data", "--may-see-rows", "--format", "json"]) == 0
     out, err = capsys.readouterr()
-    counted = {
-        row["column"]: tuple(int(row[c] or -1) for c in ("values", "null", "failing", "outside"))
-        for row in json.loads(out)
-    }
+    told = {row["column"]: (row["null"], row["failing"], row["outside"]) for row in json.loads(out)}
     # id x is no whole number; 1.5 is none with a decimal comma; a day in the wrong order, and one that is not there.
-    assert counted == {"id": (4, 0, 1, -1), "ward": (4, 1, 0, 2), "cost": (3, 1, 1, 2), "day": (2, 1, 2, 1)}
-    assert "visits: 5 rows; of 3 units, at most 2 of one; 2 lines are not rows" in err
+    assert told == {
+        "id": ("none", MUCH, ""), "ward": (MUCH, "none", MUCH), "cost": (MUCH, MUCH, MUCH), "day": (MUCH, MUCH, MUCH)
+    }  # fmt: skip
+    assert f"visits: {MUCH} of its lines are not rows" in err
     assert "for a steward alone" in err
+    assert "looked_at_rows = true" in err
     assert not (folder / "budget.db").exists()
 
 
-def test_what_fails_in_a_sqlite_file_is_counted_too(folder: Path, capsys) -> None:
+def test_no_count_and_no_value_is_told_whatever_the_rows_are(folder: Path, capsys) -> None:
+    """Where the bands are the same, the words are: one row more, or another value, changes nothing."""
+    said = set()
+    for rows in (400, 401, 437):
+        lines = [f"{i};A;{i % 90};01.02.2025" for i in range(rows)] + ["1;B;7654321;01.02.2025"]
+        (folder / "visits.csv").write_text("id;ward;cost;day\n" + "\n".join(lines) + "\n")
+        assert run(["steward", "check-data", "--may-see-rows"]) == 0
+        said.add("".join(capsys.readouterr()))
+    assert len(said) == 1
+    assert "below 1 %" in (text := said.pop())
+    assert "7654321" not in text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "words"),
+    [(0, 0, "none"), (0, 9, "none"), (1, 101, "below 1 %"), (1, 100, "1 to 10 %"), (10, 100, "1 to 10 %"),
+     (11, 100, "above 10 %"), (5, 5, "above 10 %")],
+)  # fmt: skip
+def test_the_bands_are_those_that_the_reference_names(part: int, whole: int, words: str) -> None:
+    from hubbub.engines.duckdb.inspect import BANDS, band
+
+    assert band(part, whole) == words
+    page = (Path(__file__).parents[2] / "docs/reference/command-line.md").read_text("utf-8")
+    assert all(name in page for name in BANDS)
+
+
+def test_rows_are_looked_at_by_who_says_that_he_may(folder: Path, capsys, monkeypatch) -> None:
+    from hubbub.cli import steward
+
+    monkeypatch.setattr("hubbub.engines.duckdb.inspect.inspect_rows", lambda *_: pytest.fail("rows were read"))
+    assert run(["steward", "check-data"]) == 3
+    assert "--may-see-rows" in capsys.readouterr().err
+    monkeypatch.setattr(steward, "on_terminal", lambda _: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    assert run(["steward", "check-data"]) == 3
+    assert "nothing was read" in capsys.readouterr().err
+
+
+def test_a_receipt_shows_that_somebody_looked_at_the_rows(folder: Path) -> None:
+    import hubbub as hb
+
+    (folder / "visits.csv").write_text("id;ward;cost;day\n" + "".join(f"{i};A;5;01.02.2025\n" for i in range(50)))
+    for mark, seen in (("", None), ("looked_at_rows = true\n", ["visits"])):
+        text = POLICY.replace("max_rows = 1\n", f"max_rows = 1\n{mark}")
+        (folder / "hubbub.toml").write_text(text)
+        with hb.Session.from_policy("hubbub.toml", create_ledger=True) as session:
+            answer = session.sql("SELECT COUNT(*) FROM visits WHERE cost > " + str(len(mark)), epsilon="0.1")
+            assert answer.receipt.get("looked_at_rows") == seen
+            assert session.receipt(answer.charge_id).get("looked_at_rows") == seen
+
+
+def test_what_fails_in_a_sqlite_file_is_told_too(folder: Path, capsys) -> None:
     """Each value has a type of its own there, and one of another is NULL before any text of ours reads it."""
     with sqlite3.connect(folder / "v.sqlite") as con:
         con.execute("CREATE TABLE visits (id INTEGER, ward TEXT, cost REAL, day DATE)")
@@ -81,9 +141,9 @@ def test_what_fails_in_a_sqlite_file_is_counted_too(folder: Path, capsys) -> Non
     (folder / "hubbub.toml").write_text(
         before + "[tables.visits.columns]" + rest.partition("[tables.visits.columns]")[2]
     )
-    assert run(["steward", "check-data", "--format", "json"]) == 0
-    told = {row["column"]: (row["values"], row["null"], row["failing"]) for row in json.loads(capsys.readouterr().out)}
-    assert told == {"id": ("2", "0", "1"), "ward": ("2", "1", "0"), "cost": ("2", "0", "1"), "day": ("1", "1", "1")}
+    assert run(["steward", "check-data", "--may-see-rows", "--format", "json"]) == 0
+    told = {column: both[:2] for column, both in _bands(capsys).items()}
+    assert told == {"id": ("none", MUCH), "ward": (MUCH, "none"), "cost": ("none", MUCH), "day": (MUCH, MUCH)}
 
 
 def test_no_session_and_no_service_reaches_what_counts_rows() -> None:
@@ -121,5 +181,16 @@ def test_a_type_that_moved_is_told_for_a_database_too(folder: Path, capsys) -> N
         out = capsys.readouterr().out
         assert "nothing is declared of more" in out
         assert ("holds values of type text" in out) == bool(code)
-        assert run(["steward", "check-data"]) == code
+        assert run(["steward", "check-data", "--may-see-rows"]) == code
         capsys.readouterr()
+
+
+def test_a_public_table_that_moved_is_told_too(folder: Path, capsys) -> None:
+    more = '[public.wards]\nsource = "wards.csv"\ntypes = { ward = "text", beds = "integer" }\n'
+    (folder / "hubbub.toml").write_text(POLICY + more)
+    assert run(["policy", "drift"]) == 3
+    assert "wards.csv" in capsys.readouterr().out
+    for header, code in (("ward,beds,floor", 0), ("ward,Beds", 3)):
+        (folder / "wards.csv").write_text(f"{header}\nA,3,1\n")
+        assert run(["policy", "drift"]) == code
+        assert ("wards.beds: gone, and named in types; it has Beds" in capsys.readouterr().out) == bool(code)

@@ -229,6 +229,10 @@ def test_the_policy_file_and_init(kept: Store, tmp_path: Path) -> None:
     assert "[tables.visits" in policy
     checked = shell("policy", "check", cwd=tmp_path)
     assert checked.returncode == 0, checked.stderr
+    looked = shell("steward", "check-data", "--may-see-rows", cwd=tmp_path)
+    assert looked.returncode == 0, looked.stderr
+    assert "database" not in looked.stderr
+    assert [line.split()[:2] for line in looked.stdout.splitlines()[-2:]] == [["visits", "id"], ["visits", "x"]]
 
 
 def test_an_address_says_where_and_nothing_else() -> None:

@@ -113,6 +113,12 @@ def _table(name: str, old: TablePolicy, new: TablePolicy) -> Iterator[str]:
             if new.trusted_view
             else "the source has to be a base table."
         )
+    if old.looked_at_rows != new.looked_at_rows:
+        yield f"{name}: looked_at_rows is {str(new.looked_at_rows).lower()} now: " + (
+            "what is declared of it may have been taken from its rows, outside the proof; receipts say so."
+            if new.looked_at_rows
+            else "its declarations are said to be known beforehand."
+        )
     if old.unit != new.unit:
         before, after = (f"the unit {t.unit!r}" if t.unit else "each single row" for t in (old, new))
         yield (

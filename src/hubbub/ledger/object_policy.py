@@ -1,16 +1,19 @@
-"""The source of a table in a policy file: whether it holds one table or several, and files in an object store."""
+"""The source of a table in a policy file: whether it holds one table or several, files in an object store, and how a
+unit is reached that another table holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hubbub.addresses import Address, ObjectAddress
 from hubbub.errors import PolicyError
 from hubbub.file_formats import FILES, kind_of_file
 
-__all__ = ["amiss_with", "read_object"]
+__all__ = ["amiss_with", "read_object", "read_through"]
 
 
 def amiss_with(kind: str | None, section: Mapping[str, Any], suffix: str, unknown: str) -> str | None:
@@ -35,3 +38,17 @@ def read_object(reader: Any, at: tuple[str, ...], text: str, section: Mapping[st
     if amiss:
         raise reader.wrong(at, amiss)
     return address
+
+
+def read_through(reader: Any, at: tuple[str, ...], value: object) -> Mapping[str, str]:
+    """How a unit of another table is reached: one column of both, or { own = "key" }."""
+    if value is None:
+        return MappingProxyType({})
+    pairs = {value: value} if isinstance(value, str) else value
+    if (
+        not isinstance(pairs, dict)
+        or len(pairs) != 1
+        or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair)
+    ):
+        raise reader.wrong(at, f'found {value!r}; allowed: "COLUMN", or {{ COLUMN = "ITS NAME THERE" }}')
+    return MappingProxyType(pairs)

@@ -27,7 +27,7 @@ from hubbub.file_formats import FILES, Csv, kind_of_file, several_files
 from hubbub.ledger.budget import Budget, parse_epsilon
 from hubbub.ledger.csv_policy import read_csv_section
 from hubbub.ledger.keys import read_key
-from hubbub.ledger.object_policy import amiss_with, read_object
+from hubbub.ledger.object_policy import amiss_with, read_object, read_through
 from hubbub.ledger.redact import without_passwords
 from hubbub.ledger.rules import MAX_FAILURES, MAX_FAILURES_ALL
 from hubbub.ledger.service_policy import ServicePolicy, is_found, limit_or_auto, own_seconds, read_service, rows_kept
@@ -67,6 +67,8 @@ class TablePolicy:
     budget: what may be spent on this table, below the joint budget; None: no limit of its own.
     answer_time: seconds until the service answers a question about it; None: as the section `[service]` says.
     rows_kept: how many rows of one unit the copy has that questions read; None: they read the table itself.
+    looked_at_rows: whether somebody looked at the rows before what is declared here was written: it is then outside
+    the proof, and receipts say so.
     """
 
     name: str
@@ -87,6 +89,7 @@ class TablePolicy:
     answer_time: float | None = None
     csv: Csv | None = None
     rows_kept: int | None = None
+    looked_at_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -299,7 +302,8 @@ class _Reader:
         at = ("tables", name)
         section = self.section(at, body)
         allowed = ("source", "table", "unit", "each_row", *_LIMITS, "neighbours", "budget", "columns", "types",
-                   "unit_space", "through", "bounding", "trusted_view", "answer_time", "csv", "rows_kept")  # fmt: skip
+                   "unit_space", "through", "bounding", "trusted_view", "answer_time", "csv", "rows_kept",
+                   "looked_at_rows")  # fmt: skip
         self.known(at, section, allowed, required=("source",))
         return TablePolicy(
             rows_kept=rows_kept(self, (*at, "rows_kept"), section),
@@ -316,24 +320,12 @@ class _Reader:
             columns=self.columns((*at, "columns"), section.get("columns", {})),
             types=self.types((*at, "types"), section.get("types", {})),
             unit_space=self.space((*at, "unit_space"), section.get("unit_space")),
-            through=self.through((*at, "through"), section.get("through")),
+            through=read_through(self, (*at, "through"), section.get("through")),
             bounding=self.choice((*at, "bounding"), section.get("bounding", "groups"), BOUNDINGS),
             answer_time=own_seconds(self, (*at, "answer_time"), section),
             csv=read_csv_section(self, at, section),
+            looked_at_rows=self.flag((*at, "looked_at_rows"), section.get("looked_at_rows", False)),
         )
-
-    def through(self, at: tuple[str, ...], value: object) -> Mapping[str, str]:
-        """How a unit of another table is reached: one column of both, or { own = "key" }."""
-        if value is None:
-            return MappingProxyType({})
-        pairs = {value: value} if isinstance(value, str) else value
-        if (
-            not isinstance(pairs, dict)
-            or len(pairs) != 1
-            or not all(isinstance(c, str) and c for pair in pairs.items() for c in pair)
-        ):
-            raise self.wrong(at, f'found {value!r}; allowed: "COLUMN", or {{ COLUMN = "ITS NAME THERE" }}')
-        return MappingProxyType(pairs)
 
     def public(self, name: str, body: object) -> PublicPolicy:
         at = ("public", name)

@@ -80,6 +80,7 @@ _PRIVATE: Final = _table(
         "answer_time": {**_SECONDS, "description": "Seconds until the service answers a question about this table."},
         "rows_kept": {**_COUNT, "description": "Questions read a copy with at most so many rows of one unit."},
         "trusted_view": {**_FLAG, "description": "Each row of this view is one unit's own: a steward has seen it."},
+        "looked_at_rows": {**_FLAG, "description": "What is declared here was written after a look at the rows."},
         "csv": _CSV,
     },
     "source",

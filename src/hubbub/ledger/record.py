@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -12,7 +13,7 @@ from typing import Any
 
 from hubbub.errors import PolicyError
 from hubbub.ledger import incidents
-from hubbub.ledger.accounts import read_amount
+from hubbub.ledger.accounts import TOGETHER, read_amount
 from hubbub.ledger.anchor import ANCHOR
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.budget import decimal_text
@@ -205,6 +206,7 @@ class Record:
             "dataset": entry.dataset,
             "data_version": entry.data_version,
             "policy": entry.policy,
+            **self._looked_at(entry),
             "epsilon": decimal_text(entry.epsilon),
             "charged": {
                 "epsilon": None if entry.spend.impure else decimal_text(entry.spend.epsilon),
@@ -220,6 +222,21 @@ class Record:
                 "head": {"serial": head.serial, "hash": head.hash},
             },
         }
+
+    def _looked_at(self, entry: Entry) -> dict[str, list[str]]:
+        """The tables asked about of which the policy says that somebody looked at their rows before he declared them.
+
+        What is declared after a look depends on the rows, which is outside the proof.
+        """
+        try:
+            tables = tomllib.loads(self.policy_text(entry.policy or "")).get("tables", {}) if entry.policy else {}
+        except (PolicyError, ValueError):  # what a session in Python declares is no TOML
+            return {}
+        asked = set(entry.dataset.split(TOGETHER))
+        looked_at = sorted(
+            name for name, body in tables.items() if name in asked and body.get("looked_at_rows") is True
+        )
+        return {"looked_at_rows": looked_at} if looked_at else {}
 
     def refusals(self, *, since: str | None = None) -> list[Refusal]:
         """What was asked and did not fit, oldest first."""

@@ -537,6 +537,6 @@ class Door:
             **{
                 k: v
                 for k, v in self.ledger.record.receipt(entry.id).items()
-                if k in ("policy", "data_version", "chain")
+                if k in ("policy", "data_version", "looked_at_rows", "chain")
             },
         }

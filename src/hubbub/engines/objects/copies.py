@@ -172,7 +172,7 @@ def copy_of(address: ObjectAddress, folder: Path, *, csv: bool = False) -> Copy:
 
 
 @contextlib.contextmanager
-def copied(address: ObjectAddress) -> Iterator[Path]:
-    """A copy for as long as something is looked up in it."""
+def copied(address: ObjectAddress, *, csv: bool = False) -> Iterator[Path]:
+    """A copy for as long as something is looked up in it. csv: whether it is said how a CSV is written."""
     with tempfile.TemporaryDirectory(prefix="hubbub-objects-") as folder:
-        yield Path(copy_of(address, Path(folder) / "objects").path)
+        yield Path(copy_of(address, Path(folder) / "objects", csv=csv).path)
