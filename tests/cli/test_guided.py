@@ -56,7 +56,7 @@ def test_options_say_what_would_be_asked(folder, capsys):
 
 def test_on_a_terminal_it_asks_in_turn(folder, monkeypatch):
     monkeypatch.setattr(init, "on_terminal", lambda _: True)
-    answers = ["nobody", "pid", "A,B", "0", "0,120", "", "2", "1", "2"]
+    answers = ["nobody", "pid", "A,B", "0", "0,120", "", "2", "1", "2", "n"]
     done = CliRunner().invoke(init.command, ["visits.parquet"], input="\n".join(answers) + "\n")
     assert done.exit_code == 0, (done.output, done.exception)
     visits = load_policy("hubbub.toml").tables["visits"]

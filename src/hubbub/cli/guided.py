@@ -5,34 +5,52 @@ Nothing is read from the rows: a proposal that came from them would publish them
 
 from __future__ import annotations
 
-import csv
+import datetime as dt
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from hubbub.cli.console import note, show_table
+from hubbub.cli.declared import between_toml, date_format, is_number, number_signs, one_of_toml
 from hubbub.cli.options import Limit
 from hubbub.errors import HubbubError
+from hubbub.ledger.policy import KINDS
 
 if TYPE_CHECKING:
     from hubbub.session import Session
 
-__all__ = ["NONE", "Choices", "ask_choices", "ask_unit", "check_columns", "choices_options", "chosen", "show_prices"]
+__all__ = ["NONE", "Choices", "Field", "ask_choices", "ask_kinds", "ask_ledger", "ask_tables", "ask_unit",
+           "check_columns", "choices_options", "chosen", "show_prices"]  # fmt: skip
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _EPSILONS: Final = ("0.1", "0.5", "1")
+_FOUND: Final = (1, 10)
+"""The bounds for which questions are priced whose bound is found in their charge."""
+_WRITTEN: Final = ("number", "date", "timestamp")
+"""The kinds that files write in several ways."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that may be declared. form: how its file writes dates, where that is not ISO's."""
+
+    name: str
+    kind: str
+    form: str | None = None
 
 
 @dataclass(frozen=True)
 class Choices:
     """What a policy is to say. columns: of each "values" or "bounds", and they as written, with commas.
 
-    max_groups, max_rows: None for no number: each question has it found in its own charge.
+    kinds: of columns of a CSV or a sheet, the kind, and how 31 December 2025 or 1234.5 is written there, "" for the
+    usual way. max_groups, max_rows: None for no number: each question has it found in its own charge.
     """
 
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -40,11 +58,18 @@ class Choices:
     max_rows: int | None = None
     epsilon: str = "1"
     delta: str | None = None
+    kinds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
-    def toml(self, column: str, kind: str) -> str:
-        """What is declared of a column of this kind, as the policy writes it."""
-        how, text = self.columns[column]
-        return _one_of(text, kind) if how == "values" else _between(text)
+    def toml(self, column: Field) -> str:
+        """What is declared of a column, as the policy writes it.
+
+        Raises click's UsageError where it does not fit the kind.
+        """
+        how, text = self.columns[column.name]
+        try:
+            return (one_of_toml if how == "values" else between_toml)(text, column.kind, column.form)
+        except click.UsageError as error:
+            raise click.UsageError(f"{column.name}: {error.message}") from None
 
 
 NONE: Final = Choices()
@@ -61,6 +86,13 @@ def choices_options(command: _Function) -> _Function:
         ),
         click.option("--bounds", multiple=True, metavar="COLUMN=LOW,HIGH", help="Bounds known beforehand."),
         click.option("--values", multiple=True, metavar="COLUMN=A,B,...", help="Values known beforehand."),
+        click.option(
+            "--kind",
+            "kinds",
+            multiple=True,
+            metavar="COLUMN=KIND[,EXAMPLE]",
+            help="What a column of a CSV holds; the example: how 31 December 2025 or 1234.5 is written.",
+        ),
     ):
         command = option(command)
     return command
@@ -73,6 +105,7 @@ def chosen(
     max_rows: int | str | None,
     epsilon: str | None,
     delta: str | None,
+    kinds: Sequence[str] = (),
 ) -> Choices:
     """The choices that options made.
 
@@ -80,7 +113,19 @@ def chosen(
     """
     columns = {name: ("values", rest) for name, rest in map(_pair, values)}
     columns |= {name: ("bounds", rest) for name, rest in map(_pair, bounds)}
-    return Choices(columns, _limit(max_groups), _limit(max_rows), _number(epsilon or "1"), delta and _number(delta))
+    said = {name: _kind(rest) for name, rest in map(_pair, kinds)}
+    number = delta and _number(delta)
+    return Choices(columns, _limit(max_groups), _limit(max_rows), _number(epsilon or "1"), number, said)
+
+
+def _kind(text: str) -> tuple[str, str]:
+    """A kind, and the example behind it."""
+    kind, _, example = text.partition(",")
+    if kind not in KINDS:
+        raise click.UsageError(f"{text}: the kinds are {', '.join(KINDS)}.")
+    if example and kind not in _WRITTEN:
+        raise click.UsageError(f"{text}: a column of type {kind} is written in one way; leave the example out.")
+    return kind, example.strip()
 
 
 def _limit(said: int | str | None) -> int | None:
@@ -90,15 +135,74 @@ def _limit(said: int | str | None) -> int | None:
     return said if isinstance(said, int) else None
 
 
-def check_columns(choices: Choices, columns: Sequence[tuple[str, str]]) -> None:
-    """Raises click's UsageError for a choice about a column that no private table has."""
-    known = [name for name, _ in columns]
+def check_columns(choices: Choices, columns: Sequence[Field]) -> None:
+    """Raises click's UsageError for a choice about a column that no private table has, or that does not fit it."""
+    known = [column.name for column in columns]
     for name in choices.columns:
         if name not in known:
             raise click.UsageError(f"no private table has a column {name!r} to declare; there are {', '.join(known)}.")
-    for name, kind in columns:
-        if name in choices.columns:
-            choices.toml(name, kind)
+    for column in columns:
+        if column.name in choices.columns:
+            choices.toml(column)
+
+
+def ask_tables(source: str, there: Sequence[str]) -> list[str]:
+    """Which tables of a database the policy is for. there: those it has, where that is known."""
+    if there:
+        note(f"{source} holds {', '.join(there)}")
+    while True:
+        shown = "Which tables? Separate several with commas" + ("; Enter takes all" if there else ", as SCHEMA.NAME")
+        said = click.prompt(shown, ",".join(there) or None, show_default=False, err=True)
+        names = [name.strip() for name in str(said).split(",") if name.strip()]
+        unknown = [name for name in names if there and name not in there]
+        if not unknown:
+            return names
+        note(f"{source} has no table {unknown[0]!r}.")
+
+
+def ask_kinds(columns: Sequence[Field], *, comma: bool) -> dict[str, tuple[str, str]]:
+    """What each column of a file without types holds, and how it is written. comma: whether a decimal comma is likely.
+
+    Enter leaves a column as it is proposed.
+    """
+    note(
+        f"The file does not say what its columns hold. The kinds are {', '.join(KINDS)}. Enter takes what is proposed."
+    )
+    said: dict[str, tuple[str, str]] = {}
+    signs = ""
+    for column in columns:
+        kind = click.prompt(
+            f"{column.name}: its kind", column.kind, type=click.Choice(KINDS), show_choices=False, err=True
+        )
+        example = ""
+        if kind == "number":
+            example = signs = signs or _asked_example(
+                f"{column.name}: 1234.5 is written", "1234,5" if comma else "1234.5"
+            )
+        elif kind in _WRITTEN and not (kind == column.kind and column.form):
+            day = "2025-12-31" if kind == "date" else "2025-12-31 18:05"
+            example = _asked_example(f"{column.name}: {day} is written", day)
+        if (kind, example) != (column.kind, ""):
+            said[column.name] = (kind, example)
+    return said
+
+
+def _asked_example(text: str, proposed: str) -> str:
+    while True:
+        said = str(click.prompt(text, proposed, err=True)).strip()
+        try:
+            number_signs(said) if "1234" in proposed else date_format(said)
+        except click.UsageError as error:
+            note(error.message)
+        else:
+            return said
+
+
+def ask_ledger(epsilon: str) -> bool:
+    """Whether the ledger is made at once."""
+    return click.confirm(
+        f"Make the ledger now? The ceiling, epsilon {epsilon}, is fixed with it", default=True, err=True
+    )
 
 
 def ask_unit(table: str, columns: Sequence[tuple[str, str]]) -> str | None:
@@ -112,13 +216,13 @@ def ask_unit(table: str, columns: Sequence[tuple[str, str]]) -> str | None:
     return None if said == "each row" else str(said)
 
 
-def ask_choices(choices: Choices, columns: Sequence[tuple[str, str]]) -> Choices:
+def ask_choices(choices: Choices, columns: Sequence[Field]) -> Choices:
     """What was not said yet, asked in turn. Enter leaves a column as a comment, and a limit as it is proposed."""
     note("Write what you know beforehand, and nothing that you saw in the rows: it is public. Enter leaves it out.")
     declared = dict(choices.columns)
-    for name, kind in columns:
-        if name not in declared and (said := _asked(name, kind)) is not None:
-            declared[name] = said
+    for column in columns:
+        if column.name not in declared and (said := _asked(column)) is not None:
+            declared[column.name] = said
     note("How fully may a person count? A number is public and holds for every question; auto is found in each charge.")
     groups = _asked_limit("In how many groups of one answer?", choices.max_groups)
     rows = _asked_limit("With how many rows in each?", choices.max_rows)
@@ -130,18 +234,27 @@ def _asked_limit(text: str, proposed: int | None) -> int | None:
     return _limit(click.prompt(text, proposed or "auto", type=Limit(), err=True))
 
 
-def _asked(name: str, kind: str) -> tuple[str, str] | None:
-    if kind == "boolean":
+def _asked(column: Field) -> tuple[str, str] | None:
+    if column.kind == "boolean":
         return "values", "false,true"
-    how, example = ("values", "A,B,C") if kind == "text" else ("bounds", "LOW,HIGH")
-    while said := click.prompt(f"{name} ({kind}): its {how}, as {example}", "", show_default=False, err=True).strip():
+    how, example = ("values", "A,B,C") if column.kind == "text" else ("bounds", "LOW,HIGH")
+    if column.kind in ("date", "timestamp"):
+        example = "2025-01-01,2025-12-31" if column.form is None else _days_as(column.form)
+    text = f"{column.name} ({column.kind}): its {how}, as {example}"
+    while said := click.prompt(text, "", show_default=False, err=True).strip():
         try:
-            Choices({name: (how, said)}).toml(name, kind)
+            Choices({column.name: (how, said)}).toml(column)
         except click.UsageError as error:
             note(error.message)
         else:
             return how, said
     return None
+
+
+def _days_as(form: str) -> str:
+    """A year's first and last day, as a file writes them."""
+    days = (dt.date(2025, 1, 1), dt.date(2025, 12, 31))
+    return ",".join(day.strftime(re.split(r"[ T]%[HI]", form)[0]) for day in days)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -151,49 +264,32 @@ def _pair(text: str) -> tuple[str, str]:
     return name, rest
 
 
-def _one_of(text: str, kind: str) -> str:
-    """Values as TOML: texts, dates and times in quotes, numbers and booleans as they are."""
-    values = [value.strip() for value in next(csv.reader([text], skipinitialspace=True))]
-    if kind in ("integer", "number", "boolean"):
-        for value in values:
-            if not (value in ("false", "true") if kind == "boolean" else _is_number(value)):
-                raise click.UsageError(f"{text}: {value!r} is not a value of type {kind}.")
-    else:
-        values = [json.dumps(value, ensure_ascii=False) for value in values]
-    return f"{{ one_of = [{', '.join(values)}] }}"
-
-
-def _between(text: str) -> str:
-    """Bounds as TOML: numbers as they are, dates and times in quotes."""
-    ends = [end.strip() for end in text.split(",")]
-    if len(ends) != 2 or not all(ends):
-        raise click.UsageError(f"{text}: write two bounds, LOW,HIGH, as in 0,120 or 2025-01-01,2025-12-31.")
-    return f"{{ between = [{', '.join(e if _is_number(e) else json.dumps(e) for e in ends)}] }}"
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", text) is not None
-
-
 def _number(text: str) -> str:
     from hubbub.ledger.budget import parse_epsilon
 
     parse_epsilon(text)
-    return text if _is_number(text) else json.dumps(text)
+    return text if is_number(text) else json.dumps(text)
 
 
 def show_prices(policy: Path) -> None:
-    """Three questions that the policy allows, at three epsilons: how exact each would be. Reads no rows."""
+    """Three questions that the policy allows, at three epsilons: how exact each would be. Reads no rows.
+
+    What a limit of "auto" finds is not known before the rows are read, so a question is priced for two bounds.
+    """
     from hubbub.cli.options import open_session_to_check
-    from hubbub.tables.plan import ASSUMED
 
     with open_session_to_check(policy) as session:
-        samples = _samples(session)
-        rows = [(sql, *(_width(session, sql, epsilon) for epsilon in _EPSILONS)) for sql in samples]
-        bounds = f" (where the bound that is found is {ASSUMED})" if any(_limits(session, s) for s in samples) else ""
+        rows: list[tuple[str, ...]] = []
+        is_found = any(_limits(session, sql) for sql in _samples(session))
+        for sql in _samples(session):
+            for bound in _FOUND if _limits(session, sql) else (0,):
+                widths = [_width(session, sql, epsilon, bound) for epsilon in _EPSILONS]
+                rows.append((sql, *([str(bound) if bound else ""] if is_found else []), *widths))
     if rows:
-        note(f"What three questions would cost: 95 % of answers lie within{bounds}")
-        show_table(("question", *(f"epsilon {e}" for e in _EPSILONS)), rows, right=(False, True, True, True))
+        which = " (limits are found in the charge: were a person found with so many rows, in 4 groups at most)"
+        note(f"What three questions would cost: 95 % of answers lie within{which if is_found else ''}")
+        heads = ("question", *(["rows"] if is_found else []), *(f"epsilon {e}" for e in _EPSILONS))
+        show_table(heads, rows, right=[False] + [True] * (len(heads) - 1))
 
 
 def _samples(session: Session) -> list[str]:
@@ -213,18 +309,30 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
 
 
-def _limits(session: Session, sql: str) -> dict[str, Any]:
-    """What a question has to say where no limit is declared."""
+def _limits(session: Session, sql: str, bound: int = 1) -> dict[str, int]:
+    """The limits that are found in the charge of a question, were this bound found of its rows."""
     from hubbub.tables.declare import PrivateTable
 
-    table = next(t for t in session._data.tables.values() if isinstance(t, PrivateTable))
-    needed = {"max_groups": table.limits.groups} if "GROUP BY" in sql else {}
-    return {n: "auto" for n, limit in {**needed, "max_rows": table.limits.rows}.items() if limit is None}
+    limits = next(t.limits for t in session._data.tables.values() if isinstance(t, PrivateTable))
+    if "GROUP BY" not in sql:
+        return {"max_total": bound} if limits.rows is None and limits.total is None else {}
+    groups = {"max_groups": min(bound, 4)} if limits.groups is None else {}
+    return groups | ({"max_rows": bound} if limits.rows is None else {})
 
 
-def _width(session: Session, sql: str, epsilon: str) -> str:
+def _width(session: Session, sql: str, epsilon: str, bound: int) -> str:
+    """The half-width of the last column, for limits that are declared, or, where some are found, for this bound.
+
+    The search has a share of the amount: of epsilon, or of rho, to whose root the width is inverse.
+    """
+    from hubbub.session.finding import SHARE, SHARE_OF_RHO
+
+    limits, pure = _limits(session, sql, bound), not session.budget.delta
+    amount = Fraction(epsilon) * (1 - SHARE if limits and pure else 1)
     try:
-        wide = session.check(sql, epsilon=epsilon, **_limits(session, sql)).columns[-1].plus_minus
+        wide = session.check(sql, epsilon=amount, **limits).columns[-1].plus_minus  # type: ignore[arg-type]
     except HubbubError:
         return "-"
-    return "-" if wide is None else f"± {wide:,.4g}"
+    if wide is None:
+        return "-"
+    return f"± {wide / (1 - float(SHARE_OF_RHO)) ** 0.5 if limits and not pure else wide:,.4g}"

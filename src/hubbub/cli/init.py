@@ -9,27 +9,40 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from hubbub.addresses import OBJECTS, ObjectAddress
 from hubbub.cli.console import note, on_terminal
-from hubbub.cli.guided import NONE, Choices, ask_choices, ask_unit, check_columns, choices_options, chosen, show_prices
-from hubbub.cli.sniff import dialect_of, guess_types
+from hubbub.cli.guided import (
+    NONE,
+    Choices,
+    Field,
+    ask_choices,
+    ask_ledger,
+    check_columns,
+    choices_options,
+    chosen,
+    show_prices,
+)
+from hubbub.cli.init_sources import (
+    Source,
+    ask_about,
+    check_distinct,
+    fields_of,
+    find_sources,
+    public_source,
+    with_kinds,
+)
+from hubbub.cli.ledger import make_ledger
 from hubbub.errors import HubbubError, PolicyError
-from hubbub.file_formats import Csv, kind_of_file, several_files
-from hubbub.ledger.policy import KINDS, POLICY_NAME
-
-if TYPE_CHECKING:
-    from hubbub.engines.base import Schema
+from hubbub.file_formats import Csv
+from hubbub.ledger.policy import KINDS, POLICY_NAME, read_policy
 
 __all__ = ["command", "policy_text"]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
-_ELSEWHERE = re.compile(r"postgres(ql)?:|env:|spark:|s3://|gs://")
 _EXAMPLES = {
     "integer": "{ between = [0, 100] }",
     "number": "{ between = [0.0, 1.0] }",
@@ -44,14 +57,21 @@ _EXAMPLES = {
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--unit", metavar="COLUMN", help="The column that names who is protected.")
 @click.option("--each-row", is_flag=True, help="Protect single rows: right only where nobody has two.")
-@click.option("--table", metavar="NAME", help="Which table of a database, or sheet of a spreadsheet.")
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME",
+    help="Which table of a database, or sheet of a spreadsheet; may be repeated.",
+)
 @click.option(
     "--public", multiple=True, metavar="FILE", help="A file that protects nobody, to join with; may be repeated."
 )
 @click.option("--sniff", is_flag=True, help="Guess a CSV's types from its rows: a steward's decision.")
 @click.option("--force", is_flag=True, help="Write over a policy under which nothing was charged yet.")
 @choices_options
-@click.option("--yes", is_flag=True, help="Ask nothing: what is not said stays a comment to fill in.")
+@click.option("--ledger/--no-ledger", default=None, help="Make the ledger too, which fixes the ceiling, or do not.")
+@click.option("--yes", is_flag=True, help="Ask nothing: what is not said stays a comment, and the ledger is made.")
 @click.option(
     "-o",
     "--output",
@@ -64,10 +84,11 @@ def command(
     files: tuple[str, ...],
     unit: str | None,
     each_row: bool,
-    table: str | None,
+    tables: tuple[str, ...],
     public: tuple[str, ...],
     sniff: bool,
     force: bool,
+    ledger: bool | None,
     yes: bool,
     output: Path,
     **said: Any,
@@ -76,25 +97,56 @@ def command(
 
     FILE is a Parquet file or a folder of them, a CSV, a DuckDB or SQLite file, a spreadsheet, or the address of a
     Postgres database (postgresql://..., env:NAME) with --table. On a terminal, without --unit and --each-row, it asks
-    in turn for what only people know. --values, --bounds and others say it beforehand; --yes asks nothing.
+    in turn for what only people know. --kind, --values, --bounds and others say it beforehand; --yes asks nothing.
     """
     asking = not yes and unit is None and not each_row and on_terminal("stdin")
     if not asking and each_row == (unit is not None):
         raise click.UsageError("say who is protected: --unit COLUMN for a column that names a person, or --each-row.")
-    if table is not None and len(files) > 1:
-        raise click.UsageError("--table is for one source; write one policy, and paste the other's section into it.")
     choices = chosen(**said)
-    sources = [_source(file, table, unit, output, sniff=sniff) for file in files]
+    sources = find_sources(files, tables, unit, output, sniff=sniff, asking=asking)
+    sources = [with_kinds(one, choices.kinds) for one in sources]
+    _check_kinds(choices, sources)
     if asking:
-        asked = [ask_unit(one.name, one.columns) for one in sources]
-        sources = [replace(one, unit=who) for one, who in zip(sources, asked, strict=True)]
-        choices = ask_choices(choices, [column for one in sources for column in _usable(one)])
-    check_columns(choices, [column for one in sources for column in _usable(one)])
-    sources += [_source(file, None, None, output, sniff=sniff, is_public=True) for file in public]
-    _distinct(sources)
-    text = "\n".join([_head(choices), *(part for one in sources for part in _parts(one, choices))])
+        sources = [ask_about(one, choices) for one in sources]
+        choices = ask_choices(choices, [column for one in sources for column in fields_of(one)])
+    check_columns(choices, [column for one in sources for column in fields_of(one)])
+    sources += [public_source(file, output, sniff=sniff) for file in public]
+    check_distinct(sources)
+    text = "\n".join([_head(choices, sniffed=sniff), *(part for one in sources for part in _parts(one, choices))])
+    _check_text(text, output)
     if force:
-        _check_unused(output)
+        _check_unused(output, text)
+    _write(text, output, force=force)
+    if any(one.types_said for one in sources):
+        note(_about_csv(sniffed=sniff, said=bool(choices.kinds) or asking))
+    ledger = yes if ledger is None and not asking else ledger
+    then = "." if ledger or ledger is None else "; before the first one is asked: hubbub ledger create"
+    note(f"Wrote {output}. Read it through, fill in bounds and categories. `hubbub check` then prices questions{then}")
+    if choices.columns:
+        show_prices(output)
+    if ask_ledger(choices.epsilon) if ledger is None else ledger:
+        make_ledger(output)
+
+
+def _check_kinds(choices: Choices, sources: Sequence[Source]) -> None:
+    """Raises click's UsageError for a kind of a column that there is not."""
+    known = [name for one in sources for name, _ in one.columns]
+    for name in choices.kinds:
+        if name not in known:
+            raise click.UsageError(
+                f"no private table has a column {name!r} to give a kind; there are {', '.join(known)}."
+            )
+
+
+def _check_text(text: str, output: Path) -> None:
+    """Raises PolicyError, before anything is written, for a policy that could not be read back."""
+    from hubbub.session.open import private_of
+
+    for table in read_policy(text, output.absolute()).tables.values():
+        private_of(table)
+
+
+def _write(text: str, output: Path, *, force: bool) -> None:
     try:
         with output.open("w" if force else "x", encoding="utf-8") as out:
             out.write(text)
@@ -105,91 +157,12 @@ def command(
         ) from None
     except OSError as error:
         raise PolicyError(f"cannot write {output}: {error.strerror}.") from error
-    if any(one.types_said for one in sources):
-        note(_about_csv(sniffed=sniff))
-    note(
-        f"Wrote {output}. Read it through, fill in bounds and categories. `hubbub check` then prices questions; "
-        "before the first one is asked: hubbub ledger create"
-    )
-    if choices.columns:
-        show_prices(output)
 
 
-@dataclass(frozen=True)
-class Source:
-    """A table of the policy to be written. source: as the policy shall name it; columns: name and kind, in order.
-
-    never_null: the columns that a constraint of a database keeps from being NULL.
+def _check_unused(output: Path, text: str) -> None:
+    """Raises PolicyError where the policy that stands there has a ledger with charges, or one that cannot be read; or
+    where its ledger was made with another budget than the new text has.
     """
-
-    source: str
-    columns: Sequence[tuple[str, str]]
-    unit: str | None
-    table: str | None = None
-    csv: Csv | None = None
-    types_said: bool = False
-    never_null: frozenset[str] = frozenset()
-    is_public: bool = False
-
-    @property
-    def name(self) -> str:
-        return _table_name(self.source, self.table)
-
-
-def _source(
-    file: str, table: str | None, unit: str | None, output: Path, *, sniff: bool, is_public: bool = False
-) -> Source:
-    """What can be told of a table without its rows; with `sniff` the types of a CSV, by them."""
-    from hubbub.engines.duckdb.relations import describe, never_null
-    from hubbub.engines.objects.copies import copied
-
-    if _ELSEWHERE.match(file):
-        if is_public:
-            raise click.UsageError("a public table is a file; write its rows to one.")
-        if file.startswith(OBJECTS):
-            with copied(ObjectAddress(file)) as copy:
-                return replace(_source(str(copy), table, unit, output, sniff=sniff), source=file)
-        there = _schema_there(file, table, unit)
-        columns = [(name, kind.value) for name, kind in there.columns.items()]
-        return Source(file, columns, unit, table, never_null=there.never_null)
-    path = Path(file)
-    if not (path.exists() or several_files(path)):
-        raise PolicyError(f"there is no file {file!r}.")
-    kind = "parquet" if several_files(path) else kind_of_file(path)
-    csv = dialect_of(path) if kind == "csv" else None
-    columns = describe(path, table, csv)
-    if csv is not None and sniff:
-        types, csv, unsure = guess_types(path, csv)
-        for column in unsure:
-            said = f"{column} is taken as {csv.formats[column]}; %m/%d/%Y would fit as well"
-            note(f"{file}: {said}. Correct it in the policy if so.")
-        columns = list(types.items())
-    _check_unit(path, columns, unit)
-    written = kind in ("csv", "sheet")
-    kept = never_null(path, table) if kind == "duckdb" and table is not None else frozenset[str]()
-    return Source(_relative(path, output), columns, unit, table, csv, written, kept, is_public)
-
-
-def _schema_there(address: str, table: str | None, unit: str | None) -> Schema:
-    """The columns of a table that an engine elsewhere holds, by its catalogue."""
-    from hubbub.session.open import schema_of
-    from hubbub.tables.declare import EACH_ROW, table as declare
-
-    if table is None and not address.startswith("spark:"):
-        raise click.UsageError('a database needs the table too: --table "SCHEMA.NAME".')
-    declared = declare(address, unit=EACH_ROW if unit is None else unit, table=table)
-    return schema_of(address, declared)
-
-
-def _distinct(sources: Sequence[Source]) -> None:
-    names = [one.name for one in sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise PolicyError(f"two of the tables would be called {name!r}; rename a file, or write two policies.")
-
-
-def _check_unused(output: Path) -> None:
-    """Raises PolicyError where the policy that stands there has a ledger with charges, or one that cannot be read."""
     if not output.exists():
         return
     from hubbub.ledger.policy import load_policy
@@ -202,40 +175,34 @@ def _check_unused(output: Path) -> None:
             return
         ledger = Ledger.inspect(policy.ledger, key=policy.key())
         try:
+            budgets = {ledger.balance.budget(space) for space in ledger.balance.spaces()}
             if ledger.record.history():
-                problem = "its ledger holds charges"
+                problem = "its ledger holds charges. Name another file with -o"
+            elif budgets - {read_policy(text, output.absolute()).budget}:
+                problem = (
+                    f"its ledger, {policy.ledger}, was made with another budget, and a ceiling is fixed when a ledger "
+                    "is made. Say that budget with --epsilon and --delta; or, as nothing is charged, remove the ledger"
+                )
         finally:
             ledger.close()
     except HubbubError:
-        problem = "it, or its ledger, cannot be read"
+        problem = "it, or its ledger, cannot be read. Name another file with -o"
     if problem:
-        raise PolicyError(f"{output} is left as it is: {problem}. Name another file with -o.")
+        raise PolicyError(f"{output} is left as it is: {problem}.")
 
 
-def _check_unit(file: Path, columns: Sequence[tuple[str, str]], unit: str | None) -> None:
-    import difflib
-
-    names = [name for name, _ in columns]
-    if unit is None or unit in names:
-        return
-    close = difflib.get_close_matches(unit, names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise PolicyError(f"{file} has no column {unit!r}; it has {', '.join(names)}.{hint}")
-
-
-def _relative(file: Path, output: Path) -> str:
-    try:
-        return file.absolute().relative_to(output.absolute().parent).as_posix()
-    except ValueError:
-        return file.absolute().as_posix()
-
-
-def _about_csv(*, sniffed: bool) -> str:
+def _about_csv(*, sniffed: bool, said: bool) -> str:
     if sniffed:
-        return "The types were guessed from the file's rows: a steward's action, as this file may be published."
+        return (
+            "The types were guessed from the file's rows: a steward's action, as this file may be published. Its "
+            "tables are marked looked_at_rows = true, which receipts show."
+        )
+    if said:
+        return "What was not given a kind stands as text in [types]."
     return (
-        "A CSV does not say its types: every column stands as text. Correct [types]; or run this again with --sniff "
-        "--force, which guesses types, dates and decimal commas from the rows: a steward's decision."
+        "A CSV does not say its types: every column stands as text. Correct [types], or say it with --kind "
+        "COLUMN=KIND; or run this again with --sniff --force, which guesses types, dates and decimal commas from the "
+        "rows: a steward's decision."
     )
 
 
@@ -252,16 +219,11 @@ def policy_text(source: str, columns: Sequence[tuple[str, str]], *, unit: str | 
     return "\n".join([_head(NONE), *_parts(one)])
 
 
-def _usable(one: Source) -> list[tuple[str, str]]:
-    """The columns of which something may be declared, and their kinds."""
-    return [(column, kind) for column, kind in one.columns if kind in KINDS and column != one.unit]
-
-
 def _parts(one: Source, choices: Choices = NONE) -> list[str]:
     """The sections of a table."""
-    name, usable = one.name, _usable(one)
+    name, usable = one.name, fields_of(one)
     section = "public" if one.is_public else "tables"
-    head = _public(one) if one.is_public else _table(name, one.source, one.unit, one.table, choices)
+    head = _public(one) if one.is_public else _table(name, one, choices)
     parts = [head, _csv(section, name, one.csv), _types(section, name, one.columns) if one.types_said else ""]
     return [part for part in (*parts, "" if one.is_public else _domains(name, usable, one.never_null, choices)) if part]
 
@@ -290,7 +252,7 @@ def _csv(section: str, name: str, csv: Csv | None) -> str:
 
 _HEAD = """\
 # What may be asked, about whom, and how much. Lines that begin with # are comments.
-# Nothing here was read from the rows, and nothing should be: bounds and categories that are
+# NOTHING read from the rows, and nothing should be: bounds and categories that are
 # taken from the data give the data away.
 
 [ledger]
@@ -301,16 +263,21 @@ EPSILON # the ceiling for all answers together; fixed when the ledger is made
 """
 
 
-def _head(choices: Choices) -> str:
+def _head(choices: Choices, *, sniffed: bool = False) -> str:
     budget = f"epsilon = {choices.epsilon}".ljust(25)
-    text = _HEAD.replace("EPSILON", budget)
+    text = _HEAD.replace("EPSILON", budget).replace(
+        "NOTHING", "Nothing but types was" if sniffed else "Nothing here was"
+    )
     return text if choices.delta is None else f"{text}delta = {choices.delta}\n"
 
 
-def _table(name: str, source: str, unit: str | None, table: str | None, choices: Choices) -> str:
+def _table(name: str, one: Source, choices: Choices) -> str:
+    unit = one.unit
     who = f"unit = {_text(unit)}" if unit is not None else "each_row = true"
-    lines = [f"[tables.{_key(name)}]", f"source = {_text(source)}"]
-    lines += [f"table = {_text(table)}"] if table is not None else []
+    lines = [f"[tables.{_key(name)}]", f"source = {_text(one.source)}"]
+    lines += [f"table = {_text(one.table)}"] if one.table is not None else []
+    if one.sniffed:
+        lines.append(f"{'looked_at_rows = true'.ljust(25)} # its types were guessed from the rows; receipts say so")
     lines += [f"{who.ljust(25)} # who is protected: all rows of one {'value' if unit else 'row'} together"]
     if unit is None:
         lines[-1] = f"{who.ljust(25)} # each row is a person; wrong if anyone has two"
@@ -334,18 +301,18 @@ def _types(section: str, name: str, columns: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _domains(name: str, columns: Sequence[tuple[str, str]], never_null: frozenset[str], choices: Choices) -> str:
+def _domains(name: str, columns: Sequence[Field], never_null: frozenset[str], choices: Choices) -> str:
     lines = [
         f"[tables.{_key(name)}.columns]",
         "# A sum or an average needs bounds, a group needs its values. Write what you know beforehand.",
     ]
-    if any(column in never_null and "between" in _EXAMPLES[kind] for column, kind in columns):
+    if any(column.name in never_null and "between" in _EXAMPLES[column.kind] for column in columns):
         lines.append("# nullable = false: a constraint of the database says so. Counts beside means need less noise.")
     lines += [
-        f"{_key(column)} = {choices.toml(column, kind)}"
-        if column in choices.columns
-        else f"# {_key(column)} = {_example(kind, column in never_null)}"
-        for column, kind in columns
+        f"{_key(column.name)} = {choices.toml(column)}"
+        if column.name in choices.columns
+        else f"# {_key(column.name)} = {_example(column.kind, column.name in never_null)}"
+        for column in columns
     ]
     return "\n".join(lines) + "\n"
 
@@ -354,14 +321,6 @@ def _example(kind: str, never_null: bool) -> str:
     """What could be declared of a column of a kind. A range may say that the column is never NULL."""
     example = _EXAMPLES[kind]
     return example.replace("] }", "], nullable = false }") if never_null and "between" in example else example
-
-
-def _table_name(source: str, table: str | None) -> str:
-    if source.startswith("spark:"):
-        source = source.rpartition(":")[2].rpartition(".")[2]
-    stem = Path(source.partition("?")[0]).name.partition(".")[0]
-    name = re.sub(r"\W+", "_", (table or stem).rpartition(".")[2]).strip("_").lower() or "data"
-    return f"t_{name}" if name[0].isdigit() else name
 
 
 def _key(name: str) -> str:

@@ -26,7 +26,7 @@ from hubbub.cli.options import (
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
 
-__all__ = ["command"]
+__all__ = ["command", "make_ledger"]
 
 
 @click.group("ledger")
@@ -46,6 +46,11 @@ def create(policy: Path | None) -> None:
     The budget is the ceiling for everything that is ever asked, and does not change afterwards. A ledger that
     exists already is kept as it is: unit spaces new to it are added, and limits that changed are recorded.
     """
+    make_ledger(policy)
+
+
+def make_ledger(policy: Path | None) -> None:
+    """Make the ledger of a policy, or add to it what is new, and say what it holds."""
     from hubbub.session import Session
 
     with Session.from_policy(policy, create_ledger=True) as session:

@@ -26,10 +26,11 @@ from hubbub.engines.duckdb.sources import (
     hold,
     source_of,
 )
+from hubbub.engines.duckdb.sqlite_file import sqlite_tables
 from hubbub.engines.fields import Fields, normalised
 from hubbub.engines.outer_engine import SHUT, locked
 from hubbub.errors import PolicyError
-from hubbub.file_formats import Csv
+from hubbub.file_formats import Csv, kind_of_file
 from hubbub.sql.emit.dialect import Dialect
 from hubbub.sql.emit.lists import beside, stored
 from hubbub.sql.emit.plan import image_sql
@@ -39,7 +40,7 @@ from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.kinds import Kind
 from hubbub.tables.plan import Plan
 
-__all__ = ["arrow_type", "describe", "image", "lists_of"]
+__all__ = ["arrow_type", "describe", "image", "lists_of", "tables_in"]
 
 
 _SHUT = SHUT
@@ -176,6 +177,21 @@ def never_null(path: str | Path, table: str) -> frozenset[str]:
             [table],
         ).fetchall()
     return frozenset(str(name) for (name,) in said)
+
+
+def tables_in(path: str | Path) -> list[str]:
+    """The base tables of a DuckDB or SQLite file, by its catalogue.
+
+    Raises PolicyError for a file that cannot be opened.
+    """
+    if kind_of_file(path) == "sqlite":
+        return sqlite_tables(Path(path).stem, os.fspath(path))
+    with duckdb.connect(config=_SHUT) as con:
+        _attach(con, os.fspath(path), "source", Path(path).stem)
+        said = con.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE database_name = 'source' AND schema_name = 'main' ORDER BY 1"
+        ).fetchall()
+    return [str(name) for (name,) in said]
 
 
 def load_public(tables: Mapping[str, PublicTable]) -> dict[str, pa.Table]:

@@ -24,7 +24,7 @@ from hubbub.errors import PolicyError
 from hubbub.sql.bind.scope import did_you_mean
 from hubbub.tables.kinds import Kind
 
-__all__ = ["read_sqlite", "sqlite_columns", "sqlite_values"]
+__all__ = ["read_sqlite", "sqlite_columns", "sqlite_tables", "sqlite_values"]
 
 _MANY = 1 << 16
 """Rows at a time."""
@@ -60,6 +60,17 @@ def sqlite_columns(
     if odd is not None and not trusted:
         raise not_trusted(name, inner, odd)
     return {column: types.get(column) or _affinity(kind) for column, kind, hidden in columns if hidden != 1}
+
+
+def sqlite_tables(name: str, path: str) -> list[str]:
+    """The base tables of a file, by its catalogue.
+
+    Raises PolicyError for one that cannot be opened.
+    """
+    with contextlib.suppress(sqlite3.Error, OSError), _opened(path) as con:
+        named = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name"
+        return [str(table) for (table,) in con.execute(named).fetchall()]
+    raise PolicyError(f"table {name!r}: {path!r} cannot be opened as a SQLite file, or another program holds it.")
 
 
 def read_sqlite(path: str, inner: str, schema: pa.Schema, kinds: Mapping[str, Kind | None]) -> pa.Table:
