@@ -13,6 +13,7 @@ from hubbub.service.clerk import _refusal
 from hubbub.service.gate import Gate
 from hubbub.service.http.app import application
 from hubbub.service.http.line import ClerkLine
+from hubbub.service.http.metrics import Counts
 from hubbub.service.office import Office
 from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.people import People
@@ -41,15 +42,26 @@ class Through(ClerkLine):
 class FaceWorld(World):
     """A world of the whole desk, with its people, behind the gate and the HTTP application."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
-        super().__init__(folder / "ledger.db", monkeypatch, desk=WholeDesk, **more)
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, desk: type[WholeDesk] = WholeDesk, **more: Any
+    ) -> None:
+        super().__init__(folder / "ledger.db", monkeypatch, desk=desk, **more)
         self.people = People(folder / "service.db", ledger=self.ledger)
+        self._furnish()
+
+    def _furnish(self) -> None:
+        """What stands around the desk, up to the application."""
         self.office = Office(self.people, self.ledger, tables={"v": SPACE})
         self.desk.office, self.office.ask = self.office, self.desk.ask
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, None)}
         self.gate = Gate(self.people, rooms, checks=(1e6, 10**6))
-        self.line = Through(self.gate)
-        self.app = application(self.line)
+        self.line, self.counts = Through(self.gate), Counts()
+        self.app = application(self.line, self.counts)
+
+    def restart(self) -> None:
+        """The clerk dies and comes again, and so does the front."""
+        super().restart()
+        self._furnish()
 
     def person(self, name: str, *roles: str) -> None:
         """Somebody, added if he is not there."""

@@ -113,7 +113,9 @@ def executed(order: Order) -> Outcome:
 class World:
     """A desk by the test's clock, and a runner whose run takes as long as the test says.
 
-    takes: seconds. outcome: "answer", "failure" (an error of the engine's), or "silence" (it is killed at its end).
+    takes: seconds. outcome: "answer", "failure" (an error of the engine's), "silence" (it is killed at its end), or
+    "killed" (ada's are, and whoever else asks has an answer soon). left_working: what is killed here works on
+    elsewhere, on an engine that does one thing after the other.
     """
 
     answer_time: ClassVar[float] = ANSWER_TIME
@@ -129,9 +131,11 @@ class World:
         step: float = 0.05,
         desk: type[Desk] = Desk,
         timetable: type[Timetable] = Timetable,
+        left_working: bool = False,
         **more: Any,
     ) -> None:
         self.clock, self.takes, self.outcome, self.lines = Clock(), takes, outcome, list[str]()
+        self._left_working, self._works_until = left_working, 0.0
         self._due: list[tuple[float, Scheduled, Outcome | None]] = []
         monkeypatch.setattr(hash_chain, "now", self.clock.wall)
         self.ledger = Ledger.open(place, budgets={SPACE: Budget(30)}, **more)
@@ -157,10 +161,13 @@ class World:
 
     def start(self, one: Scheduled, order: Order) -> None:
         """A run begins; it ends by itself, or is killed at the end of its window."""
-        brought = executed(order) if self.outcome == "answer" else None
+        soon = self.outcome == "killed" and one.analyst != "ada"
+        brought = executed(order) if soon or self.outcome == "answer" else None
         if self.outcome == "failure":
             brought = Outcome(order.charge, incident="of the engine", words="private words")
-        self._due.append((self.clock.seconds + self.takes, one, brought))
+        begins = max(self.clock.seconds, self._works_until if self._left_working else 0.0)
+        self._works_until = begins + (0.2 if soon else self.takes)
+        self._due.append((self._works_until, one, brought))
 
     def until(self, seconds: float) -> None:
         """Let time pass, in steps that no event straddles."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hubbub.errors import HubbubError
+from hubbub.errors import EngineError, HubbubError
 from hubbub.ledger.hash_chain import head_of
 from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.timetable import QueueFull, Scheduled, Timetable, _set, _write
@@ -16,12 +16,16 @@ from hubbub.session.run import Outcome
 
 @dataclass(frozen=True)
 class Bug:
-    """What is planted: a desk, a timetable; which script finds it, where runs bring what."""
+    """What is planted: a desk, a timetable, or an engine that works on; which script finds it, where runs bring what.
+    takes: seconds of a run in the second world.
+    """
 
     script: str
     outcome: str
     desk: type[Desk] = Desk
     timetable: type[Timetable] = Timetable
+    takes: float = 4.7
+    left_working: bool = False
 
 
 class Told(Desk):
@@ -37,8 +41,8 @@ class Told(Desk):
 
 
 class StoredFlag(Told):
-    def check(self, analyst, sql, options):
-        told = super().check(analyst, sql, options)
+    def check(self, analyst, sql, options, **more):
+        told = super().check(analyst, sql, options, **more)
         return {**told, "stored": told["stored"] or any(o.payload for o in self.ended.values())}
 
 
@@ -51,8 +55,8 @@ class EarlyAnswer(Told):
 class SecondAsker(Told):
     """Who asks what has ended already is told at once."""
 
-    def ask(self, analyst, sql, options, request, purpose=None):
-        told = super().ask(analyst, sql, options, request, purpose)
+    def ask(self, analyst, sql, options, request, purpose=None, **more):
+        told = super().ask(analyst, sql, options, request, purpose, **more)
         one = self.ledger.timetable.find(told.get("id", ""))
         return {**told, "state": "answered"} if one and one.shares in self.ended else told
 
@@ -131,10 +135,10 @@ class KeptOverRestart(Timetable):
 class EarlyLock(Told):
     """A failure counts when it happens."""
 
-    def ask(self, analyst, sql, options, request, purpose=None):
+    def ask(self, analyst, sql, options, request, purpose=None, **more):
         if sum(o.payload is None for o in self.ended.values()) >= 3:
             raise HubbubError("too many questions failed")
-        return super().ask(analyst, sql, options, request, purpose)
+        return super().ask(analyst, sql, options, request, purpose, **more)
 
 
 class Incidents(Told):
@@ -148,17 +152,17 @@ class Incidents(Told):
 class Retry(Told):
     """What was killed before it ended may be asked again for nothing."""
 
-    def ask(self, analyst, sql, options, request, purpose=None):
-        told = super().ask(analyst, sql, options, request, purpose)
+    def ask(self, analyst, sql, options, request, purpose=None, **more):
+        told = super().ask(analyst, sql, options, request, purpose, **more)
         return {**told, "free": told.get("id") not in self.ended}
 
 
 class Room(Told):
     """A place is free when its run has ended."""
 
-    def ask(self, analyst, sql, options, request, purpose=None):
+    def ask(self, analyst, sql, options, request, purpose=None, **more):
         try:
-            return super().ask(analyst, sql, options, request, purpose)
+            return super().ask(analyst, sql, options, request, purpose, **more)
         except QueueFull:
             if not self.ended:
                 raise
@@ -168,9 +172,33 @@ class Room(Told):
 class Refund(Told):
     """What failed is given back at once."""
 
-    def check(self, analyst, sql, options):
-        told = super().check(analyst, sql, options)
+    def check(self, analyst, sql, options, **more):
+        told = super().check(analyst, sql, options, **more)
         return {**told, "left": f"{told['left']} and {sum(o.payload is None for o in self.ended.values())} back"}
+
+
+class FullDisk(Told):
+    """What a run puts aside fills the disk on which the ledger lies, within a second."""
+
+    def __init__(self, *given, **more):
+        super().__init__(*given, **more)
+        self.begun, start = dict[str, Scheduled](), self._start
+        self._start = lambda one, order: (self.begun.update({one.id: one}), start(one, order))[1]
+
+    def ask(self, analyst, sql, options, request, purpose=None, **more):
+        now = self.ledger.timetable.now()
+        if any(b.slot.time(now) > b.slot.starts + SECOND for name, b in self.begun.items() if name not in self.ended):
+            raise EngineError("the ledger cannot be written: no space left on device")
+        return super().ask(analyst, sql, options, request, purpose, **more)
+
+
+class OutOfMemory(Told):
+    """Where a run has gone on for long, memory is short, and the system ends the clerk: it comes again."""
+
+    def finished(self, one, outcome):
+        if one.slot.time(self.ledger.timetable.now()) > one.slot.starts + 4 * SECOND:
+            self.restart()
+        return super().finished(one, outcome)
 
 
 class Overrun(Timetable):
@@ -225,8 +253,11 @@ BUGS: dict[str, Bug] = {
     "the free retry": Bug("again", "failure", Retry),
     "room in the queue": Bug("room", "answer", Room),
     "refunds": Bug("lock", "failure", Refund),
-    "a runner that overruns": Bug("answer", "answer", Desk, Overrun),
+    "a runner that overruns": Bug("answer", "answer", Desk, Overrun, takes=7.0),
     "a release that is computed anew": Bug("answer", "answer", Desk, Recomputed),
+    "an engine elsewhere that works on": Bug("after", "killed", takes=12.0, left_working=True),
+    "a disk that a run shares with the ledger": Bug("lock", "failure", FullDisk),
+    "memory that a run shares with the clerk": Bug("answer", "answer", OutOfMemory),
 }
 
 Worlds = Callable[[], tuple[Any, Any]]

@@ -185,6 +185,18 @@ def _failed(client: Client, sql: str) -> list[Any]:
     return told
 
 
+def _after(client: Client, sql: str) -> list[Any]:
+    """A question whose run does not end, and another's after it: of the first nothing is left when that one runs."""
+    client.ask("ada", sql, _AT, "a")
+    client.until(_TIMES[0])
+    one = client.ask("bob", _other(sql, 0), _AT, "b")
+    told: list[Any] = [_state(one)]
+    for at in _TIMES[1:]:
+        client.until(at)
+        told.append([at, _state(client.see("answer", "bob", one["id"]))])
+    return told
+
+
 def _again(client: Client, sql: str) -> list[Any]:
     """The same request and the same question, sent again at every moment."""
     told: list[Any] = [_state(client.ask("ada", sql, _AT, "a"))]
@@ -207,6 +219,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
     "room": _room,
     "lock": _failed,
     "again": _again,
+    "after": _after,
 }
 """What the client does, by name."""
 
