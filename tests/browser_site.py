@@ -68,12 +68,18 @@ STATES: dict[str, Callable[[], Page]] = {
     "people": lambda: office.people({"people": told.PEOPLE}, STEWARD),
     "people-link": lambda: office.people({"people": told.PEOPLE, "link": _LINK}, STEWARD),
     "people-refused": lambda: office.people({"people": told.PEOPLE, "refused": "the name 'ada' is taken."}, STEWARD),
-    "person": lambda: office.person({"person": told.PEOPLE[0], "tokens": _TOKENS, "opened": "grant"}, STEWARD),
+    "person": lambda: office.person(
+        {"person": told.PEOPLE[0], "tokens": _TOKENS, "opened": "grant", "charges": told.CHARGES[1::2]}, STEWARD
+    ),
     "person-locked": lambda: office.person({"person": told.PEOPLE[2], "tokens": []}, STEWARD),
     "person-hostile": lambda: office.person({"person": told.PEOPLE[3], "tokens": []}, STEWARD),
     "requests": lambda: office.requests({"requests": told.REQUESTS}, STEWARD),
     "requests-none": lambda: office.requests({"requests": []}, STEWARD),
     "tables": lambda: office.tables({"tables": told.TABLES}, STEWARD),
+    "tables-changed": lambda: office.tables({"tables": told.TABLES, "changes": told.CHANGES}, STEWARD),
+    "tables-unread": lambda: office.tables(
+        {"tables": told.TABLES[1:], "problem": "cannot read the policy file hubbub.toml: it is not there."}, STEWARD
+    ),
     "incidents": lambda: office.incidents({"incidents": told.INCIDENTS}, STEWARD),
     "incidents-words": lambda: office.incidents(
         {"incidents": told.INCIDENTS, "shown": "5ad37e753933", "words": "Out of Memory Error: <script>"}, STEWARD

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CHAINS", "CHARGES", "INCIDENTS", "LINES", "PEOPLE", "REQUESTS", "SPACES", "TABLES"]
+__all__ = ["CHAINS", "CHANGES", "CHARGES", "COSTS", "INCIDENTS", "LINES", "PEOPLE", "REQUESTS", "SPACES", "TABLES"]
 
 _AT = "2026-11-22T09:{:02d}:00.000000Z"
 
@@ -65,9 +65,11 @@ INCIDENTS = [
     {"incident": "5ad37e753933", "analyst": "ben", "space": "survey", "at": _AT.format(20), "looked_at": None},
     {"incident": "77c0e1d2a9b4", "analyst": "ben", "space": "survey", "at": _AT.format(8), "looked_at": _AT.format(9)},
 ]
+_COUNT = "A count by rate_marriage is ± 180 at epsilon 0.1"
 TABLES = [
     {"name": "survey", "private": True, "unit": "each row", "answer_time": 1.0, "version": "v-3f60a2",
-     "bounds": [("max_rows", 1, "Twice as many: the ± doubles at the same epsilon.")],
+     "bounds": [("max_groups", 3, f"{_COUNT}; it would be ± 60 with 1, ± 300 with 6."),
+                ("max_rows", 2, f"{_COUNT}; it would be ± 90 with 1, ± 359 with 4.")],
      "columns": [["rate_marriage", "number", "1 to 5"], ["religious", "number", "1 to 4"],
                  ["age", "number", "17.5 to 42"],
                  ["educ", "number", "9, 12, 14, 16, 17, 20"], ["occupation", "text", "not declared"]]},
@@ -79,6 +81,11 @@ DECLARED = {
                "unit": "each row",
                "limits": {"max_groups": None, "max_rows": 1}, "declared": {"age": {"text": "between('17.5', 42)"}}},
 }  # fmt: skip
+COSTS = {"survey": {"max_rows": {"by": None, "epsilon": "0.1", "widths": [[1, 30.0], [2, 60.0]]}}}
+CHANGES = [
+    "The limit of each analyst changes from epsilon 2 to epsilon 1.5.",
+    "survey: max_rows changes from 2 to 1: with how many rows a person counts in one group at most.",
+]
 CHAINS = [
     {
         "name": "Ledger",
@@ -102,9 +109,11 @@ CHAINS = [
     },
 ]
 BROKEN = [{**CHAINS[0], "sound": False, "problems": ["charge 31: epsilon was changed"]}, CHAINS[1]]
+_ASKED = "SELECT rate_marriage, COUNT(*) AS n\nFROM survey"
 CHARGES = [
     {"id": f"c{i}", "time": _AT.format(i), "analyst": ("ada", "ben")[i % 2], "space": "survey", "epsilon": "1/10",
-     "state": ("answered", "no answer", "asked")[i % 3], "purpose": "" if i % 2 else "report"}
+     "state": ("answered", "no answer", "asked")[i % 3], "purpose": "" if i % 2 else "report",
+     "sql": None if i == 4 else f"{_ASKED}\nWHERE age > {20 + i}\nGROUP BY rate_marriage"}
     for i in reversed(range(12))
 ]  # fmt: skip
 LIMITS = [

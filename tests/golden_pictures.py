@@ -44,6 +44,7 @@ PICTURES = {
     "tables": ("tables", "light"),
     "incidents": ("incidents", "narrow"),
     "chain": ("chain-broken", "dark"),
+    "attacks": ("attacks", "dark"),
     "charges": ("charges", "light"),
     "log": ("log", "narrow"),
 }

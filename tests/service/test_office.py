@@ -198,3 +198,47 @@ def test_auditors_read_charges_limits_and_the_chain(world, act):
         act("aud", "refresh", table="v", reason="r")
     act("sue", "refresh", table="v", reason="new rows")
     assert act("ada", "ask", sql=COUNT, options=TENTH, request="s")["state"] == "asked"
+
+
+def test_a_steward_sees_what_each_asked_and_nobody_else_does(world, act):
+    for who, request in (("ada", "r"), ("bob", "s")):
+        act(who, "ask", sql=COUNT, options=TENTH, request=request)
+    assert [one["analyst"] for one in act("sue", "charges")] == ["bob", "ada"]
+    (one,) = act("sue", "charges", analyst="ada")
+    assert (one["analyst"], one["epsilon"]) == ("ada", "1/10")
+    assert act("sue", "charges", analyst="nobody") == []
+    with pytest.raises(NotAllowed):
+        act("ada", "charges", analyst="ada")
+
+
+def test_what_a_bound_costs_is_what_a_check_predicts_and_charges_nothing(world, act):
+    told = act("sue", "bound_costs")
+    assert told == act("aud", "bound_costs")
+    assert set(told["v"]) == {"max_groups", "max_rows"}
+    for bound, costs in told["v"].items():
+        for size, width in costs["widths"]:
+            sql = "SELECT w, COUNT(*) AS n FROM v GROUP BY w"
+            check = act("ada", "check", sql=sql, options={"epsilon": costs["epsilon"], bound: size})
+            assert check["columns"][0]["plus_minus"] == width
+        widths = [width for _, width in costs["widths"]]
+        assert widths == sorted(widths)
+    assert act("aud", "charges") == []
+    with pytest.raises(NotAllowed):
+        act("ada", "bound_costs")
+
+
+def test_the_policy_file_is_compared_with_what_holds(world, act, tmp_path):
+    from hubbub.ledger.policy import load_policy
+
+    assert act("sue", "policy_changes") == {"changes": [], "problem": ""}
+    file = tmp_path / "hubbub.toml"
+    text = '[ledger]\nfile = "l.db"\n[budget]\nepsilon = 3\nper_analyst = 2\n[tables.v]\nsource = "v.csv"\nunit = "u"\n'
+    file.write_text(text)
+    world.desk.office.policy = load_policy(file)
+    assert act("sue", "policy_changes") == {"changes": [], "problem": ""}
+    file.write_text(text.replace("per_analyst = 2", "per_analyst = 1"))
+    assert act("aud", "policy_changes")["changes"] == ["The limit of each analyst changes from epsilon 2 to epsilon 1."]
+    file.write_text("[")
+    assert "hubbub.toml" in act("sue", "policy_changes")["problem"]
+    with pytest.raises(NotAllowed):
+        act("ada", "policy_changes")

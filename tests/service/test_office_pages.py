@@ -10,6 +10,7 @@ import pytest
 import canned
 import canned_office as told
 from browser_site import _TODAY, ANALYST, AUDITOR, STATES, STEWARD
+from hubbub.ledger.wording import commitment
 from hubbub.service.pages import office
 from hubbub.service.pages.simulated import EPSILONS, simulated
 from seeded import SeededBits
@@ -68,6 +69,34 @@ def test_a_bar_says_what_it_shows_and_a_locked_person_is_not_just_active() -> No
     assert "<strong>0.7 of 2 left</strong>, 1.3 spent." in locked
     assert "active, but locked" in locked
     assert "1 line does not fit" in STATES["chain-broken"]().text
+
+
+def test_a_table_says_what_each_bound_costs() -> None:
+    declared = {**told.DECLARED["survey"], "limits": {"max_rows": 1, "max_total": 4}}
+    costs = {"max_rows": {"by": "ward", "epsilon": "0.1", "widths": [[1, 30.0], [2, 60.0]]}}
+    said = {bound: text for bound, _, text in office.declared_table("survey", declared, costs)["bounds"]}
+    assert said == {"max_rows": "A count by ward is ± 30 at epsilon 0.1; it would be ± 60 with 2.", "max_total": ""}
+
+
+def test_what_the_policy_file_says_otherwise_is_said() -> None:
+    assert "It says what holds here." in STATES["tables"]().text
+    assert "<li><bdi>The limit of each analyst changes from epsilon 2 to epsilon 1.5.</bdi></li>" in (
+        STATES["tables-changed"]().text
+    )
+    assert "It cannot be read any more" in STATES["tables-unread"]().text
+
+
+def test_a_person_has_what_was_asked_and_a_text_that_was_removed_is_none() -> None:
+    page = STATES["person"]().text
+    assert "SELECT rate_marriage, COUNT(*) AS n FROM survey WHERE age &gt; 28 GROUP BY rate_marriage" in page
+    lost = office.person(
+        {"person": told.PEOPLE[0], "tokens": [], "charges": [{**told.CHARGES[0], "state": "lost"}]}, STEWARD
+    )
+    assert "<bdi>no answer</bdi>" in lost.text
+    removed = [{**told.CHARGES[0], "sql": sql} for sql in (None, commitment("00", "SELECT 1"))]
+    page = office.person({"person": told.PEOPLE[0], "tokens": [], "charges": removed}, STEWARD).text
+    assert page.count("(its text was removed)") == 2
+    assert "What <bdi>audrey</bdi> asked" not in office.person({"person": told.PEOPLE[1], "tokens": []}, STEWARD).text
 
 
 def test_what_weakens_asks_for_the_passphrase_again() -> None:

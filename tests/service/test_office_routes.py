@@ -29,6 +29,8 @@ TOLD = {
     "audit": canned.LINES,
     "charges": canned.CHARGES,
     "tokens_of": [],
+    "bound_costs": canned.COSTS,
+    "policy_changes": {"changes": canned.CHANGES, "problem": ""},
     "invite": {"link": "http://h/invitation/inv_x", "until": "2026-11-29T09:00:00Z"},
     "reset": {"link": "http://h/invitation/inv_y", "until": "2026-11-29T09:00:00Z"},
 }

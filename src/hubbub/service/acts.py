@@ -82,6 +82,8 @@ _ALL: Final = (
     Act("create_token", "people", KNOWN, optional=_TOKEN, changes=True),
     Act("end_token", "people", KNOWN, {"token": str}, changes=True),
     Act("tables", "desk", (*CHECK, *READS)),
+    Act("bound_costs", "desk", READS),
+    Act("policy_changes", "office", READS),
     Act("check", "desk", CHECK, _QUESTION, limited=True),
     Act("ask", "desk", ASK, {**_QUESTION, "request": str}, _PURPOSE, changes=True, limited=True),
     Act(
@@ -107,7 +109,7 @@ _ALL: Final = (
     Act("spaces", "office", READS),
     Act("spending", "office", (*READS, "metrics")),
     Act("limits", "office", READS),
-    Act("charges", "office", READS, optional=_PAGE),
+    Act("charges", "office", READS, optional={**_PAGE, "analyst": str}),
     Act("chain", "office", READS, optional={"receipt": dict}),
     Act("audit", "people", READS, optional={**_PAGE, "before": int}),
     Act("verify_audit", "people", READS, optional={"head": str}),

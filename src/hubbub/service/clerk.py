@@ -126,6 +126,7 @@ class Clerk:
         checks = said.checks_a_second, said.checks_at_once
         self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
         self.desk.office, self.office.ask = self.office, self.desk.ask
+        self.office.policy = policy
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
         self.office.read_anew = self._refreshes.before
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from hubbub.errors import PolicyError, QueryError
+from hubbub.errors import HubbubError, PolicyError, QueryError
 from hubbub.ledger.accounts import analyst_account
 from hubbub.ledger.budget import Budget, decimal_text, parse_epsilon
+from hubbub.ledger.difference import differences
+from hubbub.ledger.policy import Policy, load_policy
 from hubbub.ledger.records import Entry
 from hubbub.ledger.store import Ledger
 from hubbub.service.people.at_home import end_grants
@@ -39,6 +41,7 @@ class Office:
     ) -> None:
         self._people, self._ledger, self._tables, self._above = people, ledger, tables, above
         self.ask: Ask | None = None
+        self.policy: Policy | None = None  # what holds, to compare its file with
         self.read_anew: Callable[[str], None] = lambda _: None  # has questions read the new rows of a table
 
     def needs_yes(self, epsilon: Fraction) -> bool:
@@ -341,10 +344,25 @@ class Office:
         self._done(person, "incident read", {"incident": incident})
         return {"incident": incident, "words": words}
 
-    def charges(self, person: Person, *, after: int = 0, most: int = 200) -> list[dict[str, Any]]:
-        """Charges, the newest first. after: so many are left out."""
+    def policy_changes(self, person: Person) -> dict[str, Any]:
+        """What the policy file says otherwise than what holds here, a sentence each. A change holds after a restart.
+
+        problem: why the file cannot be read, or "".
+        """
         del person
-        entries = list(reversed(self._ledger.record.history()))
+        if self.policy is None:
+            return {"changes": [], "problem": ""}
+        try:
+            return {"changes": differences(self.policy, load_policy(self.policy.path)), "problem": ""}
+        except HubbubError as error:
+            return {"changes": [], "problem": str(error)}
+
+    def charges(
+        self, person: Person, *, after: int = 0, most: int = 200, analyst: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Charges, the newest first. after: so many are left out. analyst: whose, where not everybody's."""
+        del person
+        entries = list(reversed(self._ledger.record.history(analyst=analyst)))
         return [_charge(one) for one in entries[max(0, after) : max(0, after) + max(1, min(most, _MOST))]]
 
     def chain(self, person: Person, *, receipt: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -11,17 +11,17 @@ Each is a function of plain data. What a steward may see, the clerk decides; not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
-
+from hubbub.ledger.wording import is_commitment
+from hubbub.plots.chart import Chart, Point
 from hubbub.service.pages.learn.village import PEOPLE
 from hubbub.service.pages.page import Page, Viewer, render
 from hubbub.service.pages.simulated import EPSILONS, simulated
-from hubbub.service.pages.words import amount, moment
+from hubbub.service.pages.words import amount, moment, number
 
 __all__ = [
     "attacks",
@@ -38,6 +38,11 @@ __all__ = [
 ]
 
 Told = Mapping[str, Any]
+_LONGEST = 120
+_STATES = {
+    "charged": "asked", "drawing": "asked", "retried": "asked", "stored": "answered", "shown": "answered",
+    "failed": "no answer", "lost": "no answer",
+}  # fmt: skip
 _UNSAID = {"refused": None, "done": None, "link": None, "opened": ""}
 
 
@@ -80,7 +85,19 @@ def person(told: Told, viewer: Viewer) -> Page:
     one = told["person"]
     accounts = one.get("accounts", [])
     more = {**_UNSAID, **told, "accounts": accounts, "path": f"/people/{_quoted(one['name'])}"}
-    return render("person.html", viewer, at="people", told=more, gauges=_gauges(accounts, "limit"))
+    asked = [
+        [moment(one["time"]), _short(one.get("sql")), amount(one["epsilon"]), _STATES.get(one["state"], one["state"])]
+        for one in told.get("charges", ())
+    ]
+    return render("person.html", viewer, at="people", told=more, asked=asked)
+
+
+def _short(sql: Any) -> str:
+    """A question on a line; one whose text was removed says so."""
+    if not isinstance(sql, str) or is_commitment(sql):
+        return "(its text was removed)"
+    text = " ".join(sql.split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def requests(told: Told, viewer: Viewer) -> Page:
@@ -110,7 +127,8 @@ def requests(told: Told, viewer: Viewer) -> Page:
 
 def tables(told: Told, viewer: Viewer) -> Page:
     """What is declared of each table, and what each bound costs."""
-    return render("declared.html", viewer, at="tables", told={**_UNSAID, **told})
+    bare = {"changes": [], "problem": ""}
+    return render("declared.html", viewer, at="tables", told={**_UNSAID, **bare, **told})
 
 
 def incidents(told: Told, viewer: Viewer) -> Page:
@@ -149,34 +167,32 @@ def attacks(asked: str, viewer: Viewer) -> Page:
     """What an outsider would get right at an epsilon."""
     epsilon = asked if asked in EPSILONS else "1"
     drawn = simulated(Fraction(epsilon))
-    pictures = [_shares(place, one["exact"], one["private"], one["most"]) for place, one in enumerate(drawn)]
-    told = {
-        "epsilon": epsilon,
-        "epsilons": EPSILONS,
-        "people": len(PEOPLE),
-        "attacks": [{**one, **{name: _percent(one[name]) for name in ("exact", "private", "most")}} for one in drawn],
-    }
-    return render("attacks.html", viewer, at="attacks", told=told, pictures=pictures)
+    shown = [{**one, "chart": _right(one)} for one in drawn]
+    told = {"epsilon": epsilon, "epsilons": EPSILONS, "people": len(PEOPLE), "attacks": shown}
+    return render("attacks.html", viewer, at="attacks", told=told)
 
 
-def declared_table(name: str, told: Told) -> dict[str, Any]:
+def declared_table(name: str, told: Told, costs: Told | None = None) -> dict[str, Any]:
     """A table as the page shows it, from what is told of it: what is declared, and what each bound costs."""
-    declared = told.get("declared", {})
+    declared, known = told.get("declared", {}), costs or {}
     says = [[c, kind, declared.get(c, {}).get("text", "not declared")] for c, kind in told["columns"].items()]
-    bounds = [(bound, value, _COSTS.get(bound, "")) for bound, value in told.get("limits", {}).items()]
+    bounds = [(bound, value, _costs(value, known.get(bound))) for bound, value in told.get("limits", {}).items()]
     return {"name": name, **told, "columns": says, "bounds": [each for each in bounds if each[1] is not None]}
 
 
-_COSTS = {
-    "max_groups": "Twice as many: the ± of each group doubles at the same epsilon, at most.",
-    "max_rows": "Twice as many: the ± doubles at the same epsilon.",
-    "max_total": "Twice as many: the ± of totals doubles at the same epsilon.",
-}
+def _costs(value: Any, costs: Told | None) -> str:
+    """What a bound costs, in a sentence; "" where no count shows it."""
+    if costs is None:
+        return ""
+    widths = {size: number(width) for size, width in costs["widths"]}
+    counted = "A count" if costs["by"] is None else f"A count by {costs['by']}"
+    others = ", ".join(f"± {width} with {size}" for size, width in widths.items() if size != value)
+    return f"{counted} is ± {widths[value]} at epsilon {costs['epsilon']}; it would be {others}."
 
 
 def _joint(spaces: Sequence[Told]) -> dict[str, Any]:
     rows = [[one["space"], *_amounts({**one, "limit": one["budget"]}, budget_first=True)] for one in spaces]
-    return {"spaces": rows, "gauges": _gauges(spaces, "budget")}
+    return {"spaces": rows}
 
 
 def _amounts(account: Told | None, *, budget_first: bool = False) -> list[str]:
@@ -186,50 +202,16 @@ def _amounts(account: Told | None, *, budget_first: bool = False) -> list[str]:
     return [limit, spent, left] if budget_first else [spent, limit, left]
 
 
-def _gauges(accounts: Iterable[Told], whole: str) -> dict[str, Markup]:
-    return {one["space"]: _gauge(place, one["space"], one["spent"], one[whole]) for place, one in enumerate(accounts)}
-
-
-def _gauge(place: int, name: str, spent: str, whole: str | None) -> Markup:
-    """A bar of what is left of a whole."""
-    if whole is None or not Fraction(whole):
-        return Markup("")
-    left = max(Fraction(0), Fraction(whole) - Fraction(spent))
-    share = float(left / Fraction(whole))
-    title = f"{name}: {amount(left)} of {amount(whole)} left"
-    return Markup(
-        '<svg class="gauge" viewBox="0 0 400 14" role="img" aria-labelledby="gauge-{0}" preserveAspectRatio="none">'
-        '<title id="gauge-{0}">{1}</title><rect class="trough" width="400" height="14" rx="3"/>'
-        '<rect class="full" width="{2}" height="14" rx="3"/></svg>'
-    ).format(place, title, f"{400 * share:.1f}")
-
-
-def _shares(place: int, exact: float, private: float, most: float) -> Markup:
-    """Two bars from tossing a coin to certainty, and the line that private answers stay below."""
-
-    def at(share: float) -> str:
-        return f"{90 + 300 * max(0.0, min(1.0, share)):.1f}"
-
-    def bar(kind: str, share: float, y: int, name: str) -> Markup:
-        start, end = sorted((float(at(0.5)), float(at(share))))
-        return Markup(
-            '<text class="tick" x="84" y="{}" text-anchor="end">{}</text>'
-            '<rect class="{}" x="{}" y="{}" width="{:.1f}" height="16"/>'
-        ).format(y + 13, name, kind, start, y, max(2.0, end - start))
-
-    title = (
-        f"Right: {_percent(exact)} from exact answers, {_percent(private)} from private ones, {_percent(most)} at most"
+def _right(one: Told) -> Chart:
+    """What an attack gets right: of exact answers, of private ones, at most, and by a coin."""
+    shares = (
+        ("exact answers", one["exact"]),
+        ("private answers", one["private"]),
+        ("private, at most", one["most"]),
+        ("tossing a coin", 0.5),
     )
-    return (
-        Markup('<svg class="shares" viewBox="0 0 400 78" role="img" aria-labelledby="shares-{0}">').format(place)
-        + Markup('<title id="shares-{0}">{1}</title>').format(place, title)
-        + bar("exact", exact, 6, "exact")
-        + bar("private", private, 28, "private")
-        + Markup('<line class="coin" x1="{0}" x2="{0}" y1="2" y2="52"/>').format(at(0.5))
-        + Markup('<line class="most" x1="{0}" x2="{0}" y1="22" y2="52"/>').format(at(most))
-        + Markup('<text class="tick" x="{}" y="70" text-anchor="middle">a coin: 50 %</text>').format(at(0.5))
-        + Markup('<text class="tick" x="390" y="70" text-anchor="end">100 %</text></svg>')
-    )
+    points = tuple(Point((name,), 100 * share, text=_percent(share)) for name, share in shares)
+    return Chart("% right", ("from",), points, None, title=f"{one['name']}: how often it is right", width=340)
 
 
 def _percent(share: float) -> str:

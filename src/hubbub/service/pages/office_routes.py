@@ -87,6 +87,7 @@ async def _person(visit: Visit, **given: Any) -> Page | str:
     if one is None:
         raise Refused("unknown", "there is nobody of this name.")
     more = {"person": one, "tokens": await visit.told("tokens_of", name=name)}
+    more["charges"] = await visit.told("charges", analyst=name, most=_SHOWN)
     return office.person({**more, **_done(visit), **given}, visit.viewer)
 
 
@@ -147,9 +148,10 @@ async def _decide(visit: Visit) -> Page | str:
 
 
 async def _tables(visit: Visit, **given: Any) -> Page | str:
-    declared = await visit.told("tables")
-    shown = [office.declared_table(name, table) for name, table in declared.items()]
-    return office.tables({"tables": shown, **_done(visit), **given}, visit.viewer)
+    declared, costs = await visit.told("tables"), await visit.told("bound_costs")
+    shown = [office.declared_table(name, table, costs.get(name)) for name, table in declared.items()]
+    changes = await visit.told("policy_changes")
+    return office.tables({"tables": shown, **changes, **_done(visit), **given}, visit.viewer)
 
 
 async def _refresh(visit: Visit) -> Page | str:

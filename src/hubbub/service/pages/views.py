@@ -271,8 +271,6 @@ def _space(space: _Told, history: Sequence[_Told]) -> dict[str, Any]:
         "limit": str(limit),
         "spent": str(spent),
         "left_of_yours": yours["left"],
-        "limit_number": float(limit),
-        "left_number": float(min(Fraction(str(yours["left"])), limit)),
         "chart": _steps(space, history, float(limit)),
     }
 
