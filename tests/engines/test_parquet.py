@@ -18,6 +18,7 @@ import pytest
 import hubbub as hb
 from answers import Desk
 from engines.parquet_columns import BAD, ROWS, arrow_columns, duckdb_columns, lying_files, write
+from hubbub.engines.duckdb import parquet
 from hubbub.engines.duckdb.engine import DuckDBEngine
 from hubbub.engines.duckdb.parquet import Patient
 from hubbub.errors import HubbubError, PolicyError
@@ -154,6 +155,23 @@ def test_whatever_the_stored_bytes_say_both_readings_say_the_same(tmp_path: Path
         assert not quick or same(quick, patient), case
         tried += 1
     assert tried > 90
+
+
+def test_where_a_moment_of_96_bits_makes_the_reader_fail_no_question_can_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "INT96_FAILS", True)
+    path = tmp_path / "t.parquet"
+    for how in ({}, {"use_deprecated_int96_timestamps": True}):
+        write(path, {"n": N, "note": notes(None)}, pa.array([1] * ROWS, pa.timestamp("us")), **how)
+        desk = Desk({"t": hb.table(str(path), unit="n", max_total=1)})
+        sql = "SELECT COUNT(x) AS c FROM t"
+        if how:
+            with pytest.raises(HubbubError, match="of a type that questions cannot use"):
+                desk.ask(sql, HUGE)
+        else:
+            assert desk.ask(sql, HUGE).rows() == [(ROWS,)]
+        desk.engine.close()
 
 
 def test_of_moments_and_times_that_the_quick_reader_refuses_the_others_stay(tmp_path: Path) -> None:
