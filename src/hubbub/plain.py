@@ -57,6 +57,12 @@ QUICK_PATHS: Final = {
         "the other reading has every column in the same type, from the same bytes",
         "tests/engines/test_parquet.py",
     ),
+    "kept": QuickPath(
+        "hubbub.engines.duckdb.kept",
+        "a copy with so many rows of a unit is written, and no value makes DuckDB's reader fail",
+        "the other reading has every column in the same type, from the same bytes",
+        "tests/service/test_rows_kept.py",
+    ),
     "csv": QuickPath(
         "hubbub.engines.duckdb.csv_files",
         "a line of a CSV has no quote",

@@ -82,6 +82,7 @@ def faults(node: Any, sql: str, *, optimized: bool) -> Iterator[str]:
             fine = name in ANY or name.startswith(("__internal_compress", "__internal_decompress"))
             fine |= name in OF_DOUBLES and of[0] == "DOUBLE" and set(of) <= {"DOUBLE", "INTEGER"}
             fine |= name in OF_TEXTS and set(of) == {"VARCHAR"}
+            fine |= name == ">>" and set(of) == {"UBIGINT"}  # of a hash; only to the left can it raise
             if not fine:
                 yield f"{name}({', '.join(of)})"
         case "BOUND_AGGREGATE":
@@ -100,6 +101,8 @@ def _cast(node: Any, of: str, sql: str, *, optimized: bool) -> Iterator[str]:
     ours = at < len(sql) and sql[at:].lstrip("(").startswith(("CAST(", "TRY_CAST("))
     if node["children"][0].get("expression_class") == "BOUND_CONSTANT" or (ours and node["function_data"]["try_cast"]):
         return
+    if ours and sql[at:].startswith("CAST(key AS "):
+        return  # a declared value, which stands in the text
     if (of, to) not in (TOTAL if ours else WIDER | (STATISTICS if optimized else set())):
         yield f"{'our' if ours else 'its own'} cast of {of} to {to}"
 

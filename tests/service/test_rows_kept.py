@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub import plain
 from hubbub.audit.service import SCRIPTS, attack
 from hubbub.cli.main import run
 from hubbub.engines.duckdb.kept import write_kept
@@ -297,6 +298,19 @@ def test_a_value_that_no_reader_takes_changes_no_other_and_stops_no_copy(tmp_pat
     assert copies[1].slice(400).select(["id", "text", "moment", "time", "listed", "{}"]).to_pylist() == [
         {"id": 200, "text": None, "moment": None, "time": None, "listed": None, "{}": 400}
     ]
+
+
+def test_both_readings_write_the_same_copy(tmp_path: Path) -> None:
+    pq.write_table(_worst(bad=False), tmp_path / "t.parquet")
+    copies = []
+    for way in (False, True):
+        place = tmp_path / "kept" / f"{way}.parquet"
+        with plain.only(plain=way):
+            write_kept("t", [str(tmp_path / "t.parquet")], "id", 1, place)
+        copies.append(pq.read_table(place).sort_by("x"))
+    assert copies[0].schema.types == copies[1].schema.types
+    assert copies[0].to_pylist() == copies[1].to_pylist()
+    assert len(copies[0]) == 201
 
 
 def test_a_file_that_is_written_anew_while_it_is_copied_is_no_copy(

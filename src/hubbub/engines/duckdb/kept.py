@@ -16,16 +16,19 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from hubbub.engines.duckdb.dialect import DUCKDB, quote
+from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.relations import _parquet, _text
 from hubbub.engines.duckdb.sources import ParquetFile, stamp_of
 from hubbub.engines.fields import usable
 from hubbub.errors import PolicyError
+from hubbub.plain import quick
 
 __all__ = ["write_kept"]
 
@@ -42,19 +45,22 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
         try:
             con.execute("SET enable_progress_bar = false")
             before = [stamp_of(file) for file in files]
-            quick, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
+            read, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
             owner = next((quote(c) for c in physical if c.lower() == unit.lower()), None)
             if owner is None:
                 raise PolicyError(f"table {name!r}: there is no column {unit!r} in its files.")
             chosen = _chosen(physical, owner, most)
             into = f"TO {_text(str(made))} (FORMAT parquet, COMPRESSION zstd)"
-            try:
-                con.execute(f"COPY ({chosen(quick)}) {into}")
-            except duckdb.Error:
-                if patient is None:
-                    raise
-                con.register("patient_rows", patient.table())
-                con.execute(f"COPY ({chosen(patient.relation('patient_rows'))}) {into}")
+            patiently = None if patient is None else partial(_patiently, con, patient, chosen, into)
+            if patiently is not None and not quick("kept"):
+                patiently()
+            else:
+                try:
+                    con.execute(f"COPY ({chosen(read)}) {into}")
+                except duckdb.Error:
+                    if patiently is None:
+                        raise
+                    patiently()
             if [stamp_of(file) for file in files] != before:  # two readings are joined by the row's number
                 raise PolicyError(f"table {name!r}: a file was written anew while it was copied; copy it again.")
             with suppress(OSError):
@@ -67,6 +73,11 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
             ) from None
         finally:
             con.close()
+
+
+def _patiently(con: duckdb.DuckDBPyConnection, patient: Patient, chosen: Callable[[str], str], into: str) -> None:
+    con.register("patient_rows", patient.table())
+    con.execute(f"COPY ({chosen(patient.relation('patient_rows'))}) {into}")
 
 
 def _chosen(physical: Mapping[str, str], owner: str, most: int) -> Callable[[str], str]:

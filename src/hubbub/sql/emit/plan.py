@@ -105,7 +105,10 @@ def _text(stages: Sequence[Stage], select: str) -> str:
 def _owned(
     plan: Plan, places: Mapping[str, Place], dialect: Dialect, *, x: Callable[[Value, str], str] | None = None
 ) -> Iterator[Stage]:
-    """The relation, and the two stages above it. x: what stands for a value's steps, from the text of its argument."""
+    """The relation, and the two stages above it.
+
+    x: what stands for a value's steps, from the text of its argument; its integers are then made elsewhere.
+    """
     question = plan.question
     needed = names_read(question.relation)
     arguments = [e for m in plan.measurements for e in (m.argument, *(v.argument for v in m.values)) if e is not None]
@@ -128,8 +131,8 @@ def _owned(
     parts += [f"{steps(value, sql(value.argument))} AS x{i}" for value, i in values]
     parts += [f"{dialect.key(sql(e), e.kind)} AS y{i}" for e, i in plan.counted.items()]
     yield "filtered", f"  SELECT {', '.join(parts) or '1 AS one'}\n  FROM {stages[-1][0]}"
-    clamped = "".join(f", {_clamped(f'x{i}', value, dialect)} AS v{i}" for value, i in values)
-    yield "owned", f"  SELECT *{clamped}\n  FROM filtered"
+    clamped = [] if x else [f", {_clamped(f'x{i}', value, dialect)} AS v{i}" for value, i in values]
+    yield "owned", f"  SELECT *{''.join(clamped)}\n  FROM filtered"
 
 
 def _has_unit(plan: Plan) -> bool:

@@ -93,7 +93,7 @@ def ranked_sql(plan: Plan, places: Mapping[str, Place], dialect: Dialect, *, par
     stages = [*_owned(plan, places, dialect, x=unrounded), *_placed(plan, dialect)]
     columns = ["unit"]
     if parts:
-        columns.append(f"CAST({dialect.hash('unit')} >> {64 - parts} AS UTINYINT) AS u")
+        columns.append(f"TRY_CAST({dialect.hash('unit')} >> {64 - parts} AS UTINYINT) AS u")
     if plan.private_keys:
         columns += [f"g{i}" for i in range(len(plan.domains))]
     elif plan.domains:

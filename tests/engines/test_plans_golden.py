@@ -1,0 +1,103 @@
+"""The plans of all golden questions: every text that DuckDB is told, bound and optimised, summed, ranked or listed, and
+those by which bounds are found for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from engines.test_plans import LEFT_OUT, UNSEEN, faults, plans
+from golden.recorded import World, people
+from golden.shop import tables as shop_tables
+from golden.test_recorded import ASKED, SHOP
+from hubbub.engines.duckdb.dialect import DUCKDB
+from hubbub.engines.duckdb.relations import arrow_type, image, lists_of
+from hubbub.sql.bind.query import PublicQuestion, parse
+from hubbub.sql.emit.binding import binding_sql
+from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
+from hubbub.sql.emit.ranked import ranked_sql, ranks
+from hubbub.tables.measure import MeasurementKind
+from hubbub.tables.plan import Plan, Search, make_plans
+from hubbub.tables.relations import leaves, scans
+
+Questions = Sequence[tuple[str, str, dict[str, Any]]]
+
+
+def texts(world: World, plan: Plan) -> Iterator[tuple[str, str]]:
+    """What DuckDB is told for a plan, and which way it is."""
+    places = world.engine._places(plan.question.relation)
+    yield "summed", aggregate_sql(plan, places, DUCKDB)
+    if ranks(plan):
+        yield "ranked", ranked_sql(plan, places, DUCKDB)
+        yield "ranked", ranked_sql(plan, places, DUCKDB, parts=6)
+    for i, measurement in enumerate(plan.measurements):
+        if not summed(measurement):
+            yield "listed", listed_sql(plan, places, i, DUCKDB)
+    for text in binding_sql(plan, places, DUCKDB):
+        yield "prepared", text
+    if not plan.private_keys:
+        adds = [m for m in plan.measurements if m.counting is MeasurementKind.SUM]
+        found = (
+            [Search(plan, "groups")] * bool(plan.keys) + [Search(plan, "rows")] + [Search(plan, "x", m) for m in adds]
+        )
+        for search in found:
+            yield "search", aggregate_sql(search.histogram, places, DUCKDB)
+
+
+def stand_in(con: duckdb.DuckDBPyConnection, world: World, plan: Plan) -> None:
+    """Tables without rows under the names that a plan's texts read."""
+    tables = {leaf.place: leaf.columns for leaf in leaves(plan.question.relation)}
+    empty = {
+        place: pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()]).empty_table()
+        for place, columns in tables.items()
+    }
+    empty |= {name: values().slice(0, 0) for name, values in lists_of(plan, DUCKDB).items()}
+    for scan in scans(plan.question.relation):
+        known = world.engine._known[scan.table]
+        assert known.held is not None
+        empty[known.relation] = known.held.empty()
+    for name, table in empty.items():
+        con.register("incoming", table)
+        con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
+
+
+def of_questions(world: World, questions: Questions) -> tuple[dict[str, set[str]], dict[str, int]]:
+    """The faults of the plans of questions, by the question; how many plans of each way were seen."""
+    found: dict[str, set[str]] = {}
+    seen = dict.fromkeys(("summed", "ranked", "listed", "prepared", "search", "optimised"), 0)
+    with duckdb.connect() as con:
+        con.execute(f"SET disabled_optimizers = '{LEFT_OUT},{UNSEEN}'")
+        for name, sql, more in questions:
+            options = {key: more[key] for key in ("params", "keys") if key in more}
+            statement = parse(sql, world.catalog, public=world.outer, **options)
+            if isinstance(statement, PublicQuestion):
+                continue
+            for plan in (p for q in statement.questions for p in make_plans(q, image, private_keys=True)):
+                stand_in(con, world, plan)
+                for way, text in texts(world, plan):
+                    for optimized in (False, True):
+                        try:
+                            listed = plans(con, text, optimized=optimized)
+                        except duckdb.Error:
+                            assert optimized, text  # the bound plan is always seen
+                            continue
+                        seen["optimised" if optimized else way] += 1
+                        here = {f for one in listed for f in faults(one, text, optimized=optimized)}
+                        found.setdefault(name, set()).update(f"{way}: {fault}" for fault in here)
+    return {name: here for name, here in found.items() if here}, seen
+
+
+@pytest.mark.parametrize(("tables", "questions"), [(shop_tables, SHOP), (people, ASKED)], ids=["shop", "grammar"])
+def test_no_golden_question_has_a_cast_but_ours_or_anything_that_raises(tables: Any, questions: Questions) -> None:
+    world = World(tables())
+    try:
+        found, seen = of_questions(world, questions)
+    finally:
+        world.close()
+    assert found == {}
+    assert seen["summed"] >= len(questions) * 0.8
+    assert min(seen.values()) >= 10, seen
