@@ -32,6 +32,7 @@ from hubbub.session.copies import copy_place
 __all__ = ["main", "readable"]
 
 _MIB = 1 << 20
+_ASIDE = 4  # times its memory: what its engine may put aside on disk
 
 
 def main(arguments: list[str]) -> int:
@@ -78,6 +79,7 @@ def _opened(policy: Policy, objects: Mapping[str, str]) -> tuple[Any, Any, dict[
     """The tables, opened inside the walls. What needs no rows is loaded before. objects: where those of an object store
     were copied to.
     """
+    from hubbub.engines.duckdb.bounds import bound
     from hubbub.noise import set_mode
     from hubbub.session.empty import schema_of
     from hubbub.session.open import declared_tables
@@ -95,6 +97,7 @@ def _opened(policy: Policy, objects: Mapping[str, str]) -> tuple[Any, Any, dict[
         shown = vars(held)
     else:
         shown = {"landlock": 0, "undumpable": False, "no_new_privs": False, "network": True}
+    bound(memory=policy.service.memory * _MIB, disk=_ASIDE * policy.service.memory * _MIB)
     tables = declared_tables(policy)
     for name, table in tables.items():
         if isinstance(table, PrivateTable) and name in objects:
@@ -126,7 +129,7 @@ def _yield_to_others() -> None:
             if len(cores) > 1:
                 os.sched_setaffinity(thread, cores[1:])
             else:
-                os.setpriority(os.PRIO_PROCESS, thread, 10)
+                os.setpriority(os.PRIO_PROCESS, thread, max(10, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def _say_nothing() -> None:

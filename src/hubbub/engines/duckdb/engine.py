@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.binder import Binder
+from hubbub.engines.duckdb.bounds import settings
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
 from hubbub.engines.duckdb.known import _Call, _check_single, _Failed, _Known, _replaced
 from hubbub.engines.duckdb.pieces import PART_BITS
@@ -109,7 +110,7 @@ class DuckDBEngine:
         if self._con is not None:
             self._con.close()
         self._con = duckdb.connect(
-            config={**_SHUT, "temp_directory": self._folder, "preserve_insertion_order": "false"}
+            config={**_SHUT, **settings(), "temp_directory": self._folder, "preserve_insertion_order": "false"}
         )
         self._con.execute("SET enable_progress_bar = false")
         self._con.execute(f"SET disabled_optimizers = '{LEFT_OUT}'")
