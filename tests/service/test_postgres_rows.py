@@ -1,14 +1,23 @@
-"""Rows that stay in Postgres, through the whole service: its runners ask the server, and nobody else can."""
+"""Rows that stay in Postgres, through the whole service: its runners ask the server, and nobody else can; and what a
+runner that was killed left running there is over before another one takes its place.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import hubbub as hb
+from hubbub.ledger.policy import load_policy
 from hubbub.ledger.store import Ledger
+from hubbub.service.clerk import Clerk
 from hubbub.service.serve import Service
 from ledger.conftest import database, postgres_server
 from service.helpers import token_of
@@ -50,8 +59,9 @@ def policy(database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "INSERT INTO v SELECT i % 90, i % 50, (ARRAY['a', 'b', 'c'])[1 + i % 3] FROM generate_series(0, 179) AS i"
         )
         name = connection.info.dbname
+        connection.execute("CREATE VIEW sleeps AS SELECT v.* FROM v, LATERAL (SELECT pg_sleep(3600)) AS s")
         connection.execute(f"CREATE ROLE reader_of_{name} LOGIN".encode())
-        connection.execute(f"GRANT SELECT ON v TO reader_of_{name}".encode())
+        connection.execute(f"GRANT SELECT ON v, sleeps TO reader_of_{name}".encode())
     monkeypatch.setenv("HUBBUB_ROWS", address.replace("hubbub@", f"reader_of_{name}@"))
     file = tmp_path / "hubbub.toml"
     file.write_text(POLICY)
@@ -87,3 +97,37 @@ def test_a_question_about_rows_in_postgres_is_answered_through_the_service(polic
     with Ledger.inspect(tmp_path / "l.db") as ledger:
         assert ledger.record.verify(release.receipt).sound
         assert [entry.state for entry in ledger.record.history()] == ["stored"]
+
+
+def awaited(what: Callable[[], object], seconds: float = 60.0) -> object:
+    """What is told as soon as it is true of something."""
+    until = time.monotonic() + seconds
+    while not (told := what()) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert told
+    return told
+
+
+def test_what_a_killed_runner_left_running_in_the_server_is_over_before_another_takes_its_place(policy: Path) -> None:
+    import psycopg
+
+    text = policy.read_text().replace('"public.v"', '"public.sleeps"\ntrusted_view = true')
+    policy.write_text(text.replace("answer_time = 20", "answer_time = 8"))
+    hb.Session.from_policy(policy).close()
+    clerk = Clerk(load_policy(policy))
+    busy = lambda: [one for one in clerk.lanes._processes if one.ends is not None]  # noqa: E731
+    try:
+        with psycopg.connect(re.sub("reader_of_[a-z0-9]+@", "hubbub@", os.environ["HUBBUB_ROWS"])) as admin:
+            admin.autocommit = True
+            sleeping = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query LIKE '%sleeps%'"
+            asked = clerk.desk.ask("ada", BY_WARD, {"epsilon": "1"}, "one")
+            backend = awaited(lambda: admin.execute(sleeping).fetchone())
+            (killed,) = awaited(busy)
+            os.kill(killed.popen.pid, signal.SIGKILL)
+            awaited(lambda: killed not in clerk.lanes._processes)
+            awaited(lambda: all(one.ready for one in clerk.lanes._processes))
+            left = admin.execute("SELECT count(*) FROM pg_stat_activity WHERE pid = %s", backend).fetchone()
+            assert left == (0,)
+        awaited(lambda: clerk.desk.answer("ada", asked["id"])["state"] == "no answer")
+    finally:
+        clerk.close()
