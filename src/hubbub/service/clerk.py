@@ -36,6 +36,7 @@ from hubbub.service.daily import Daily
 from hubbub.service.desk import Unknown
 from hubbub.service.ends import leave
 from hubbub.service.forms import refusal_of
+from hubbub.service.in_time import TooLong, in_time
 from hubbub.service.lanes import Lanes
 from hubbub.service.lines import json_line
 from hubbub.service.listening import Listening
@@ -65,10 +66,6 @@ _PAUSE: Final = 0.02  # seconds between two looks at the schedule
 _AGGREGATES: Final = 100
 _MOST: Final = 8  # processes of a lane
 T = TypeVar("T")
-
-
-class _TooLong(Exception):
-    """Planning took too long."""
 
 
 def queue_of(policy: Policy) -> Queue:
@@ -161,28 +158,9 @@ class Clerk:
     def _in_time(self, plan: Callable[[], T]) -> T:
         """Plan, one statement at a time, or give it up after two seconds."""
         with self._planning:
-            me, deciding, done = threading.get_ident(), threading.Lock(), threading.Event()
-
-            def interrupt(what: type[_TooLong] | None) -> None:
-                given = None if what is None else ctypes.py_object(what)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(me), given)
-
-            def give_up() -> None:
-                with deciding:
-                    if not done.is_set():
-                        interrupt(_TooLong)
-
-            timer = threading.Timer(_PATIENCE, give_up)
-            timer.start()
             try:
-                try:
-                    return plan()
-                finally:
-                    with deciding:  # what is given up is given up in here, and never in what this thread does next
-                        done.set()
-                        interrupt(None)
-                    timer.cancel()
-            except _TooLong:
+                return in_time(_PATIENCE, plan)
+            except TooLong:
                 raise QueryError(
                     f"this question takes longer than {_PATIENCE:g} seconds to plan. Ask a shorter one. Nothing was "
                     "charged."

@@ -1,0 +1,80 @@
+"""What takes too long is given up: also where it catches every exception, and never in what its thread does next."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import pytest
+
+import hubbub as hb
+from hubbub.ledger.budget import Budget
+from hubbub.service import clerk
+from hubbub.service.clerk import Clerk
+from hubbub.service.in_time import TooLong, in_time
+from hubbub.session.options import Options
+from service.helpers import empty
+
+
+def work(seconds: float) -> str:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(100))
+    return "done"
+
+
+def test_what_is_in_time_is_done_and_its_own_errors_are_its_own():
+    assert in_time(60, lambda: work(0)) == "done"
+    with pytest.raises(KeyError):
+        in_time(60, lambda: {}["none"])
+    with pytest.raises(TooLong):
+        in_time(0.05, lambda: work(60))
+
+
+def test_what_catches_every_exception_and_goes_on_is_given_up_too():
+    tried = []
+
+    def stubborn() -> str:
+        for _ in range(3):
+            try:
+                work(60)
+            except BaseException as error:
+                tried.append(type(error).__name__)
+        return work(60)
+
+    with pytest.raises(TooLong):
+        in_time(0.05, stubborn)
+    assert tried == ["_GivenUp"] * 3
+    assert work(0.6) == "done"  # it came every quarter of a second
+
+
+def test_nothing_is_given_up_in_what_a_thread_does_next():
+    """An act that ends at the moment when it would be given up, a few hundred times."""
+    coin = random.Random(7)
+    ended = []
+    for _ in range(300):
+        try:
+            ended.append(in_time(0.002, lambda: work(coin.uniform(0.001, 0.003))))
+        except TooLong:
+            ended.append("given up")
+    assert set(ended) <= {"done", "given up"}
+    assert work(0.3) == "done"
+    assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT COUNT(*) AS n FROM v WHERE {'+'.join(['x'] * 49_000)} < 3",  # it is read for long
+        "SELECT COUNT(*) AS n FROM v WHERE " + " OR ".join(["x < 1"] * 300),  # or planned for long
+    ],
+)
+def test_a_question_that_takes_too_long_to_plan_is_told_so_and_not_that_it_cannot_be_read(monkeypatch, sql):
+    monkeypatch.setattr(clerk, "_PATIENCE", 0.02)
+    made = object.__new__(Clerk)
+    made._planning = threading.Lock()
+    plan = lambda: empty().ask(sql, Options.from_wire({"epsilon": "1"}), lambda _: Budget(30))  # noqa: E731
+    with pytest.raises(hb.QueryError, match=r"longer than 0\.02 seconds to plan"):
+        made._in_time(plan)
+    assert not made._planning.locked()
