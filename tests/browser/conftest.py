@@ -6,6 +6,7 @@ every request that leaves the service is written down, and must be nothing when 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -35,11 +36,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say it where nothing was looked at: a run whose tests were all skipped is green, and shows nothing."""
+    counts = {kind: len(terminalreporter.stats.get(kind, ())) for kind in ("passed", "failed", "error", "skipped")}
+    if counts["skipped"] and not counts["passed"] + counts["failed"] + counts["error"]:
+        text = f"NO PAGE WAS LOOKED AT: all {counts['skipped']} tests of the browser were skipped."
+        terminalreporter.write_line(f"{text} With HUBBUB_BROWSER=required they fail.", red=True, bold=True)
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     """The browser."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None and os.environ.get("HUBBUB_BROWSER") == "required":
+        pytest.fail("no chromium, and HUBBUB_BROWSER=required: on Debian, `apt-get install chromium`")
     if program is None:
         pytest.skip("no chromium: on Debian, `apt-get install chromium`")
     with api.sync_playwright() as playwright:
