@@ -273,7 +273,7 @@ def test_a_stored_release_is_read_at_the_price_it_was_drawn_at() -> None:
 
 def test_noise_beyond_64_bits_is_refused_with_the_way_out() -> None:
     for spend in (Spend(epsilon=Fraction(1, 10**30)), Spend(rho=Fraction(1, 10**60))):
-        with pytest.raises(hb.QueryError, match="larger epsilon"):
+        with pytest.raises(hb.QueryError, match="Ask with a larger one, epsilon="):
             make_price([plan(COUNT)], spend)
 
 
