@@ -816,6 +816,16 @@ BUGS: Final[tuple[Bug, ...]] = (
         ),
     ),
     *_of(
+        "hubbub.session.bounds",
+        (
+            "outer, inner = search.found(side), search.found(side[::-1])",
+            "outer, inner = (max((i for i, n in enumerate(s) if n > 11.6 * search.unit), default=None)"
+            " for s in (side, side[::-1]))",
+            "one draw of noise at 2^60 is taken for a value",
+            "tests/test_suggested_bounds.py::test_the_bounds_are_the_ends_of_the_walks[rows1-8-16]",
+        ),
+    ),
+    *_of(
         "hubbub.session.run",
         (
             "if outcome.used is not None and not _is_enough(outcome.used, outcome.payload, order):",

@@ -1,17 +1,19 @@
 """Bounds bought with budget, on a grid of powers of two that no data chose.
 
 A value x falls on the place sign(x) * (ceil(log2 |x|) + 41), from -104 to 104, so that values between 2^-40 and 2^63
-are told apart by powers of two. One value of each unit is counted at its place, with noise (Wilson, Zhang, Lam,
-Desfontaines, Simmons-Marengo, Gipson 2020, "Differentially Private SQL with Bounded User Contribution", section 5.1.1).
-The bounds are those of the outermost places whose noisy count exceeds a threshold, which some empty place does with
-probability 1/1000 at most; but on either side of 0 no further out than the walk of `hubbub.mechanisms.place_search`
-goes, so that one draw of noise far away is not taken for a value. How many rows a unit has is asked in the same way.
+are told apart by powers of two. One value of each unit is counted at its place, with the noise of
+`hubbub.mechanisms.place_search`, and its walk says where the values are: on each side of 0 from the place with the
+largest noisy count, outward and inward. So the bounds hold what the walk passes, and a draw of noise far away is no
+value: an end lies more than three places beyond all values with probability 1e-5 at most, four walks together, whatever
+the table (`tests/mechanisms/test_place_search.py` computes it from the law). The outermost place whose noisy count
+exceeds a threshold (Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson 2020, "Differentially Private SQL with
+Bounded User Contribution", section 5.1.1) lies there once in a thousand times. 0 is told by its
+own count. How many rows a unit has is asked in the same way, on places 0 to 40.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +34,20 @@ from hubbub.tables.declare import EACH_ROW, PrivateTable
 if TYPE_CHECKING:
     from hubbub.session.run import Door
 
-__all__ = ["FARTHEST", "MOST_ROWS", "bounds_at", "places_sql", "rows_sql", "shown", "suggested_bounds"]
+__all__ = [
+    "FARTHEST",
+    "MOST_ROWS",
+    "bounds_at",
+    "largest_place",
+    "places_sql",
+    "rows_sql",
+    "shown",
+    "suggested_bounds",
+]
 
 OFFSET = 41
 FARTHEST = 104
 MOST_ROWS = 40
-MISTAKE = 1e-3
 
 
 def suggested_bounds(
@@ -51,7 +61,7 @@ def suggested_bounds(
     amount = an_amount(epsilon) / max(1, len(columns))
     options: dict[str, Any] = {"epsilon": amount, "max_groups": 1, "max_rows": 1}
     if not door.ledger.balance.budget(declared.space).pure:
-        options["noise"] = "laplace"  # pure noise, whatever the budget: only the threshold's tail matters here
+        options["noise"] = "laplace"  # pure noise, whatever the budget: that of the search
     search = PlaceSearch(Spend(epsilon=amount), declared.neighbours == "replace")
 
     def priced(sql: str) -> tuple[PricedStatement, Options]:
@@ -60,20 +70,19 @@ def suggested_bounds(
         assert isinstance(asked, PricedStatement)  # the table is private
         return asked, given
 
-    def places(question: tuple[PricedStatement, Options], count: int, *, first: int = 1) -> list[int]:
-        rows = answered(door, *question).rows()
-        return shown({int(place): int(n) for place, n in rows}, count, search, first=first)  # type: ignore[arg-type]
+    def noisy(question: tuple[PricedStatement, Options]) -> dict[int, int]:
+        return {int(place): int(n) for place, n in answered(door, *question).rows()}  # type: ignore[arg-type]
 
     if not columns:
         if declared.unit is EACH_ROW or declared.path is not None:
             raise QueryError("suggest_bounds without columns asks for the rows of a unit, which needs a unit column.")
-        most = places(priced(rows_sql(table, str(declared.unit))), MOST_ROWS + 1, first=0)
-        return {"max_total": 2 ** most[-1] if most else None}
+        most = largest_place(noisy(priced(rows_sql(table, str(declared.unit)))), search)
+        return {"max_total": None if most is None else 2**most}
     if len({c.lower() for c in columns}) < len(columns):
         raise QueryError("suggest_bounds: a column stands twice; name each once. Nothing was charged.")
     questions = {c: priced(places_sql(table, c)) for c in columns}
     _check_together(door, list(questions.values()))
-    return {c: bounds_at(places(question, 2 * FARTHEST + 1)) for c, question in questions.items()}
+    return {c: bounds_at(shown(noisy(question), search)) for c, question in questions.items()}
 
 
 def _check_together(door: Door, asked: list[tuple[PricedStatement, Options]]) -> None:
@@ -110,27 +119,28 @@ def rows_sql(table: str, unit: str) -> str:
     return f"SELECT {place} AS place, COUNT(*) AS n FROM ({inner}) GROUP BY {place}"
 
 
-def shown(rows: Mapping[int, int], places: int, search: PlaceSearch, *, first: int = 1) -> list[int]:
-    """The places whose noisy count exceeds what noise does, in order, that are not beyond the walk on their side.
-
-    first: the place that is first on its side.
-    """
-    threshold = math.log(places / (2 * MISTAKE)) * search.unit
-    above, below = (_end_of_walk(side, search, first) for side in (rows, {-place: n for place, n in rows.items()}))
-    return sorted(place for place, count in rows.items() if count > threshold and -below <= place <= above)
+def largest_place(rows: Mapping[int, int], search: PlaceSearch) -> int | None:
+    """The place of the bound of how many rows a unit has; None where too few units tell."""
+    return search.found([rows.get(place, 0) for place in range(MOST_ROWS + 1)])
 
 
-def _end_of_walk(rows: Mapping[int, int], search: PlaceSearch, least: int) -> int:
-    """Where the walk from the largest noisy count of the places from `least` on ends; below them, if none is walked."""
-    side = sorted(place for place in rows if place >= least)
-    if not side:
-        return least - 1
-    end = search.found([rows[place] for place in side])
-    return least - 1 if end is None else side[end]
+def shown(rows: Mapping[int, int], search: PlaceSearch) -> list[int]:
+    """The places at which the values end, in order: on each side of 0 where the walk ends, outward and inward."""
+    ends = [0] if rows.get(0, 0) >= search.thresholds[2] else []
+    for sign in (-1, 1):
+        side = [rows.get(sign * place, 0) for place in range(1, FARTHEST + 1)]
+        ends += [sign * place for place in _ends_of_walk(side, search)]
+    return sorted(ends)
+
+
+def _ends_of_walk(side: Sequence[int], search: PlaceSearch) -> list[int]:
+    """The first and the last place, counted from 1, that the walks from the largest noisy count come to."""
+    outer, inner = search.found(side), search.found(side[::-1])
+    return [] if outer is None or inner is None else [len(side) - inner, outer + 1]
 
 
 def bounds_at(places: list[int]) -> Between | None:
-    """The bounds that hold every value of these places: powers of two, or 0; None for no places."""
+    """The bounds that hold every value between these places: powers of two, or 0; None for no places."""
     if not places:
         return None
     low, high = _end(places[0], upper=False), _end(places[-1], upper=True)
