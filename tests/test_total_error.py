@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.session import Session
 from seeded import SeededBits
 from test_found_bounds import COUNT, SUM, opened, people
 
@@ -60,6 +63,54 @@ def test_by_a_statement_it_holds_the_truth_and_says_whose_it_is() -> None:
     assert "the analyst stated that no id has more" in r.bounded[0]
     assert ends(same, "n")[1] < high  # nothing beyond the bound: noise alone
     assert hb.Release.from_wire(r.to_wire()).bounded == r.bounded
+
+
+def test_by_the_stewards_statement_it_holds_the_truth_and_is_printed_as_hers() -> None:
+    options: dict[str, Any] = {"epsilon": 1, "max_rows": "auto", "total_error": True}
+    with opened(skewed(), rows_per_unit_at_most=300) as s:
+        r = s.sql(COUNT, **options)
+        tighter = s.sql(COUNT, **options, rows_per_unit_at_most=299)
+        looser = s.sql(COUNT, **options, rows_per_unit_at_most=301)
+        condition = s.sql("SELECT COUNT(*) AS n FROM t WHERE x > 2", **options)
+        twice = s.sql("SELECT COUNT(*) AS n FROM (SELECT id, x FROM t UNION ALL SELECT id, x FROM t)", **options)
+    low, high = ends(r, "n")
+    assert low <= 11250 + 160 + 300 <= high
+    told = "up to 300 rows of one id: the steward stated that no id has more"
+    assert r.bounded[0].endswith(told)
+    assert (looser.bounded, ends(looser, "n")) == (r.bounded, (low, high))
+    assert tighter.bounded[0].endswith("up to 299 rows of one id: the analyst stated that no id has more")
+    assert condition.bounded[0].endswith(told)
+    assert "stated" not in twice.bounded[0]  # there each row stands twice, and the statement is about the table
+
+
+def test_a_policy_states_it_and_the_draw_is_the_same(tmp_path: Path) -> None:
+    pq.write_table(skewed(), tmp_path / "t.parquet")
+    policy = tmp_path / "hubbub.toml"
+    text = """
+[ledger]
+file = "l.db"
+[budget]
+epsilon = 9
+[tables.t]
+source = "t.parquet"
+unit = "id"
+"""
+    policy.write_text(text)
+    options: dict[str, Any] = {"epsilon": 1, "max_rows": "auto", "total_error": True}
+    with Session.from_policy(policy, create_ledger=True) as s:
+        before = s.sql(COUNT, **options)
+    policy.write_text(text + "rows_per_unit_at_most = 300\n")
+    with Session.from_policy(policy) as s:
+        after = s.sql(COUNT, **options)
+    assert (after.charged, after.rows()) == (False, before.rows())
+    assert "the steward stated that no id has more" in after.bounded[0]
+    assert "stated" not in before.bounded[0]
+    for wrong in ("0", "true", '"auto"'):
+        policy.write_text(f"{text}rows_per_unit_at_most = {wrong}\n")
+        with pytest.raises(hb.PolicyError, match="rows_per_unit_at_most"):
+            Session.from_policy(policy)
+    with pytest.raises(hb.PolicyError, match="rows_per_unit_at_most=0"):
+        hb.table(skewed(), unit="id", rows_per_unit_at_most=0)
 
 
 def test_sums_are_held_too() -> None:

@@ -21,6 +21,7 @@ _LIMITS: Final = {
     "max_groups": "in how many groups of one answer a person counts at most",
     "max_rows": "with how many rows a person counts in one group at most",
     "max_total": "with how many rows a person counts in an answer without groups",
+    "rows_per_unit_at_most": "how many rows a person has at most, a statement on which no privacy rests",
     "rows_kept": "how many rows of a person are in the copy that questions read",
 }
 

@@ -53,7 +53,7 @@ _ELSEWHERE: Final = {
     "tables": "; postgresql://HOST/DATABASE, env:NAME, s3://BUCKET/KEY or spark:TABLE",
     "public": "",
 }
-_LIMITS: Final = ("max_groups", "max_rows", "max_total")
+_LIMITS: Final = ("max_groups", "max_rows", "max_total", "rows_per_unit_at_most")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class TablePolicy:
     answer_time: seconds until the service answers a question about it; None: as the section `[service]` says.
     rows_kept: how many rows of one unit the copy has that questions read; None: they read the table itself.
     looked_at_rows: whether somebody looked at the rows before what is declared here was written: it is then outside
-    the proof, and receipts say so.
+    the proof, and receipts say so. rows_per_unit_at_most: the steward's statement that no unit has more rows.
     """
 
     name: str
@@ -90,6 +90,7 @@ class TablePolicy:
     csv: Csv | None = None
     rows_kept: int | None = None
     looked_at_rows: bool = False
+    rows_per_unit_at_most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -325,6 +326,7 @@ class _Reader:
             answer_time=own_seconds(self, (*at, "answer_time"), section),
             csv=read_csv_section(self, at, section),
             looked_at_rows=self.flag((*at, "looked_at_rows"), section.get("looked_at_rows", False)),
+            rows_per_unit_at_most=self.limit((*at, "rows_per_unit_at_most"), section.get("rows_per_unit_at_most")),
         )
 
     def public(self, name: str, body: object) -> PublicPolicy:

@@ -70,6 +70,7 @@ _PRIVATE: Final = _table(
         "max_groups": _COUNT_OR_AUTO,
         "max_rows": _COUNT_OR_AUTO,
         "max_total": _COUNT,
+        "rows_per_unit_at_most": {**_COUNT, "description": "A statement: no unit has more rows. It bounds nothing."},
         "neighbours": {"enum": list(NEIGHBOURS)},
         "budget": _AMOUNT,
         "columns": {"type": "object", "additionalProperties": {"oneOf": [_BETWEEN, _ONE_OF, _EDGES, _TRIM]}},

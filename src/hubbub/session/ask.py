@@ -26,9 +26,12 @@ from hubbub.session.refine import refinement
 from hubbub.session.run import CHANGED, Door
 from hubbub.session.statement import drawn_plans, estimates_of, evaluated, is_staged, largest_epsilon, request_of
 from hubbub.session.total_error import TotalError
+from hubbub.tables.declare import PrivateTable
 from hubbub.tables.draw_release import price_of
 from hubbub.tables.estimates import combine, expected
+from hubbub.tables.plan import Plan
 from hubbub.tables.price import make_price
+from hubbub.tables.relations import whole_rows_of
 
 if TYPE_CHECKING:
     from hubbub.ledger.store import StoredRelease
@@ -97,13 +100,22 @@ def refuse_nothing(door: Door, stored: StoredRelease, *, charged: bool) -> None:
     )
 
 
-def total_error(asked: PricedStatement, options: Options, stored: StoredRelease) -> TotalError | None:
+def total_error(door: Door, asked: PricedStatement, options: Options, stored: StoredRelease) -> TotalError | None:
     """How much wider the intervals of the total are, where that is asked for."""
     if not options.total_error:
         return None
     payload = stored.contents
     record, plans = tuple(payload["found"]), drawn_plans(asked, payload)
-    return TotalError(plans, record, asked.places, plans[0].neighbours == "replace", options.rows_per_unit_at_most)
+    declared = {n: most for n, plan in enumerate(plans) if (most := _declared_rows(door, plan)) is not None}
+    swapped = plans[0].neighbours == "replace"
+    return TotalError(plans, record, asked.places, swapped, options.rows_per_unit_at_most, declared)
+
+
+def _declared_rows(door: Door, plan: Plan) -> int | None:
+    """How many rows of one unit the table states that a plan's rows are of."""
+    scan = whole_rows_of(plan.question.relation)
+    declared = None if scan is None else door.data.tables.get(scan.table)
+    return declared.rows_per_unit_at_most if isinstance(declared, PrivateTable) else None
 
 
 def release_of(
@@ -128,6 +140,7 @@ def release_of(
         lines = (
             f"stopped after step {steps}: of epsilon {decimal_text(stored.epsilon)}, {float(epsilon):.3g} was used",
         )
+    left = largest_epsilon(door.ledger.balance.budget(asked.space), door.ledger.balance.left(asked.space))
     return Release(
         cost=epsilon if charged else Fraction(0),
         charged=charged,
@@ -135,11 +148,12 @@ def release_of(
         receipt=receipt,
         epsilon=epsilon,
         notes=(*lines, *asked.notes),
-        _answered=evaluated(door, asked, stored, total_error(asked, options, stored)),
+        _answered=evaluated(door, asked, stored, total_error(door, asked, options, stored)),
         _refine=Refining(
             lambda epsilon: refined(door, asked, options, stored, epsilon),
             lambda epsilon: foreseen(door, asked, options, stored, epsilon)[0],
         ),
+        _left=left,
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from hubbub.engines.base import Located, Named, Schema
 from hubbub.engines.registry import engine_for, place_of
@@ -271,11 +271,14 @@ def resolved_paths(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str
     return resolved
 
 
+_OPTIONAL: Final = ("csv", "copy", "rows_per_unit_at_most")
+
+
 def described(tables: Mapping[str, PrivateTable | PublicTable]) -> dict[str, Any]:
     """What a session declares, for the record, where no policy file does."""
     description: dict[str, Any] = {}
     for name, declared in tables.items():
-        parts = {k: v for k, v in vars(declared).items() if k != "source" and not (k in ("csv", "copy") and v is None)}
+        parts = {k: v for k, v in vars(declared).items() if k != "source" and not (k in _OPTIONAL and v is None)}
         where = place_of(declared.source).written(declared.source)
         description[name] = {
             "source": where,
@@ -305,6 +308,7 @@ def private_of(policy: TablePolicy) -> PrivateTable:
         bounding=policy.bounding,  # type: ignore[arg-type]
         trusted_view=policy.trusted_view,
         csv=policy.csv,
+        rows_per_unit_at_most=policy.rows_per_unit_at_most,
     )
 
 

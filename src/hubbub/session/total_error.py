@@ -8,16 +8,18 @@ found from a histogram (`hubbub.mechanisms.place_search`): with probability L
 
 holds the total *at M rows of one unit* (or sums up to M). low and high are the ends of the noise at 1 - (1 - L) / 2, U
 the upper end of the number of units beyond B at the same level: the union of both. M is the largest bound that the
-search looked at, two doublings above B, and is printed; or `rows_per_unit_at_most`, the statement of whoever asks that
-no unit has more, which is printed as such: then it is the truth.
+search looked at, two doublings above B, and is printed; or `rows_per_unit_at_most`, the statement that no unit has
+more rows, which is printed as that of the steward where the table declares it, and as the analyst's where whoever asks
+says so: then it is the truth, by that statement. The steward's is about a table; it holds of questions in which no row
+of it stands twice, and is not used of others.
 
 A SUM of values in [lo, hi] moves by at most U (M - B) hi above and U (M - B) (-lo) below.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -42,7 +44,7 @@ class TotalError:
     """How much wider intervals are that hold the total.
 
     plans: as they were drawn. record: what was found for them. places: the plans of each question. most: how many rows
-    of one unit there are, as is stated; None where nothing is.
+    of one unit there are, as whoever asks states; None where nothing is. declared: the same by plan, as tables state.
     """
 
     plans: tuple[Plan, ...]
@@ -50,6 +52,7 @@ class TotalError:
     places: tuple[tuple[int, ...], ...]
     replace: bool
     most: int | None = None
+    declared: Mapping[int, int] = field(default_factory=dict, hash=False)
 
     def extra(self, question: int, at: int, aggregate: Aggregate, level: float) -> tuple[float, float]:
         """How much further down and up an aggregate's interval reaches, in its unit, in plan `at` of a question."""
@@ -67,9 +70,15 @@ class TotalError:
         return over * max(0.0, -low), over * max(0.0, high)
 
     def _most(self, entry: Known) -> Fraction:
-        if self.most is not None and entry["what"] == "rows":
-            return Fraction(self.most)
-        return _LOOKED_AT * ratio(entry["bound"])
+        stated = self._stated(entry)
+        return _LOOKED_AT * ratio(entry["bound"]) if stated is None else Fraction(stated[0])
+
+    def _stated(self, entry: Known) -> tuple[int, str] | None:
+        """How many rows of one unit there are at most, by the smallest statement, and whose that is."""
+        if entry["what"] != "rows":
+            return None
+        given = ((self.declared.get(entry["plan"]), "the steward"), (self.most, "the analyst"))
+        return min(((most, who) for most, who in given if most is not None), key=lambda s: s[0], default=None)
 
     def _beyond(self, entry: Known, beta: float) -> int:
         epsilon, rho = (None if amount is None else ratio(amount) for amount in entry["part"])
@@ -90,8 +99,8 @@ class TotalError:
             )
             within = f" in each of {plan.bounds.groups:,} groups" if plan.keys else ""
             told = f"bounded, and the ± holds what that leaves out, up to {size} of one {plan.unit}{within}"
-            stated = self.most is not None and rows
-            lines.append(f"{told}: the analyst stated that no {plan.unit} has more" if stated else told)
+            stated = self._stated(entry)
+            lines.append(told if stated is None else f"{told}: {stated[1]} stated that no {plan.unit} has more")
         return tuple(dict.fromkeys(lines))
 
 

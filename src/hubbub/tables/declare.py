@@ -78,6 +78,7 @@ class PrivateTable:
     """A declared table about people. Build it with `table`; `source` is held, not read.
 
     copy: a file with at most so many rows of each unit, which is read in its place (`hubbub.session.copies`).
+    rows_per_unit_at_most: a statement about the rows, on which no privacy rests (`hubbub.session.total_error`).
     """
 
     source: Any = field(repr=False)
@@ -95,6 +96,7 @@ class PrivateTable:
     trusted_view: bool = False
     csv: Csv | None = None
     copy: str | None = None
+    rows_per_unit_at_most: int | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         if self.source is not None:
@@ -212,6 +214,7 @@ def table(
     through: str | Mapping[str, str] | None = None,
     trusted_view: bool = False,
     csv: Csv | Mapping[str, Any] | None = None,
+    rows_per_unit_at_most: int | None = None,
 ) -> PrivateTable:
     """Declare a private table. Nothing is read until a question is asked.
 
@@ -239,6 +242,8 @@ def table(
         vouches that each row belongs to one unit, that it depends on that unit's rows and public ones alone, and that
         no row makes reading fail.
     csv: how a CSV is written, where it is not with commas, in UTF-8, with a header line: hb.Csv(delimiter=";", ...).
+    rows_per_unit_at_most: a statement that no unit has more rows in this table. It bounds nothing and protects nobody:
+        `total_error=True` takes it for what intervals of the total hold, and prints whose statement it is.
 
     Raises PolicyError for anything declared wrongly.
     """
@@ -276,6 +281,7 @@ def table(
         through=_through(unit, through),
         trusted_view=trusted_view,
         csv=None if csv is None else csv_from(csv),
+        rows_per_unit_at_most=_limit("rows_per_unit_at_most", rows_per_unit_at_most),
     )
 
 

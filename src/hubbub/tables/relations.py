@@ -50,6 +50,7 @@ __all__ = [
     "scans",
     "single",
     "units_of",
+    "whole_rows_of",
 ]
 
 Named: TypeAlias = tuple[str, Expression]
@@ -227,6 +228,19 @@ def scans(node: Relation | PublicRelation) -> tuple[Scan, ...]:
     if isinstance(node, Scan):
         return (node, *(scans(node.path.scan) if node.path else ()))
     return tuple(s for part in below(node) for s in scans(part))
+
+
+def whole_rows_of(node: Relation | PublicRelation) -> Scan | None:
+    """The declared table whose rows these are, each once at most; None where rows may be repeated or put together."""
+    while not isinstance(node, Scan):
+        match node:
+            case Filter() | PerUnit() | Window() | Distinct():
+                node = node.source
+            case Join() if node.how in ("semi", "anti") or (node.one and node.how in ("inner", "left")):
+                node = node.left
+            case _:
+                return None
+    return node
 
 
 def leaves(node: Relation | PublicRelation) -> tuple[PublicRelation, ...]:
