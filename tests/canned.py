@@ -214,7 +214,7 @@ STATES: dict[str, Callable[[], Page]] = {
     "ask-another-s": lambda: _ask({"told": {**CHECK, **_STORED, "counts": "1/10"}}),
     "ask-public": lambda: _ask({"told": {**CHECK, "epsilon": "0", "cost": "0", "columns": [], "answer_time": 0.0}}),
     "ask-not-enough": lambda: _ask({"told": _NOT_ENOUGH}, viewer=Viewer("ada", ADA.roles, ADA.csrf, "1/20", "2")),
-    "ask-drowned": lambda: _ask({"told": _DROWNED}),
+    "ask-drowned": lambda: _ask({"told": _DROWNED}, Question(sql=SQL, within="1800", proposed="1800")),
     "ask-changed": lambda: _ask({"told": CHECK}, changed=True),
     "ask-locked": lambda: _ask({"refused": {"kind": "locked", "text": "three of your questions had no answer."}}),
     "ask-empty": lambda: _ask(None, Question(), tables={}),
