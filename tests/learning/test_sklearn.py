@@ -106,3 +106,26 @@ def test_what_has_no_counterpart_is_refused() -> None:
         fitted(KMeans(NAMES, n_clusters=2)).to_sklearn()
     with pytest.raises(ParameterError, match="not fitted"):
         LogisticRegression(NAMES, "ill").to_sklearn()
+
+
+def test_a_pipeline_is_made_of_steps_that_skl2onnx_knows() -> None:
+    """It has none for MissingIndicator, and needs an intercept of numpy: seen with skl2onnx 1.20."""
+    for model in MODELS:
+        pipe = fitted(type(model)(**model.get_params())).to_sklearn()
+        parts = [step for _, step, _ in pipe.steps[0][1].transformers_]
+        names = {type(s).__name__ for part in parts for s in (dict(getattr(part, "steps", [("", part)])).values())}
+        assert names <= {"SimpleImputer", "MinMaxScaler", "KBinsDiscretizer", "Binarizer", "OneHotEncoder"}, model
+        if hasattr(pipe.steps[-1][1], "intercept_"):
+            assert isinstance(pipe.steps[-1][1].intercept_, np.ndarray | np.floating)
+
+
+@pytest.mark.parametrize("end", [1e37, 1e39])
+def test_a_number_at_the_end_of_any_range_is_not_taken_for_a_missing_one(end: float) -> None:
+    rows = pd.DataFrame({"x": [-end, 0.0, end, np.nan] * 50, "ill": ["sick", "healthy"] * 100})
+    declared = {"x": hb.between(-end, end), "ill": hb.one_of("sick", "healthy")}
+    model = AdditiveModel(["x"], "ill", bins=3).fit(
+        rows, columns=declared, epsilon=20, delta="1e-6", bits=SeededBits(4)
+    )
+    said = model.to_sklearn().predict_proba(rows[["x"]])
+    assert said == pytest.approx(model.predict_proba(rows), abs=1e-2)
+    assert len({round(float(p), 6) for p in said[:, 0]}) == 4

@@ -15,6 +15,9 @@ from hubbub.learning.features import Categories, Design, Numbers
 
 __all__ = ["pipeline"]
 
+_MARK = 2**127
+"""What stands for a missing number for a moment: the largest power of two that 32 bits hold."""
+
 
 def pipeline(model: Any) -> Any:
     """A fitted `sklearn.pipeline.Pipeline` that takes a pandas data frame.
@@ -46,7 +49,7 @@ def _last(model: Any) -> Any:
         from sklearn.linear_model import LinearRegression as Linear
 
         last = Linear()
-        last.coef_, last.intercept_ = _spread(design, model.coef_[None])[0], model.intercept_
+        last.coef_, last.intercept_ = _spread(design, model.coef_[None])[0], np.float64(model.intercept_)
     elif model._counterpart == "KMeans":
         from sklearn.cluster import KMeans as Means
 
@@ -132,7 +135,7 @@ def _columns(design: Design, *, own: bool = False) -> Any:
 
 
 def _steps(column: Any, own: bool) -> list[tuple[str, Any]]:
-    from sklearn.impute import MissingIndicator, SimpleImputer
+    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder
 
@@ -153,5 +156,18 @@ def _steps(column: Any, own: bool) -> list[tuple[str, Any]]:
         filled = SimpleImputer(strategy="constant", fill_value=_middle(column))
         steps.append(("bins", make_pipeline(filled, bins)))
     if column.edges and column.nullable:
-        steps.append(("NULL", MissingIndicator(features="all")))
+        steps.append(("NULL", _missing(column)))
     return steps
+
+
+def _missing(column: Numbers) -> Any:
+    """1 where a number is missing: of steps that skl2onnx knows, where the range leaves room for a mark."""
+    from sklearn.impute import MissingIndicator, SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Binarizer
+
+    if max(abs(column.low), abs(column.high)) >= _MARK / 2:
+        return MissingIndicator(features="all")
+    return make_pipeline(
+        SimpleImputer(strategy="constant", fill_value=float(_MARK)), Binarizer(threshold=float(_MARK) / 2)
+    )
