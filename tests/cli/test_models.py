@@ -59,6 +59,15 @@ def test_a_model_is_fitted_predicts_and_is_evaluated(ask, tmp_path):
     assert "Charged epsilon 1" in err
 
 
+def test_the_method_and_a_public_number_of_rows_are_named(ask, tmp_path):
+    code, _, err = ask(
+        *FIT, "--model", "logistic", "--method", "newton", "--rows", "4000", "--bins", "4", "-o", "model.json", "--yes"
+    )
+    assert code == 0, err
+    written = json.loads((tmp_path / "model.json").read_text())["parameters"]
+    assert (written["method"], written["rows"], written["bins"]) == ("newton", 4000, 4)
+
+
 def test_several_models_are_chosen_among_and_charged_once(ask, tmp_path):
     both = [*FIT, "--model", "logistic", "--model", "categorical-nb", "-o", "model.json", "--yes"]
     code, _, err = ask(*both)
@@ -84,6 +93,8 @@ def test_several_models_are_chosen_among_and_charged_once(ask, tmp_path):
         ([*FIT, "-o", "no/model.json", "--yes"], 2, "no folder"),
         ([*FIT, "-o", "people.json"], 2, "add --yes"),
         ([*FIT, "--clusters", "3"], 2, "takes no clusters"),
+        ([*FIT, "--method", "newton"], 2, "takes no method"),
+        ([*FIT, "--model", "logistic", "--method", "moments"], 2, 'expected "descent", or "newton"'),
         (["fit", "people", "--epsilon", "1"], 2, "which column is learned"),
         (["fit", "nobody", "--target", "married", "--epsilon", "1"], 2, "not a private table"),
         (["predict", "none.json", "people.csv"], 3, "cannot read the model"),

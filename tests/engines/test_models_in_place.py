@@ -179,6 +179,9 @@ def test_what_cannot_be_fitted_there_is_refused_with_the_way_out(make: Make) -> 
                 s.fit(model, "t", epsilon=1)
         with pytest.raises(PolicyError, match="stay where they are"):
             s.fit([CategoricalNB(["job"], "ill"), CategoricalNB(["room"], "ill")], "t", epsilon=1)
+        here = CategoricalNB(["job"], "ill").fit(rows, columns=COLUMNS, epsilon=1)
+        with pytest.raises(PolicyError, match="a model is evaluated on files and frames"):
+            s.evaluate(here, "t", epsilon=1)
         assert not s.history()
     owned = {"t": replace(there.tables["t"], unit="age", max_total=1)}
     with open_session(owned) as s, pytest.raises(PolicyError, match="each row is its own unit"):

@@ -340,3 +340,51 @@ def test_a_written_model_that_no_answer_could_be_read_by_is_not_charged(opened: 
     with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
         opened.evaluate(load(json.dumps(kept)), "t", epsilon=1)
     assert opened.remaining == left
+
+
+def test_a_check_says_what_excess_of_the_loss_to_expect(opened: Session) -> None:
+    """Of descent: noise times sqrt(coordinates / steps) / rows. Half of it with twice the rows."""
+    looked = opened.check_fit(MODEL, "t", epsilon=2, assume_rows=N)
+    # An intercept, the number, three values, in the coordinates in which they are learned.
+    assert looked.excess == pytest.approx(looked.noise * (5 / looked.steps) ** 0.5 / N)
+    assert f"about {looked.excess:.1g} above the best" in str(looked)
+    assert not looked.mean_alone
+    more = opened.check_fit(MODEL, "t", epsilon=2, assume_rows=2 * N).excess
+    assert more == pytest.approx(looked.excess / 2, rel=1e-6)
+    for other in (CategoricalNB(target="ill"), LogisticRegression(target="ill", method="newton"), KMeans(["age"])):
+        assert opened.check_fit(other, "t", epsilon=2).excess is None
+
+
+def test_the_loss_is_above_the_best_by_no_more_than_is_expected() -> None:
+    """The mean of 6 draws of a seed, with the best weights those of a fit with hardly any noise."""
+    rows = frame()
+    columns = people().columns
+    ill = np.array(rows["ill"]) == "yes"
+
+    def loss(model: Any) -> float:
+        return float(-np.log(model.predict_proba(rows)[np.arange(N), ill.astype(int)]).mean())
+
+    best = LogisticRegression(target="ill").fit(rows, columns=columns, epsilon=1000, delta="1e-6", bits=SeededBits(1))
+    spent = Spend(rho=rho_of_epsilon(1, "1e-6"))
+    expected = MODEL._excess(MODEL.problem(columns, spend=spent), N)
+    assert expected is not None
+    length = float(np.sqrt((best.coef_**2).sum() + best.intercept_[0] ** 2))
+    drawn = [
+        loss(LogisticRegression(target="ill").fit(rows, columns=columns, epsilon=1, delta="1e-6", bits=SeededBits(s)))
+        for s in range(6)
+    ]
+    assert 0 < np.mean(drawn) - loss(best) < expected * length
+
+
+def test_it_is_said_that_only_the_mean_was_learned() -> None:
+    with session() as s:
+        few = s.check_fit(LinearRegression(["job"], "age"), "t", epsilon="0.1", assume_rows=100)
+        assert few.mean_alone
+        assert "only that would be learned" in str(few)
+        assert few.excess == pytest.approx((few.noise / 100) ** 2 / 2)
+        assert not s.check_fit(LinearRegression(["job"], "age"), "t", epsilon=1, assume_rows=N).mean_alone
+        mean = s.fit(AdditiveModel(["job"], "age", rows=10), "t", epsilon="0.1")
+        assert mean.method_ == "mean"
+        assert not mean.coef_.any()
+        assert s.fit(LinearRegression(["job"], "age"), "t", epsilon=1).method_ == "descent"
+        assert s.fit(LinearRegression(["job"], "age", method="moments"), "t", epsilon=1).method_ == "moments"

@@ -20,9 +20,9 @@ from hubbub.ledger.budget import decimal_text
 __all__ = ["command"]
 
 _MODELS: Final = {
-    "logistic": ("LogisticRegression", ("target", "bins", "weight")),
-    "additive": ("AdditiveModel", ("target", "bins", "weight")),
-    "linear": ("LinearRegression", ("target", "bins", "weight")),
+    "logistic": ("LogisticRegression", ("target", "bins", "method", "weight", "rows")),
+    "additive": ("AdditiveModel", ("target", "bins", "weight", "rows")),
+    "linear": ("LinearRegression", ("target", "bins", "method", "weight", "rows")),
     "categorical-nb": ("CategoricalNB", ("target", "bins", "weight")),
     "gaussian-nb": ("GaussianNB", ("target", "weight")),
     "k-means": ("KMeans", ("n_clusters", "weight")),
@@ -53,6 +53,12 @@ _MODELS: Final = {
     help="Where to write the model, as JSON. Without it only its cost is shown.",
 )
 @click.option("--bins", type=click.IntRange(1), metavar="N", help="Bins of each column of numbers.")
+@click.option(
+    "--method",
+    type=click.Choice(["descent", "newton", "moments", "mean"]),
+    help="How a line is found; of rows that stay in Postgres or Spark: logistic by newton, linear by moments.",
+)
+@click.option("--rows", type=click.IntRange(1), metavar="N", help="How many rows there are, if that is public.")
 @click.option("--weight", metavar="COLUMN", help="A column of weights, declared between 0 and its largest value.")
 @click.option("--clusters", "n_clusters", type=click.IntRange(1), metavar="N", help="Centres of k-means.")
 @click.option("--components", "n_components", type=click.IntRange(1), metavar="N", help="Principal components.")
@@ -104,6 +110,8 @@ def command(
     )
     for name, figure in getattr(fitted, "figures_", {}).items():
         note(f"On the synthetic table: {figure:.3f} {name}")
+    if getattr(fitted, "method_", None) == "mean":
+        note(f"So few rows at this cost tell the mean of {fitted.target} alone: only that was learned.")
     if len(kinds) > 1:
         note(f"Fitted: {fitted!r}.")
     note(f"{said} is left. Wrote {output}.")

@@ -15,8 +15,8 @@ from hubbub.errors import ParameterError
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
 from hubbub.learning.features import ONE, Categories, Integers
-from hubbub.learning.linear import LinearRegression, draw_numbers, predicted_numbers
-from hubbub.learning.logistic import LogisticRegression, draw_classes, predicted_classes
+from hubbub.learning.linear import LinearRegression, draw_numbers, excess_of_numbers, mean_alone, predicted_numbers
+from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.noise import Bits
 
@@ -55,6 +55,14 @@ class AdditiveModel(Estimator):
             return predicted_classes(problem, rows)
         return predicted_numbers(problem, rows, "auto", None)
 
+    def _excess(self, problem: Problem, rows: int) -> float | None:
+        if isinstance(problem.target, Classes):
+            return excess_of_classes(problem, rows)
+        return excess_of_numbers(problem, rows, "auto", None)
+
+    def _learns_mean_alone(self, problem: Problem, rows: int) -> bool:
+        return not isinstance(problem.target, Classes) and mean_alone(problem, rows, "auto")
+
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         if isinstance(problem.target, Classes):
             return draw_classes(problem, rows, n, bits)
@@ -71,6 +79,8 @@ class AdditiveModel(Estimator):
         self._inner = kind(self.features, self.target)._take(kept)
         for name in ("coef_", "intercept_", "feature_names_", "n_iter_"):
             setattr(self, name, getattr(self._inner, name))
+        if isinstance(self._inner, LinearRegression):
+            self.method_ = self._inner.method_
         self.effects_ = self._effects()
 
     def _effects(self) -> dict[str, dict[str, Floats]]:
@@ -127,6 +137,8 @@ class AdditiveModel(Estimator):
         for k in range(heights.shape[1]):
             label = str(self.classes_[k]) if heights.shape[1] > 1 else None
             axes.step(range(len(effects)), heights[:, k], where="mid", label=label)
+        if heights.shape[1] > 1:
+            axes.legend()
         axes.set_xticks(range(len(effects)), list(effects), rotation=45, ha="right")
         axes.set_ylabel("added to the score")
         return axes

@@ -30,7 +30,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import turned
-from hubbub.learning.descent import Floats, Plan, descend, noise_of, plan_descent
+from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid
 from hubbub.learning.features import ONE, Design, Integers, Numbers
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
@@ -103,6 +103,24 @@ def predicted_numbers(problem: Problem, rows: int, method: str, clamp: float | N
     plan = plan_numbers(problem, rows, reach)
     sigma = math.sqrt(noise_of(problem.rho / plan.steps, descent_squared(problem, reach, fine=plan.fine)).sigma2)
     return plan.steps, sigma / (SCALE * ONE * problem.heaviest)
+
+
+def excess_of_numbers(problem: Problem, rows: int, method: str, clamp: float | None) -> float | None:
+    """How far half the squared error of a row, as a share of the squared range, is expected above the best: of descent
+    per unit of length of the best weights; of the mean as it is."""
+    steps, noise = predicted_numbers(problem, rows, method, clamp)
+    match _method(problem, rows, method):
+        case "mean":
+            return (noise / rows) ** 2 / 2
+        case "moments":
+            return None
+    fine = plan_numbers(problem, rows, _clamp(problem, rows, clamp)).fine
+    return expected_excess(rows, turned(problem.design, fine=fine).width, steps, noise)
+
+
+def mean_alone(problem: Problem, rows: float, method: str) -> bool:
+    """Whether nothing but the mean is learned."""
+    return _method(problem, rows, method) == "mean"
 
 
 def draw_numbers(problem: Problem, rows: Coded, n: float, bits: Bits | None, method: str, clamp: float | None) -> Fit:
@@ -181,7 +199,8 @@ class LinearRegression(Estimator):
     that; by default a quarter, or a half where rows are many. weight: a column of weights. rows: how many there are,
     where that is public; else it is bought.
 
-    After a fit: `coef_` and `intercept_`, of the features `feature_names_`, in the target's unit; `n_iter_`.
+    After a fit: `coef_` and `intercept_`, of the features `feature_names_`, in the target's unit; `n_iter_`; `method_`,
+    what was done: "mean" where nothing but the mean could be learned.
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ("numbers",)
@@ -215,6 +234,12 @@ class LinearRegression(Estimator):
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return predicted_numbers(problem, rows, self.method, self.clamp)
 
+    def _excess(self, problem: Problem, rows: int) -> float | None:
+        return excess_of_numbers(problem, rows, self.method, self.clamp)
+
+    def _learns_mean_alone(self, problem: Problem, rows: int) -> bool:
+        return mean_alone(problem, rows, self.method)
+
     def _in_place(self, problem: Problem) -> str | None:
         return None if self.method in ("moments", "mean") else "method='moments'"
 
@@ -231,6 +256,8 @@ class LinearRegression(Estimator):
         low, high = (float(Fraction(end)) for end in kept["range"])
         self._limits = low, high
         self._moments = kept["fit"].get("moments"), kept["fit"].get("deviation")
+        # Descent takes four steps at least.
+        self.method_ = "moments" if self._moments[0] is not None else "mean" if self.n_iter_ == 1 else "descent"
         self.coef_ = self._weights[0, 1:] / WEIGHT_ONE * (high - low)
         self.intercept_ = float(self._weights[0, 0] / WEIGHT_ONE * (high - low) + (low + high) / 2)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import turned
-from hubbub.learning.descent import Floats, Plan, descend, noise_of, plan_descent
+from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
 from hubbub.learning.features import ONE, Integers
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -67,6 +67,14 @@ def predicted_classes(problem: Problem, rows: int) -> tuple[int, float]:
     plan = plan_classes(problem, rows)
     noise = noise_of(problem.rho / plan.steps, descent_squared(problem, fine=plan.fine))
     return plan.steps, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
+
+
+def excess_of_classes(problem: Problem, rows: int) -> float:
+    """How far the logistic loss of a row is expected above the best, per unit of length of the best weights."""
+    assert isinstance(problem.target, Classes)
+    outputs = len(problem.target.values) if len(problem.target.values) > 2 else 1
+    design = turned(problem.design, fine=plan_classes(problem, rows).fine)
+    return expected_excess(rows, outputs * design.width, *predicted_classes(problem, rows))
 
 
 def draw_classes(problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
@@ -152,6 +160,9 @@ class LogisticRegression(Estimator):
             noise = noise_of(problem.rho * Fraction(4, 5) / PASSES, descent_squared(problem))
             return PASSES + 1, math.sqrt(noise.sigma2) / (SCALE * ONE * problem.heaviest)
         return predicted_classes(problem, rows)
+
+    def _excess(self, problem: Problem, rows: int) -> float | None:
+        return excess_of_classes(problem, rows) if self.method == "descent" else None
 
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         return draw_newton(problem, rows, bits) if self.method == "newton" else draw_classes(problem, rows, n, bits)

@@ -253,6 +253,15 @@ class Estimator(ABC):
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         """How many passes over about so many rows, and the noise on a sum over rows in one of them, in rows."""
 
+    def _excess(self, problem: Problem, rows: int) -> float | None:
+        """How far the loss of a row is expected above the best, per unit of length of the best weights; None where no
+        law says it."""
+        return None
+
+    def _learns_mean_alone(self, problem: Problem, rows: int) -> bool:
+        """Whether nothing but the target's mean would be learned."""
+        return False
+
     def problem(
         self,
         columns: Mapping[str, Declaration],

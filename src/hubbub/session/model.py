@@ -48,8 +48,11 @@ class FitCheck:
 
     epsilon: its cost; remaining: what is left before it. stored: whether the same fit is stored, and free. features:
     how many there are; rows_per_unit: how many rows of a unit count. steps: passes over the rows, and noise: the
-    standard deviation of the noise on a sum over rows in one of them, in rows, both for about `rows` rows. candidates:
-    of which of several models could be fitted, the same of each; the other figures are then those of the first.
+    standard deviation of the noise on a sum over rows in one of them, in rows, both for about `rows` rows. excess: how
+    far the loss of a row is expected above the best that such a model has on these rows, per unit of length of the best
+    weights (`hubbub.learning.descent`); None where no law says it. mean_alone: nothing but the target's mean would be
+    learned; excess is then that of half the squared error, as a share of the squared range. candidates: of which of
+    several models could be fitted, the same of each; the other figures are then those of the first.
     """
 
     epsilon: Fraction
@@ -62,6 +65,8 @@ class FitCheck:
     steps: int
     noise: float
     candidates: tuple[FitCheck, ...] = ()
+    excess: float | None = None
+    mean_alone: bool = False
 
     def __str__(self) -> str:
         cost = "nothing: it is stored" if self.stored else f"epsilon {decimal_text(self.epsilon)}"
@@ -80,7 +85,17 @@ class FitCheck:
         return (
             f"with about {self.rows:,} rows, {self.rows_per_unit} of a unit: {self.steps} "
             f"{'pass' if self.steps == 1 else 'passes'}, each sum over rows with noise of +-{self.noise:,.3g} rows."
-            f"{much}"
+            f"{much}{self._expected()}"
+        )
+
+    def _expected(self) -> str:
+        if self.mean_alone:
+            return " So little tells the mean of the target, and nothing else: only that would be learned."
+        if self.excess is None:
+            return ""
+        return (
+            f" The loss of a row is expected to be about {self.excess:.1g} above the best, for each unit of length of "
+            "the best weights."
         )
 
 
@@ -132,6 +147,8 @@ class ModelAsked:
             rows,
             steps,
             noise,
+            excess=self.problem.estimator._excess(self.problem, rows),
+            mean_alone=self.problem.estimator._learns_mean_alone(self.problem, rows),
         )
 
 
@@ -278,7 +295,7 @@ def ask_evaluation(
 
     if not isinstance(model, Estimator):
         raise QueryError(f"model: expected a fitted model, got {type(model).__name__}. Nothing was charged.")
-    declared = whole_table(data, a_name(table, "table"))
+    declared = whole_table(data, a_name(table, "table"), "a model is evaluated on")
     rows = rows_that_count(data, table, rows_per_unit)
     amount, spend = _spent(data, budget, table, epsilon)
     evaluator = Evaluator(model, spend, rows, declared.neighbours)
