@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hubbub.errors import HubbubError
 from hubbub.service.clerk import _refusal
 from hubbub.service.gate import Gate
 from hubbub.service.http.app import application
+from hubbub.service.http.events import stream
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.http.metrics import Counts
 from hubbub.service.office import Office
@@ -77,6 +79,13 @@ class FaceWorld(World):
         """Close it; its ledger must be sound."""
         self.people.close()
         super().close()
+
+
+async def one_event(look: Any) -> AsyncIterator[str]:
+    """A stream of events of which the first is told; then it ends, where in life the listener hangs up."""
+    async for event in stream(look):
+        yield event
+        return
 
 
 def analyst(world: FaceWorld, name: str) -> str:

@@ -220,11 +220,13 @@ class Line(ClerkLine):
 
 def called(app, method, path, *, body=b"", headers=()):
     """One request to an ASGI application: status, headers, body."""
-    sent = []
+    sent, bodies = [], [body]
 
     async def run():
         async def receive():
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not bodies:
+                await asyncio.Event().wait()
+            return {"type": "http.request", "body": bodies.pop(), "more_body": False}
 
         async def say(message):
             sent.append(message)

@@ -93,13 +93,25 @@ def _parameters(to: RouteTo) -> list[dict[str, Any]]:
     return told
 
 
+_EVENT: Final = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"enum": ["waiting", "released"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["id", "event", "data"],
+    "additionalProperties": False,
+}
+"""Each event of the stream: before OpenAPI 3.2, that is what the schema of such a media type describes."""
+
+
 def _told(to: RouteTo) -> dict[str, Any]:
     schema = {"$ref": f"#/components/schemas/{to.told}"}
     told: dict[str, Any] = {"description": to.summary, "content": _content(schema)}
     match to.shape:
         case "events":
-            stream = {"text/event-stream": {"schema": {"type": "string"}}}
-            return {"200": {"description": to.summary, "content": stream}}
+            return {"200": {"description": to.summary, "content": {"text/event-stream": {"schema": _EVENT}}}}
         case "ask":
             place = {"Location": {"schema": {"type": "string"}, "description": "Where its answer will be"}}
             answer = {"description": "Stored, or public", "content": _content({"$ref": "#/components/schemas/Answer"})}
