@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,14 +110,17 @@ def _outer() -> tuple[bool | None, str]:
 
 
 def _walls() -> tuple[bool | None, str]:
-    """What would hold the runners of the service."""
-    from hubbub.confine import landlock_version
+    """What holds of a runner of the service: of a process that shuts itself in as one does."""
+    from hubbub.cli.serve import shut_in
 
-    version = landlock_version()
-    if version >= 4:
-        return True, f"Landlock {version} shuts runners of the service in, and off the network"
-    lack = "has no Landlock: runners can read all that you can" if not version else "does not shut runners off TCP"
-    return None, f"this kernel {lack}. hubbub serve wants Linux 6.7 or newer"
+    act = "import json; from hubbub.confine import confine; print(json.dumps(vars(confine(read=[]))))"
+    try:
+        tried = subprocess.run([sys.executable, "-c", act], capture_output=True, text=True, check=True, timeout=60)
+        held = json.loads(tried.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None, "runners of the service: what shuts them in could not be tried"
+    whole = held["landlock"] and held["undumpable"] and held["no_new_privs"] and not held["network"]
+    return (True, shut_in(held)) if whole else (None, f"{shut_in(held)}. hubbub serve wants Linux 6.7 or newer")
 
 
 def _open_files(ledger: Path, anchor: Path | None) -> Iterator[tuple[bool | None, str]]:
