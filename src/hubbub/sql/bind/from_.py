@@ -99,8 +99,8 @@ class Rows:
 
     def _of_owner(self, query: exp.Select, node: exp.Expr) -> Expression:
         """(SELECT AVG(x) FROM t WHERE t.id = outer.id): an aggregate of the same owner's rows."""
-        inner = _without_owner(self, query)
-        relation = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
+        inner, owner = _without_owner(self, query)
+        relation = self.reader.resolve(_per_owner(self.reader, inner, owner, node), self.ctes)
         if not isinstance(relation, PrivateRelation) or len(relation.columns) != 1 or not single(relation.relation):
             raise self.reader.refuse(
                 "a sub-query of the same owner's rows gives one aggregate, such as "
@@ -123,9 +123,9 @@ class Rows:
                 node,
                 remedy=Rewrite("WHERE t.id = this.id"),
             )
-        inner = _without_owner(self, query)
+        inner, owner = _without_owner(self, query)
         inner.set("expressions", [exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")])
-        relation = self.reader.resolve(_per_owner(self.reader, inner, self.ctes, node), self.ctes)
+        relation = self.reader.resolve(_per_owner(self.reader, inner, owner, node), self.ctes)
         if not isinstance(relation, PrivateRelation):
             raise self.reader.refuse(
                 "this sub-query is tied to the owner by its own unit column: t.id = this.id.",
@@ -309,12 +309,12 @@ def owner_correlation(rows: Rows, query: exp.Select) -> bool:
     return False
 
 
-def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
-    """A correlated sub-query without its `t.id = this.id`, which must be all of its correlation."""
+def _without_owner(rows: Rows, query: exp.Select) -> tuple[exp.Select, exp.Column]:
+    """A correlated sub-query without its `t.id = this.id`, all of its correlation, and its own column of the two."""
     query = query.copy()
     inner = _names_of(query)
-    stay = []
-    tied = False
+    stay: list[exp.Expr] = []
+    owner: exp.Column | None = None
     for condition in conjuncts(query):
         outside = [c for c in condition.find_all(exp.Column) if c.table and c.table.lower() not in inner]
         if not outside:
@@ -330,27 +330,26 @@ def _without_owner(rows: Rows, query: exp.Select) -> exp.Select:
                 condition,
                 remedy=Rewrite("t.id = this.id"),
             )
-        if tied:
+        if owner is not None:
             raise rows.reader.refuse(
                 "a correlated sub-query is tied to the owner once: WHERE t.id = this.id. Write a second condition over "
                 "the sub-query's own columns: t.other = t.id.",
                 condition,
                 remedy=Rewrite("t.other = t.id"),
             )
-        tied = True
         stay.append(exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null())))
-        query.meta["owner"] = other.copy()
-    if not tied:
+        owner = other.copy()
+    if owner is None:
         raise rows.reader.refuse(
             "a correlated sub-query is tied to the owner: WHERE t.id = this.id.",
             query,
             remedy=Rewrite("WHERE t.id = this.id"),
         )
     query.set("where", exp.Where(this=exp.and_(*stay)) if stay else None)
-    return query
+    return query, owner
 
 
-def _per_owner(reader: Reader, query: exp.Select, ctes: dict[str, Cte], node: exp.Expr) -> exp.Select:
+def _per_owner(reader: Reader, query: exp.Select, owner: exp.Column, node: exp.Expr) -> exp.Select:
     """A sub-query's aggregate, grouped by its unit column."""
     if query.args.get("group") is not None:
         raise reader.refuse(
@@ -358,7 +357,6 @@ def _per_owner(reader: Reader, query: exp.Select, ctes: dict[str, Cte], node: ex
             node,
             remedy=Rewrite("WHERE t.id = this.id"),
         )
-    owner = query.meta["owner"]
     grouped = query.copy()
     grouped.set("group", exp.Group(expressions=[owner.copy()]))
     return grouped

@@ -29,6 +29,15 @@ from hubbub.tables.repeats import met
 __all__ = ["all_of", "items_of", "joined", "merge", "owner_equality", "split_at_and"]
 
 
+@dataclass(frozen=True)
+class Paired:
+    """The two columns that USING makes one. node: the item of FROM that brings the second."""
+
+    left: Expression
+    right: Expression
+    node: exp.Expr
+
+
 @dataclass
 class Item:
     """One item of FROM: what it is, how it is joined, and on what."""
@@ -37,7 +46,7 @@ class Item:
     source: Source
     relation: Relation | PublicRelation
     how: str = "inner"
-    on: list[exp.Expr] = field(default_factory=list)
+    on: list[exp.Expr | Paired] = field(default_factory=list)
     using: list[str] = field(default_factory=list)
 
     @property
@@ -187,14 +196,7 @@ def merge(reader: Reader, scope: Scope, item: Item, name: str) -> None:
     else:
         merged = right if item.how == "right" else left
     scope.merged[name] = merged
-    item.on.append(exp.EQ(this=_fixed(left), expression=_fixed(right)))
-
-
-def _fixed(expression: Expression) -> exp.Expr:
-    """A piece of SQL that stands for an expression read already."""
-    node = exp.Null()
-    node.meta["expression"] = expression
-    return node
+    item.on.append(Paired(left, right, item.node))
 
 
 def joined(
@@ -245,11 +247,10 @@ def joined(
     return relation_, kept
 
 
-def _condition(read: ExpressionReader, node: exp.Expr) -> Expression:
-    if isinstance(node, exp.EQ) and "expression" in node.this.meta:
-        left, right = node.this.meta["expression"], node.expression.meta["expression"]
-        return Compare("=", *read.aligned(left, right, node))
-    return read.condition(node, "ON")
+def _condition(read: ExpressionReader, on: exp.Expr | Paired) -> Expression:
+    if isinstance(on, Paired):
+        return Compare("=", *read.aligned(on.left, on.right, on.node))
+    return read.condition(on, "ON")
 
 
 def _public_first(items: list[Item]) -> PublicRelation | None:
