@@ -302,13 +302,29 @@ def _read_pandas(frame: Any, schema: pa.Schema) -> pa.Table:
         if _made_float(str(series.dtype)) and wanted == pa.int64():
             columns.append(_whole(series))
             continue
-        if str(series.dtype) != "object" and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
-            with contextlib.suppress(Exception):  # objects are somebody else's code, in categories too
+        if not _of_objects(series) and (quick("pandas") or all(kind != wanted for kind, _ in OBJECTS.values())):
+            with contextlib.suppress(Exception):
                 columns.append(pa.array(series, wanted, from_pandas=True))
                 continue
         fit = next((fit for kind, fit in OBJECTS.values() if kind == wanted), lambda _: None)
-        columns.append(pa.array([fitted(value, fit) for value in series.tolist()], wanted))
+        columns.append(pa.array(_each_fitted(series, fit), wanted))
     return pa.table(columns, names=schema.names)
+
+
+def _of_objects(series: Any) -> bool:
+    """Whether a column is of objects, or of categories that are: these are somebody else's code. pyarrow takes some of
+    them, such as bytes, in a column where it takes all, and none where one person's is another.
+    """
+    dtype = series.cat.categories.dtype if str(series.dtype) == "category" else series.dtype
+    return str(dtype) == "object"
+
+
+def _each_fitted(series: Any, fit: Callable[[Any], Any]) -> list[Any]:
+    """What becomes of each value; of categories, of each of these once."""
+    if str(series.dtype) != "category":
+        return [fitted(value, fit) for value in series.tolist()]
+    known = [*(fitted(value, fit) for value in series.cat.categories.tolist()), None]
+    return [known[code] for code in series.cat.codes.tolist()]  # -1 for what is missing
 
 
 def _made_float(dtype: str) -> bool:
