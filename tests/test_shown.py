@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Iterator
+from fractions import Fraction
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.ledger.budget import short_text
 
 HOSTILE = "<script>alert(1)</script>&"
 
@@ -89,8 +93,44 @@ def test_a_check_and_an_answer_say_what_they_cost(session: hb.Session) -> None:
     assert any("cost: epsilon 1" in cell for cell in cells)
     assert "n" in cells
     answer = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1)
-    assert "charged epsilon 1" in Whole(answer._repr_html_()).cells
+    left = f"epsilon {short_text(session.remaining)} of the joint budget is left"
+    assert f"charged epsilon 1; {left}" in Whole(answer._repr_html_()).cells
+    again = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1)
+    assert left in Whole(again._repr_html_()).cells
     Whole(session.check("SELECT COUNT(*) AS n FROM wards", epsilon=1)._repr_html_())
+
+
+def test_what_is_published_says_nothing_of_what_is_left(session: hb.Session, tmp_path: Path) -> None:
+    answer = session.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1)
+    folder = answer.publish(tmp_path / "out")
+    page = (folder / "index.html").read_text("utf-8")
+    assert "charged epsilon 1" in page
+    assert "is left" not in page
+
+
+def test_a_budget_and_what_is_left_of_it_are_shown(session: hb.Session) -> None:
+    session.sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    left = session.remaining
+    assert isinstance(left, Fraction)
+    said = f"epsilon {short_text(left)} of 100 is left"
+    assert Whole(left._repr_html_()).cells == [said]  # type: ignore[attr-defined]
+    assert type(left / 2) is Fraction
+    assert pickle.loads(pickle.dumps(left)) == left
+    cells = Whole(hb.Budget(3, 1e-6, training=(1, 1e-7))._repr_html_()).cells
+    assert {"epsilon", "3", "delta", "0.000001", "training", "(1, 0.0000001)"} <= set(cells)
+
+
+def test_a_marginal_is_drawn_by_the_model_of_all_charts(session: hb.Session) -> None:
+    sold = session.marginals("visits", [("ward",), ("ward", "age")], epsilon=10)
+    drawn = sold.plot()
+    assert (drawn.measure, drawn.keys, len(drawn.points)) == ("count", ("ward",), 2)
+    filled = sold.table("ward").to_pydict()
+    assert [(p.value, p.low, p.high) for p in drawn.points] == list(
+        zip(filled["count"], filled["count_low"], filled["count_high"], strict=True)
+    )
+    assert sold.plot("ward", "age").keys == ("ward", "age")
+    Whole(drawn._repr_html_().replace("<figure>", "").replace("</figure>", ""))
+    assert "<script" not in drawn._repr_html_()
 
 
 def test_marginals_and_synthetic_rows_are_shown_and_tabled(session: hb.Session) -> None:

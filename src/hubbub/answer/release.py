@@ -102,6 +102,7 @@ class Release:
     _answered: EvaluatedStatement | SentAnswer | None = field(default=None, repr=False)
     _exact: Any = field(default=None, repr=False)
     _refine: Refining | None = field(default=None, repr=False)
+    _left: Fraction | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.to_arrow()  # the outer part runs now, while its public tables are what was checked
@@ -210,7 +211,7 @@ class Release:
         title = title or str(self.receipt.get("sql", "an answer"))
         about = described(title, self.receipt, kind="answer", error=error)
         tables = {"answer": self.intervals(level).to_pydict()}
-        return Publication(title, tables, about, self._repr_html_()).write(folder, force=force)
+        return Publication(title, tables, about, self._html("")).write(folder, force=force)
 
     def half_widths(self, level: float = 0.95) -> dict[str, list[float]]:
         """The larger distance from each estimate to an end of its interval, by column of the answer; NaN for NULL.
@@ -415,7 +416,12 @@ class Release:
         return (*self.bounded, *(() if self._answered is None else self._answered.promises), *self.notes)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the table, and a picture of its first estimate. No scripts; every text escaped."""
+        """For notebooks: the table, a picture of its first estimate, what it cost and what is left. No scripts."""
+        left = "" if self._left is None else f"epsilon {short_text(self._left)} of the joint budget is left"
+        return self._html(left)
+
+    def _html(self, left: str) -> str:
+        """The answer as HTML; every text escaped. left: what is said beside the cost."""
         picture = ""
         if len(self) > 1 and self._every_end(0.95):
             chart = self.plot()
@@ -424,7 +430,8 @@ class Release:
         about = "exact: public tables only" if self._answered is None else "± at 95 %"
         table = html_table(self.columns, self.text_rows()[:SHOWN])
         paid = f"charged epsilon {decimal_text(self.cost)}" if self.charged else ""
-        return f"<div>{table}{left_out}{picture}{html_lines([about, paid, *self.remarks])}</div>"
+        cost = "; ".join(filter(None, (paid, left)))
+        return f"<div>{table}{left_out}{picture}{html_lines([about, cost, *self.remarks])}</div>"
 
     def text_rows(self, level: float = 0.95, *, reliable: float = RELIABLE) -> list[tuple[str, ...]]:
         """The rows as text, each estimate as `value ± half-width`, a quantile as `value (low..high)`.

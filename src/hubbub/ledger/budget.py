@@ -22,6 +22,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 from hubbub.errors import ParameterError
 from hubbub.keywords import named_calls
+from hubbub.plots.page import html_table
 
 __all__ = [
     "Budget",
@@ -197,6 +198,17 @@ class Budget:
 
     def __repr__(self) -> str:
         return f"Budget({', '.join(self.written)})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: its parts, and what they hold."""
+        rows = [part.partition("=")[::2] for part in self.written]
+        said = {
+            "epsilon": "the ceiling for all answers together",
+            "delta": "the probability with which the promise may not hold",
+            "delta_threshold": "the part of delta that is for thresholds",
+            "training": "epsilon and delta that are set aside for training",
+        }
+        return html_table(("budget", "", ""), [(name, amount, said[name]) for name, amount in rows])
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -2,8 +2,8 @@
 
 Every function takes numbers, labels and an optional `ax`, and gives the matplotlib Axes back; nothing here
 knows what the numbers mean. Colours are told apart by those who see colours differently (Okabe, Ito 2008).
-Without an `ax` a figure is made that belongs to no window system, so drawing works on servers; save it with
-`ax.figure.savefig(path)`.
+Without an `ax` a figure is made that belongs to no window system, so drawing works on servers. A notebook shows its
+Axes (`hubbub.plots.shown_axes`); save it with `ax.figure.savefig(path)`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from hubbub.errors import ParameterError, PolicyError, how_to_install
+from hubbub.plots.shown_axes import INK, shown_axes
 
 __all__ = ["axes", "band", "curves", "intervals", "save", "whiskers"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", INK)
 Line = tuple[str, Sequence[float], Sequence[float]]
 
 
@@ -31,9 +32,9 @@ def axes(ax: Any = None) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise PolicyError(f"plots need matplotlib, which is not installed. {how_to_install('plot')}") from None
-    figure = Figure(figsize=(6.4, 4.2), dpi=120, layout="constrained")
+    figure = Figure(figsize=(6.4, 4.2), dpi=120, layout="constrained", facecolor="none")
     FigureCanvasAgg(figure)
-    return figure.add_subplot()
+    return figure.add_subplot(axes_class=shown_axes())
 
 
 def save(ax: Any, path: str) -> None:

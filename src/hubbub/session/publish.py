@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arguments import a_level, names
-from hubbub.errors import PolicyError, QueryError
+from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text
+from hubbub.plots.chart import Chart, Point
 from hubbub.plots.page import html_lines, html_table
 from hubbub.progress import at_work
 from hubbub.remedies import TrimBlanks
@@ -167,6 +168,25 @@ class Marginals:
             f"<div>{html_lines([_paid(self.cost, charged=self.charged)])}{listed}"
             f"{html_table(first.column_names, rows)}</div>"
         )
+
+    def plot(self, *columns: str, level: float = 0.95) -> Chart:
+        """One marginal, by default the first that was asked for, with its intervals: a `Chart`, as `Release.plot` has.
+
+        Raises ParameterError for columns that no marginal asked for covers, and for more than two of them.
+        """
+        chosen = columns or self.tables[0]
+        filled = self.table(*chosen, level=level)
+        keys = tuple(filled.column_names[:-3])
+        if len(keys) > 2:
+            raise ParameterError(
+                f"a picture has at most two keys, and this marginal has {len(keys)}: {', '.join(keys)}."
+            )
+        values = list(zip(*filled.to_pydict().values(), strict=True))
+        points = [
+            Point(row[:-3], count, low, high, f"{count:,.4g} ± {(high - low) / 2:,.4g}")
+            for row, (count, low, high) in ((row, row[-3:]) for row in values)
+        ]
+        return Chart("count", keys, tuple(points), a_level(level))
 
     def _size(self, columns: tuple[str, ...]) -> str:
         return f"{math.prod(len(_labels(self.schema.columns[name])) for name in columns):,}"

@@ -52,7 +52,7 @@ from hubbub.session.open import (
 from hubbub.session.options import AskOptions, Options, takes_options
 from hubbub.session.plan import answer_plan
 from hubbub.session.run import Door
-from hubbub.session.shown import DeclaredTables, History
+from hubbub.session.shown import DeclaredTables, EpsilonLeft, History
 from hubbub.session.statement import checked, largest_epsilon, public_answer
 from hubbub.session.whole_rows import ask_marginals, ask_synthesis
 from hubbub.spelling import space_name
@@ -242,17 +242,8 @@ class Session:
         """
         if self._door.block is not None:
             raise QueryError("a block is reserved already; end its `with` before you reserve another.")
-        self._door.block = self._ledger.charges.reserve(
-            space=self._data.space(unit_space),
-            analyst=self.analyst,
-            epsilon=an_amount(epsilon),
-            purpose=self._door.purpose,
-        )
-        try:
-            yield self._door.block
-        finally:
-            block, self._door.block = self._door.block, None
-            self._ledger.charges.close_block(block)
+        with self._door.reserved(space=self._data.space(unit_space), epsilon=an_amount(epsilon)) as block:
+            yield block
 
     def plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
         """Ask several questions that were fixed in advance: all are charged as one, or none is.
@@ -481,11 +472,10 @@ class Session:
 
         Under a budget with delta: the largest epsilon of one more question.
         """
-        spaces = set(self._data.spaces().values())
-        return min(
-            (largest_epsilon(self._ledger.balance.budget(s), self._ledger.balance.left(s)) for s in spaces),
-            default=self.budget.epsilon,
-        )
+        balance = self._ledger.balance
+        spaces = [(balance.budget(s), balance.left(s)) for s in set(self._data.spaces().values())]
+        left = min((largest_epsilon(*space) for space in spaces), default=self.budget.epsilon)
+        return EpsilonLeft.of_whole(left, self.budget.epsilon)
 
     @property
     def tables(self) -> DeclaredTables:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from hubbub.answer.release import text_table
 from hubbub.errors import QueryError
-from hubbub.ledger.budget import decimal_text
+from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.ledger.records import Entry
 from hubbub.plots.page import html_lines, html_table
 from hubbub.sql.bind.scope import Catalog, TableInfo, did_you_mean, find_name
 
-__all__ = ["DeclaredColumn", "DeclaredTable", "DeclaredTables", "History"]
+__all__ = ["DeclaredColumn", "DeclaredTable", "DeclaredTables", "EpsilonLeft", "History"]
 
 _COLUMNS = ("column", "kind", "declared")
 _TABLES = ("table", "protects", "counts of one unit", "columns")
@@ -108,6 +109,26 @@ def _declared(name: str, info: TableInfo) -> DeclaredTable:
     stated = {"max_groups": table.max_groups, "max_rows": table.max_rows, "max_total": table.max_total}
     said = [f"{key} = {value}" for key, value in stated.items() if value]
     return DeclaredTable(name, info.unit or "each row", ", ".join(said), columns)
+
+
+class EpsilonLeft(Fraction):
+    """An exact number that shows itself in a notebook as what is left of a budget. whole: the budget's epsilon."""
+
+    __slots__ = ("whole",)
+    whole: Fraction
+
+    @classmethod
+    def of_whole(cls, left: Fraction, whole: Fraction) -> EpsilonLeft:
+        """So much of a budget."""
+        made = cls(left)
+        made.whole = whole
+        return made
+
+    def __reduce__(self) -> tuple[type[Fraction], tuple[str]]:
+        return Fraction, (str(self),)
+
+    def _repr_html_(self) -> str:
+        return html_lines([f"epsilon {short_text(self)} of {decimal_text(self.whole)} is left"])
 
 
 class History(list[Entry]):
