@@ -347,7 +347,14 @@ def test_a_form_from_another_site_is_not_handed_on() -> None:
     for site in ("cross-site", "same-site"):
         page = visit(line).post("/ask", data=FORM, headers={"Sec-Fetch-Site": site})
         assert page.status_code == 403
+    for origin in ("https://evil.example", "http://testserver.evil.example", "http://testserver:81", "testserver", ""):
+        page = visit(line).post("/ask", data=FORM, headers={"Origin": origin})
+        assert page.status_code == 403
     assert line.asked == []
+    for origin in ("null", "http://testserver", "https://TestServer"):  # a server before this one has TLS
+        page = visit(line).post("/ask", data=FORM, headers={"Origin": origin, "Sec-Fetch-Site": "same-origin"})
+        assert page.status_code != 403
+    assert line.asked != []
 
 
 def test_a_form_is_bounded() -> None:

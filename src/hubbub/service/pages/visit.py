@@ -4,7 +4,8 @@
 
 The session's cookie goes to the clerk with every act, and with an act that changes something the word of the form
 (CSRF): the clerk knows by them who asks, and whether he may. Nothing is decided here. A form that comes from elsewhere
-is not even handed on (Fetch Metadata: `Sec-Fetch-Site`).
+is not even handed on (Fetch Metadata: `Sec-Fetch-Site`; and `Origin`, where a browser says one: our own forms have
+none, as pages without referrers, and our scripts that of the page).
 
 The cookie is HttpOnly and SameSite=Lax; with TLS it is also Secure and bound to this host (`__Host-`, RFC 6265bis),
 also with that of a server before this one, on this machine, which says `X-Forwarded-Proto: https`. On this machine
@@ -291,7 +292,9 @@ async def _form_of(request: Request) -> dict[str, list[str]]:
     """The fields of a form. Raises Refused for one from elsewhere, and for too much."""
     if request.method in ("GET", "HEAD"):
         return {}
-    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    origin, host = request.headers.get("origin", "null"), request.headers.get("host", "")
+    elsewhere = origin != "null" and origin.partition("://")[2].lower() != host.lower()
+    if elsewhere or request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Refused("forbidden", "this form was sent from another site.")
     data = bytearray()
     async for piece in request.stream():
