@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import random
 import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +113,62 @@ def test_a_ledger_whose_rekeying_was_killed_has_one_key_or_the_other(tmp_path):
         assert wait(fork(lambda at=after_commit: child(at))) == [-signal.SIGKILL]
         with opened(path, key, anchor=anchor) as ledger:
             assert ledger.record.verify().sound
+
+
+def counted(then: Callable[[int], None]) -> Callable[..., None]:
+    """A profiler that counts calls, of Python and of C."""
+    calls = itertools.count()
+
+    def profile(_frame: object, event: str, _what: object) -> None:
+        if event in ("call", "c_call"):
+            then(next(calls))
+
+    return profile
+
+
+def killed_rekeyings(folder: Path, count: int) -> set[bool]:
+    """Kill a rekeying at any of its calls, so often; the ledger has then one of both keys, and goes on with it. Which
+    it had: whether the new one, of each.
+    """
+    path, anchor, coin = folder / "b.db", folder / "anchor", random.Random(11)
+    with Ledger.open(path, budgets={SPACE: Budget(1000)}, key=OLD, anchor=anchor) as ledger:
+        charge(ledger, "0.1", question_key="first")
+    whole, was_new = [0], set()
+    with Ledger.open(folder / "other.db", budgets=BUDGETS, key=OLD, anchor=folder / "other") as other:
+        sys.setprofile(counted(lambda call: whole.__setitem__(0, call)))
+        other.steward.rekey(NEW, author="steward")
+        sys.setprofile(None)
+    key = OLD
+
+    def child(following: bytes, last: int) -> None:
+        ledger = Ledger.open(path, budgets={}, create=False, key=key, anchor=anchor)
+        sys.setprofile(counted(lambda call: os.kill(os.getpid(), signal.SIGKILL) if call == last else None))
+        ledger.steward.rekey(following, author="steward")
+
+    for number in range(count):
+        following, last = b"key number %d of this ledger" % number, coin.randrange(whole[0])
+        assert wait(fork(partial(child, following, last))) == [-signal.SIGKILL]
+        known = []
+        for each in (key, following):
+            with suppress(PolicyError), Ledger.open(path, budgets={}, create=False, key=each, anchor=anchor) as ledger:
+                charge(ledger, "0.1", question_key=f"after {number}")
+                assert ledger.record.verify().problems == ()
+                known.append(each)
+        assert len(known) == 1
+        was_new.add(known[0] == following)
+        (key,) = known
+    with Ledger.inspect(path, key=key) as ledger:
+        assert len(ledger.record.history()) == 1 + count
+    return was_new
+
+
+def test_a_few_rekeyings_that_are_killed_at_any_call(tmp_path):
+    killed_rekeyings(tmp_path, 10)
+
+
+@pytest.mark.soak
+def test_many_rekeyings_that_are_killed_at_any_call(tmp_path):
+    assert killed_rekeyings(tmp_path, 300) == {True, False}
 
 
 def test_a_key_that_is_short_or_the_same_is_refused(place):
