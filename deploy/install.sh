@@ -28,9 +28,19 @@ program() {
     "$PREFIX/bin/hubbub" --version
 }
 
+number() { # of a user or a group, in the files of that root
+    sed -n "s/^$2:[^:]*:\([0-9]*\):.*/\1/p" "$ROOT/etc/$1"
+}
+
 folders() {
-    install -d -m 0700 -o hubbub-rows -g hubbub "$ROOT/var/lib/hubbub"
-    install -d -m 2750 -o hubbub-rows -g hubbub "$ROOT/run/hubbub"
+    rows="$(number passwd hubbub-rows)"
+    group="$(number group hubbub)"
+    if [ -z "$rows" ] || [ -z "$group" ]; then
+        echo "there is no user hubbub-rows yet: run the step users first" >&2
+        exit 1
+    fi
+    install -d -m 0700 -o "$rows" -g "$group" "$ROOT/var/lib/hubbub"
+    install -d -m 2750 -o "$rows" -g "$group" "$ROOT/run/hubbub"
 }
 
 case "${1:-}" in

@@ -53,6 +53,24 @@ def test_the_users_and_folders_are_made_once(tmp_path):
     assert [line.split(":")[0] for line in made] == ["hubbub-rows", "hubbub-front"]
     assert len({line.split(":")[3] for line in made}) == 1  # one group
     assert all(line.endswith(":/nonexistent:/usr/sbin/nologin") for line in made)
+    (tmp_path / "var" / "lib").mkdir(parents=True)
+    (tmp_path / "run").mkdir()
+    owner, group = made[0].split(":")[2:4]
+    for _ in range(2):
+        done = call("folders", ROOT=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        for place, mode in (("var/lib/hubbub", 0o700), ("run/hubbub", 0o2750)):
+            facts = (tmp_path / place).stat()
+            assert (stat.S_IMODE(facts.st_mode), facts.st_uid, facts.st_gid) == (mode, int(owner), int(group))
+
+
+def test_there_are_no_folders_without_their_user(tmp_path):
+    (tmp_path / "etc").mkdir()
+    for name in ("passwd", "group"):
+        (tmp_path / "etc" / name).write_text("root:x:0:0::/root:/bin/sh\n")
+    done = call("folders", ROOT=str(tmp_path))
+    assert (done.returncode, "run the step users first" in done.stderr) == (1, True)
+    assert not (tmp_path / "var").exists()
 
 
 def test_the_program_is_installed_from_a_wheel_and_started(tmp_path):
