@@ -141,6 +141,8 @@ PLANTED = [
     (planted.charge_after_answer, "cost", "house", "add_remove", FEW, ALONE),
     (planted.groups_in_order_of_their_counts, "answer", "house", "add_remove", FEW, ALONE),
     (planted.search_that_never_stops_alike, "moved", "found", "add_remove", FOUND[1:2], "every extreme of x"),
+    (planted.histograms_at_the_price_of_one, "cost", "found", "add_remove", FOUND[7:8], ALONE),
+    (planted.charge_of_half_the_price, "cost", "found", "add_remove", FOUND[9:10], ALONE),
     (planted.words_of_the_data, "said", "house", "add_remove", FEW, ALONE),
 ]
 

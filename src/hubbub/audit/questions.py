@@ -32,7 +32,7 @@ class Question:
 
     text: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    verb: Literal["sql", "synthesize", "marginals"] = "sql"
+    verb: Literal["sql", "synthesize", "marginals", "check_bounds", "suggest_bounds"] = "sql"
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.options.items())
@@ -142,6 +142,7 @@ HOUSE: Final = (
     Question("SELECT kind, COUNT(*) AS a, AVG(price) AS b FROM i GROUP BY kind", {"bounding": "norm"}),
     Question("SELECT COUNT(*) AS a, AVG(x) AS b FROM t WHERE n > $least", {"params": {"least": 3}}),
     Question("SELECT AVG(x) AS a, SUM(n) AS b, COUNT(*) AS c FROM t", {"weights": {"a": 5}}),
+    Question("SELECT ward, COUNT(*) AS a, SUM(n) AS b, AVG(n) AS c FROM t GROUP BY ward", {"weight": "x"}),
 )
 """On the tables `t`, `p` and `b` of the unit `id`, `i` whose owner `t.vid` leads to, and the public `wards`."""
 
@@ -191,9 +192,16 @@ FOUND: Final = (
              {"epsilon": "5000", "max_groups": 2}),
     Question("SELECT ward, COUNT(*) AS a, AVG(must) AS b FROM t GROUP BY ward",
              {"epsilon": None, "within": "30 %", "at_most": "900", "max_groups": 2, "max_rows": 2}),
+    Question("SELECT COUNT(*) AS a FROM t WHERE n > 1",
+             {"epsilon": "60", "noise": "laplace", "max_rows": "auto", "total_error": True}),
+    Question("SELECT ward, COUNT(*) AS a, SUM(x) AS b FROM t GROUP BY ward",
+             {"epsilon": "60", "noise": "laplace"}, "check_bounds"),
+    Question("SELECT ok, COUNT(*) AS a FROM t WHERE n > 1 GROUP BY ok", {"epsilon": "600"}, "check_bounds"),
+    Question("t", {"columns": ("x",), "epsilon": "60"}, "suggest_bounds"),
+    Question("t", {"columns": (), "epsilon": "60"}, "suggest_bounds"),
 )  # fmt: skip
-"""What is decided as it is drawn: bounds that are found, steps until an answer is good. Of bounds so few units tell at
-a large epsilon alone."""
+"""What is decided as it is drawn: bounds that are found, steps until an answer is good; and what bounds leave out. Of
+bounds so few units tell at a large epsilon alone."""
 
 SYNTHESIS: Final = (
     *(

@@ -150,7 +150,13 @@ def _answer(session: Session, question: Question, epsilon: str) -> dict[str, Any
 
 
 def _whole(session: Session, question: Question, options: dict[str, Any]) -> dict[str, Any]:
-    """A synthetic table, or marginals."""
+    """A synthetic table, marginals, or what is told of bounds."""
+    if question.verb == "check_bounds":
+        check = session.check_bounds(question.text, **options, fresh=True)
+        return {"cost": str(check.cost), "shown": str(check), "limits": check.to_wire()["limits"]}
+    if question.verb == "suggest_bounds":
+        columns = options.pop("columns")
+        return {"bounds": str(session.suggest_bounds(question.text, *columns, **options))}
     if question.verb == "synthesize":
         plan = session.plan_synthesis(question.text, **options)
         synthesis = session.synthesize(question.text, **options, fresh=True)
