@@ -1,15 +1,7 @@
-"""What the accountant says at its wide corners, held to oracles that share nothing with it.
+"""What the accountant says at its wide corners, held to oracles that share nothing with it (`oracles.py`).
 
-Orders to 1e4, deltas to 1e-100, counts to 1e6. The oracles, in 60 digits of mpmath:
-
-- Gaussian noise: a million of them are one, of mu sqrt(n); the normal distribution's closed form.
-- Outcomes of few kinds (randomised response, discrete Laplace noise): sums over binomial and trinomial counts.
-- Discrete Gaussian noise: the sum of n integers, by convolution of positive terms; for many of them by Poisson's
-  summation formula, which makes the sum's law the normal density at the integers but for e^(-2 pi^2 sigma^2).
-- Laplace and sampled Gaussian noise, once: closed forms. Many times: Laplace inversion of the moment generating
-  function, whose characteristic function has a closed form (Laplace) or is a trapezoid sum (sampled Gaussian).
-
-An epsilon is chosen, the truth is delta there; then all answers are asked for both. Nothing is statistical.
+Orders to 1e4, deltas to 1e-100, counts to 1e6. An epsilon is chosen, the truth is delta there; then all answers are
+asked for both. Nothing is statistical.
 """
 
 from __future__ import annotations
@@ -21,211 +13,20 @@ from fractions import Fraction as F
 import mpmath as mp
 import pytest
 
+from accounting.oracles import (
+    DIGITS,
+    check_answers,
+    discrete_gaussian,
+    few_outcomes,
+    gaussian,
+    inverted,
+    laplace_moment,
+    mpf,
+    sampled,
+    sampled_once,
+    tilted_mean,
+)
 from hubbub import accounting as acc
-
-DIGITS = 60
-
-
-def _q(x):
-    return mp.mpf(F(x).numerator) / F(x).denominator
-
-
-def _exactly(x):
-    """A rational within 1e-40 of x."""
-    return F(mp.nstr(x, 42))
-
-
-def _held(event, epsilon, truth, *, digits=1e-9, apart=0.0, width=None):
-    """All answers about an event whose delta at epsilon is `truth`."""
-    e, d = float(epsilon), _exactly(truth)
-    low, high = acc.bounds(event, d, width=width)
-    assert low <= e * (1 + 1e-15), (event, e, truth, low, high)
-    assert high >= e * (1 - 1e-15), (event, e, truth, low, high)
-    found = acc.epsilon(event, d)
-    assert low <= found <= high
-    assert found == pytest.approx(e, rel=digits, abs=apart) or found == high, (event, e, truth, found)
-    assert found >= e * (1 - digits) - apart
-    least, most = acc.delta_bounds(event, epsilon, 1e-2)
-    assert least <= truth <= most, (event, e, truth, least, most)
-    if truth > mp.mpf(10) ** -280:
-        at = acc.delta(event, epsilon)
-        # delta moves by |ln delta| times as much as epsilon.
-        assert at == pytest.approx(float(truth), rel=1e3 * digits) or at == most, (event, e, truth, at)
-        assert at >= truth * (1 - 1e3 * digits)
-
-
-# -- oracles ----------------------------------------------------------------------------------------------------------
-
-
-def _gaussian(mu, epsilon):
-    return mp.ncdf(mu / 2 - epsilon / mu) - mp.exp(epsilon) * mp.ncdf(-mu / 2 - epsilon / mu)
-
-
-def _few(p, unit, times, epsilon):
-    """delta of n outcomes with losses unit, 0 and -unit, of probabilities p[0], p[1] and p[2]: sums over counts.
-
-    With m of loss 0, and k of loss +unit among the n - m others, the loss is (2 k - n + m) unit.
-    """
-    total, ln = mp.mpf(0), [mp.log(x) if x else None for x in p]
-    step, odds, tiny = mp.exp(-2 * unit), p[0] / p[2], mp.mpf(10) ** -50
-    for m in range(times + 1 if p[1] else 1):
-        rest = times - m
-        k = max(0, int(mp.floor((rest + epsilon / unit) / 2)) + 1)
-        if k > rest:
-            break
-        if m and _rare(times, m, k, p) < mp.log(total) - 140:
-            continue
-        log = mp.loggamma(times + 1) - mp.loggamma(m + 1) - mp.loggamma(k + 1) - mp.loggamma(rest - k + 1)
-        term = mp.exp(log + (m * ln[1] if m else 0) + k * ln[0] + (rest - k) * ln[2])
-        part, over = mp.mpf(0), mp.exp(epsilon - (2 * k - rest) * unit)
-        while k <= rest:
-            part += term * (1 - over)
-            if term < part * tiny:
-                break
-            term *= odds * (rest - k) / (k + 1)
-            over *= step
-            k += 1
-        total += part
-    return total
-
-
-def _rare(times, m, first, p):
-    """A float above the logarithm of the chance of m losses of 0, and at least `first` of +unit among the others."""
-    rest = times - m
-    k = max(first, round(rest * float(p[0] / (p[0] + p[2]))))
-    ways = math.lgamma(times + 1) - math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(rest - k + 1)
-    logs = m * math.log(p[1]) + k * math.log(p[0]) + (rest - k) * math.log(p[2])
-    return ways + logs + math.log(times + 1) + 1
-
-
-def _discrete_gaussian(sigma, times, epsilon, *, many=False):
-    """Sensitivity 1. The loss of a sum x of n integers around 0 is x / sigma^2 + n / 2 sigma^2."""
-    v = sigma**2
-    first = int(mp.floor(epsilon * v - mp.mpf(times) / 2)) + 1
-    if many:
-        variance = times * v
-        reach = range(first, first + int(40 * mp.sqrt(variance)))
-
-        def mass(x):
-            return mp.exp(-(mp.mpf(x) ** 2) / (2 * variance)) / mp.sqrt(2 * mp.pi * variance)
-    else:
-        side = int(26 * sigma * mp.sqrt(times)) + 1
-        one = [mp.exp(-(mp.mpf(x) ** 2) / (2 * v)) for x in range(-side, side + 1)]
-        whole = mp.fsum(one)
-        one, sums = [w / whole for w in one], {0: mp.mpf(1)}
-        for _ in range(times):
-            grown = {}
-            for s, a in sums.items():
-                for i, b in enumerate(one):
-                    grown[s + i - side] = grown.get(s + i - side, mp.mpf(0)) + a * b
-            sums = grown
-        reach, mass = range(first, max(sums) + 1), lambda x: sums.get(x, mp.mpf(0))
-    total = mp.mpf(0)
-    for x in reach:
-        term = mass(x) * -mp.expm1(epsilon - (x / v + mp.mpf(times) / (2 * v)))
-        total += term
-        if term < total * mp.mpf(10) ** -45 and x > 0:
-            break
-    return total
-
-
-def _inverted(log_moment, times, theta, epsilon):
-    """delta by two-sided Laplace inversion at theta: (1/pi) Int Re e^(n k(s) - s epsilon) / (s (s + 1)) dt.
-
-    Steps alias delta at distances 2 pi / dt: they are halved until that changes nothing.
-    """
-
-    def integrand(t):
-        s = mp.mpc(theta, t)
-        return (mp.exp(times * log_moment(s) - s * epsilon) / (s * (s + 1))).real
-
-    def sum_from(first, dt, scale):
-        total, j, small = mp.mpf(0), 0, 0
-        while small < 12:
-            assert j < 3000, "the oracle's integral is too long"
-            value = integrand(first + j * dt)
-            total += value / 2 if first + j * dt == 0 else value
-            small = small + 1 if abs(value) < scale * mp.mpf(10) ** -20 else 0
-            j += 1
-        return total
-
-    scale = abs(integrand(mp.mpf(0)))
-    dt = 2 * mp.pi * theta / (60 + max(mp.mpf(0), -mp.log(scale)))
-    total = sum_from(mp.mpf(0), dt, scale)
-    for _ in range(8):
-        more = (total + sum_from(dt / 2, dt, scale)) / 2
-        if abs(more - total) < abs(more) * mp.mpf(10) ** -15:
-            return more * dt / mp.pi
-        total, dt = 2 * more, dt / 2
-    raise AssertionError("the oracle's steps do not converge")
-
-
-def _tilted_mean(log_moment, times, theta):
-    """An epsilon of twelve digits where the integrand is short: the derivative of n k at theta."""
-    h = theta * mp.mpf(10) ** -12
-    slope = times * (log_moment(theta + h) - log_moment(theta - h)).real / (2 * h)
-    return F(mp.nstr(slope, 12))
-
-
-def _laplace_moment(one):
-    """ln E_P[e^(s L)] of Laplace noise of pure epsilon `one`: atoms at both ends, and e^((l - one)/2) / 4 between.
-
-    The atoms alone are never far from a lattice, where the integrand comes back: n one / 2 > 50 keeps that below e^-50.
-    """
-
-    def k(s):
-        half = s + mp.mpf(1) / 2
-        between = (mp.exp(half * one) - mp.exp(-half * one)) / half * mp.exp(-one / 2) / 4
-        return mp.log((mp.exp(s * one) + mp.exp(-one - s * one)) / 2 + between)
-
-    return k
-
-
-def _sampled_moment(sigma, rate, theta, *, adding):
-    """ln E_Q[m^(1 + s)], or ln E_Q[m^(-s)] where a unit is added, as a trapezoid sum over x / sigma in 40 digits."""
-    mu = 1 / sigma
-    # m is 0 at height pi / mu, and the bell grows like e^(height^2 / 2).
-    height = min(mp.mpf("0.8") * mp.pi / mu, mp.mpf(15))
-    step = 2 * mp.pi * height / (110 + height**2 / 2 + 3 * theta)
-    low, high = (-theta * mu, 0) if adding else (0, (1 + theta) * mu)
-    count = int((high - low + 30) / step) + 2
-    xs = [low - 15 + i * step for i in range(count)]
-    m = [mp.log(1 - rate + rate * mp.exp(mu * x - mu * mu / 2)) for x in xs]
-    weight = [mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi) * step for x in xs]
-
-    def k(s):
-        power = -s if adding else 1 + s
-        return mp.log(mp.fsum(w * mp.exp(power * u) for w, u in zip(weight, m, strict=True)))
-
-    return k
-
-
-def _sampled(sigma, rate, times, theta):
-    """(epsilon, delta) of sampled Gaussian noise: the larger of both directions, at an epsilon that theta chooses."""
-    out = _sampled_moment(sigma, rate, theta, adding=False)
-    epsilon = _tilted_mean(out, times, theta)
-    truth = _inverted(out, times, theta, _q(epsilon))
-    back = _sampled_moment(sigma, rate, theta, adding=True)
-    # Chernoff: where losses end below epsilon the other direction is not worth an integral, and has no short one.
-    tilts = [theta * 2**i for i in range(6)]
-    ends = [_sampled_moment(sigma, rate, t, adding=True)(t).real * times - t * _q(epsilon) for t in tilts]
-    if mp.exp(min(ends)) > truth * mp.mpf(10) ** -20:
-        truth = max(truth, _inverted(back, times, theta, _q(epsilon)))
-    return epsilon, truth
-
-
-def _sampled_once(sigma, rate, epsilon):
-    """Both directions in closed form (Balle, Barthe, Gaboardi 2018, Theorem 8)."""
-    mu = 1 / sigma
-    removed = rate * _gaussian(mu, mp.log1p(mp.expm1(epsilon) / rate))
-    gone = mp.mpf(0)
-    if mp.exp(-epsilon) > 1 - rate:
-        x = mp.log((mp.exp(-epsilon) - 1 + rate) / rate) / mu + mu / 2
-        gone = mp.ncdf(x) - mp.exp(epsilon) * ((1 - rate) * mp.ncdf(x) + rate * mp.ncdf(x - mu))
-    return max(removed, gone)
-
-
-# -- cases ------------------------------------------------------------------------------------------------------------
 
 COUNTS = [1, 2, 30, 10**3, 10**4, 10**6]
 
@@ -236,11 +37,11 @@ def test_any_number_of_gaussians_is_one_gaussian(times, goal):
     rng = random.Random(times + goal)
     with mp.workdps(DIGITS + 120):
         sigma = F(rng.randint(3, 400), 10) * math.isqrt(times)
-        mu = mp.sqrt(times) / _q(sigma)
+        mu = mp.sqrt(times) / mpf(sigma)
         # An epsilon at which delta is about 10^goal.
         epsilon = F(mp.nstr(mu * mu / 2 + mu * mp.sqrt(2 * -goal * mp.log(10)), 12))
         event = acc.Repeated(acc.Gaussian(sigma), times)
-        _held(event, epsilon, _gaussian(mu, _q(epsilon)), digits=1e-12)
+        check_answers(event, epsilon, gaussian(mu, mpf(epsilon)), digits=1e-12)
         for alpha in (1.5, 2.0, 1e4):
             truth = mp.mpf(alpha) * mu * mu / 2
             assert truth <= acc.renyi(event, [alpha])[0] <= truth * (1 + mp.mpf("2e-9"))
@@ -249,19 +50,19 @@ def test_any_number_of_gaussians_is_one_gaussian(times, goal):
 def _response(rng, times):
     k = rng.randint(2, 6) if times <= 1000 else 2
     one = F(max(1, round(rng.uniform(0.3, 3) * 1000 / math.sqrt(times))), 1000)
-    e = mp.exp(_q(one))
+    e = mp.exp(mpf(one))
     p = [e / (e + k - 1), mp.mpf(k - 2) / (e + k - 1), 1 / (e + k - 1)]
-    return acc.RandomizedResponse(one, k), p, _q(one)
+    return acc.RandomizedResponse(one, k), p, mpf(one)
 
 
 def _noise(rng, times):
     b, s = F(max(1, round(rng.uniform(0.3, 3) * 100 * math.sqrt(times))), 100), rng.choice([1, 2])
     s = s if times <= 1000 else 1
-    a = mp.exp(-1 / _q(b))
+    a = mp.exp(-1 / mpf(b))
     # Integers at most 0 have loss s / b, those at least s the opposite; the one between, for s = 2, has none.
     end = 1 / (1 + a)
     p = [end, (1 - a) / (1 + a) * a, end * a**2] if s == 2 else [end, mp.mpf(0), end * a]
-    return acc.DiscreteLaplace(b, s), p, s / _q(b)
+    return acc.DiscreteLaplace(b, s), p, s / mpf(b)
 
 
 def _few_case(seed, times):
@@ -275,7 +76,7 @@ def _few_case(seed, times):
         epsilon = mean + spread * mp.sqrt(2 * goal * mp.log(10))
         epsilon = F(mp.nstr(min(epsilon, times * unit * mp.mpf("0.9")), 9))
         event = acc.Repeated(inner, times)
-        _held(event, epsilon, _few(p, unit, times, _q(epsilon)))
+        check_answers(event, epsilon, few_outcomes(p, unit, times, mpf(epsilon)))
         for alpha in (1.25, 30.0, 1e4):
             forth, back = (
                 mp.log(mp.fsum(x**a * y ** (1 - a) for x, y in zip(p, p[::-1], strict=True) if x)) / (a - 1)
@@ -314,11 +115,11 @@ def test_outcomes_of_few_kinds_are_such_sums_over_a_wide_family(seed):
 def test_sums_of_discrete_gaussians(sigma, times, far, many):
     """`far`: how many deviations above its mean the loss is asked about."""
     with mp.workdps(DIGITS):
-        s = _q(sigma)
+        s = mpf(sigma)
         mu = mp.sqrt(times) / s
         epsilon = F(mp.nstr(mu * mu / 2 + far * mu, 9))
-        truth = _discrete_gaussian(s, times, _q(epsilon), many=many)
-        _held(acc.Repeated(acc.DiscreteGaussian(sigma), times), epsilon, truth)
+        truth = discrete_gaussian(s, times, mpf(epsilon), many=many)
+        check_answers(acc.Repeated(acc.DiscreteGaussian(sigma), times), epsilon, truth)
 
 
 @pytest.mark.parametrize(
@@ -336,10 +137,10 @@ def test_sums_of_discrete_gaussians(sigma, times, far, many):
 )
 def test_many_laplaces_by_inversion_of_their_closed_form(scale, times, theta):
     with mp.workdps(DIGITS):
-        moment, at = _laplace_moment(1 / _q(scale)), mp.mpf(theta)
-        epsilon = _tilted_mean(moment, times, at)
-        truth = _inverted(moment, times, at, _q(epsilon))
-        _held(acc.Repeated(acc.Laplace(scale), times), epsilon, truth, apart=5e-9)
+        moment, at = laplace_moment(1 / mpf(scale)), mp.mpf(theta)
+        epsilon = tilted_mean(moment, times, at)
+        truth = inverted(moment, times, at, mpf(epsilon))
+        check_answers(acc.Repeated(acc.Laplace(scale), times), epsilon, truth, apart=5e-9)
 
 
 def test_one_laplace_and_one_sampled_gaussian_have_closed_forms():
@@ -347,10 +148,10 @@ def test_one_laplace_and_one_sampled_gaussian_have_closed_forms():
         for b in (F(1, 3), F(2), F(70)):
             for part in (F(1, 10), F(9, 10)):
                 epsilon = F(str(float(part / b)))
-                _held(acc.Laplace(b), epsilon, -mp.expm1((_q(epsilon) - 1 / _q(b)) / 2))
+                check_answers(acc.Laplace(b), epsilon, -mp.expm1((mpf(epsilon) - 1 / mpf(b)) / 2))
         for sigma, rate, e in (("0.7", "0.01", "3"), ("1", "0.5", "20"), ("5", "1e-3", "0.01"), ("2", "0.9", "8")):
-            truth = _sampled_once(_q(sigma), _q(rate), _q(e))
-            _held(acc.PoissonSampled(acc.Gaussian(sigma), rate), F(e), truth)
+            truth = sampled_once(mpf(sigma), mpf(rate), mpf(e))
+            check_answers(acc.PoissonSampled(acc.Gaussian(sigma), rate), F(e), truth)
 
 
 SAMPLED = [
@@ -373,5 +174,5 @@ SAMPLED = [
 @pytest.mark.parametrize(("sigma", "rate", "times", "theta"), SAMPLED)
 def test_many_sampled_gaussians_by_inversion_of_a_long_quadrature(sigma, rate, times, theta):
     with mp.workdps(45):
-        epsilon, truth = _sampled(_q(sigma), _q(rate), times, mp.mpf(theta))
-        _held(acc.Repeated(acc.PoissonSampled(acc.Gaussian(sigma), rate), times), epsilon, truth)
+        epsilon, truth = sampled(mpf(sigma), mpf(rate), times, mp.mpf(theta))
+        check_answers(acc.Repeated(acc.PoissonSampled(acc.Gaussian(sigma), rate), times), epsilon, truth)
