@@ -13,7 +13,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import ParameterError
-from hubbub.remedies import REMEDIES, Attempt, DeclareRange, GiveKeys, TrimBlanks, read_remedy
+from hubbub.remedies import REMEDIES, Attempt, DeclareRange, GiveKeys, Rewrite, TrimBlanks, read_remedy
+from hubbub.service.pages.asking import refused as on_a_page
 from remedied import DELTA, PEOPLE, PURE, SEEN, Case, answered_after, refused, table
 from test_remedies_of_options import CASES as OF_OPTIONS
 
@@ -423,3 +424,35 @@ def test_marginals_that_would_be_noise(tmp_path: Path) -> None:
         assert remedy is not None
         attempt, _ = remedy.fill(values=(10**6,)).apply(Attempt("t", {"epsilon": "0.01", "assume_rows": 1}), tables)
         assert session.marginals("t", [["ward"]], **attempt.options).table("ward").num_rows == 3
+
+
+PYTHON_ALONE = ("hb.", "columns={", "types={", "params={", "epsilon=", "at_most=", "within=")
+"""What is written in Python, and neither on a page nor at the command line."""
+FACES = {
+    "on_a_page": ("--keys", "--epsilon", "--at-most", "--within", "-p "),
+    "on_the_command_line": ("a page has", '"spend', '"be within'),
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_each_face_says_remedies_in_its_own_words(face: str) -> None:
+    """None has another one's words, but what only Python and other programs can say, which a page says so of."""
+    for case in {**CASES, **OF_OPTIONS}.values():
+        for remedy in refused(case)[0].remedies:
+            said = getattr(remedy, face)().replace(
+                "`hubbub ledger raise --epsilon NUMBER", ""
+            )  # a steward's, everywhere
+            if isinstance(remedy, Rewrite):
+                assert said == remedy.in_python()  # SQL is the same everywhere
+            elif "from a program" not in said:
+                assert not [word for word in (*PYTHON_ALONE, *FACES[face]) if word in said], said
+
+
+def test_a_page_shows_the_words_of_a_page() -> None:
+    error, _ = refused(CASES["undeclared range"])
+    told = {"kind": "policy", "text": str(error), "remedies": [remedy.to_wire() for remedy in error.remedies]}
+    shown = on_a_page(told).text
+    assert "n = { between = [low, high] } under the columns of its table in the policy file (a steward writes" in shown
+    assert "LEAST(GREATEST(n, low), high)" in shown
+    assert "hb.between" not in shown
+    assert on_a_page({**told, "remedies": [{"remedy": "of a later version"}]}).text == str(error).partition("\n")[0]

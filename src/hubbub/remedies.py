@@ -6,6 +6,8 @@ many groups. What only a person can know, such as the range of a column, is a bl
 >>> remedy = DeclareRange("age")
 >>> remedy.in_python(), remedy.on_the_command_line()
 ('columns={"age": hb.between(low, high)}', 'age = { between = [low, high] } under the columns of its table in the policy file')
+>>> remedy.on_a_page()
+"age = { between = [low, high] } under the columns of its table in the policy file (a steward writes it)"
 >>> remedy.fill(low=0, high=120).in_python()
 'columns={"age": hb.between(0, 120)}'
 >>> read_remedy(remedy.to_wire()) == remedy
@@ -103,6 +105,13 @@ class Remedy(ABC):
     def on_the_command_line(self) -> str:
         """What to write at the command line, or in the policy file."""
 
+    def on_a_page(self) -> str:
+        """What to do on a page of the service, which has a field for the question and two for amounts.
+
+        What is declared there, a steward writes into the policy file.
+        """
+        return self.on_the_command_line()
+
     def to_wire(self) -> dict[str, Any]:
         """This remedy as JSON."""
         return {"remedy": self.kind, **{f.name: _to_json(getattr(self, f.name)) for f in fields(self)}}
@@ -117,6 +126,9 @@ class _OfColumn(Remedy):
     def _declared(self, tables: dict[str, Any], table: str | None, how: str, *values: Any) -> dict[str, Any]:
         name = table if table is not None else _only(tables, self)
         return {**tables, name: tables[name].declaring(self.column, how, *values)}
+
+    def on_a_page(self) -> str:
+        return f"{self.on_the_command_line()} (a steward writes it)"
 
 
 @dataclass(frozen=True)
@@ -276,6 +288,9 @@ class GiveKeys(Remedy):
         values = ",".join("null" if v is None else str(v) for v in self.values) or "VALUE,VALUE"
         return f"--keys '{self.name}={values}'"
 
+    def on_a_page(self) -> str:
+        return _by_a_program(self.in_python())
+
 
 @dataclass(frozen=True)
 class GiveParameter(Remedy):
@@ -295,6 +310,9 @@ class GiveParameter(Remedy):
 
     def on_the_command_line(self) -> str:
         return f"-p {self.name} {'VALUE' if self.missing else self.value}"
+
+    def on_a_page(self) -> str:
+        return f"write {'its value' if self.missing else _said(self.value)} in place of :{self.name}"
 
 
 @dataclass(frozen=True)
@@ -318,6 +336,11 @@ class GiveOptions(Remedy):
     def on_the_command_line(self) -> str:
         return " with ".join(f"{_option(name)}{'' if value == '...' else f' {value}'}" for name, value in self._pairs())
 
+    def on_a_page(self) -> str:
+        if not all(name in _FIELDS for name in self.names):
+            return _by_a_program(self.in_python())
+        return " and ".join(_FIELDS[name].format(value.strip('"')) for name, value in self._pairs())
+
     def _pairs(self) -> list[tuple[str, str]]:
         values = [_said(v) for v in self.values] if self.values else ["..."] * len(self.names)
         return list(zip(self.names, values, strict=True))
@@ -340,6 +363,9 @@ class LeaveOut(Remedy):
     def on_the_command_line(self) -> str:
         return f"without {' and '.join(map(_option, self.names))}"
 
+    def on_a_page(self) -> str:
+        return f"without {' and '.join(_FIELDS.get(name, name).format('...') for name in self.names)}"
+
 
 @dataclass(frozen=True)
 class UseDelta(Remedy):
@@ -357,6 +383,9 @@ class UseDelta(Remedy):
 
     def on_the_command_line(self) -> str:
         return f"delta = {self.delta} under [budget] of the policy file"
+
+    def on_a_page(self) -> str:
+        return f"{self.on_the_command_line()} (a steward writes it)"
 
 
 @dataclass(frozen=True)
@@ -403,6 +432,9 @@ class AskLess(Remedy):
     def on_the_command_line(self) -> str:
         return f"--epsilon {self.epsilon} or less"
 
+    def on_a_page(self) -> str:
+        return self.in_python()
+
 
 @dataclass(frozen=True)
 class Rewrite(Remedy):
@@ -440,6 +472,14 @@ _UNDER_COLUMNS: Final = "under the columns of its table in the policy file"
 _OPTIONS: Final = {"rows_per_unit": "max-rows"}
 
 
+_FIELDS: Final = {
+    "epsilon": '"spend {} epsilon"',
+    "within": '"be within ± {}"',
+    "at_most": '"for at most {} epsilon"',
+}
+"""The fields of a page that take an option, as they read there."""
+
+
 def read_remedy(wire: Mapping[str, Any]) -> Remedy:
     """What `to_wire` wrote.
 
@@ -457,6 +497,11 @@ def _only(tables: Mapping[str, Any], remedy: Remedy) -> str:
     if len(private) != 1:
         raise ParameterError(f"{remedy.in_python()}: say of which table: remedy.fill(table=...).")
     return private[0]
+
+
+def _by_a_program(written: str) -> str:
+    """A way that a page has no field for, and a program that asks the service has."""
+    return f"{written} from a program (a page has no field for it)"
 
 
 def _option(name: str) -> str:

@@ -19,7 +19,9 @@ from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
 from typing import Any, Final
 
+from hubbub.errors import HubbubError, ParameterError
 from hubbub.plots.chart import Chart, Point
+from hubbub.remedies import read_remedy
 from hubbub.service.pages.words import amount, day, number, plural, seconds
 
 __all__ = ["Priced", "Question", "Refused", "example", "priced", "proposal", "refused", "width_of"]
@@ -144,7 +146,7 @@ _TITLES: Final = {
 
 def refused(told: Mapping[str, Any], sql: str = "") -> Refused:
     """A refusal as the page shows it."""
-    kind, text = str(told.get("kind", "incident")), str(told.get("text", ""))
+    kind, text = str(told.get("kind", "incident")), _in_words_of_a_page(told)
     place = told.get("position") or (None, None)
     pieces = None
     start, end = place
@@ -154,6 +156,16 @@ def refused(told: Mapping[str, Any], sql: str = "") -> Refused:
     else:
         start = end = None
     return Refused(kind, _TITLES.get(kind, "Something went wrong"), text, start, end, pieces)
+
+
+def _in_words_of_a_page(told: Mapping[str, Any]) -> str:
+    """The text of a refusal, with its ways out as somebody takes them here; in Python's words where one is unknown."""
+    text = str(told.get("text", ""))
+    try:
+        ways = [read_remedy(way) for way in told.get("remedies", ())]
+    except ParameterError:  # of a runner of another version
+        return text
+    return HubbubError(text, remedy=ways).said(lambda way: way.on_a_page())
 
 
 def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any]) -> Priced:
