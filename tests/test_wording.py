@@ -6,6 +6,7 @@ Newcomers read these turns twice, or not at all. A turn that is refused here has
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src/hubbub").rglob("*.py"))
 TEMPLATES = sorted((ROOT / "src/hubbub/service/pages/templates").glob("*.html"))
-PAGES = sorted([ROOT / "README.md", *(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)])
+PAGES = sorted(
+    [
+        *(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")),
+        *(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
+    ]
+)
 
 EVERYWHERE = {
     r"\bof which nothing\b": "that nothing ...",
@@ -72,9 +78,29 @@ def test_texts_of_the_code_are_subject_first() -> None:
     assert found == []
 
 
-def test_pages_are_without_the_turns_that_newcomers_read_twice() -> None:
-    found = [f"{p.relative_to(ROOT)}: {wrong}" for p in PAGES for wrong in old_words(p.read_text("utf-8"), EVERYWHERE)]
+def prose(page: str) -> str:
+    """A page without what stands in it as code."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "x", page, flags=re.DOTALL)
+
+
+def notebook(path: Path) -> str:
+    """What a notebook says between its cells of code."""
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def test_pages_are_subject_first() -> None:
+    """The documentation, the notebooks, and what people read first of all in the repository."""
+    read = {page: page.read_text("utf-8") for page in PAGES}
+    read |= {path: notebook(path) for path in sorted((ROOT / "docs/notebooks").glob("*.ipynb"))}
+    assert len(read) > 100
+    found = [
+        f"{page.relative_to(ROOT)}: {wrong}"
+        for page, text in read.items()
+        for wrong in (*old_words(text, EVERYWHERE), *old_words(prose(text), IN_CODE))
+    ]
     assert found == []
+    assert len(old_words(prose("Look. Where `x` is missing, nothing is said: `whoever` may ask."), IN_CODE)) == 1
 
 
 def as_read(template: str) -> str:
