@@ -39,20 +39,14 @@ def answer_plan(door: Door, questions: Iterable[tuple[str, EpsilonLike]]) -> lis
     if not first:
         return [_given(door, one, options) for one, options in asked]
     due = [one for one, _ in first.values()]
-    door.block = ledger.charges.reserve(
+    with door.reserved(
         space=due[0].space,
-        analyst=door.analyst,
-        purpose=door.purpose,
         epsilon=sum((one.epsilon for one in due), Fraction(0)),
         events=[one.event for one in due],
         plan=plan_text(asked),
-    )
-    try:
+    ):
         drawn = {id(one): answered(door, one, options) for one, options in first.values()}
         return [drawn[id(one)] if id(one) in drawn else _given(door, one, options) for one, options in asked]
-    finally:
-        block, door.block = door.block, None
-        ledger.charges.close_block(block)
 
 
 def plan_text(asked: Sequence[Asked]) -> str:

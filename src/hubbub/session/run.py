@@ -25,8 +25,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -293,13 +293,7 @@ class Door:
     def of(self, analyst: str, purpose: str | None = None, *, token: str | None = None) -> Door:
         """The same for another analyst, who has no block."""
         return Door(
-            self.data,
-            self.ledger,
-            analyst=analyst,
-            policy=self._policy,
-            purpose=purpose,
-            token=token,
-            bits=self.bits,
+            self.data, self.ledger, analyst=analyst, policy=self._policy, purpose=purpose, token=token, bits=self.bits
         )
 
     @property
@@ -307,9 +301,23 @@ class Door:
         """The reserved block that pays for the questions of this thread."""
         return self._blocks.get()
 
-    @block.setter
-    def block(self, block: str | None) -> None:
+    @contextmanager
+    def reserved(
+        self, *, space: str, epsilon: Fraction, events: Sequence[Event] = (), plan: str | None = None
+    ) -> Iterator[str]:
+        """A block that pays for the questions asked inside the `with`; what they do not use comes back at its end.
+
+        Raises BudgetError if it does not fit.
+        """
+        block = self.ledger.charges.reserve(
+            space=space, analyst=self.analyst, epsilon=epsilon, events=events, plan=plan, purpose=self.purpose
+        )
         self._blocks.set(block)
+        try:
+            yield block
+        finally:
+            self._blocks.set(None)
+            self.ledger.charges.close_block(block)
 
     def version(self, request: Request) -> str:
         """The version of the rows: of each table, in the ledger's words."""
