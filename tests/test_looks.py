@@ -15,7 +15,7 @@ import hubbub as hb
 from hubbub.accounting.zcdp import rho_of_epsilon
 from hubbub.answer.evaluate import after_stopping
 from hubbub.session import Session
-from hubbub.session.looks import STEPS
+from hubbub.session.looks import STEPS, cost_of_steps
 from seeded import SeededBits
 
 COUNT = "SELECT COUNT(*) AS n FROM t"
@@ -147,6 +147,39 @@ def coverage(size: float, level: float, *, hedged: bool, runs: int, seed: int) -
         going &= ~stop
     z = abs(np.sqrt(2) * _inverse_erf(after_stopping(level) if hedged else level))
     return float((np.abs(final - size) <= z * scale).mean()), float((np.abs(final - size) <= 0.1 * size).mean())
+
+
+@pytest.mark.parametrize(
+    ("amounts", "shares"),
+    [(["1/4", "1/4", "1/2"], ["1/2", "1/2"]), (["1"], ["1"]), ([f"1/{2**31}"] * 2, ["1/3"]), (["1/2"], ["1/8"])],
+)
+def test_steps_that_double_up_to_the_cap_itself_cost_their_sum(amounts: list[str], shares: list[str]) -> None:
+    contents = {"looks": [{"spend": {"rho": amount}, "shares": shares} for amount in amounts]}
+    assert cost_of_steps(Fraction(1), contents) == sum(map(Fraction, amounts))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "shares"),
+    [
+        ([f"1/{2**32}"], ["1"]),  # less than the first step can be
+        (["1/3"], ["1"]),
+        (["1/2", "1/4"], ["1"]),
+        (["1/2", "1/2", "1"], ["1"]),  # twice the cap
+        (["1/2"], ["1/2", "1/2", "1/100"]),  # more was drawn than was charged
+        (["1/2"], ["1/2", "0"]),
+        (["1/2"], ["3/2", "-1/2"]),
+    ],
+)
+def test_other_steps_are_no_steps_of_a_stored_answer(amounts: list[str], shares: list[str]) -> None:
+    contents = {"looks": [{"spend": {"rho": amount}, "shares": shares} for amount in amounts]}
+    with pytest.raises(ValueError, match=r"steps of this kind|than was charged"):
+        cost_of_steps(Fraction(1), contents)
+
+
+def test_one_step_of_which_more_was_drawn_than_was_charged_is_enough_to_refuse_all() -> None:
+    looks = [{"spend": {"rho": "1/4"}, "shares": ["1"]}, {"spend": {"rho": "1/4"}, "shares": ["1", "1/100"]}]
+    with pytest.raises(ValueError, match="more was drawn than was charged"):
+        cost_of_steps(Fraction(1), {"looks": looks})
 
 
 def _inverse_erf(p: float) -> float:
