@@ -14,7 +14,7 @@ from hubbub.keywords import named
 
 ROOMS = (
     "accounting", "attacks", "audit", "collect", "games", "learning", "local", "mechanisms", "noise", "plots",
-    "queries", "remedies", "session", "synthesis", "verbs",
+    "queries", "remedies", "remote", "session", "synthesis", "verbs",
 )  # fmt: skip
 
 

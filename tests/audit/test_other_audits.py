@@ -200,10 +200,13 @@ def test_a_report_reads_the_same_in_every_form() -> None:
     assert data["violated"] is True
     assert [line["mechanism"] for line in data["lines"]] == ["a<b>", "exact one"]
     assert data["lines"][0]["samples"] == found.samples
+    for shown in (text, page, " ".join(data["luck"])):
+        assert "a true claim is refuted in at most 1 of 20 runs" in shown
     quiet = Report((Line("x", "exact", 1.0, math.inf, False),))
     assert "does not prove" in quiet.conclusion
     assert json.loads(quiet.to_json())["lines"][0]["shown"] == "inf"
     assert "is private" not in str(quiet) + quiet.to_html()
+    assert "each number is exact" in str(quiet)
 
 
 @pytest.mark.filterwarnings("ignore:ledger=None")

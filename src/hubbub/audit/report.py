@@ -89,7 +89,7 @@ class Report:
             for row in rows
         ]
         details = [f"{line.mechanism}: {line.detail}" for line in self.lines if line.violated and line.detail]
-        return "\n".join([*text, *details, self.conclusion])
+        return "\n".join([*text, *details, self.conclusion, *self.luck])
 
     @property
     def conclusion(self) -> str:
@@ -101,10 +101,24 @@ class Report:
             "No claim was refuted. That does not prove them: nothing beyond the stated ceilings could have been seen."
         )
 
+    @property
+    def luck(self) -> tuple[str, ...]:
+        """What of the numbers is chance: nothing in a line of confidence 1, which is computed exactly."""
+        least = min((line.confidence for line in self.lines if line.confidence < 1), default=1.0)
+        if least == 1:
+            return ("Nothing here is drawn: each number is exact.",) if self.lines else ()
+        runs = math.floor(1 / (1 - least) + 1e-6)
+        return (
+            "Lines of confidence 1 are exact. What another line shows is a draw, so another run shows another number; "
+            f"by luck alone a true claim is refuted in at most 1 of {runs:,} runs. Run it again to see the spread, and "
+            "with more --seconds to see more.",
+        )
+
     def to_json(self) -> str:
         """A JSON object with `lines` and `violated`; infinite numbers are the text "inf"."""
         lines = [{k: _plain(v) for k, v in asdict(line).items()} for line in self.lines]
-        return json.dumps({"violated": self.violated, "conclusion": self.conclusion, "lines": lines}, indent=2)
+        said = {"violated": self.violated, "conclusion": self.conclusion, "luck": list(self.luck), "lines": lines}
+        return json.dumps(said, indent=2)
 
     def to_html(self) -> str:
         """One page that needs nothing else."""
@@ -112,10 +126,11 @@ class Report:
         body = "".join(_row(line) for line in self.lines)
         return (
             '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Privacy audit</title>\n'
-            "<style>body{font-family:sans-serif;margin:2em}td,th{padding:.2em .8em;text-align:left;"
-            "border-bottom:1px solid #ccc}.violated{background:#fdd}</style>\n"
+            "<style>:root{color-scheme:light dark}body{font-family:sans-serif;margin:2em}"
+            "td,th{padding:.2em .8em;text-align:left;"
+            "border-bottom:1px solid #8888}.violated{background:#f003}</style>\n"
             f"<h1>Privacy audit</h1>\n<table><tr>{head}</tr>{body}</table>\n"
-            f"<p>{html.escape(self.conclusion)}</p></html>"
+            f"{''.join(f'<p>{html.escape(line)}</p>' for line in (self.conclusion, *self.luck))}</html>"
         )
 
 

@@ -16,3 +16,7 @@ from hubbub.remote.connection import Connection, connect
 from hubbub.remote.not_here import NOT_HERE
 
 __all__ = ["NOT_HERE", "Connection", "connect"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
