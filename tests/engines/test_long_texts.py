@@ -27,6 +27,24 @@ def test_coded_texts_are_written_out_with_long_places_and_bad_bytes_are_null(kin
     assert _safe_schema(table.schema).field("x").type == pa.large_string()
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_texts_of_which_one_is_bad_stay_in_pieces_that_hold_them(kind: pa.DataType) -> None:
+    bytes_of = pa.large_binary() if kind == pa.large_string() else pa.binary()
+    raw = [pa.array(values, bytes_of).view(kind) for values in ([b"a", b"\xff"], [b"b"])]
+    table = pa.table({"x": pa.chunked_array(raw)})
+    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    assert [chunk.to_pylist() for chunk in found.chunks] == [["a", None], ["b"]]
+    assert found.type == kind
+
+
+@pytest.mark.soak
+def test_one_bad_text_among_more_than_two_gibibytes_is_null_and_no_error() -> None:
+    whole = pa.array([b"x" * 2**29] * 2, pa.binary()).view(pa.string())
+    table = pa.table({"x": pa.chunked_array([whole, whole, pa.array([b"\xff"]).view(pa.string())])})
+    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    assert (found.null_count, len(found)) == (1, 5)
+
+
 def opened(path, rows: int, size: int) -> hb.Session:
     with duckdb.connect(str(path)) as con:
         con.execute(f"CREATE TABLE v AS SELECT 1 AS id, repeat('x', {size}) AS a FROM range({rows})")

@@ -25,7 +25,10 @@ def as_utf8(column: Any) -> Any:
             texts.validate(full=True)
             return texts
     if len(column) <= _FEW:
-        return pa.chunked_array([pa.array([_utf8(value) for value in column.to_pylist()], kind)])
+        # Piece by piece: what fitted into a column of 2 GiB fits into one again.
+        return pa.chunked_array(
+            [pa.array([_utf8(value) for value in chunk.to_pylist()], kind) for chunk in _chunks(column)], kind
+        )
     half = len(column) // 2
     return pa.chunked_array([c for part in (column[:half], column[half:]) for c in _chunks(as_utf8(part))], kind)
 
@@ -36,7 +39,7 @@ def utf8_texts(column: Any) -> Any:
         with contextlib.suppress(pa.ArrowInvalid):
             column.validate(full=True)
             return column
-    return as_utf8(column.cast(pa.large_binary() if pa.types.is_large_string(column.type) else pa.binary()))
+    return as_utf8(column.cast(pa.binary() if pa.types.is_string(column.type) else pa.large_binary()))
 
 
 def _chunks(column: Any) -> list[Any]:
