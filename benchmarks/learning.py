@@ -175,7 +175,7 @@ def _sets() -> dict[str, tuple[pa.Table, dict[str, Any], int, int]]:
     pictures = pa.table({f"p{i}": pixels[:, i] for i in range(pixels.shape[1])})
     whole = {f"p{i}": hb.between(0, 16, nullable=False) for i in range(pixels.shape[1])}
     without = {n: c for n, c in census.columns.items() if n != "income"} | five
-    seen = {n: c for n, c in survey.columns.items() if n != "high"}
+    seen = {n: c for n, c in survey.columns.items() if n not in ("high", "INDP")}
     return {
         "adult, 5 numbers": (census.rows, five, 8, 0),
         "ACS, 3 numbers": (income.rows, three, 8, 0),

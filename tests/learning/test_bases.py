@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
 from hubbub.learning import AdditiveModel
-from hubbub.learning.bases import Turned, plain_weights, turned
+from hubbub.learning.bases import Turned, plain_covariance, plain_mean, plain_weights, turned
 from hubbub.learning.exact import SCALE, Coded, on_grid
 from hubbub.learning.features import ONE, Categories, Design, Numbers
 from hubbub.learning.logistic import binary_residual
@@ -102,3 +105,34 @@ def test_a_design_whose_fine_coordinates_are_too_many_is_learned_in_the_others()
     assert turned(design, fine=True).width == turned(design).width == 3001
     weights = np.random.default_rng(5).normal(size=(1, 3001))
     assert np.array_equal(plain_weights(design, weights, fine=True), plain_weights(design, weights))
+
+
+def test_the_covariance_comes_back_to_the_plain_features() -> None:
+    """Of rows of declared values: to the step of the grid, and no more than that for any of them."""
+    rng = np.random.default_rng(4)
+    n = 400
+    rows = pa.table(
+        {"x": rng.uniform(0, 10, n), "ward": rng.choice(["a", "b", "c"], n), "sex": rng.choice(["f", "m"], n)}
+    )
+    columns = {
+        "x": Numbers(Fraction(0), Fraction(10), linear=True),
+        "ward": Categories(("a", "b", "c")),
+        "sex": Categories(("f", "m")),
+    }
+    design = Design(columns)
+    coded = Coded(design, design.encode(rows), np.zeros(n, np.int64))
+
+    def moments(one: Coded) -> tuple[Any, Any]:
+        moment = one.second_moment() / ONE**2
+        mean = moment[0, 1:] / n
+        return mean, moment[1:, 1:] / n - np.outer(mean, mean)
+
+    mean, covariance = moments(coded)
+    shorter = replace(coded, design=turned(design))
+    assert shorter.design.norm2 < design.norm2
+    other_mean, other = moments(shorter)
+    assert plain_mean(design, other_mean) == pytest.approx(mean, abs=3 / ONE)
+    assert plain_covariance(design, other) == pytest.approx(covariance, abs=3 / ONE)
+    # Noise does not lean on what no row of declared values does: all values of a column at once.
+    noisy = plain_covariance(design, other + np.diag(rng.normal(0, 1, len(other))))
+    assert noisy[1:4, 1:4].sum() == pytest.approx(0, abs=0.1)

@@ -1229,8 +1229,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.learning.components",
         (
-            "problem.moved(problem.design.norm2**2)",
-            "problem.moved(problem.design.norm2)",
+            "problem.moved(turned(problem.design).norm2 ** 2)",
+            "problem.moved(turned(problem.design).norm2)",
             "products of features at the price of features",
             "tests/learning/test_models.py::test_one_unit_moves_every_sum_by_what_is_charged_at_most"
             "[1-add_remove-None-components]",

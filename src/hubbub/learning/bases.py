@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from hubbub.learning.features import MOST_FEATURES, ONE, Categories, Column, Design, Integers, Numbers
 
-__all__ = ["Turned", "plain_weights", "turned"]
+__all__ = ["Turned", "plain_covariance", "plain_mean", "plain_weights", "turned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,3 +121,23 @@ def plain_weights(design: Design, weights: NDArray[np.float64], *, fine: bool = 
         parts.append(weights[:, at : at + column.basis.shape[1]] @ column.basis.T / ONE)
         at += column.basis.shape[1]
     return np.hstack(parts)
+
+
+def plain_covariance(design: Design, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The covariance of the plain features, (width - 1, width - 1), of that in the coordinates of `turned`.
+
+    That all values of a column are as likely as another is no direction of either: rows of declared values have the
+    same sum there.
+    """
+    once = plain_weights(design, np.pad(covariance, ((0, 0), (1, 0))))[:, 1:]
+    return plain_weights(design, np.pad(once.T, ((0, 0), (1, 0))))[:, 1:]
+
+
+def plain_mean(design: Design, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of the plain features, (width - 1,), of that in the coordinates of `turned`; an undeclared value counts
+    as a bit of each declared one."""
+    plain = plain_weights(design, np.pad(mean, (1, 0))[None])[0, 1:]
+    for start, column in zip(design.starts, design.columns.values(), strict=True):
+        if isinstance(column, Categories):
+            plain[start - 1 : start - 1 + len(column.values)] += 1 / len(column.values)
+    return plain

@@ -1,20 +1,23 @@
 """Principal components, from one noisy matrix of second moments.
 
-A row adds x x^T, x its features with a 1 before them: |x|^2 <= N in Frobenius norm, so the upper triangle moves by no
-more (`Design.norm2`). It gets discrete Gaussian noise once (Dwork, Talwar, Thakurta, Zhang 2014, "Analyze Gauss"). The
-number of rows and the means stand in the matrix itself; what follows is post-processing.
+A row adds x x^T, x its features with a 1 before them, in the coordinates of `hubbub.learning.bases`, in which it is
+shorter: |x|^2 <= N in Frobenius norm, N = `Design.norm2` of them, so the upper triangle moves by no more. It gets
+discrete Gaussian noise once (Dwork, Talwar, Thakurta, Zhang 2014, "Analyze Gauss"). The number of rows and the means
+stand in the matrix itself. What follows is post-processing: the covariance, brought back to the plain features.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hubbub.accounting.amounts import count
 from hubbub.errors import ParameterError
+from hubbub.learning.bases import plain_covariance, plain_mean, turned
 from hubbub.learning.descent import Floats, noise_of
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import ONE
@@ -49,7 +52,7 @@ class PCA(Estimator):
             raise ParameterError(f"n_components={self.n_components}: these columns make {most} features.")
 
     def _noise(self, problem: Problem) -> Calibrated:
-        return noise_of(problem.rho, problem.moved(problem.design.norm2**2))
+        return noise_of(problem.rho, problem.moved(turned(problem.design).norm2 ** 2))
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return 1, math.sqrt(self._noise(problem).sigma2) / (ONE**2 * problem.heaviest)
@@ -60,7 +63,9 @@ class PCA(Estimator):
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         noise = self._noise(problem)
         yield noise.event
-        width = problem.design.width
+        plain = problem.design
+        rows = replace(rows, design=turned(plain))
+        width = rows.design.width
         upper = np.triu_indices(width)
         noisy = noise.release([int(v) for v in rows.second_moment()[upper]], bits=bits)
         moment = np.zeros((width, width))
@@ -68,11 +73,12 @@ class PCA(Estimator):
         moment = moment + np.triu(moment, 1).T
         size = max(float(moment[0, 0]), 1.0)
         mean = np.clip(moment[0, 1:] / size, -1, 1)
-        values, vectors = np.linalg.eigh(moment[1:, 1:] / size - np.outer(mean, mean))
+        covariance = plain_covariance(plain, moment[1:, 1:] / size - np.outer(mean, mean))
+        values, vectors = np.linalg.eigh(covariance)
         order = np.argsort(-values)[: self.n_components]
         return {
             "components": vectors[:, order].T.tolist(),
-            "mean": mean.tolist(),
+            "mean": np.clip(plain_mean(plain, mean), -1, 1).tolist(),
             "variances": np.maximum(values[order], 0).tolist(),
             "total": float(max(values.sum(), values[order].clip(0).sum(), 1e-12)),
         }
