@@ -196,11 +196,11 @@ SELECT COUNT(*) AS n FROM patients p WHERE
   AND EXISTS (SELECT 1 FROM visits v WHERE v.patient_id = p.patient_id AND v.ward = 'Oncology');
 -- rows of people [SELECT *] (never: rows of people are never shown)
 SELECT * FROM visits LIMIT 10;
--- postcodes that are not declared (never: declare)
+-- postcodes that are not declared [undeclared] (never: declare)
 SELECT postcode, COUNT(*) AS n FROM patients GROUP BY postcode;
--- the most frequent postcodes (never: declare)
+-- the most frequent postcodes [undeclared, top-k] (never: declare)
 SELECT postcode, COUNT(*) AS n FROM patients GROUP BY postcode ORDER BY n DESC LIMIT 5;
--- prefix of an undeclared postcode (never: declare)
+-- prefix of an undeclared postcode [undeclared, prefix] (with delta)
 SELECT LEFT(postcode, 3) AS area, COUNT(*) AS n FROM patients GROUP BY 1;
 -- a sample [SAMPLE] (never: SAMPLE)
 SELECT AVG(cost) FROM visits USING SAMPLE 10;
@@ -363,7 +363,10 @@ SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC FETCH FIRST
 SELECT COUNT(*) AS n FROM visits WHERE (ward, urgent) IN (('Surgery', true), ('Oncology', false));
 -- neither of two pairs
 SELECT COUNT(*) AS n FROM visits WHERE (ward, severity) NOT IN (('Surgery', 3), ('Oncology', 1)) AND (ward, severity) <> ('Maternity', 2);
--- the first three, as T-SQL writes it (never: write LIMIT 3 at the end)
-SELECT TOP 3 ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC;
+-- the first three, as T-SQL writes it
+SELECT TOP 3 ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC, ward
+-- means SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC, ward LIMIT 3;
+-- gaps between visits, of everybody's rows at once [window without the unit] (never: PARTITION BY patient_id)
+SELECT AVG(LEAST(gap, 30)) AS days FROM (SELECT DATE_DIFF('day', LAG(day) OVER (ORDER BY day), day) AS gap FROM visits) AS g;
 -- a column for each year (never: FILTER (WHERE)
 SELECT * FROM visits PIVOT (COUNT(*) FOR ward IN ('Surgery', 'Oncology'));

@@ -130,7 +130,7 @@ WHERE a.status = 'paid' AND b.status = 'sent' AND b.placed_at > a.placed_at;
 -- second order within 90 days
 SELECT COUNT(*) AS n FROM (SELECT placed_at, LAG(placed_at) OVER (PARTITION BY customer_id ORDER BY placed_at) AS before
   FROM orders) AS o WHERE DATE_DIFF('day', before, placed_at) <= 90;
--- domain of the address (never: declare)
+-- domain of the address (with delta)
 SELECT SPLIT_PART(email, '@', 2) AS domain, COUNT(*) AS n FROM customers GROUP BY 1;
 -- customers with one domain
 SELECT COUNT(*) AS n FROM customers WHERE email LIKE '%@example.org';

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
@@ -342,12 +343,34 @@ def _one_statement(text: str) -> exp.Query:
         end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
         if end is not None:
             raise marked("one statement at a time: this text holds several.", text, end.start, end.end)
-        statement = sqlglot.parse_one(text[: tokens[-1].end + 1], read=AsWritten)
+        top = _top(tokens)
+        asked = _with_limit(text, top, tokens[-1]) if top else text[: tokens[-1].end + 1]
+        statement = sqlglot.parse_one(asked, read=AsWritten)
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
+    if top and not isinstance(statement, exp.Select):  # a limit at the end would be one of the whole
+        raise marked(_TOP, text, top[0].start, top[-1].end, remedy=Rewrite("LIMIT 3"))
     if not isinstance(statement, exp.Query):
         raise refuse("this is not a question. Only SELECT is allowed.", text, statement)
     return statement
+
+
+_TOP: Final = "TOP is not read here; write LIMIT 3 at the end:"
+
+
+def _top(tokens: Sequence[Any]) -> Sequence[Any]:
+    """The tokens of TOP 3 or TOP (3) where a statement begins so, behind SELECT; none else."""
+    if [t.text.upper() for t in tokens[:2]] != ["SELECT", "TOP"] or len(tokens) < 6:
+        return ()
+    top = tokens[1:5] if (tokens[2].text, tokens[4].text) == ("(", ")") else tokens[1:3]
+    number, following = top[len(top) // 2], tokens[1 + len(top)]
+    return () if number.token_type.name != "NUMBER" or following.text.upper() in ("PERCENT", "WITH") else top
+
+
+def _with_limit(text: str, top: Sequence[Any], last: Any) -> str:
+    """The same with LIMIT at the end; all that is left of it stands where it stood."""
+    start, end = top[0].start, top[-1].end + 1
+    return f"{text[:start]}{' ' * (end - start)}{text[end : last.end + 1]}\nLIMIT {top[len(top) // 2].text}"
 
 
 def _syntax_error(text: str, error: SqlglotError) -> QueryError:
@@ -361,9 +384,7 @@ def _syntax_error(text: str, error: SqlglotError) -> QueryError:
     start = at + len(first["start_context"] or "") if at >= 0 else 0
     end = start + len(first["highlight"]) - 1
     if text.upper().split()[:2] == ["SELECT", "TOP"]:
-        return marked(
-            "SELECT TOP 3 is not read here; write LIMIT 3 at the end:", text, start, end, remedy=Rewrite("LIMIT 3")
-        )
+        return marked(_TOP, text, start, end, remedy=Rewrite("LIMIT 3"))
     return marked("this is not SQL that can be read, from here on:", text, start, end)
 
 
