@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +82,7 @@ _PHYSICAL = {
 
 _JOB_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """What names the jobs of a thread, so that they can be cancelled: put back as it was."""
+_PAUSE = 0.1  # seconds between two looks at what has no time left
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,22 @@ class SparkEngine:
         self._own = uuid.uuid4().hex[:12]
         self._tags: set[str] = set()
         self._lock = threading.Lock()
+        self._until = math.inf  # when what runs is ended, by the monotonic clock
+
+    def limit(self, seconds: float) -> None:
+        """From here on, have the cluster end what runs so many seconds from now; what is asked later is not begun."""
+        self._until = time.monotonic() + seconds
+
+        def end() -> None:
+            time.sleep(max(0.0, seconds))
+            while self._tags:  # a statement may begin another job after its first one was cancelled
+                self.interrupt()
+                time.sleep(_PAUSE)
+
+        threading.Thread(target=end, daemon=True).start()
+
+    def end_earlier(self) -> None:
+        """Nothing: what an earlier driver left is an application of its own, which the cluster ends when it is gone."""
 
     def add(self, name: str, table: PrivateTable | PublicTable) -> Schema:
         """Make a declared table known; reads its schema, no rows.
@@ -312,6 +331,8 @@ class SparkEngine:
             context.setJobGroup(tag, "hubbub", interruptOnCancel=True)
             answers = []
             for text in texts:
+                if time.monotonic() >= self._until:
+                    return None
                 rows = self._session.sql(_with(stages, text)).collect()
                 answers.append([tuple(row) for row in rows])
             return answers
