@@ -86,6 +86,9 @@ STATES: dict[str, Callable[[], Page]] = {
     ),
     "incidents-none": lambda: office.incidents({"incidents": []}, STEWARD),
     "chain": lambda: office.chain({"chains": told.CHAINS}, STEWARD),
+    "chain-walking": lambda: office.chain(
+        {"chains": [], "walk": {"state": "walking", "done": 34_000, "lines": 148_211}}, STEWARD
+    ),
     "chain-broken": lambda: office.chain({"chains": told.BROKEN, "head": "ab12"}, AUDITOR),
     "charges": lambda: office.charges(
         {"charges": told.CHARGES, "spaces": told.SPACES, "limits": told.LIMITS, "more": "7"}, AUDITOR

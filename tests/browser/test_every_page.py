@@ -117,3 +117,18 @@ def test_without_scripts_a_question_is_a_plain_form(opened: Any) -> None:
     page.goto("/state/ask")
     assert page.locator("textarea[name=sql]").is_visible()
     assert page.get_by_role("button", name="What would it cost now?").is_visible()
+
+
+def test_a_walk_tells_how_far_it_is_without_a_new_page(opened: Any) -> None:
+    page, told = opened(), STATES["chain-walking"]().text
+    page.goto("/state/chain-walking")
+    page.evaluate("window.same = true")
+    later = told.replace('value="34000"', 'value="99000"').replace("34,000 of", "99,000 of")
+    page.route("**/state/chain-walking", lambda route: route.fulfill(body=later, content_type="text/html"))
+    page.get_by_text("99,000 of 148,211 lines.").wait_for()
+    assert page.evaluate("[window.same, document.getElementById('bar').value]") == [True, 99000]
+    page.unroute("**/state/chain-walking")
+    page.route(
+        "**/state/chain-walking", lambda route: route.fulfill(body=STATES["chain"]().text, content_type="text/html")
+    )
+    page.get_by_text("and all fit").first.wait_for()

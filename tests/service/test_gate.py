@@ -28,7 +28,7 @@ WHO: dict[tuple[str, ...], set[str]] = {
     ("steward", "auditor", "metrics"): {"spending"},
     ("steward", "auditor"): {
         "people", "requests", "spaces", "limits", "charges", "chain", "audit", "verify_audit",
-        "bound_costs", "policy_changes",
+        "bound_costs", "policy_changes", "begin_chain", "chain_walk",
     },
     ("steward",): {
         "invite", "set_roles", "disable", "enable", "leave", "reset", "tokens_of", "end_token_of", "decide", "grant",
@@ -40,7 +40,7 @@ READING = {
     "check_refine", "budget", "table", "history", "receipt", "events", "my_requests", "people", "requests", "spaces",
     "limits", "charges", "chain", "audit", "verify_audit", "tokens_of", "incidents",
     "devices", "ways", "begin", "onward", "finish", "binding", "spending",
-    "bound_costs", "policy_changes",
+    "bound_costs", "policy_changes", "chain_walk",
 }  # fmt: skip
 """What changes nothing that a forged form of another page could do harm with: no word of the form is asked for."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from fractions import Fraction
 
 import pytest
@@ -198,6 +200,57 @@ def test_auditors_read_charges_limits_and_the_chain(world, act):
         act("aud", "refresh", table="v", reason="r")
     act("sue", "refresh", table="v", reason="new rows")
     assert act("ada", "ask", sql=COUNT, options=TENTH, request="s")["state"] == "asked"
+
+
+def _walked(act, who):
+    while (told := act(who, "chain_walk"))["state"] == "walking":
+        time.sleep(0.01)
+    return told
+
+
+def test_a_walk_goes_on_while_others_ask_and_tells_how_far_it_is(world, act):
+    act("ada", "ask", sql=COUNT, options=TENTH, request="r")
+    half, go, ledger = threading.Event(), threading.Event(), world.desk.ledger
+
+    def walking(receipt, told):
+        assert receipt == {"chain": {}}
+        told(1)
+        half.set()
+        assert go.wait(60)
+        return ledger.record.verify(told=told)
+
+    world.desk.office.walking = walking
+    assert act("sue", "chain_walk") == {"state": "none"}
+    lines = ledger.record.lines()
+    begun = act("sue", "begin_chain", receipt={"chain": {}}, head="9f")
+    assert half.wait(60)
+    assert act("sue", "begin_chain") == act("sue", "chain_walk"), "one of each person"
+    assert act("sue", "chain_walk") == begun | {"done": 1, "state": "walking"}
+    assert (begun["lines"], begun["head"], begun["receipt"]) == (lines, "9f", True)
+    assert act("aud", "chain_walk") == {"state": "none"}
+    assert act("bob", "ask", sql=COUNT, options=TENTH, request="s")["state"] == "asked"
+    go.set()
+    told = _walked(act, "sue")
+    assert (told["state"], told["done"], told["found"]["sound"]) == ("done", lines, True)
+    assert told["found"]["links"] > lines
+    (line,) = [one for one in act("aud", "audit") if one["act"] == "chain verified"]
+    assert (line["who"], line["about"]["sound"]) == ("sue", True)
+    for name in ("begin_chain", "chain_walk"):
+        with pytest.raises(NotAllowed):
+            act("ada", name)
+
+
+def test_a_walk_that_cannot_go_on_says_so_and_the_next_one_does(world, act):
+    def refuses(receipt, told):
+        raise PolicyError("it is not there.")
+
+    world.desk.office.walking = refuses
+    act("aud", "begin_chain")
+    told = _walked(act, "aud")
+    assert (told["state"], told["problem"]) == ("failed", "it is not there.")
+    world.desk.office.walking = lambda kept, told: world.desk.ledger.verify_beside(world.desk.ledger.path, kept, told)
+    act("aud", "begin_chain")
+    assert _walked(act, "aud")["found"]["sound"] is True
 
 
 def test_a_steward_sees_what_each_asked_and_nobody_else_does(world, act):

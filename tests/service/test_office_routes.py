@@ -25,6 +25,15 @@ TOLD = {
     "spaces": canned.SPACES,
     "limits": canned.LIMITS,
     "chain": canned.CHAINS[0],
+    "begin_chain": {"state": "done"},
+    "chain_walk": {
+        "state": "done",
+        "done": 1482,
+        "lines": 1482,
+        "head": "9f2c",
+        "receipt": True,
+        "found": canned.CHAINS[0],
+    },
     "verify_audit": {"lines": 97, "head": "03be", "sound": True, "problems": []},
     "audit": canned.LINES,
     "charges": canned.CHARGES,
@@ -129,10 +138,34 @@ def test_what_was_kept_is_compared() -> None:
     receipt = '{"chain": {"ledger": "l", "charge": {"hash": "9f2c"}}}'
     for pasted in (receipt, f'{{"rows": [], "receipt": {receipt}}}'):
         looking = Visiting(AUDITOR, fields={"head": [" 9f2c "], "receipt": [pasted]})
-        shown = visit("POST", "/chain", looking)
-        assert isinstance(shown, Page)
-        assert "What you kept is among them" in shown.text
-        assert looking.asked == [("chain", {"receipt": json.loads(receipt)}), ("verify_audit", {"head": "9f2c"})]
+        assert visit("POST", "/chain", looking) == "/chain?walk=1"
+        assert looking.asked == [("begin_chain", {"receipt": json.loads(receipt), "head": "9f2c"})]
+    looking = Visiting(AUDITOR, query={"walk": "1"})
+    shown = visit("GET", "/chain", looking)
+    assert isinstance(shown, Page)
+    assert shown.text.count("What you kept is among them") == 2
+    assert looking.asked == [("chain_walk", {}), ("verify_audit", {"head": "9f2c"})]
+
+
+def test_a_walk_shows_how_far_it_is_and_then_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = {"state": "walking", "done": 34_000, "lines": 148_211, "head": "", "receipt": False}
+    monkeypatch.setitem(TOLD, "begin_chain", walk)
+    monkeypatch.setitem(TOLD, "chain_walk", walk)
+    monkeypatch.setattr("hubbub.service.pages.office_routes._PAUSE", 0)
+    assert visit("POST", "/chain", Visiting(AUDITOR)) == "/chain?walk=1"
+    assert visit("GET", "/chain", Visiting(AUDITOR)) == "/chain?walk=1"
+    shown = visit("GET", "/chain", Visiting(AUDITOR, query={"walk": "1"}))
+    assert isinstance(shown, Page)
+    assert '<progress id="bar" max="148211" value="34000"' in shown.text
+    assert "34,000 of 148,211 lines" in shown.text
+    monkeypatch.setitem(TOLD, "chain_walk", {**walk, "state": "failed", "problem": "it is <gone>."})
+    failed = visit("GET", "/chain", Visiting(AUDITOR, query={"walk": "1"}))
+    assert isinstance(failed, Page)
+    assert "it is &lt;gone&gt;." in failed.text
+    new = visit("GET", "/chain", Visiting(AUDITOR))
+    assert isinstance(new, Page)
+    assert "Look through every line" in new.text
+    assert "gone" not in new.text
 
 
 def test_what_is_not_a_receipt_is_not_compared() -> None:

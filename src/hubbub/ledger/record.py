@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -288,13 +288,15 @@ class Record:
         head: tuple[int, str] | None = None,
         heads: Mapping[str, tuple[int, str]] | None = None,
         checkpoint: str | None = None,
+        told: Callable[[int], None] = lambda _: None,
     ) -> Verification:
         """Walk the whole chain, add up every sum, check every life; and find a receipt's links in it, and a head.
 
         head: a line and its hash (16 characters of it suffice) that were noted before. Without such a note, or an
         anchor, nothing tells that the end of the chain was cut off or an older copy put back. heads: several of them,
         by what they are called, as a witness keeps them. checkpoint: what
-        `checkpoint` wrote of an earlier walk; what stands before it is trusted, and not looked at.
+        `checkpoint` wrote of an earlier walk; what stands before it is trusted, and not looked at. told: is told now
+        and then how many lines were looked at.
 
         Raises:
             PolicyError: the ledger cannot be read, or the checkpoint is not one of it.
@@ -304,7 +306,13 @@ class Record:
             if (at := self._handle.anchored()) is not None:
                 heads[ANCHOR] = at
             start = None if checkpoint is None else Checkpoint.read(checkpoint, self._handle.id, self._handle.key)
-            return verify(connection, self._handle.key, receipt, heads, start)
+            return verify(connection, self._handle.key, receipt, heads, start, told)
+
+    def lines(self) -> int:
+        """How many lines the chain has."""
+        with self._handle.reading() as connection:
+            (last,) = connection.execute("SELECT coalesce(max(serial), 0) FROM journal").fetchone()
+        return int(last)
 
     def checkpoint(self, verified: Verification) -> str:
         """Where a walk ended that found nothing, as text that is kept outside the ledger, for a later one.

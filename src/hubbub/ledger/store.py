@@ -13,11 +13,11 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.accounts import write_amount
-from hubbub.ledger.anchor import unnamed
+from hubbub.ledger.anchor import ANCHOR, unnamed
 from hubbub.ledger.books import known_budget
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.chain_state import ChainState
@@ -33,6 +33,7 @@ from hubbub.ledger.spaces import recorded_space
 from hubbub.ledger.standing import Balance
 from hubbub.ledger.steward import Steward
 from hubbub.ledger.timetable import Timetable
+from hubbub.ledger.verify import Verification
 from hubbub.ledger.versions import Versions
 from hubbub.remedies import KeepBudget
 from hubbub.spelling import space_name
@@ -99,6 +100,19 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def verify_beside(
+        self,
+        place: str | PathLike[str],
+        receipt: Mapping[str, Any] | None = None,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> Verification:
+        """`record.verify`, by a handle of its own at the same place: no charge waits for it. The anchor is that of now,
+        before the walk; later ones are of lines that it does not see.
+        """
+        at = self._handle.anchored()
+        with type(self).inspect(place, key=self._handle.key) as other:
+            return other.record.verify(receipt, heads=None if at is None else {ANCHOR: at}, told=told)
 
     def __repr__(self) -> str:
         return "Ledger.in_memory()" if self.where == "in memory" else f"Ledger({self.where!r})"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -74,13 +74,15 @@ def verify(
     receipt: Mapping[str, Any] | None,
     heads: Mapping[str, tuple[int, str]] | None = None,
     start: Checkpoint | None = None,
+    told: Callable[[int], None] = lambda _: None,
 ) -> Verification:
     """Check a whole ledger, in one reading transaction; memory grows with the number of charges.
 
     heads: lines and their hashes that were noted outside, by what they are called. start: where an earlier walk ended
-    that found nothing; what lies before it is taken for what it was then, and is not looked at.
+    that found nothing; what lies before it is taken for what it was then, and is not looked at. told: is told now and
+    then how many lines were looked at.
     """
-    walk = Walk(connection, key, start)
+    walk = Walk(connection, key, start, told)
     places = dict(heads or {})
     if start is not None:
         places["the checkpoint"] = start.head.serial, start.head.hash
@@ -117,7 +119,14 @@ def _some(problems: Iterator[str]) -> Iterator[str]:
 class Walk:
     """One pass over the journal, from its beginning or from where an earlier one ended."""
 
-    def __init__(self, connection: Connection, key: bytes | None, start: Checkpoint | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        key: bytes | None,
+        start: Checkpoint | None = None,
+        told: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._told = told
         self.ask = connection.execute
         self.connection = connection
         self.key = key
@@ -158,6 +167,7 @@ class Walk:
             for serial, time, kind, digest in lines:
                 yield from self._line(serial, time, kind, digest, rows)
             yield from self._words(lines, rows)
+            self._told(self.rows)
 
     def _line(self, serial: int, time: Any, kind: Any, digest: Any, rows: _Rows) -> Iterator[str]:
         if not (type(time) is type(kind) is type(digest) is str):

@@ -111,6 +111,8 @@ _ALL: Final = (
     Act("limits", "office", READS),
     Act("charges", "office", READS, optional={**_PAGE, "analyst": str}),
     Act("chain", "office", READS, optional={"receipt": dict}),
+    Act("begin_chain", "office", READS, optional={"receipt": dict, "head": str}, changes=True),
+    Act("chain_walk", "office", READS),
     Act("audit", "people", READS, optional={**_PAGE, "before": int}),
     Act("verify_audit", "people", READS, optional={"head": str}),
     Act("invite", "people", STEWARD, {**_NAME, "roles": list}, _SURE, changes=True),

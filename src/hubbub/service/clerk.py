@@ -21,6 +21,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -123,7 +124,7 @@ class Clerk:
         checks = said.checks_a_second, said.checks_at_once
         self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
         self.desk.office, self.office.ask = self.office, self.desk.ask
-        self.office.policy = policy
+        self.office.policy, self.office.walking = policy, partial(self.ledger.verify_beside, policy.ledger)
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
         self.office.read_anew = self._refreshes.before
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}

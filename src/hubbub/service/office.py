@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Any, Final
 
 from hubbub.errors import HubbubError, PolicyError, QueryError
@@ -18,10 +19,12 @@ from hubbub.ledger.difference import differences
 from hubbub.ledger.policy import Policy, load_policy
 from hubbub.ledger.records import Entry
 from hubbub.ledger.store import Ledger
+from hubbub.ledger.verify import Verification
 from hubbub.service.people.at_home import end_grants
 from hubbub.service.people.people import People
 from hubbub.service.people.person import Person, TokenLimits
 from hubbub.service.people.wishes import Wish
+from hubbub.service.walks import Walking, Walks
 from hubbub.session.statement import largest_epsilon
 
 __all__ = ["Office"]
@@ -41,6 +44,8 @@ class Office:
     ) -> None:
         self._people, self._ledger, self._tables, self._above = people, ledger, tables, above
         self.ask: Ask | None = None
+        self._walks = Walks()
+        self.walking: Walking | None = None  # by a handle of its own
         self.policy: Policy | None = None  # what holds, to compare its file with
         self.read_anew: Callable[[str], None] = lambda _: None  # has questions read the new rows of a table
 
@@ -368,7 +373,14 @@ class Office:
     def chain(self, person: Person, *, receipt: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Whether the ledger is whole: links, sums and lives. receipt: one that was kept; its links must be there."""
         checked = self._ledger.record.verify(receipt)
-        told = {
+        self._looked_through(person, checked)
+        return self._found(checked)
+
+    def _looked_through(self, person: Person, checked: Verification) -> None:
+        self._people.store.note(person.name, "chain verified", {"links": checked.rows, "sound": checked.sound})
+
+    def _found(self, checked: Verification) -> dict[str, Any]:
+        return {
             "links": checked.rows,
             "head": checked.head,
             "sound": checked.sound,
@@ -376,8 +388,28 @@ class Office:
             "notes": list(checked.notes),
             "at": self._people.store.clock(),
         }
-        self._people.store.note(person.name, "chain verified", {"links": checked.rows, "sound": checked.sound})
-        return told
+
+    def begin_chain(
+        self, person: Person, *, receipt: Mapping[str, Any] | None = None, head: str = ""
+    ) -> dict[str, Any]:
+        """Begin what `chain` does, and tell how far it is. head: a note about the log, for when it has ended."""
+        walking = self.walking or (lambda kept, told: self._ledger.record.verify(kept, told=told))
+        lines = self._ledger.record.lines()
+        ended = partial(self._looked_through, person)
+        self._walks.begin(person.name, walking, lines=lines, receipt=receipt, head=head, ended=ended)
+        return self.chain_walk(person)
+
+    def chain_walk(self, person: Person) -> dict[str, Any]:
+        """How far the last walk of this person is: of so many lines; and, once it has ended, what it found."""
+        walk = self._walks.of(person.name)
+        if walk is None:
+            return {"state": "none"}
+        told = {"done": min(walk.done, walk.lines), "lines": walk.lines, "head": walk.head, "receipt": walk.kept}
+        if walk.problem:
+            return {"state": "failed", **told, "problem": walk.problem}
+        if walk.verified is None:
+            return {"state": "walking", **told}
+        return {"state": "done", **told, "found": self._found(walk.verified)}
 
     def _space(self, space: str | None) -> str:
         """The unit space that is meant."""

@@ -123,6 +123,8 @@ _ALL: Final = (
     RouteTo("GET", "/limits", "limits", "What was last said of each account", "List"),
     RouteTo("GET", "/charges", "charges", "Everybody's charges", "List", query={**_PAGE, "analyst": "analyst"}),
     RouteTo("GET", "/chain/verify", "chain", "Whether the ledger still says what it said"),
+    RouteTo("POST", "/chain/walk", "begin_chain", "Begin to look through the ledger"),
+    RouteTo("GET", "/chain/walk", "chain_walk", "How far that is, and what it found"),
     RouteTo("GET", "/audit", "audit", "The service's own log", "List", query=_PAGE),
     RouteTo("GET", "/audit/verify", "verify_audit", "Whether that log still says what it said", query={"head": "head"}),
 )  # fmt: skip

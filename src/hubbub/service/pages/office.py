@@ -138,7 +138,9 @@ def incidents(told: Told, viewer: Viewer) -> Page:
 
 def chain(told: Told, viewer: Viewer) -> Page:
     """Whether the lines of the ledger and of the log still fit, and whether a fingerprint is among them."""
-    return render("chain.html", viewer, at="chain", told={"receipt": "", "head": "", "refused": None, **told})
+    return render(
+        "chain.html", viewer, at="chain", told={"receipt": "", "head": "", "refused": None, "walk": None, **told}
+    )
 
 
 def charges(told: Told, viewer: Viewer) -> Page:

@@ -9,6 +9,7 @@ shows the page with the refusal in it. A link that is shown once is shown at onc
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Final
 from urllib.parse import quote
@@ -24,6 +25,8 @@ __all__ = ["OPEN", "ROUTES"]
 _LAST: Final = 2**62
 """Beyond every line of a log."""
 _SHOWN: Final = 100
+_LOOKS: Final = 10
+_PAUSE: Final = 0.1
 _DONE: Final = {
     "granted": "Granted. It holds from now on.",
     "revoked": "Nothing more may be spent. Stored answers stay.",
@@ -176,7 +179,25 @@ async def _words(visit: Visit) -> Page | str:
 
 
 async def _chain_form(visit: Visit) -> Page | str:
-    return office.chain({"chains": []}, visit.viewer)
+    """The form; or how far a walk is that was begun with it, and then what it found."""
+    walk = await visit.told("chain_walk")
+    if walk.get("state") == "walking" and "walk" not in visit.query:
+        return "/chain?walk=1"
+    if walk.get("state") == "walking":
+        return office.chain({"chains": [], "walk": walk}, visit.viewer)
+    if "walk" not in visit.query or walk.get("state") not in ("done", "failed"):
+        return office.chain({"chains": []}, visit.viewer)
+    given: dict[str, Any] = {"chains": [], "head": walk["head"]}
+    if walk["state"] == "failed":
+        return office.chain({**given, "refused": walk["problem"]}, visit.viewer)
+    ledger, head = walk["found"], walk["head"]
+    try:
+        log = await visit.told("verify_audit", **({"head": head} if head else {}))
+    except Refused as error:
+        return office.chain({**given, "refused": error.text}, visit.viewer)
+    log = {**log, "links": log["lines"], "notes": [], "at": ledger["at"]}
+    chains = [{**ledger, "name": "Ledger", "kept": walk["receipt"]}, {**log, "name": "Log", "kept": bool(head)}]
+    return office.chain({**given, "chains": chains}, visit.viewer)
 
 
 async def _chain(visit: Visit) -> Page | str:
@@ -187,13 +208,15 @@ async def _chain(visit: Visit) -> Page | str:
         text = "That is not a receipt: expected the JSON of an answer, or of its receipt."
         return office.chain({**given, "refused": text}, visit.viewer)
     try:
-        ledger = await visit.told("chain", **({} if kept is None else {"receipt": kept}))
-        log = await visit.told("verify_audit", **({"head": head} if head else {}))
+        walk = await visit.told("begin_chain", **({} if kept is None else {"receipt": kept}), head=head)
+        for _ in range(_LOOKS):  # most ledgers are walked by then
+            if walk["state"] != "walking":
+                break
+            await asyncio.sleep(_PAUSE)
+            walk = await visit.told("chain_walk")
     except Refused as error:
         return office.chain({**given, "refused": error.text}, visit.viewer)
-    log = {**log, "links": log["lines"], "notes": [], "at": ledger["at"]}
-    chains = [{**ledger, "name": "Ledger", "kept": kept is not None}, {**log, "name": "Log", "kept": bool(head)}]
-    return office.chain({**given, "chains": chains}, visit.viewer)
+    return "/chain?walk=1"
 
 
 def _receipt_of(text: str) -> dict[str, Any] | None:
