@@ -49,7 +49,7 @@ key_file = "key"
 [budget]
 epsilon = 5
 [service]
-answer_time = 30
+answer_time = 20
 [tables.v]
 source = "env:HUBBUB_PLANTED"
 table = "public.v"
@@ -104,7 +104,7 @@ def files(folder):
     names[7] = VALUE
     pq.write_table(rows.set_column(rows.column_names.index("w"), "w", [names]), folder / "v.parquet")
     (folder / "key").write_text(KEY)
-    text = file.read_text().replace("answer_time = 1.5", "answer_time = 30")
+    text = file.read_text().replace("answer_time = 1.5", "answer_time = 20")
     file.write_text(text.replace('file = "l.db"', 'file = "l.db"\nkey_file = "key"'))
     hb.Session.from_policy(file, create_ledger=True).close()
     return file
