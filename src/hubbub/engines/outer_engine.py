@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hubbub.errors import QueryError
 
-__all__ = ["SHUT", "Binder", "Limited", "locked", "quote", "refused", "too_late", "too_much"]
+__all__ = ["SHUT", "Binder", "Limited", "locked", "quiet", "quote", "refused", "too_late", "too_much"]
 
 SHUT: Final[dict[str, str | bool | int | float | list[str]]] = {
     "python_enable_replacements": "false",
@@ -49,6 +49,16 @@ def locked(tables: Mapping[str, Any], memory: int | None = None) -> duckdb.DuckD
     con.execute("SET enable_external_access = false")
     con.execute("SET lock_configuration = true")
     return con
+
+
+def quiet(con: duckdb.DuckDBPyConnection) -> None:
+    """Let a connection draw no progress bar: how far a question is depends on the rows.
+
+    It is asked for only where there would be one: in a notebook without ipywidgets there is none, and to set it either
+    way is an error.
+    """
+    if con.execute("SELECT current_setting('enable_progress_bar')").fetchall() != [(False,)]:
+        con.execute("SET enable_progress_bar = false")
 
 
 class Limited:

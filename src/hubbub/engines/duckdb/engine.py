@@ -46,6 +46,7 @@ from hubbub.engines.duckdb.sources import (
 from hubbub.engines.duckdb.spill import Spill
 from hubbub.engines.exact import exact
 from hubbub.engines.fields import Fields
+from hubbub.engines.outer_engine import quiet
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.file_formats import files_of
 from hubbub.plain import quick
@@ -112,7 +113,7 @@ class DuckDBEngine:
         self._con = duckdb.connect(
             config={**_SHUT, **settings(), "temp_directory": self._folder, "preserve_insertion_order": "false"}
         )
-        self._con.execute("SET enable_progress_bar = false")
+        quiet(self._con)
         self._con.execute(f"SET disabled_optimizers = '{LEFT_OUT}'")
         # The rows of one person may hold more than 2 GiB of texts, beyond which a plain column of Arrow's is an error.
         self._con.execute("SET arrow_large_buffer_size = true")

@@ -27,6 +27,7 @@ from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.relations import _parquet, _text
 from hubbub.engines.duckdb.sources import ParquetFile, stamp_of
 from hubbub.engines.fields import usable
+from hubbub.engines.outer_engine import quiet
 from hubbub.errors import PolicyError
 from hubbub.plain import quick
 
@@ -43,7 +44,7 @@ def write_kept(name: str, files: Sequence[str], unit: str, most: int, place: Pat
         made = Path(folder) / place.name
         con = duckdb.connect(config={"temp_directory": folder, "autoinstall_known_extensions": "false"})
         try:
-            con.execute("SET enable_progress_bar = false")
+            quiet(con)
             before = [stamp_of(file) for file in files]
             read, physical, patient = _parquet(con, name, ParquetFile(files[0], tuple(files)))
             owner = next((quote(c) for c in physical if c.lower() == unit.lower()), None)
