@@ -26,7 +26,19 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import counts
 from answers import Desk
-from asked import GREEDY, SORT, Rows, a_newcomer, a_visit, everybody, frames, questions, statements, tables
+from asked import (
+    GREEDY,
+    SORT,
+    Rows,
+    a_newcomer,
+    a_visit,
+    everybody,
+    frames,
+    questions,
+    relations as owned,
+    statements,
+    tables,
+)
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.engines.base import Exact
 from hubbub.engines.duckdb import engine as embedded, relations
@@ -317,6 +329,38 @@ def test_one_unit_adds_its_own_rows_and_moves_integers_by_no_more_than_claimed(
     check(worlds, sql, units, newcomer, neighbours, limits, norm)
 
 
+WEIGHT = "LEAST(GREATEST(a, 0), 7)"
+WEIGHTED = [
+    f"WEIGHTED_COUNT({WEIGHT})",
+    f"WEIGHTED_SUM(LEAST(GREATEST(a * 2, -5), 20), {WEIGHT})",
+    f"WEIGHTED_AVG(LEAST(GREATEST(a, -5), 20), {WEIGHT})",
+    f"WEIGHTED_SUM(LEAST(LENGTH(b), 3), {WEIGHT}) FILTER (WHERE a > 1)",
+]
+
+
+@st.composite
+def weighted(draw: Any) -> str:
+    """The text of a question whose rows count by weights, over an owned relation."""
+    chosen = draw(st.lists(st.sampled_from(WEIGHTED), min_size=1, max_size=2, unique=True))
+    key = draw(st.sampled_from([SORT, "", "a > 3"]))
+    shown = ", ".join(f"{text} AS c{i}" for i, text in enumerate([*chosen, "COUNT(*)"]))
+    return f"SELECT {shown} FROM ({draw(owned(depth=2))}) t{f' GROUP BY {key}' if key else ''}"
+
+
+@settings(max_examples=counts.part(40, 3), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(**(CASE | {"sql": weighted()}))
+def test_one_unit_moves_weighted_integers_by_no_more_than_claimed(
+    worlds: dict[str, World],
+    sql: str,
+    units: dict[Any, Rows],
+    newcomer: Rows,
+    neighbours: str,
+    limits: tuple[int, int],
+    norm: Norm | None,
+) -> None:
+    check(worlds, sql, units, newcomer, neighbours, limits, norm)
+
+
 ROWS = "(SELECT id, n AS a, ward AS b FROM visits) t"
 
 
@@ -326,6 +370,7 @@ ROWS = "(SELECT id, n AS a, ward AS b FROM visits) t"
     "sql",
     [
         f"SELECT COUNT(*), COUNT(DISTINCT id), SUM(LEAST(GREATEST(a, -5), 20)) FROM {ROWS} GROUP BY {SORT}",
+        f"SELECT WEIGHTED_COUNT({WEIGHT}), WEIGHTED_AVG(LEAST(a, 9), {WEIGHT}) FROM {ROWS} WHERE a > -5 GROUP BY a > 3",
         f"SELECT COUNT(*), AVG(LEAST(GREATEST(a, -5), 20)) FROM {ROWS} GROUP BY CUBE ({SORT}, (a > 3))",
         f"SELECT COUNT(t.a), COUNT(DISTINCT b) FROM wards w LEFT JOIN {ROWS} ON t.b = w.ward GROUP BY w.region",
         f"SELECT (SELECT COUNT(*) FROM {ROWS}) AS c, (SELECT MEDIAN(LEAST(GREATEST(a, 0), 9)) FROM {ROWS}) AS d",

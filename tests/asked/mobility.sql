@@ -210,3 +210,10 @@ GROUP BY day;
 
 -- variance of stops on weekdays
 SELECT VAR_SAMP(stops) AS v FROM trips WHERE EXTRACT(DOW FROM started_at) BETWEEN 1 AND 5;
+-- trips that count by their stops, as in a survey
+SELECT mode, WEIGHTED_COUNT(stops) AS n, WEIGHTED_SUM(km, stops) AS far, WEIGHTED_AVG(km, stops) AS mean
+FROM trips GROUP BY mode
+-- means SELECT mode, SUM(stops) AS n, SUM(km * stops) AS far, SUM(km * stops) / SUM(stops) AS mean FROM trips GROUP BY mode;
+-- the weighted mean fare of short trips
+SELECT WEIGHTED_AVG(fare, stops) FILTER (WHERE km < 10) AS mean FROM trips
+-- means SELECT SUM(fare * stops) FILTER (WHERE km < 10) / SUM(stops) FILTER (WHERE km < 10) FROM trips;
