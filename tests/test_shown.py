@@ -115,6 +115,7 @@ def test_a_budget_and_what_is_left_of_it_are_shown(session: hb.Session) -> None:
     said = f"epsilon {short_text(left)} of 100 is left"
     assert Whole(left._repr_html_()).cells == [said]  # type: ignore[attr-defined]
     assert type(left / 2) is Fraction
+    assert repr(left) == repr(left + 0)
     assert pickle.loads(pickle.dumps(left)) == left
     cells = Whole(hb.Budget(3, 1e-6, training=(1, 1e-7))._repr_html_()).cells
     assert {"epsilon", "3", "delta", "0.000001", "training", "(1, 0.0000001)"} <= set(cells)

@@ -127,6 +127,9 @@ class EpsilonLeft(Fraction):
     def __reduce__(self) -> tuple[type[Fraction], tuple[str]]:
         return Fraction, (str(self),)
 
+    def __repr__(self) -> str:
+        return repr(Fraction(self))
+
     def _repr_html_(self) -> str:
         return html_lines([f"epsilon {short_text(self)} of {decimal_text(self.whole)} is left"])
 
