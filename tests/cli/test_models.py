@@ -68,6 +68,17 @@ def test_the_method_and_a_public_number_of_rows_are_named(ask, tmp_path):
     assert (written["method"], written["rows"], written["bins"]) == ("newton", 4000, 4)
 
 
+def test_that_only_the_mean_was_learned_is_said(ask, tmp_path):
+    line = ["fit", "people", "--target", "age", "--features", "ward", "--model", "linear", "--epsilon", "0.1", "--yes"]
+    code, _, err = ask(*line, "--rows", "100", "-o", "few.json", "--assume-rows", "100")
+    assert code == 0, err
+    assert "only that would be learned" in err
+    assert "tell the mean of age alone: only that was learned." in err
+    code, _, err = ask(*line, "--method", "mean", "-o", "asked.json")
+    assert code == 0, err
+    assert "only that was learned" not in err
+
+
 def test_several_models_are_chosen_among_and_charged_once(ask, tmp_path):
     both = [*FIT, "--model", "logistic", "--model", "categorical-nb", "-o", "model.json", "--yes"]
     code, _, err = ask(*both)

@@ -110,7 +110,7 @@ def command(
     )
     for name, figure in getattr(fitted, "figures_", {}).items():
         note(f"On the synthetic table: {figure:.3f} {name}")
-    if getattr(fitted, "method_", None) == "mean":
+    if getattr(fitted, "method_", None) == "mean" and fitted.get_params().get("method") != "mean":
         note(f"So few rows at this cost tell the mean of {fitted.target} alone: only that was learned.")
     if len(kinds) > 1:
         note(f"Fitted: {fitted!r}.")
