@@ -33,6 +33,7 @@ told = {
     "memory": ask("SELECT current_setting('memory_limit')"),
     "disk": ask("SELECT current_setting('max_temp_directory_size')"),
     "aside": ask("SELECT current_setting('temp_directory')"),
+    "threads": ask("SELECT current_setting('threads')"),
     "locked": ask("SELECT current_setting('lock_configuration')"),
     "goes": int(Path("/proc/self/oom_score_adj").read_text()),
     "cores": sorted({core for task in tasks for core in sched_getaffinity(int(task))}),
@@ -68,6 +69,7 @@ def test_a_runner_takes_the_memory_and_the_disk_of_its_policy_and_goes_first(tmp
     assert told["goes"] == 1000
     own = sorted(os.sched_getaffinity(0))
     assert told["cores"] == (own[1:] or own)
+    assert told["threads"] == max(1, len(own) - 1)
 
 
 def test_a_runner_of_a_machine_with_one_core_leaves_it_the_right_of_way(tmp_path):
@@ -78,12 +80,12 @@ ASIDE = """
 import json, os, sys
 from hubbub.engines.duckdb.bounds import bound
 from hubbub.engines.duckdb.engine import DuckDBEngine
-bound(memory=100 << 20, disk=int(sys.argv[1]) << 20)
+bound(memory=100 << 20, disk=int(sys.argv[1]) << 20, threads=1)
 engine = DuckDBEngine()
-engine._con.execute("SET threads = 1")
 try:
-    engine._con.execute("CREATE TEMP TABLE t AS SELECT i, md5(i::VARCHAR) AS m FROM range(3_000_000) r(i)")
-    asked = engine._con.execute("SELECT count(*) FROM (SELECT m FROM t ORDER BY m)").fetchone()[0]
+    text = "md5(i::VARCHAR) || md5((i + 1)::VARCHAR)"
+    engine._con.execute(f"CREATE TEMP TABLE t AS SELECT {text} AS m FROM range(3_000_000) r(i)")
+    asked = engine._con.execute("SELECT count(*) FROM t").fetchone()[0]
 except Exception as error:
     asked = type(error).__name__
 print(json.dumps(asked))

@@ -97,7 +97,8 @@ def _opened(policy: Policy, objects: Mapping[str, str]) -> tuple[Any, Any, dict[
         shown = vars(held)
     else:
         shown = {"landlock": 0, "undumpable": False, "no_new_privs": False, "network": True}
-    bound(memory=policy.service.memory * _MIB, disk=_ASIDE * policy.service.memory * _MIB)
+    memory = policy.service.memory * _MIB
+    bound(memory=memory, disk=_ASIDE * memory, threads=max(1, len(_cores()) - 1))
     tables = declared_tables(policy)
     for name, table in tables.items():
         if isinstance(table, PrivateTable) and name in objects:
@@ -119,12 +120,20 @@ def _executed(runner: Any, text: str) -> str:
         return Outcome(order.charge, incident=uuid.uuid4().hex[:12], words=traceback.format_exc()).to_wire()
 
 
+def _cores() -> list[int]:
+    """The cores that this process may run on; all of them where the system does not say."""
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except (OSError, AttributeError):
+        return list(range(os.cpu_count() or 1))
+
+
 def _yield_to_others() -> None:
     """Leave a core to front and clerk; where there is one alone, the right of way. All threads, once there is nothing
     left but to run: what comes before is due at a time, so that the next question finds a process.
     """
+    cores = _cores()
     with suppress(OSError, AttributeError):
-        cores = sorted(os.sched_getaffinity(0))
         for thread in map(int, os.listdir("/proc/self/task")):
             if len(cores) > 1:
                 os.sched_setaffinity(thread, cores[1:])
