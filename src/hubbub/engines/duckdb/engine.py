@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from hubbub.engines.base import Exact, Located, Schema
 from hubbub.engines.duckdb.binder import Binder
-from hubbub.engines.duckdb.bounds import settings
+from hubbub.engines.duckdb.bounds import statements
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
 from hubbub.engines.duckdb.known import _Call, _check_single, _Failed, _Known, _replaced
 from hubbub.engines.duckdb.pieces import PART_BITS
@@ -111,8 +111,10 @@ class DuckDBEngine:
         if self._con is not None:
             self._con.close()
         self._con = duckdb.connect(
-            config={**_SHUT, **settings(), "temp_directory": self._folder, "preserve_insertion_order": "false"}
+            config={**_SHUT, "temp_directory": self._folder, "preserve_insertion_order": "false"}
         )
+        for statement in statements():
+            self._con.execute(statement)
         quiet(self._con)
         self._con.execute(f"SET disabled_optimizers = '{LEFT_OUT}'")
         # The rows of one person may hold more than 2 GiB of texts, beyond which a plain column of Arrow's is an error.
