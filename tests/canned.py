@@ -216,7 +216,7 @@ STATES: dict[str, Callable[[], Page]] = {
     "ask-not-enough": lambda: _ask({"told": _NOT_ENOUGH}, viewer=Viewer("ada", ADA.roles, ADA.csrf, "1/20", "2")),
     "ask-drowned": lambda: _ask({"told": _DROWNED}, Question(sql=SQL, within="1800", proposed="1800")),
     "ask-changed": lambda: _ask({"told": CHECK}, changed=True),
-    "ask-locked": lambda: _ask({"refused": {"kind": "locked", "text": "three of your questions had no answer."}}),
+    "ask-locked": lambda: _ask({"refused": {"kind": "locked", "text": "Three of your questions had no answer."}}),
     "ask-empty": lambda: _ask(None, Question(), tables={}),
     "waiting": lambda: views.waiting(ADA, _TOLD, sql=SQL, left=3.2, total=5.0, before=2, cost="0.1"),
     "failed": lambda: views.failed(ADA, {**_TOLD, "state": "no answer"}, sql=SQL, cost="0.1"),

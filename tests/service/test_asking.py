@@ -71,6 +71,26 @@ def test_the_proposed_width_follows_the_question_and_an_own_one_stays() -> None:
     assert "data-within" not in visit(line).post("/line", data={**own, "within": "190"}).text
 
 
+def test_a_width_that_costs_more_than_it_may_says_what_it_costs() -> None:
+    def check(given: Mapping[str, Any]) -> Any:
+        if given["options"].get("at_most") == "0.1":
+            return {"refused": {"kind": "query", "text": "that width cannot be met at epsilon 0.1."}}
+        return {**canned.CHECK, "epsilon": "147/1000"}
+
+    line = canned.Line(check=check)
+    own = {**FORM, "mode": "within", "within": "20", "most": "0.1", "proposed": "190"}
+    told = visit(line).post("/line", data=own).text
+    assert "it would cost epsilon <strong>0.147</strong>: write it after" in told
+    asked = [given["options"]["at_most"] for act, given, _ in line.asked if act == "check"]
+    assert asked == ["0.1", "3/2"], "no more than what is left"
+    line.told["check"] = {"refused": {"kind": "query", "text": "no such table"}}
+    assert "it would cost" not in visit(line).post("/line", data=own).text
+    line.asked.clear()
+    visit(line).post("/line", data={**own, "mode": "spend"})
+    visit(line).post("/line", data={**own, "within": "10 %"})
+    assert [act for act, _, _ in line.asked].count("check") == 2
+
+
 def test_a_width_that_cannot_be_had_leaves_the_price_of_what_can() -> None:
     line = canned.Line(check=lambda given: _by_width({"options": {**given["options"], **(
         {"within": 1000.0} if "within" in given["options"] else {})}}))  # fmt: skip

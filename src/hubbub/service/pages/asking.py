@@ -95,7 +95,7 @@ class Question:
 class Refused:
     """Why a question cannot be asked: in the library's words, with the place in its text where that is known.
 
-    pieces: the question before that place, at it, and after it.
+    pieces: the question before that place, at it, and after it. would: the epsilon at which it could be asked.
     """
 
     kind: str
@@ -104,6 +104,7 @@ class Refused:
     start: int | None = None
     end: int | None = None
     pieces: tuple[str, str, str] | None = None
+    would: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def refused(told: Mapping[str, Any], sql: str = "") -> Refused:
         text = text.partition("\n")[0]
     else:
         start = end = None
-    return Refused(kind, _TITLES.get(kind, "Something went wrong"), text, start, end, pieces)
+    would = amount(told["would"]).rstrip("…") if "would" in told else ""
+    return Refused(kind, _TITLES.get(kind, "Something went wrong"), text, start, end, pieces, would)
 
 
 def _in_words_of_a_page(told: Mapping[str, Any]) -> str:

@@ -78,8 +78,20 @@ async def _check(visit: Visit, question: Question) -> tuple[Question, dict[str, 
         wide = bare.at(width)
         at_width = await visit.known("check", sql=wide.sql, options=wide.options)
         bare, told = (wide, at_width) if "told" in at_width else (bare, told)
+    elif told.get("refused", {}).get("kind") == "query":
+        told = await _at_more(visit, question, told)
     await asyncio.sleep(_TICK - time.monotonic() % _TICK)
     return bare, told
+
+
+async def _at_more(visit: Visit, question: Question, told: dict[str, Any]) -> dict[str, Any]:
+    """A refusal with what its width would cost, where that is more than it may and less than is left."""
+    left = visit.viewer.left
+    if left is None or not isinstance(question.options.get("within"), float):
+        return told
+    more = replace(question, most=left)
+    found = await visit.known("check", sql=more.sql, options=more.options)
+    return {"refused": {**told["refused"], "would": found["told"]["epsilon"]}} if "told" in found else told
 
 
 async def _check_form(visit: Visit) -> Page:
