@@ -27,6 +27,23 @@ def test_coded_texts_are_written_out_with_long_places_and_bad_bytes_are_null(kin
     assert _safe_schema(table.schema).field("x").type == pa.large_string()
 
 
+@pytest.mark.parametrize("places", [pa.int16(), pa.int32(), pa.int64()], ids=str)
+def test_runs_are_written_out_with_long_places(places: pa.DataType) -> None:
+    """Of short places pyarrow writes beyond what it has, where runs are of more than 2 GiB: the process ends."""
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 7], places), pa.array(["a", None, "c"]))
+    table = pa.table({"x": pa.chunked_array([runs.slice(1, 4), runs, runs.slice(7)])})
+    found = safe_table(table, _safe_schema(table.schema)).column("x")
+    assert _safe_schema(table.schema).field("x").type == found.type == pa.large_string()
+    assert found.to_pylist() == ["a", None, "c", "c", "a", "a", None, "c", "c", "c", "c"]
+
+
+@pytest.mark.soak
+def test_runs_of_more_than_two_gibibytes_end_no_process() -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2**16 + 1], pa.int32()), pa.array(["x" * 2**15]))
+    table = pa.table({"x": pa.chunked_array([runs])})
+    assert len(safe_table(table, _safe_schema(table.schema)).column("x")) == 2**16 + 1
+
+
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
 def test_texts_of_which_one_is_bad_stay_in_pieces_that_hold_them(kind: pa.DataType) -> None:
     bytes_of = pa.large_binary() if kind == pa.large_string() else pa.binary()

@@ -398,12 +398,24 @@ def _unwrapped(column: Any) -> Any:
         if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType | pa.Bool8Type):
             column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
         elif pa.types.is_run_end_encoded(kind):
-            column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type)
+            column = pa.chunked_array(
+                [_runs(chunk) for chunk in column.chunks], _listed(_none_of(kind.value_type)).type
+            )
         elif pa.types.is_dictionary(kind):
             chunks = [_listed(chunk.dictionary).take(chunk.indices) for chunk in column.chunks]
-            column = pa.chunked_array(chunks, _listed(pa.array([], kind.value_type)).type)
+            column = pa.chunked_array(chunks, _listed(_none_of(kind.value_type)).type)
         else:
             return column
+
+
+def _runs(chunk: Any) -> Any:
+    """The values of runs, each as often as it stands there. Of short places pyarrow writes beyond what it has."""
+    whole = pa.RunEndEncodedArray.from_arrays(chunk.run_ends, _listed(chunk.values))
+    return pc.run_end_decode(whole.slice(chunk.offset, len(chunk)))
+
+
+def _none_of(kind: pa.DataType) -> Any:
+    return pa.schema([("x", kind)]).empty_table().column(0).combine_chunks()
 
 
 def _listed(values: Any) -> Any:
