@@ -134,3 +134,17 @@ def test_pages_of_the_service_are_subject_first() -> None:
 )
 def test_the_search_finds_them_where_a_person_reads(source: str, count: int) -> None:
     assert sum(len(old_words(text, EVERYWHERE | IN_CODE)) for _, text in texts(source)) == count
+
+
+def test_comments_and_docstrings_say_is_not_a() -> None:
+    """That something is no X is read twice; that there is none of it is not, nor that it is no longer or no more."""
+    turn = re.compile(
+        r"(?<!here )\b(?:is|are) no (?!longer\b|more\b|less\b|larger\b|worse\b|retry\b|direction\b)[a-z]+ "
+    )
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in SOURCES
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if turn.search(line)
+    ]
+    assert found == []

@@ -28,7 +28,7 @@ __all__ = [
 
 class HubbubError(Exception):
     """The base of every error hubbub raises on purpose. remedies: ways out, as data (`hubbub.remedies`). position:
-    where in the text of the question, from its first character to the one after its last; None where it is no place.
+    where in the text of the question, from its first character to the one after its last; None where it is not a place.
     """
 
     exit_code: ClassVar[int] = 1

@@ -222,7 +222,7 @@ class EvaluatedStatement:
 
     def _handed_on(self, i: int, level: float) -> tuple[Floats, Floats] | None:
         """The intervals of a column that hands on released values: of each value, those of the estimates that it may
-        be, taken together. None where a value is no such estimate.
+        be, taken together. None where a value is not such an estimate.
 
         Which row of the release a row of the answer is need not be known: equal counts and equal sums have equal
         intervals, and of other aggregates that are equal the union holds the truth of each.

@@ -130,7 +130,7 @@ def reverse_hashes(
     >>> reverse_hashes([secret], [Format("9X99")]).found[secret]
     '5X41'
 
-    Raises ParameterError for text that is no such hash (the text is not repeated), and for an unknown algorithm.
+    Raises ParameterError for text that is not such a hash (the text is not repeated), and for an unknown algorithm.
     """
     if algorithm not in ALGORITHMS:
         raise ParameterError(f"algorithm = {algorithm!r} was asked; allowed are {', '.join(ALGORITHMS)}.")

@@ -186,7 +186,7 @@ def hashes(
     epsilon: Number,
     bits: Bits | None = None,
 ) -> Report:
-    """Reverses a column of hashes; values that are no hashes are hashed first, as a publisher would."""
+    """Reverses a column of hashes; values that are not hashes are hashed first, as a publisher would."""
     size = 2 * hashlib.new(algorithm).digest_size
     values = sorted({str(v) for v in np.asarray(column(table, name)).tolist() if v is not None})
     hashed = all(len(v) == size and set(v.lower()) <= set("0123456789abcdef") for v in values)

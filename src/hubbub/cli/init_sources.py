@@ -78,7 +78,7 @@ def public_source(file: str, output: Path, *, sniff: bool) -> Source:
 
 
 def _tables_in(file: str) -> list[str] | None:
-    """The tables of a database; none where its catalogue was not asked; None for what is no database."""
+    """The tables of a database; none where its catalogue was not asked; None for what is not a database."""
     from hubbub.engines.duckdb.relations import tables_in
 
     if _ELSEWHERE.match(file):

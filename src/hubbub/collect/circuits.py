@@ -116,7 +116,7 @@ class Circuit(ABC):
         """Measurements as bits, shape (elements, n).
 
         Raises:
-            QueryError: one of them is no valid measurement; its value is not told.
+            QueryError: one of them is not a valid measurement; its value is not told.
         """
 
     @abstractmethod

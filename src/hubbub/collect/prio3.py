@@ -279,7 +279,7 @@ class Prio3:
         """What `encode_aggregate` wrote.
 
         Raises:
-            PolicyError: it is no aggregate share of this task.
+            PolicyError: it is not an aggregate share of this task.
         """
         size, p = self.circuit.field.size, self.circuit.field.modulus
         total = [int.from_bytes(encoded[i : i + size], "little") for i in range(0, len(encoded), size)]

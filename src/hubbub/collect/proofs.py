@@ -38,7 +38,7 @@ def prove(circuit: Circuit, measurement: Elements, seeds: Elements, joint: Eleme
 def query(
     circuit: Circuit, measurement: Elements, proof: Elements, random: Elements, joint: Elements, shares: int
 ) -> tuple[Elements, Flags]:
-    """Shares of verifiers (limbs, verifier_length, n), and whether the test point of each report is no node."""
+    """Shares of verifiers (limbs, verifier_length, n), and whether the test point of each report is not a node."""
     field, p, calls = circuit.field, circuit.wire_length, circuit.calls
     inverse = field.constants([pow(shares, -1, field.modulus)])
     seeds, gadgets = proof[:, : circuit.arity], proof[:, circuit.arity :]

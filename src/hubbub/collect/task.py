@@ -145,7 +145,7 @@ def read_small(path: Path, what: str) -> str:
     """A text of at most 1 MiB.
 
     Raises:
-        PolicyError: it is not there, or is no such text.
+        PolicyError: it is not there, or is not such a text.
     """
     try:
         with path.open("rb") as file:

@@ -89,7 +89,7 @@ def read_backup(folder: Path) -> Backup:
     """What `back_up` wrote, every file as it was written.
 
     Raises:
-        PolicyError: it is no backup, or a file of it was changed.
+        PolicyError: it is not a backup, or a file of it was changed.
     """
     try:
         about: Mapping[str, Any] = json.loads((folder / _ABOUT).read_text("utf-8"))

@@ -227,7 +227,7 @@ class Budget:
 def _training(given: Any, epsilon: Fraction, delta: EpsilonLike | None) -> tuple[Fraction, Fraction] | None:
     """What is set aside for training.
 
-    Raises ParameterError where it is no epsilon and delta, or there would be none left.
+    Raises ParameterError where it is not an epsilon and a delta, or there would be none left.
     """
     if given is None:
         return None

@@ -55,7 +55,7 @@ class ChainState:
         """The line and hash that the anchor names, where one is named and there.
 
         Raises:
-            PolicyError: it is no anchor of this ledger; or the ledger has one, and none was named.
+            PolicyError: it is not an anchor of this ledger; or the ledger has one, and none was named.
         """
         if self._handle.anchor is None and self._handle.has_anchor():
             raise unnamed(self._handle.where)

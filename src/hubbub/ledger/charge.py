@@ -90,7 +90,7 @@ def checked_analyst(name: str) -> str:
 
 
 def checked_purpose(purpose: str | None) -> str | None:
-    """What a question is asked for, or a QueryError where it is no text of at most 200 characters."""
+    """What a question is asked for, or a QueryError where it is not a text of at most 200 characters."""
     if purpose is None:
         return None
     if not isinstance(purpose, str) or not purpose.strip():

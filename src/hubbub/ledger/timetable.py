@@ -261,7 +261,7 @@ class Timetable:
 
         It does while the window of its slot is open, and the first time alone. words: what the engine said of a
         failure, for the steward alone; they are kept under the incident of its submission. used: of a question that may
-        use less than it was charged, what it used, where that is less; what is more is no outcome of it.
+        use less than it was charged, what it used, where that is less; what is more is not an outcome of it.
         """
         with self._handle.writing() as writer:
             at = self._moment(writer.time)

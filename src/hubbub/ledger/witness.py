@@ -152,7 +152,7 @@ def kept_by_witness(place: Path, ledger: str) -> dict[str, tuple[int, str]]:
     """The lines and hashes that a file or a folder of a witness holds for a ledger, by what they are called.
 
     Raises:
-        PolicyError: it cannot be read, holds none for this ledger, or what is no testimony.
+        PolicyError: it cannot be read, holds none for this ledger, or what is not testimony.
     """
     files = sorted(place.glob("*.json")) if place.is_dir() else [place]
     told: list[Witnessed] = []

@@ -139,7 +139,7 @@ def polya(
 ) -> int | Integers:
     """Polya noise: shape 1 is discrete Laplace noise of this scale, and h draws of shape 1/h sum to it exactly.
 
-    Raises ParameterError unless 0 < scale <= 2^53 (2^20 where the shape is no whole number), 0 < shape <= 4096.
+    Raises ParameterError unless 0 < scale <= 2^53 (2^20 where the shape is not a whole number), 0 < shape <= 4096.
     """
     law = Polya(scale, shape)
     return _draws(law.scale, law.shape, size, bits, mode)

@@ -53,7 +53,7 @@ def connect(
     patience: seconds to wait where as many questions wait as may, or more are checked than may. purpose: what is asked
     for, at most 200 characters; it stands with each charge. context: for TLS; by default Python's own.
 
-    Raises PolicyError for what is no address, where nobody answers, and where the token is not known.
+    Raises PolicyError for what is not an address, where nobody answers, and where the token is not known.
     """
     return Connection(Wire(url, token, patience=patience, context=context), purpose=purpose)
 

@@ -119,7 +119,7 @@ def observe(
     """Run every way once on a public (or made-up) table: way -> (largest error of a share seen, promised).
 
     SmallDB, drawn exactly at pure epsilon with tables of `small_rows` rows, is left out where its universe is too big.
-    The errors compare with the exact answers, so they are for tables that are no secret.
+    The errors compare with the exact answers, so they are for tables that are not secret.
     """
     n, truth = len(rows), workload.shares(rows)
     rho = rho_of_epsilon(epsilon_of(epsilon), delta)

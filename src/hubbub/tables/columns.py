@@ -376,7 +376,7 @@ def _category(value: object) -> Scalar:
 def plain_moment(value: dt.datetime) -> dt.datetime:
     """A time as columns hold it: in UTC without a zone, of whole microseconds.
 
-    Raises PolicyError for one that is no such time: nanoseconds, NaT.
+    Raises PolicyError for one that is not such a time: nanoseconds, NaT.
     """
     try:
         if getattr(value, "nanosecond", 0):

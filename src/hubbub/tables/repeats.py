@@ -14,7 +14,7 @@ where both are told from the question and from public rows:
 - a column of texts is cut where it is scanned to what `LEFT` leaves of it at most, if it is read in nothing else
   (`cuts`): the rest would be carried through the join for nobody;
 - a unit's name counts as `NAME` characters, for it is carried with every row anyhow;
-- texts are as long as `hubbub.tables.growth` says, public ones as long as the longest of them, and whatever is no text
+- texts are as long as `hubbub.tables.growth` says, public ones as long as the longest of them, and what is not a text
   takes `FIXED` characters, as does the row itself.
 
 A unit with many rows of its own is not bounded here: a join of its rows with its rows squares them.
@@ -52,7 +52,7 @@ __all__ = ["FIXED", "HELD", "cuts", "met", "repeats_too_much"]
 HELD: Final = 4 * ROW
 """The rows that one row becomes have no more characters together: 256 MiB at four bytes each."""
 FIXED: Final = 16
-"""What is no text, and a row, is counted as so many characters."""
+"""What is not a text, and a row, is counted as so many characters."""
 NAME: Final = 64
 """The name of a unit is counted as so many characters: no statement makes one longer."""
 

@@ -107,7 +107,7 @@ def lines_of(path: str, how: Csv) -> int:
 def opened(path: str, how: Csv) -> Iterator[BinaryIO]:
     """The bytes of a file in UTF-8: unpacked, and out of another encoding.
 
-    What is no character of the encoding becomes bytes that are not UTF-8, which make NULL of their field alone.
+    What is not a character of the encoding becomes bytes that are not UTF-8, which make NULL of their field alone.
     """
     with contextlib.ExitStack() as stack:
         file: BinaryIO = stack.enter_context(open(path, "rb"))

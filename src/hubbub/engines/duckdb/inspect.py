@@ -50,7 +50,7 @@ class ColumnReport:
 
 @dataclass(frozen=True)
 class TableReport:
-    """A table. left_out: the share of the lines of a CSV that are no row; None for other files."""
+    """A table. left_out: the share of the lines of a CSV that are not rows; None for other files."""
 
     name: str
     left_out: str | None
@@ -71,7 +71,7 @@ def band(part: int, whole: int) -> str:
 def inspect_rows(name: str, table: PrivateTable) -> TableReport:
     """See, column by column, how large a share of the rows does not fit the declarations.
 
-    Raises PolicyError for a source that cannot be read, or is no file of this machine.
+    Raises PolicyError for a source that cannot be read, or is not a file of this machine.
     """
     source = source_of(name, table)
     with duckdb.connect(config=_SHUT) as con:

@@ -2,7 +2,7 @@
 
 Each cell has a type of its own, so a column's kind is what is declared (text where nothing is), and a cell of another
 type is NULL. A number is text as it would be typed: a ZIP code that was stored as the number 2138 is "2138". A row of
-empty cells is no row.
+empty cells is not a row.
 
 Cells to the right of the last name are not read: the reader gives every row the width of the longest one, so a note
 beside one person's row would be a column without a name. A row with a cell that the reader cannot hold (a moment or a

@@ -39,7 +39,7 @@ def written_anew(table: pa.Table, how: Csv, types: Mapping[str, Kind]) -> pa.Tab
 
 
 def plain_numbers(column: Any, decimal: str, thousands: str | None) -> Any:
-    """Numbers with a point and no signs between thousands; NULL where a text is no such number.
+    """Numbers with a point and no signs between thousands; NULL where a text is not such a number.
 
     >>> plain_numbers(pa.chunked_array([["1.234,5", " -7 ", "1.5", "x"]]), ",", ".").to_pylist()
     ['1234.5', '-7', None, None]

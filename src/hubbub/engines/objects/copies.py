@@ -2,7 +2,7 @@
 
 An object is copied whole, byte by byte, and read as a local file is: so what is true of files is true of objects, and
 one person's bytes never change another's row. A copy is taken of one edition: its size, time and entity tag are looked
-at before and after, and a copy that is not as long as it was said to be is no copy. A new edition takes the place of
+at before and after, and a copy that is not as long as it was said to be is not a copy. A new edition takes the place of
 the old one once it is here in whole: each file in one step, several one after another.
 """
 
@@ -163,7 +163,7 @@ def _check_kind(address: ObjectAddress, *, csv: bool) -> None:
 def copy_of(address: ObjectAddress, folder: Path, *, csv: bool = False) -> Copy:
     """A copy of what an address names, in a folder that is made. csv: whether it is said how a CSV is written.
 
-    Raises PolicyError as `Copy.renew` does, and for what is no file of rows.
+    Raises PolicyError as `Copy.renew` does, and for what is not a file of rows.
     """
     _check_kind(address, csv=csv)
     copy = Copy(address, store_of(address), folder)

@@ -168,7 +168,7 @@ def held(viewer: Viewer, told: _Told, *, sql: str) -> Page:
 def shown_of(text: str, given: Mapping[str, str]) -> ShownAnswer:
     """An answer as the clerk told it, at the level and in the way that an address asks for.
 
-    Raises ParameterError for what is no answer.
+    Raises ParameterError for what is not an answer.
     """
     return ShownAnswer(
         read(text), level=given.get("level", ""), column=given.get("column", ""), kind=given.get("kind", "")

@@ -187,7 +187,7 @@ def slope(x: Measurement, y: Measurement, count: Measurement, product: Measureme
 
 
 def largest(errors: Floats) -> float:
-    """The largest of errors at several scenes; one that is no number does not count."""
+    """The largest of errors at several scenes; one that is not a number does not count."""
     return float(np.fmax.reduce(errors, initial=0.0))
 
 
