@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hubbub.cli.console import note, printable
-from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option, rows_per_unit_option
 from hubbub.cli.predict import read_model
 from hubbub.cli.standing import left_text
 from hubbub.ledger.budget import decimal_text
@@ -19,7 +19,7 @@ __all__ = ["command"]
 @click.argument("model", metavar="MODEL", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("table", metavar="TABLE")
 @epsilon_option
-@click.option("--max-rows", type=click.IntRange(1), metavar="N", help="Rows that a unit keeps; default: the policy's.")
+@rows_per_unit_option
 @policy_option
 @purpose_option
 @click.option("--yes", is_flag=True, help="Spend without asking; needed where no person can answer.")
@@ -28,7 +28,7 @@ def command(
     model: Path,
     table: str,
     epsilon: str,
-    max_rows: int | None,
+    rows_per_unit: int | None,
     policy: Path | None,
     purpose: str | None,
     yes: bool,
@@ -38,7 +38,7 @@ def command(
     fitted = read_model(model)
     agree(epsilon, yes=yes)
     with open_session(policy, purpose) as session:
-        figures = session.evaluate(fitted, table, epsilon=epsilon, rows_per_unit=max_rows, fresh=fresh)
+        figures = session.evaluate(fitted, table, epsilon=epsilon, rows_per_unit=rows_per_unit, fresh=fresh)
         space = session.ledger.record.receipt(figures.charge_id)["unit_space"]
         left = left_text(session.ledger, space, dataset=table, analyst=session.analyst)
     click.echo(printable(str(figures)))

@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from hubbub.cli.console import note
-from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option, rows_per_unit_option
 from hubbub.cli.standing import left_text
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
@@ -62,7 +62,7 @@ _MODELS: Final = {
 @click.option("--weight", metavar="COLUMN", help="A column of weights, declared between 0 and its largest value.")
 @click.option("--clusters", "n_clusters", type=click.IntRange(1), metavar="N", help="Centres of k-means.")
 @click.option("--components", "n_components", type=click.IntRange(1), metavar="N", help="Principal components.")
-@click.option("--max-rows", type=click.IntRange(1), metavar="N", help="Rows that a unit keeps; default: the policy's.")
+@rows_per_unit_option
 @click.option("--assume-rows", type=click.IntRange(1), default=10_000, show_default=True, help="Rows to predict for.")
 @policy_option
 @purpose_option
@@ -75,7 +75,7 @@ def command(
     features: str | None,
     epsilon: str,
     output: Path | None,
-    max_rows: int | None,
+    rows_per_unit: int | None,
     assume_rows: int,
     policy: Path | None,
     purpose: str | None,
@@ -88,7 +88,7 @@ def command(
     model = _models(kinds, features, options)
     _check_output(output, force=force)
     with open_session(policy, purpose) as session:
-        looked = session.check_fit(model, table, epsilon=epsilon, rows_per_unit=max_rows, assume_rows=assume_rows)
+        looked = session.check_fit(model, table, epsilon=epsilon, rows_per_unit=rows_per_unit, assume_rows=assume_rows)
         if output is None:
             note(str(looked))
             note("Nothing was charged. Name a file with -o to fit the model.")
@@ -96,7 +96,7 @@ def command(
         if fresh or not looked.stored:
             note(str(looked))
             agree(epsilon, yes=yes)
-        fitted = session.fit(model, table, epsilon=epsilon, rows_per_unit=max_rows, fresh=fresh)
+        fitted = session.fit(model, table, epsilon=epsilon, rows_per_unit=rows_per_unit, fresh=fresh)
         space = fitted.receipt["unit_space"]
         left = left_text(session.ledger, space, dataset=table, analyst=session.analyst)
     try:

@@ -36,6 +36,7 @@ __all__ = [
     "policy_option",
     "question_options",
     "question_text",
+    "rows_per_unit_option",
     "show",
     "space_option",
     "terms_given",
@@ -71,6 +72,14 @@ epsilon_option = click.option(
     required=True,
     metavar="NUMBER",
     help="What the question may cost: 0.5, or a ratio such as 1/3. Read exactly as written.",
+)
+rows_per_unit_option = click.option(
+    "--rows-per-unit",
+    "--max-rows",  # its name before
+    "rows_per_unit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Rows that a unit keeps; default: the policy's.",
 )
 output_option = click.option(
     "-o",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hubbub.cli.console import note, printable
-from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option
+from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option, rows_per_unit_option
 from hubbub.cli.standing import left_text
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
@@ -44,7 +44,7 @@ _SUFFIXES = (".parquet", ".csv")
 @click.option("--edges", multiple=True, metavar="COLUMN=E0,E1,...", help="Bins of a column, instead of equal ones.")
 @click.option("--constraint", "constraints", multiple=True, metavar="TEXT", help="'age < 18 implies married = no'.")
 @click.option("--target", metavar="COLUMN", help="To be learned from it: say which of its relations are kept.")
-@click.option("--max-rows", type=click.IntRange(1), metavar="N", help="Rows that a unit keeps; default: the policy's.")
+@rows_per_unit_option
 @click.option("--rows", type=click.IntRange(1), metavar="N", help="How many rows there are, if public; else bought.")
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How to model the table.")
 @click.option("--thorough", is_flag=True, help="Let the slow adaptive method be picked.")
@@ -140,7 +140,7 @@ def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
         "columns": options["columns"].split(",") if options["columns"] else None,
         "edges": dict(map(_edges, options["edges"])) or None,
         "constraints": options["constraints"],
-        "rows_per_unit": options["max_rows"],
+        "rows_per_unit": options["rows_per_unit"],
         "rows": options["rows"],
         "method": options["method"],
         "thorough": options["thorough"],
