@@ -448,6 +448,51 @@ GOLDEN["everyday functions"] = [
     "SELECT CONCAT(status, '/', priority) AS k, COUNT(*) AS n FROM orders GROUP BY k",
     "SELECT COUNT(*) FROM orders WHERE REGEXP_MATCHES(priority, '^[1-2]-') AND LIST_CONTAINS(['F', 'O'], status)",
 ]
+GOLDEN["everyday texts"] = [
+    (
+        "SELECT ENTROPY(status) AS bits FROM orders",
+        {"tolerance": 1e-3, "plain": "SELECT ENTROPY(status) AS bits FROM orders"},
+    ),
+    "SELECT v.word, COUNT(*) AS n FROM orders o JOIN (VALUES ('F', 'filled'), ('O', 'open')) AS v (s, word) "
+    "ON o.status = v.s GROUP BY v.word",
+    (
+        "SELECT COUNT(*) FROM orders WHERE DATEDIFF(day, DATE '1995-01-01') > 100",
+        {"plain": "SELECT COUNT(*) FROM orders WHERE DATE_DIFF('day', DATE '1995-01-01', day) > 100"},
+    ),
+    (
+        "SELECT status, APPROX_COUNT_DISTINCT(c_id) AS n FROM orders GROUP BY status",
+        {"plain": "SELECT status, COUNT(DISTINCT c_id) AS n FROM orders GROUP BY status"},
+    ),
+    (
+        "SELECT TO_CHAR(moment, 'YYYY-MM') AS m, COUNT(*) AS n FROM orders GROUP BY m HAVING n > 0",
+        {"plain": "SELECT STRFTIME(moment, '%Y-%m') AS m, COUNT(*) AS n FROM orders GROUP BY m"},
+    ),
+    (
+        "SELECT DATE_FORMAT(moment, '%Y-%m') AS m, COUNT(*) AS n FROM orders GROUP BY m HAVING n > 0",
+        {"plain": "SELECT STRFTIME(moment, '%Y-%m') AS m, COUNT(*) AS n FROM orders GROUP BY m"},
+    ),
+    (
+        "SELECT COUNT(*) FROM orders WHERE priority LIKE ANY ('1-%', '%LOW')",
+        {"plain": "SELECT COUNT(*) FROM orders WHERE priority LIKE '1-%' OR priority LIKE '%LOW'"},
+    ),
+    (
+        "SELECT SUM(EXTRACT(YEAR FROM AGE(DATE '1999-06-15', day))) AS years FROM orders",
+        {"plain": "SELECT SUM(DATE_PART('year', AGE(TIMESTAMP '1999-06-15', CAST(day AS TIMESTAMP)))) FROM orders"},
+    ),
+    (
+        "SELECT priority, COUNT(*) AS n, AVG(total) AS m FROM orders GROUP BY priority",
+        {
+            "weight": "clerk",
+            "tolerance": 1e-3,
+            "plain": "SELECT priority, SUM(clerk) AS n, SUM(total * clerk) / SUM(clerk) AS m FROM orders "
+            "GROUP BY priority",
+        },
+    ),
+    (
+        "SELECT TOP 2 part, COUNT(*) AS n FROM lineitem GROUP BY part ORDER BY part",
+        {"plain": "SELECT part, COUNT(*) AS n FROM lineitem GROUP BY part ORDER BY part LIMIT 2"},
+    ),
+]
 GOLDEN["zones"] = [
     "SELECT COUNT(*) FROM orders WHERE moment AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Rome' >= '1995-07-01'",
     (

@@ -61,7 +61,7 @@ class World:
 
     def read(self, sql: str, more: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The parts that no row is needed for, each with its title."""
-        options = {name: more[name] for name in ("params", "keys") if name in more}
+        options = {name: more[name] for name in ("params", "keys", "weight") if name in more}
         yield "question", sql + "".join(f"\n{name}: {value!r}" for name, value in sorted(options.items()))
         statement = parse(sql, self.catalog, public=self.outer, **options)
         if isinstance(statement, PublicQuestion):
@@ -76,7 +76,7 @@ class World:
 
     def answered(self, sql: str, more: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         """The parts that are made of rows: integers, and an answer with its receipt."""
-        options = {name: more[name] for name in ("params", "keys") if name in more}
+        options = {name: more[name] for name in ("params", "keys", "weight") if name in more}
         statement = parse(sql, self.catalog, public=self.outer, **options)
         if isinstance(statement, PublicQuestion):
             return
@@ -175,7 +175,7 @@ def answer(tables: Mapping[str, Any], sql: str, more: Mapping[str, Any]) -> Iter
 
     No quick path is taken: which draws are made of tables depends on what was drawn before.
     """
-    options = {name: more[name] for name in ("params", "keys", "weights") if name in more}
+    options = {name: more[name] for name in ("params", "keys", "weights", "weight") if name in more}
     with warnings.catch_warnings(), plain.only(plain=True):
         warnings.simplefilter("ignore", UserWarning)
         budget = hb.Budget(epsilon=10**6, delta="1e-2")

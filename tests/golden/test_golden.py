@@ -65,7 +65,7 @@ def test_without_noise_the_answer_is_the_plain_engine_s(
     shop: hb.Session, plain: duckdb.DuckDBPyConnection, sql: str, more: dict[str, Any]
 ) -> None:
     """Tolerance: 1e-4 of the value (sums are on a grid of 2^22 steps), or what the query says for spreads and ranks."""
-    options = {name: more[name] for name in ("params", "keys", "weights") if name in more}
+    options = {name: more[name] for name in ("params", "keys", "weights", "weight") if name in more}
     found = [list(map(_cell, row)) for row in shop.sql(sql, epsilon=HUGE, **options).rows()]
     text, params = more.get("plain", sql), more.get("params")
     asked = plain.execute(text, params) if params and "plain" not in more else plain.execute(text)
