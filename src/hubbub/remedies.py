@@ -106,10 +106,7 @@ class Remedy(ABC):
         """What to write at the command line, or in the policy file."""
 
     def on_a_page(self) -> str:
-        """What to do on a page of the service, which has a field for the question and two for amounts.
-
-        What is declared there, a steward writes into the policy file.
-        """
+        """What to do on a page of the service; what is declared, a steward writes into the policy file."""
         return self.on_the_command_line()
 
     def to_wire(self) -> dict[str, Any]:
@@ -472,11 +469,7 @@ _UNDER_COLUMNS: Final = "under the columns of its table in the policy file"
 _OPTIONS: Final = {"rows_per_unit": "max-rows"}
 
 
-_FIELDS: Final = {
-    "epsilon": '"spend {} epsilon"',
-    "within": '"be within ± {}"',
-    "at_most": '"for at most {} epsilon"',
-}
+_FIELDS: Final = {"epsilon": '"spend {} epsilon"', "within": '"be within ± {}"', "at_most": '"for at most {} epsilon"'}
 """The fields of a page that take an option, as they read there."""
 
 
