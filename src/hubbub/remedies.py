@@ -4,15 +4,15 @@ A remedy changes what was asked or what is declared so that the question is then
 many groups. What only a person can know, such as the range of a column, is a blank: `fill` it, never from the rows.
 
 >>> remedy = DeclareRange("age")
->>> remedy.in_python(), remedy.on_the_command_line()
-('columns={"age": hb.between(low, high)}', 'age = { between = [low, high] } under the columns of its table in the policy file')
+>>> remedy.in_python()
+'columns={"age": hb.between(low, high)}'
 >>> remedy.on_a_page()
-"age = { between = [low, high] } under the columns of its table in the policy file (a steward writes it)"
+'age = { between = [low, high] } under the columns of its table in the policy file (a steward writes it)'
 >>> remedy.fill(low=0, high=120).in_python()
 'columns={"age": hb.between(0, 120)}'
 >>> read_remedy(remedy.to_wire()) == remedy
 True
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -526,9 +526,7 @@ def _to_json(value: Any) -> Any:
         return [_to_json(v) for v in value]
     if isinstance(value, dt.date):
         return {"$time" if isinstance(value, dt.datetime) else "$date": value.isoformat()}
-    if isinstance(value, str | int | float | bool | None):
-        return value
-    return str(value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def _from_json(value: Any) -> Any:

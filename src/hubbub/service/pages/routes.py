@@ -90,8 +90,8 @@ async def _at_more(visit: Visit, question: Question, told: dict[str, Any]) -> di
     if left is None or not isinstance(question.options.get("within"), float):
         return told
     more = replace(question, most=left)
-    found = await visit.known("check", sql=more.sql, options=more.options)
-    return {"refused": {**told["refused"], "would": found["told"]["epsilon"]}} if "told" in found else told
+    checked = await visit.known("check", sql=more.sql, options=more.options)
+    return {"refused": {**told["refused"], "would": checked["told"]["epsilon"]}} if "told" in checked else told
 
 
 async def _check_form(visit: Visit) -> Page:
