@@ -1249,8 +1249,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.engines.duckdb.kept",
         (
-            "                if patient is None:\n                    raise\n",
-            "                raise\n",
+            "                    if patiently is None:\n                        raise\n",
+            "                    raise\n",
             "one person's text decides whether a copy is written",
             "tests/service/test_rows_kept.py::test_a_value_that_no_reader_takes_changes_no_other_and_stops_no_copy",
         ),

@@ -32,7 +32,8 @@ from hubbub.session.empty import EmptyTables, schema_of
 from hubbub.session.open import declared_tables
 from service.faces import faced  # noqa: F401
 from service.helpers import World
-from service.test_audit import SQL, Played
+from service.played import AtDesk
+from service.test_audit import SQL
 
 POLICY = """
 [budget]
@@ -251,10 +252,10 @@ def test_a_person_of_three_million_rows_is_not_told_from_none(
     """A run takes two microseconds a row that it reads: 6 of 5 seconds for 3 million."""
     made: list[World] = []
 
-    def world(copy: bool, heavy: int) -> Played:
+    def world(copy: bool, heavy: int) -> AtDesk:
         takes = 0.2 + float(Fraction(read[copy, heavy], 500_000))
         made.append(World(tmp_path / f"{len(made)}.db", monkeypatch, takes=round(takes, 1), step=0.1))
-        return Played(made[-1])
+        return AtDesk(made[-1])
 
     found = {
         copy: attack(tuple(partial(world, copy, heavy) for heavy in (0, MANY)), SQL, scripts={script: SCRIPTS[script]})  # type: ignore[arg-type]
