@@ -194,7 +194,10 @@ _NOT_THERE = {"provider": None, "bound": False}
 _MADE = {"token": "hub_t3_abcdefghijklmnopqrstuvwxyz234567", "id": "t3", "until": "2027-02-21T09:00:00Z"}
 _STORED = {"stored": True, "cost": "0", "released_at": "2026-05-03T09:00:00.000000Z", "counts": "0"}
 _NOT_ENOUGH = {**CHECK, "left": "1/20", "affordable": False, "fits": False, "how_many": 0}
-_DROWNED = {**CHECK, "columns": [{**CHECK["columns"][0], "plus_minus": 1800.0}, CHECK["columns"][1]]}
+_DROWNED = {
+    **CHECK, "epsilon": "1/100", "cost": "1/100", "how_many": 150,
+    "columns": [{**CHECK["columns"][0], "plus_minus": 1800.0}, {**CHECK["columns"][1], "plus_minus": 22.1}],
+}  # fmt: skip
 
 BOUNDS: dict[str, Any] = {
     "format": "bounds 1", "cost": "1/5", "charged": True, "charge_id": ID, "sql": SQL,
@@ -214,7 +217,7 @@ STATES: dict[str, Callable[[], Page]] = {
     "ask-another-s": lambda: _ask({"told": {**CHECK, **_STORED, "counts": "1/10"}}),
     "ask-public": lambda: _ask({"told": {**CHECK, "epsilon": "0", "cost": "0", "columns": [], "answer_time": 0.0}}),
     "ask-not-enough": lambda: _ask({"told": _NOT_ENOUGH}, viewer=Viewer("ada", ADA.roles, ADA.csrf, "1/20", "2")),
-    "ask-drowned": lambda: _ask({"told": _DROWNED}, Question(sql=SQL, within="1800", proposed="1800")),
+    "ask-drowned": lambda: _ask({"told": _DROWNED}, Question(sql=SQL, within="1800")),
     "ask-changed": lambda: _ask({"told": CHECK}, changed=True),
     "ask-locked": lambda: _ask({"refused": {"kind": "locked", "text": "Three of your questions had no answer."}}),
     "ask-empty": lambda: _ask(None, Question(), tables={}),

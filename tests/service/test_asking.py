@@ -104,3 +104,15 @@ def test_a_stored_answer_is_changed_at_its_own_amount() -> None:
     told = _filled(visit(line).get(f"/ask?q={quote(canned.SQL)}&spend=1/10").text)
     assert (told["mode"], told["spend"]) == ("spend", "1/10")
     assert [given["options"] for act, given, _ in line.asked if act == "check"] == [{"epsilon": "1/10"}]
+
+
+def test_the_page_says_what_readers_stumbled_over() -> None:
+    """What is not spent yet, whose answer it is, and what somebody who is locked may do."""
+    for name in ("ask", "ask-another-s"):
+        assert "Nothing is spent before you press." in canned.STATES[name]().text
+    assert "Nothing is spent before" not in canned.STATES["ask-not-enough"]().text
+    assert "stored, an answer of another person, answered 3 May 2026" in canned.STATES["ask-another-s"]().text
+    assert "another person" not in canned.STATES["ask-stored"]().text
+    locked = canned.STATES["ask-locked"]().text
+    assert "You cannot ask fresh questions until a steward has looked." in locked
+    assert "notice-locked" in locked

@@ -175,13 +175,13 @@ def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any
     left, cost = str(told["left"]), str(told["cost"])
     free, stored = Fraction(str(told["epsilon"])) == 0, bool(told["stored"])
     enough = bool(told["affordable"])
-    groups = told.get("groups") or 0
+    groups, counts = told.get("groups") or 0, amount(told.get("counts", "0"))
     since = f", answered {day(told['released_at'])}" if told.get("released_at") else ""
     errors = [_error(column) for column in told["columns"]]
     line = [
         "free: exact, about public data only"
         if free
-        else f"free for the data: stored{since}"
+        else f"free for the data: {'stored' if counts == '0' else 'stored, an answer of another person'}{since}"
         if stored
         else _cost(told),
         plural(groups, "group") if groups > 1 else "",
@@ -191,7 +191,6 @@ def priced(told: Mapping[str, Any], question: Question, tables: Mapping[str, Any
     if free:
         button = "Show: free"
     elif stored:
-        counts = amount(told.get("counts", "0"))
         button = f"Show: free{since}" if counts == "0" else f"Show: counts {counts} of your own limit"
     else:
         button = f"Ask: spend {amount(cost)}" if enough else "Not enough left"
