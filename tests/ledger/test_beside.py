@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Ledger, verify_beside
 from ledger.helpers import SPACE, charge
 
 KEY = b"a key of twenty bytes"
@@ -24,16 +24,16 @@ def test_charges_go_on_while_it_walks(tmp_path: Path, anchored: bool) -> None:
     path, anchor = tmp_path / "l.db", tmp_path / "anchor" if anchored else None
     with opened(path, anchor) as ledger:
         first = charge(ledger, "0.5", question_key="first")
-        before, seen = ledger.record.lines(), []
+        before, seen = ledger.chain.lines(), []
 
         def told(lines: int) -> None:
             seen.append(lines)
             charge(ledger, "0.5", question_key=f"while {lines} were seen")
 
-        found = ledger.verify_beside(path, told=told)
+        found = verify_beside(ledger, path, told=told)
         assert (found.sound, found.rows, found.notes) == (True, before, ()), found
         assert seen == [before]
-        assert ledger.record.lines() > before
+        assert ledger.chain.lines() > before
         assert ledger.record.entry(first).state == "charged", "what is under way here is not given up by it"
         assert ledger.record.verify().sound
 
@@ -45,6 +45,6 @@ def test_an_older_copy_that_was_put_back_is_found_by_the_anchor(tmp_path: Path) 
     shutil.copy(path, tmp_path / "old.db")
     with opened(path, anchor) as ledger:
         charge(ledger, "0.5", question_key="second")
-        assert not ledger.verify_beside(tmp_path / "old.db").sound
+        assert not verify_beside(ledger, tmp_path / "old.db").sound
         with pytest.raises(PolicyError):
-            ledger.verify_beside(tmp_path / "none.db")
+            verify_beside(ledger, tmp_path / "none.db")

@@ -10,6 +10,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.errors import PolicyError, QueryError
+from hubbub.ledger.store import verify_beside
 from hubbub.service.gate import Gate
 from hubbub.service.office import Office
 from hubbub.service.people import keys
@@ -221,7 +222,7 @@ def test_a_walk_goes_on_while_others_ask_and_tells_how_far_it_is(world, act):
 
     world.desk.office.walking = walking
     assert act("sue", "chain_walk") == {"state": "none"}
-    lines = ledger.record.lines()
+    lines = ledger.chain.lines()
     begun = act("sue", "begin_chain", receipt={"chain": {}}, head="9f")
     assert half.wait(60)
     assert act("sue", "begin_chain") == act("sue", "chain_walk"), "one of each person"
@@ -248,7 +249,7 @@ def test_a_walk_that_cannot_go_on_says_so_and_the_next_one_does(world, act):
     act("aud", "begin_chain")
     told = _walked(act, "aud")
     assert (told["state"], told["problem"]) == ("failed", "it is not there.")
-    world.desk.office.walking = lambda kept, told: world.desk.ledger.verify_beside(world.desk.ledger.path, kept, told)
+    world.desk.office.walking = lambda kept, told: verify_beside(world.desk.ledger, world.desk.ledger.path, kept, told)
     act("aud", "begin_chain")
     assert _walked(act, "aud")["found"]["sound"] is True
 

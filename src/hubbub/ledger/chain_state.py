@@ -22,6 +22,12 @@ class ChainState:
         with self._handle.reading() as connection:
             return current_check(connection)
 
+    def lines(self) -> int:
+        """How many lines the chain has."""
+        with self._handle.reading() as connection:
+            (last,) = connection.execute("SELECT coalesce(max(serial), 0) FROM journal").fetchone()
+        return int(last)
+
     def keys(self) -> list[bytes | None]:
         """The keys that the chain has had, oldest first, the present one last; None where it had none.
 

@@ -308,12 +308,6 @@ class Record:
             start = None if checkpoint is None else Checkpoint.read(checkpoint, self._handle.id, self._handle.key)
             return verify(connection, self._handle.key, receipt, heads, start, told)
 
-    def lines(self) -> int:
-        """How many lines the chain has."""
-        with self._handle.reading() as connection:
-            (last,) = connection.execute("SELECT coalesce(max(serial), 0) FROM journal").fetchone()
-        return int(last)
-
     def checkpoint(self, verified: Verification) -> str:
         """Where a walk ended that found nothing, as text that is kept outside the ledger, for a later one.
 

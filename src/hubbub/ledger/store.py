@@ -38,7 +38,7 @@ from hubbub.ledger.versions import Versions
 from hubbub.remedies import KeepBudget
 from hubbub.spelling import space_name
 
-__all__ = ["Charge", "Entry", "Ledger", "LedgerView", "State", "StoredRelease"]
+__all__ = ["Charge", "Entry", "Ledger", "LedgerView", "State", "StoredRelease", "verify_beside"]
 
 
 @dataclass(frozen=True)
@@ -100,19 +100,6 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def verify_beside(
-        self,
-        place: str | PathLike[str],
-        receipt: Mapping[str, Any] | None = None,
-        told: Callable[[int], None] = lambda _: None,
-    ) -> Verification:
-        """`record.verify`, by a handle of its own at the same place: no charge waits for it. The anchor is that of now,
-        before the walk; later ones are of lines that it does not see.
-        """
-        at = self._handle.anchored()
-        with type(self).inspect(place, key=self._handle.key) as other:
-            return other.record.verify(receipt, heads=None if at is None else {ANCHOR: at}, told=told)
 
     def __repr__(self) -> str:
         return "Ledger.in_memory()" if self.where == "in memory" else f"Ledger({self.where!r})"
@@ -311,3 +298,17 @@ def _new_space(connection: Connection, where: str, space: str) -> str:
         "they are others, they get a budget of their own when a steward says so: `hubbub ledger create` from a policy, "
         f"new_unit_spaces=[{space!r}] in Python. Nothing was charged."
     )
+
+
+def verify_beside(
+    ledger: Ledger,
+    place: str | PathLike[str],
+    receipt: Mapping[str, Any] | None = None,
+    told: Callable[[int], None] = lambda _: None,
+) -> Verification:
+    """`record.verify` of an open ledger, by a handle of its own at the same place: no charge waits for it. The anchor
+    is that of now, before the walk; later ones are of lines that it does not see.
+    """
+    at = ledger._handle.anchored()
+    with type(ledger).inspect(place, key=ledger._handle.key) as other:
+        return other.record.verify(receipt, heads=None if at is None else {ANCHOR: at}, told=told)

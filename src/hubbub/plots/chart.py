@@ -24,7 +24,7 @@ from hubbub.errors import ParameterError
 from hubbub.plots.axis import place
 from hubbub.plots.page import html_lines, html_table
 
-__all__ = ["KINDS", "Chart", "Point"]
+__all__ = ["KINDS", "Chart", "Point", "drawable"]
 
 KINDS: Final = ("bars", "points", "lines", "grouped", "multiples", "heat", "calendar")
 """How charts are drawn."""
@@ -34,6 +34,16 @@ _DAYS: Final = 60
 _FEW: Final = 8
 _DESCRIBED: Final = 12
 _NARROW: Final = 340
+
+
+def drawable(keys: Sequence[str]) -> tuple[str, ...]:
+    """The keys of a picture.
+
+    Raises ParameterError for more than two.
+    """
+    if len(keys) > 2:
+        raise ParameterError(f"a picture has at most two keys, and this has {len(keys)}: {', '.join(keys)}.")
+    return tuple(keys)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from hubbub.errors import BudgetError, EngineError, HubbubError, PolicyError, Qu
 from hubbub.ledger.charging import Locked
 from hubbub.ledger.policy import Policy, load_policy
 from hubbub.ledger.schedule import SECOND
-from hubbub.ledger.store import Ledger
+from hubbub.ledger.store import Ledger, verify_beside
 from hubbub.ledger.timetable import Queue, QueueFull, Scheduled
 from hubbub.service import gate
 from hubbub.service.daily import Daily
@@ -124,7 +124,7 @@ class Clerk:
         checks = said.checks_a_second, said.checks_at_once
         self.office = Office(self.people, self.ledger, tables=data.spaces(), above=said.ask_steward_above)
         self.desk.office, self.office.ask = self.office, self.desk.ask
-        self.office.policy, self.office.walking = policy, partial(self.ledger.verify_beside, policy.ledger)
+        self.office.policy, self.office.walking = policy, partial(verify_beside, self.ledger, policy.ledger)
         self._refreshes = Refreshes(policy, self.ledger, self.lanes, log)
         self.office.read_anew = self._refreshes.before
         rooms = {"desk": self.desk, "office": self.office, "elsewhere": Elsewhere(self.people, provider)}

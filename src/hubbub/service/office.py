@@ -394,7 +394,7 @@ class Office:
     ) -> dict[str, Any]:
         """Begin what `chain` does, and tell how far it is. head: a note about the log, for when it has ended."""
         walking = self.walking or (lambda kept, told: self._ledger.record.verify(kept, told=told))
-        lines = self._ledger.record.lines()
+        lines = self._ledger.chain.lines()
         ended = partial(self._looked_through, person)
         self._walks.begin(person.name, walking, lines=lines, receipt=receipt, head=head, ended=ended)
         return self.chain_walk(person)

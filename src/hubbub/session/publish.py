@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arguments import a_level, names
-from hubbub.errors import ParameterError, PolicyError, QueryError
+from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text
-from hubbub.plots.chart import Chart, Point
+from hubbub.plots.chart import Chart, Point, drawable
 from hubbub.plots.page import html_lines, html_table
 from hubbub.progress import at_work
 from hubbub.remedies import TrimBlanks
@@ -176,11 +176,7 @@ class Marginals:
         """
         chosen = columns or self.tables[0]
         filled = self.table(*chosen, level=level)
-        keys = tuple(filled.column_names[:-3])
-        if len(keys) > 2:
-            raise ParameterError(
-                f"a picture has at most two keys, and this marginal has {len(keys)}: {', '.join(keys)}."
-            )
+        keys = drawable(filled.column_names[:-3])
         values = list(zip(*filled.to_pydict().values(), strict=True))
         points = [
             Point(row[:-3], count, low, high, f"{count:,.4g} ± {(high - low) / 2:,.4g}")
