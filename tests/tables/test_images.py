@@ -107,6 +107,12 @@ def test_what_has_too_many_groups_is_refused_before_a_row_is_read(empty: Desk, e
         groups(empty, expression)
 
 
+def test_of_too_many_hours_the_days_are_what_is_coarser(empty: Desk) -> None:
+    with pytest.raises(hb.QueryError, match=r"26,304 such groups.*DATE_TRUNC\('day', day\)"):
+        groups(empty, "DATE_TRUNC('hour', seen)")
+    assert len(groups(empty, "DATE_TRUNC('day', seen)")) == 1096
+
+
 def _plain(value: Any) -> Any:
     return str(value).removesuffix(" 00:00:00") if isinstance(value, dt.date) else value
 

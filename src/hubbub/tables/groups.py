@@ -33,7 +33,7 @@ from hubbub.tables.expressions import (
     whole,
 )
 from hubbub.tables.images import MOST_IN_A_RANGE, moments, parts_of
-from hubbub.tables.kinds import NUMERIC, Kind
+from hubbub.tables.kinds import NUMERIC, TEMPORAL, Kind
 from hubbub.tables.spans import known, met, span
 
 __all__ = ["Evaluate", "Key", "domain", "fitted", "grouped", "without_image"]
@@ -42,11 +42,15 @@ Evaluate = Callable[[Expression, Mapping[Column, tuple[Scalar, ...]]], list[Scal
 """An engine's value of an expression for every combination of its columns' values, the last column fastest."""
 
 MOST_COMBINATIONS = 1_000_000
-_WIDER_GROUPS = (Rewrite("DATE_TRUNC('month', day)"), Rewrite("FLOOR(x / 10)"))
-_WIDER = (
-    f"Group by longer stretches of time, {_WIDER_GROUPS[0].example}, or wider steps, {_WIDER_GROUPS[1].example}; or "
-    "narrow the question with WHERE."
-)
+_STEPS = Rewrite("FLOOR(x / 10)")
+_MONTHS, _DAYS = ((Rewrite(f"DATE_TRUNC('{unit}', day)"), _STEPS) for unit in ("month", "day"))
+
+
+def _wider(ways: tuple[Rewrite, ...]) -> str:
+    return (
+        f"Group by longer stretches of time, {ways[0].example}, or wider steps, {ways[1].example}; or narrow the "
+        "question with WHERE."
+    )
 
 
 @dataclass(frozen=True)
@@ -141,17 +145,20 @@ def _image(
         if (constants := _constants(key)) is not None:
             return constants
         raise QueryError(
-            f"GROUP BY would need {parts.combinations:,} combinations of declared values; at most 1,000,000. {_WIDER}",
-            remedy=_WIDER_GROUPS,
+            f"GROUP BY would need {parts.combinations:,} combinations of declared values; at most 1,000,000. "
+            f"{_wider(_MONTHS)}",
+            remedy=_MONTHS,
         )
     values = evaluate(Key(parts.expression).expression, parts.values)
     told = zip(values, parts.null_by_chance(declared), strict=True)
     groups = tuple(dict.fromkeys(value for value, by_chance in told if not (value is None and by_chance)))
     if len(groups) > MOST_IN_A_RANGE:
+        hours = expression.kind in TEMPORAL and len(groups) <= 24 * MOST_IN_A_RANGE  # of hours the days can be listed
+        ways = _DAYS if hours else _MONTHS
         raise QueryError(
             f"GROUP BY: the declared range has {len(groups):,} such groups; at most {MOST_IN_A_RANGE:,} are answered. "
-            f"{_WIDER}",
-            remedy=_WIDER_GROUPS,
+            f"{_wider(ways)}",
+            remedy=ways,
         )
     return _usable(groups, key.kind)
 
