@@ -38,6 +38,21 @@ def test_charges_go_on_while_it_walks(tmp_path: Path, anchored: bool) -> None:
         assert ledger.record.verify().sound
 
 
+def test_words_are_removed_without_waiting_for_a_walk(tmp_path: Path) -> None:
+    """A walk reads for minutes, and what waited for it would hold the ledger that questions are charged in."""
+    with opened(tmp_path / "l.db", None) as ledger:
+        charge(ledger, "0.5", question_key="first")
+        store = ledger._handle.store
+
+        def told(lines: int) -> None:
+            store.forget()
+            assert store._connected().execute("PRAGMA busy_timeout").fetchone() == (0,)
+            charge(ledger, "0.5", question_key=f"after {lines} lines")
+
+        assert verify_beside(ledger, tmp_path / "l.db", told=told).sound
+        assert len(ledger.record.history()) == 2
+
+
 def test_an_older_copy_that_was_put_back_is_found_by_the_anchor(tmp_path: Path) -> None:
     path, anchor = tmp_path / "l.db", tmp_path / "anchor"
     with opened(path, anchor) as ledger:

@@ -221,8 +221,8 @@ class Database:
             draft.unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Empty the log: what was deleted is overwritten in the file, and stood in the log too. A reader may hinder it;
-        then the log is emptied with the next one, or when the file is closed.
+        """Empty the log: what was deleted is overwritten in the file, and stood in the log too. A reader may hinder it,
+        who is not waited for: the log is emptied with the next one, or when the file is closed.
         """
         if self._path is None:
             return
@@ -231,7 +231,7 @@ class Database:
             self._held(time.monotonic() + self._patience, signals),
             self._translated(),
         ):
-            self._pausing(self._connected(), True).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._pausing(self._connected(), False).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
         """Close the file. A database in memory is gone; a file opens again when needed."""
