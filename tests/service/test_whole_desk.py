@@ -125,6 +125,19 @@ def test_the_price_of_a_stored_answer_says_since_when_and_what_it_counts(world):
     assert w.desk.check("bob", WARDS, AT)["counts"] == "0"
 
 
+def test_what_was_asked_outside_of_the_service_counts_what_its_price_says(world, monkeypatch):
+    w = world()
+    answered(w, WARDS)
+    monkeypatch.setattr(w.ledger.timetable, "find", lambda charge: None)  # as of a charge that has no slot
+    told = {who: w.desk.check(who, WARDS, AT) for who in ("ada", "bob")}
+    assert [(each["stored"], each["counts"]) for each in told.values()] == [(True, "0"), (True, "1/10")]
+    assert all("released_at" not in each for each in told.values())
+    before = w.desk.budget("bob")
+    assert w.desk.ask("bob", WARDS, AT, "b")["state"] == "answered"
+    assert w.desk.budget("bob") != before
+    assert w.desk.check("bob", WARDS, AT)["counts"] == "0"
+
+
 def test_what_would_not_help_is_refused_before_the_charge(world):
     w = world()
     first = answered(w, AVERAGE)

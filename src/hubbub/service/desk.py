@@ -112,17 +112,17 @@ class Desk:
         return {**told.to_wire(), **since, "answer_time": self._length(asked) / SECOND}
 
     def _since(self, analyst: str, asked: PricedStatement, given: Options, token: TokenLimits | None) -> dict[str, str]:
-        """When a stored answer was released; and what it counts against the limit of whoever has not read it yet."""
+        """When a stored answer was released, if the service released it; and what it counts against the limit of
+        an analyst who has not read it yet.
+        """
         door, made = self._door.of(analyst, token=capped(token)), request_of(asked, self.data, given)
         stored = door.stored(made)
-        known = None if stored is None else self.ledger.timetable.find(stored.charge_id)
-        if stored is None or known is None:
+        if stored is None:
             return {}
         own = self.ledger.record.has_read(stored.entry, analyst, token=door.token)
-        return {
-            "released_at": instant(known.slot.due),
-            "counts": "0" if own else str(self.ledger.record.paid(stored.entry).epsilon),
-        }
+        counts = {"counts": "0" if own else str(self.ledger.record.paid(stored.entry).epsilon)}
+        known = self.ledger.timetable.find(stored.charge_id)
+        return counts if known is None else {"released_at": instant(known.slot.due), **counts}
 
     def ask(
         self,
