@@ -190,3 +190,15 @@ def test_what_people_hold_has_no_more_names_than_they_can_look_through(tmp_path:
 
 def _public(one: object) -> list[str]:
     return [name for name in dir(one) if not name.startswith("_")]
+
+
+def test_no_child_looks_for_modules_in_the_folder_where_it_is_started() -> None:
+    """A `json.py` that lies there would run with the rights of whoever types the command: `-P` leaves it out."""
+    started = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.List) and [ast.unparse(e) for e in node.elts[:1]] == ["sys.executable"]
+        if [ast.unparse(e) for e in node.elts[1:2]] != ["'-P'"]
+    ]
+    assert started == []

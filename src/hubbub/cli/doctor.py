@@ -115,7 +115,9 @@ def _walls() -> tuple[bool | None, str]:
 
     act = "import json; from hubbub.confine import confine; print(json.dumps(vars(confine(read=[]))))"
     try:
-        tried = subprocess.run([sys.executable, "-c", act], capture_output=True, text=True, check=True, timeout=60)
+        tried = subprocess.run(
+            [sys.executable, "-P", "-c", act], capture_output=True, text=True, check=True, timeout=60
+        )
         held = json.loads(tried.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return None, "runners of the service: what shuts them in could not be tried"

@@ -214,7 +214,7 @@ class Lanes:
     def _process(self, runner: socket.socket, environment: Mapping[str, str]) -> subprocess.Popen[bytes] | Forked:
         """A process from the nursery; where there is none to be had, one that loads what it needs by itself."""
         return self._forked(runner, environment) or subprocess.Popen(
-            [sys.executable, "-m", "hubbub.service.runner", str(runner.fileno())],
+            [sys.executable, "-P", "-m", "hubbub.service.runner", str(runner.fileno())],
             pass_fds=[runner.fileno()],
             env=environment,
             stdin=subprocess.DEVNULL,

@@ -86,7 +86,7 @@ class Nursery:
         self._lock = threading.Lock()
         self._socket, there = socket.socketpair()
         self._socket.settimeout(_PATIENCE)
-        command = [sys.executable, "-m", "hubbub.service.nursery", str(there.fileno())]
+        command = [sys.executable, "-P", "-m", "hubbub.service.nursery", str(there.fileno())]
         self._popen = subprocess.Popen(
             command,
             pass_fds=[there.fileno()],

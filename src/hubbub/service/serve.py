@@ -187,7 +187,7 @@ class Service:
 
     def _spawn(self, what: str, told: dict[str, Any]) -> _Child:
         popen = subprocess.Popen(
-            [sys.executable, "-m", f"hubbub.service.{what}"],
+            [sys.executable, "-P", "-m", f"hubbub.service.{what}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if what == "clerk" else None,
             env=None if what == "clerk" else {name: os.environ[name] for name in _PASSED if name in os.environ},

@@ -112,7 +112,7 @@ def copied_objects(policy: Policy, name: str, folder: Path) -> str:
 def _elsewhere(policy: Policy, *arguments: str, keys: Callable[[str], bool] = lambda _: False) -> str:
     """What a process of this module says. keys: which variables it has beside the usual ones."""
     done = subprocess.run(
-        [sys.executable, "-m", "hubbub.session.copies", str(policy.path), *arguments],
+        [sys.executable, "-P", "-m", "hubbub.session.copies", str(policy.path), *arguments],
         env={name: value for name, value in os.environ.items() if name in _PASSED or keys(name)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
