@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 from collections.abc import Iterator
@@ -117,6 +118,8 @@ def test_a_budget_and_what_is_left_of_it_are_shown(session: hb.Session) -> None:
     assert type(left / 2) is Fraction
     assert repr(left) == repr(left + 0)
     assert pickle.loads(pickle.dumps(left)) == left
+    for again in (copy.copy(left), copy.deepcopy(left)):
+        assert (again, again._repr_html_()) == (left, left._repr_html_())  # type: ignore[attr-defined]
     cells = Whole(hb.Budget(3, 1e-6, training=(1, 1e-7))._repr_html_()).cells
     assert {"epsilon", "3", "delta", "0.000001", "training", "(1, 0.0000001)"} <= set(cells)
 

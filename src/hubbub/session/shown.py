@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -126,6 +127,12 @@ class EpsilonLeft(Fraction):
 
     def __reduce__(self) -> tuple[type[Fraction], tuple[str]]:
         return Fraction, (str(self),)
+
+    def __copy__(self) -> EpsilonLeft:
+        return EpsilonLeft.of_whole(Fraction(self), self.whole)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> EpsilonLeft:
+        return copy(self)
 
     def __repr__(self) -> str:
         return repr(Fraction(self))
