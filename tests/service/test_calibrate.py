@@ -23,6 +23,8 @@ ward = { one_of = ["A", "B"] }
 age = { between = [0, 110] }
 height = { between = [0.5, 2.5] }
 day = { between = [2026-01-01, 2026-12-31] }
+written = { between = ["2026-01-01", "2026-12-31"] }
+at = { between = ["2026-01-01 00:00:00", "2026-12-31 12:00:00"] }
 [tables.lines]
 source = "nor-this.parquet"
 each_row = true

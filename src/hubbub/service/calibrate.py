@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.errors import PolicyError
 from hubbub.session.open import private_of
+from hubbub.tables.columns import between
 
 if TYPE_CHECKING:
     from hubbub.ledger.policy import Policy, TablePolicy
@@ -111,6 +112,9 @@ def _values(said: Any) -> list[Any]:
     if "between" not in said:
         return [f"text {k}" for k in range(_STEPS)]
     low, high = said["between"]
+    if isinstance(low, str) and isinstance(high, str):  # a date or a moment in quotation marks
+        declared = between(low, high)
+        low, high = declared.low, declared.high
     if type(low) is int and type(high) is int:
         return [low + k * (high - low) // _STEPS for k in range(_STEPS)]
     return [low + k * (high - low) / _STEPS for k in range(_STEPS)]
