@@ -44,8 +44,9 @@ def restore(backup: Path | None, accept_older: bool, reason: str, policy: Path |
     """Put BACKUP in the place of the policy's ledger, which is gone.
 
     It is taken as it is if the ledger's anchor shows that nothing was charged since. Otherwise it is refused; with
-    --accept-older it is put back with nothing left to spend, until a steward grants `everyone` what is known to be
-    left. Without BACKUP, a ledger that was put back by other means (pg_restore) is closed like that.
+    --accept-older it is put back with nothing left to spend, until a steward grants `everyone` the budget less what is
+    known to be charged since. Without BACKUP, a ledger that was put back by other means (pg_restore) is closed like
+    that.
     """
     from hubbub.ledger.backup import put_back, read_backup
     from hubbub.ledger.store import Ledger
@@ -91,7 +92,8 @@ _NOBODY: Final = (
 )
 _CLOSED = (
     "The ledger is back, and nothing is left to spend, because more may have been charged since. Stored answers are "
-    "free. If you know what is left: `hubbub grant everyone --epsilon NUMBER --reason WHY`."
+    "free. If you know what was charged since the copy: `hubbub grant everyone --epsilon NUMBER --reason WHY`, with "
+    "the whole budget less that; a grant counts from the first charge on."
 )
 
 

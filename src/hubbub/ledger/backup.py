@@ -208,7 +208,7 @@ def _refusal(backup: Backup, why: str) -> str:
         f"the backup {backup.folder} ends with line {backup.line}, of {backup.time[:16]} (UTC), and may be older than "
         f"what was charged: {why}. What was spent since would be forgotten, so it is not put back. Look for a newer "
         "copy of the ledger's file, with its -wal. If there is none, `--accept-older --reason WHY` puts it back with "
-        "nothing left to spend, until a steward grants `everyone` what is known to be left."
+        "nothing left to spend, until a steward grants `everyone` the budget less what is known to be charged since."
     )
 
 
