@@ -127,6 +127,19 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
         assert held >= 350, name  # 380 expected at least; 30 fewer has a probability below 1e-9
 
 
+def test_a_price_says_for_which_weights_the_error_of_a_mean_is() -> None:
+    """With a tenth of the weights the error is ten times as large: "at most" alone would be false."""
+    weights = {most: [most / 2] * 1000 for most in (8, 10)}
+    for most, w in weights.items():
+        rows = pa.table({"id": range(1000), "x": [10.0] * 1000, "w": w})
+        declared = hb.table(rows, unit="id", max_rows=1, columns={"x": COLUMNS["x"], "w": hb.between(0, most)})
+        with session(epsilon=10, v=declared) as s:
+            told = s.check("SELECT AVG(x) AS m FROM v", epsilon=1, weight="w", max_total=1).columns[0]
+            answer = s.sql("SELECT AVG(x) AS m FROM v", epsilon=1, weight="w", max_total=1)
+        assert told.unit_note == "at most, if a group has 1,000 values, their weights half of the largest on average"
+        assert answer.half_widths()["m"][0] <= 1.5 * told.plus_minus
+
+
 def test_twice_the_weight_is_twice_the_noise() -> None:
     table = pa.Table.from_pylist(_rows())
     widths = []

@@ -261,7 +261,8 @@ def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggre
             note = f"names groups of {listed_from(priced.draws):,} {counted} or more, 19 times in 20"
             return ColumnError(name, None, note)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
-    return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} values" * aggregate.function.ratio)
+    assumed = f"at most, if a group has {assume_rows:,} {aggregate.function.assumes}"
+    return ColumnError(name, reach, assumed * aggregate.function.ratio)
 
 
 def _of_ranks(plan: Plan, name: str, aggregate: Aggregate, promise: Promise, assume_rows: int) -> ColumnError:

@@ -137,6 +137,8 @@ class Function(ABC):
     """Whether it is a count, a whole number."""
     ratio: ClassVar[bool] = False
     """Whether its error depends on how many rows a group has."""
+    assumes: ClassVar[str] = "values"
+    """Of what a group is taken to have so many, where the error is foretold."""
     zero_adds_nothing: ClassVar[bool] = False
     """Whether a row whose argument is 0 changes nothing."""
 

@@ -104,6 +104,7 @@ class WeightedMean(Function):
 
     conditions: ClassVar[bool] = True
     ratio: ClassVar[bool] = True
+    assumes: ClassVar[str] = "values, their weights half of the largest on average"
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """S and N, of the rows where value and weight are there."""
