@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -61,6 +63,36 @@ def test_nothing_is_given_up_in_what_a_thread_does_next():
     assert set(ended) <= {"done", "given up"}
     assert work(0.3) == "done"
     assert threading.active_count() < 50
+
+
+AFTERWARDS = """
+import sys, time
+from hubbub.service.in_time import TooLong, in_time
+
+def work(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(100))
+
+def once(seconds):
+    try:
+        in_time(seconds, lambda: work(0.01))
+    except TooLong:
+        pass
+
+for seconds in (60, 0.001, *[0.01] * 50):  # in time, late, and as it ends
+    once(seconds)
+    sys.setprofile(lambda frame, event, arg: None)
+    work(0)
+    sys.setprofile(None)
+print("went on")
+"""
+
+
+def test_a_thread_that_was_given_up_in_can_be_profiled_afterwards():
+    """An exception that is taken back leaves CPython looking for it for ever: a profiled function never began."""
+    done = subprocess.run([sys.executable, "-c", AFTERWARDS], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "went on\n", done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,9 @@
 
 Once is not enough: what is done may catch it and go on, as a parser does that turns every exception into its own. So it
 is none of those that `except Exception` catches, and it comes again. What C code does is given up when it returns.
+
+An exception that was sent and has not come is not taken back but met: where one is taken back, CPython goes on to look
+for it at every call and every turn of a loop, and a function that is profiled then never begins.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ class _GivenUp(BaseException):
     """Raised in what is given up."""
 
 
+class _Met(BaseException):
+    """Raised in the place of what was sent and is not wanted any more."""
+
+
 def in_time(seconds: float, act: Callable[[], T]) -> T:
     """What an act gives, where it takes no longer.
 
@@ -34,11 +41,11 @@ def in_time(seconds: float, act: Callable[[], T]) -> T:
 
     Raises TooLong.
     """
-    me, deciding, over, done = threading.get_ident(), threading.Lock(), threading.Event(), [False]
+    me, deciding, over = threading.get_ident(), threading.Lock(), threading.Event()
+    done, sent = [False], [False]
 
-    def interrupt(what: type[_GivenUp] | None) -> None:
-        given = None if what is None else ctypes.py_object(what)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(me), given)
+    def interrupt(what: type[BaseException]) -> None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(me), ctypes.py_object(what))
 
     def watch() -> None:
         wait = seconds
@@ -47,7 +54,15 @@ def in_time(seconds: float, act: Callable[[], T]) -> T:
             with deciding:
                 if done[0]:
                     return
+                sent[0] = True
                 interrupt(_GivenUp)
+
+    def meet() -> None:
+        """What was sent comes here at the latest, and nothing comes later."""
+        with suppress(_Met):
+            interrupt(_Met)
+            while True:
+                pass
 
     def settle() -> None:
         """After this nothing is given up any more: never in what this thread does next."""
@@ -55,8 +70,9 @@ def in_time(seconds: float, act: Callable[[], T]) -> T:
             with suppress(_GivenUp):
                 with deciding:
                     done[0] = True
-                    interrupt(None)
                 over.set()
+                if sent[0]:
+                    meet()
                 return
 
     try:
