@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 from hubbub.arguments import a_level, names
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import decimal_text
-from hubbub.plots.chart import Chart, Point, drawable
 from hubbub.plots.page import html_lines, html_table
 from hubbub.progress import at_work
 from hubbub.remedies import TrimBlanks
 
 if TYPE_CHECKING:
+    from hubbub.plots.chart import Chart
     from hubbub.session.run import Door
     from hubbub.session.whole_rows import MarginalsAsked, SynthesisAsked
     from hubbub.synthesis.marginals import MarginalPlan, MarginalRelease
@@ -174,6 +174,8 @@ class Marginals:
 
         Raises ParameterError for columns that no marginal asked for covers, and for more than two of them.
         """
+        from hubbub.plots.chart import Chart, Point, drawable
+
         chosen = columns or self.tables[0]
         filled = self.table(*chosen, level=level)
         keys = drawable(filled.column_names[:-3])
