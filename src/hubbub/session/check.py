@@ -261,8 +261,8 @@ def _error(price: Price, scales: Estimates, at: int, name: str, aggregate: Aggre
             note = f"names groups of {listed_from(priced.draws):,} {counted} or more, 19 times in 20"
             return ColumnError(name, None, note)
     reach = scales.predicted(aggregate, LEVEL, assume_rows)
-    assumed = f"at most, if a group has {assume_rows:,} {aggregate.function.assumes}"
-    return ColumnError(name, reach, assumed * aggregate.function.ratio)
+    of_what = aggregate.function.ratio
+    return ColumnError(name, reach, f"at most, if a group has {assume_rows:,} {of_what}" if of_what else "")
 
 
 def _of_ranks(plan: Plan, name: str, aggregate: Aggregate, promise: Promise, assume_rows: int) -> ColumnError:

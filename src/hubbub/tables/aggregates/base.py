@@ -135,10 +135,8 @@ class Function(ABC):
     """Whether a condition as argument counts as 1 and 0."""
     whole: ClassVar[bool] = False
     """Whether it is a count, a whole number."""
-    ratio: ClassVar[bool] = False
-    """Whether its error depends on how many rows a group has."""
-    assumes: ClassVar[str] = "values"
-    """Of what a group is taken to have so many, where the error is foretold."""
+    ratio: ClassVar[str] = ""
+    """Of what a group is taken to have so many as its error is foretold; empty if it depends on no such number."""
     zero_adds_nothing: ClassVar[bool] = False
     """Whether a row whose argument is 0 changes nothing."""
 

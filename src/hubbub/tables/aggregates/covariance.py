@@ -40,7 +40,7 @@ class Joint(Function):
 
     squares: bool = False
 
-    ratio: ClassVar[bool] = True
+    ratio: ClassVar[str] = "values"
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """The two sums, the count, the product; and the squares of both."""

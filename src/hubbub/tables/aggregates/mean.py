@@ -34,7 +34,7 @@ class Mean(Function):
     """The mean of numbers; a condition counts as 1 and 0."""
 
     conditions: ClassVar[bool] = True
-    ratio: ClassVar[bool] = True
+    ratio: ClassVar[str] = "values"
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """The centred sum, and the count."""

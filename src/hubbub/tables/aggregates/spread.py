@@ -35,7 +35,7 @@ class Spread(Function):
     sample: bool = False
     root: bool = False
 
-    ratio: ClassVar[bool] = True
+    ratio: ClassVar[str] = "values"
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """The centred sum, the count, the centred squares."""

@@ -103,8 +103,7 @@ class WeightedMean(Function):
     """The weighted mean of numbers; a condition counts as 1 and 0."""
 
     conditions: ClassVar[bool] = True
-    ratio: ClassVar[bool] = True
-    assumes: ClassVar[str] = "values, their weights half of the largest on average"
+    ratio: ClassVar[str] = "values, their weights half of the largest on average"
 
     def measured(self, aggregate: Aggregate, declared: Declared) -> tuple[Measurement, ...]:
         """S and N, of the rows where value and weight are there."""
