@@ -82,6 +82,23 @@ def test_ten_tenths_fill_a_budget_of_one_exactly():
     assert acc.PureFilter.of(1).how_many(acc.PureDP(0)) is None
 
 
+def test_only_what_costs_nothing_in_every_unit_fits_without_end():
+    """A cost may have one amount alone; what has an infinite epsilon fits into no filter of epsilons."""
+    zero, quarter, one = Fraction(0), Fraction(1, 4), Fraction(1)
+    pure, basic = acc.PureFilter.of(1), acc.BasicFilter(epsilon=one, delta=quarter)
+    impure = acc.ZCDPFilter(rho=Fraction(2), delta_threshold=quarter).charge(acc.Cost(None, one))
+    for amount, times in ((quarter, 4), (one, 1)):
+        assert pure.how_many(acc.Cost(amount, zero)) == times
+        assert basic.how_many(acc.Cost(amount, zero)) == times
+        assert impure.how_many(acc.Cost(zero, amount)) == times
+        assert impure.how_many(acc.Cost(None, amount)) == times
+        assert basic.how_many(acc.Cost(zero, zero, amount / 4)) == times
+    assert pure.how_many(acc.Cost(None, zero)) == 0
+    assert basic.how_many(acc.Cost(zero, zero, one)) == impure.how_many(acc.Cost(zero, zero, one)) == 0
+    assert all(f.how_many(acc.Cost(zero, zero)) is None for f in (pure, basic, impure))
+    assert acc.GaussianFilter.of(1).how_many(acc.GaussianDP(0)) is None
+
+
 def test_the_pure_filter_refuses_what_is_not_pure():
     assert not acc.PureFilter.of(100).admits(acc.Gaussian(1000))
     assert not acc.PureFilter.of(100).admits(acc.ApproxDP(1, "1e-9"))

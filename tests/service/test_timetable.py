@@ -246,6 +246,16 @@ def test_a_place_in_the_queue_is_free_when_its_answer_is_told(ledger, clock):
 
 
 def test_ten_minutes_of_one_analyst_may_wait(ledger):
+    """Exactly so many where nothing else is said; the next one is too many, however short."""
+    for key in "abc":
+        submit(ledger, key, length=200 * SECOND, queue=Queue())
+    with pytest.raises(
+        QueueFull, match="3 of your questions wait, of 600 seconds in all; 20 questions and 600 seconds may"
+    ):
+        submit(ledger, "d", length=1, queue=Queue())
+
+
+def test_as_many_seconds_of_one_analyst_wait_as_are_declared(ledger):
     queue = Queue(lanes=1, longest=12 * SECOND)
     submit(ledger, "a", queue=queue)
     submit(ledger, "b", queue=queue)
