@@ -20,7 +20,7 @@ from hubbub.ledger.store import Ledger
 from hubbub.service.clerk import Clerk
 from hubbub.service.serve import Service
 from ledger.conftest import database, postgres_server
-from service.helpers import token_of
+from service.helpers import answer_time, token_of
 from service.test_processes import Client, free_port
 
 pytest.importorskip("starlette", reason="the service needs the extra `serve`")
@@ -33,7 +33,7 @@ file = "l.db"
 [budget]
 epsilon = 100000
 [service]
-answer_time = 20
+answer_time = {seconds}
 [tables.v]
 source = "env:HUBBUB_ROWS"
 table = "public.v"
@@ -64,7 +64,7 @@ def policy(database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         connection.execute(f"GRANT SELECT ON v, sleeps TO reader_of_{name}".encode())
     monkeypatch.setenv("HUBBUB_ROWS", address.replace("hubbub@", f"reader_of_{name}@"))
     file = tmp_path / "hubbub.toml"
-    file.write_text(POLICY)
+    file.write_text(POLICY.replace("{seconds}", f"{answer_time():g}"))
     hb.Session.from_policy(file, create_ledger=True).close()
     return file
 
@@ -112,7 +112,7 @@ def test_what_a_killed_runner_left_running_in_the_server_is_over_before_another_
     import psycopg
 
     text = policy.read_text().replace('"public.v"', '"public.sleeps"\ntrusted_view = true')
-    policy.write_text(text.replace("answer_time = 20", "answer_time = 8"))
+    policy.write_text(re.sub("answer_time = .*", "answer_time = 8", text))
     hb.Session.from_policy(policy).close()
     clerk = Clerk(load_policy(policy))
     busy = lambda: [one for one in clerk.lanes._processes if one.ends is not None]  # noqa: E731

@@ -33,7 +33,7 @@ from hubbub.service.http.app import application
 from hubbub.service.http.line import ClerkLine
 from hubbub.service.rates import Rate
 from hubbub.service.serve import Service, listening_place
-from service.helpers import COUNT, token_of
+from service.helpers import COUNT, answer_time, token_of
 from service.test_before_asking import policy as write_policy
 
 pytest.importorskip("starlette", reason="the service needs the extra `serve`")
@@ -366,8 +366,8 @@ def service(tmp_path):
     """A service of its own, and a client of ada's."""
     started = []
 
-    def start(seconds=20.0):
-        file, port = slow(tmp_path, seconds), free_port()
+    def start():
+        file, port = slow(tmp_path, answer_time()), free_port()
         token = token_of(file, "ada")
         made = Service(file, host="127.0.0.1", port=port, say=lambda _: None)
         started.append(made)
@@ -383,12 +383,13 @@ def service(tmp_path):
 
 def test_an_answer_by_http_comes_at_its_release(service, tmp_path):
     made, client = service()
+    declared = load_policy(tmp_path / "hubbub.toml").tables["v"].answer_time
     if sys.platform == "linux":  # what an engine says by itself goes into no log, and not to the clerk's starter
         said = {os.readlink(f"/proc/{pid}/fd/{stream}") for pid in made.ready["runners"] for stream in (1, 2)}
         assert said == {"/dev/null"}
     body = {"sql": COUNT, "options": {"epsilon": "0.5"}}
     status, check = client.call("/api/v1/check", body)
-    assert (status, check["types"], check["stored"], check["answer_time"]) == (200, [["n", "int64"]], False, 20.0)
+    assert (status, check["types"], check["stored"], check["answer_time"]) == (200, [["n", "int64"]], False, declared)
     status, asked = client.call("/api/v1/ask", body, key="r")
     assert (status, asked["state"]) == (202, "asked")
     assert client.call("/api/v1/ask", body, key="r") == (202, asked)

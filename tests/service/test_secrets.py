@@ -27,7 +27,7 @@ from hubbub.service.pages import office_routes
 from hubbub.service.pages.routes import ROUTES
 from hubbub.service.people.at_home import opened_people
 from ledger.conftest import database, postgres_server
-from service.helpers import COUNT, token_of
+from service.helpers import COUNT, answer_time, token_of
 from service.test_before_asking import policy as write_policy
 from service.test_processes import Client, free_port
 
@@ -49,7 +49,7 @@ key_file = "key"
 [budget]
 epsilon = 5
 [service]
-answer_time = 20
+answer_time = {seconds}
 [tables.v]
 source = "env:HUBBUB_PLANTED"
 table = "public.v"
@@ -91,7 +91,7 @@ def postgres(folder, request, monkeypatch):
     monkeypatch.setenv("HUBBUB_PLANTED_LEDGER", budgets.replace("hubbub@", f"hubbub:{PASSWORD}@"))
     (folder / "key").write_text(KEY)
     file = folder / "hubbub.toml"
-    file.write_text(POSTGRES)
+    file.write_text(POSTGRES.replace("{seconds}", f"{answer_time():g}"))
     hb.Session.from_policy(file, create_ledger=True).close()
     return file
 
@@ -104,7 +104,7 @@ def files(folder):
     names[7] = VALUE
     pq.write_table(rows.set_column(rows.column_names.index("w"), "w", [names]), folder / "v.parquet")
     (folder / "key").write_text(KEY)
-    text = file.read_text().replace("answer_time = 1.5", "answer_time = 20")
+    text = file.read_text().replace("answer_time = 1.5", f"answer_time = {answer_time():g}")
     file.write_text(text.replace('file = "l.db"', 'file = "l.db"\nkey_file = "key"'))
     hb.Session.from_policy(file, create_ledger=True).close()
     return file

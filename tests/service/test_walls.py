@@ -20,7 +20,7 @@ pytest.importorskip("starlette", reason="the service needs the extra `serve`")
 
 import hubbub as hb
 from hubbub.service.serve import Service
-from service.helpers import COUNT, token_of
+from service.helpers import COUNT, answer_time, token_of
 from service.test_processes import Client, free_port, slow
 
 ROOT = Path(__file__).parents[2]
@@ -113,7 +113,7 @@ def test_another_user_elsewhere_asks_and_reaches_nothing_else(place, elsewhere, 
     name, address = place
     folder, port = tmp_path / "rows", free_port()
     folder.mkdir(mode=0o700)
-    file = slow(folder, 30.0)
+    file = slow(folder, answer_time(30.0))
     token = token_of(file, "eve")
     with hb.Session.from_policy(file, analyst="ada") as session:
         other = session.sql(COUNT, epsilon="0.5").charge_id
