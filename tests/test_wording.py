@@ -9,6 +9,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,15 @@ IN_CODE = {
 }
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
-    """A module's strings that are no docstrings, and docstrings of commands, which are their helps."""
+@cache
+def texts(source: str) -> tuple[tuple[int, str], ...]:
+    """A module's strings that are no docstrings, and docstrings of commands, which are their helps. Each module is read
+    by a dozen tests, and parsed once.
+    """
+    return tuple(_texts(source))
+
+
+def _texts(source: str) -> Iterator[tuple[int, str]]:
     tree = ast.parse(source)
     skipped: set[ast.AST] = set()
     for node in ast.walk(tree):

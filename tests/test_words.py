@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import click
@@ -99,13 +100,19 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "right"), SENTENCES, ids=[wrong for wrong, _ in SENTENCES])
-def test_no_page_and_no_text_has_another_word(wrong: str, right: str) -> None:
-    word = re.compile(rf"\b{wrong}s?\b", re.IGNORECASE)
+@cache
+def _said() -> list[tuple[str, str]]:
+    """Every page and every sentence of the code, with its place."""
     pages = (p for p in PAGES if p.name not in ("words.md", "CHANGELOG.md"))
     said = [(str(page.relative_to(ROOT)), _prose(page.read_text("utf-8"))) for page in pages]
     said += [(f"{p.relative_to(ROOT)}:{n}", t) for p in SOURCES for n, t in texts(p.read_text("utf-8")) if _is_read(t)]
-    assert [where for where, text in said if word.search(text)] == [], f"write {right!r}"
+    return said
+
+
+@pytest.mark.parametrize(("wrong", "right"), SENTENCES, ids=[wrong for wrong, _ in SENTENCES])
+def test_no_page_and_no_text_has_another_word(wrong: str, right: str) -> None:
+    word = re.compile(rf"\b{wrong}s?\b", re.IGNORECASE)
+    assert [where for where, text in _said() if word.search(text)] == [], f"write {right!r}"
 
 
 def _is_read(text: str) -> bool:
