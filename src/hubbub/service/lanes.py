@@ -81,6 +81,7 @@ class Lanes:
         self.described: Mapping[str, Any] | None = None  # what the declarations found
         self.held: Mapping[str, Any] = {}
         self._closed = False
+        self._ending: list[threading.Thread] = []  # what was killed, and is not gone yet
         self._spawner = ThreadPoolExecutor(1)
         # Known to a database, whose statements of an earlier process of this place a new one ends.
         self._name = f"hubbub {hashlib.sha256(str(policy.path).encode()).hexdigest()[:12]}"
@@ -262,14 +263,18 @@ class Lanes:
                     process.refused = "a runner says what none says."
 
     def _end(self, process: _Process) -> None:
+        """Kill it, and wait for nothing: how long its memory and its folder take to be gone follows from the rows that
+        it read, and the clock, which starts and tells what comes next, goes on meanwhile.
+        """
         process.gone = True
         with suppress(OSError):
             process.popen.kill()
-        process.popen.wait()
         with suppress(OSError):
             process.socket.shutdown(socket.SHUT_RDWR)
         process.socket.close()
-        shutil.rmtree(process.folder, ignore_errors=True)
+        self._ending = [one for one in self._ending if one.is_alive()]
+        self._ending.append(threading.Thread(target=_clear_away, args=(process,), daemon=True))
+        self._ending[-1].start()
 
     @property
     def pids(self) -> list[int]:
@@ -284,11 +289,19 @@ class Lanes:
             for process in self._processes:
                 self._end(process)
             self._processes.clear()
+            for one in self._ending:
+                one.join(_PATIENCE)
             if self._nursery is not None:
                 self._nursery.close()
                 self._nursery = None
             self._spill.remove()
         self._spawner.shutdown(wait=False)
+
+
+def _clear_away(process: _Process) -> None:
+    """Let go of a process that was killed, and remove its folder."""
+    process.popen.wait()
+    shutil.rmtree(process.folder, ignore_errors=True)
 
 
 def _files(policy: Policy) -> list[tuple[str, int, int]]:
