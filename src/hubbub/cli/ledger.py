@@ -236,6 +236,7 @@ def migrate(policy: Path | None, ledger: str | None, key_file: Path | None) -> N
 @command.command("unlock")
 @click.argument("analyst", required=False)
 @click.option("--all", "everybody", is_flag=True, help="The unit space, where too many questions of all failed.")
+@click.option("--reason", metavar="TEXT", help="Why; it stands beside your name, in the ledger.")
 @space_option
 @policy_option
 @ledger_option
@@ -243,6 +244,7 @@ def migrate(policy: Path | None, ledger: str | None, key_file: Path | None) -> N
 def unlock(
     analyst: str | None,
     everybody: bool,
+    reason: str | None,
     unit_space: str | None,
     policy: Path | None,
     ledger: str | None,
@@ -251,16 +253,20 @@ def unlock(
     """Clear the engine failures of ANALYST, or with --all those that lock a unit space for everybody.
 
     Look at the incidents first (`hubbub history`): that something failed may tell about the data. Each of the two is a
-    record of its own; with --all, analysts at their own limits stay locked.
+    record of its own; with --all, analysts at their own limits stay locked. A change of answer times is recorded so,
+    too: with --all and a --reason, before the service starts by them.
     """
     if everybody == (analyst is not None):
         raise click.UsageError("name one ANALYST, or give --all.")
+    if reason is not None and not reason.strip():
+        raise click.UsageError("--reason: say it in a few words.")
+    author = me() if reason is None else f"{me()}: {reason.strip()}"
     with manage_ledger(policy, ledger, key_file) as book:
         space = one_space(book, unit_space)
         if analyst is None:
-            book.steward.unlock_all(space, author=me())
+            book.steward.unlock_all(space, author=author)
         else:
-            book.steward.unlock(space, analyst, author=me())
+            book.steward.unlock(space, analyst, author=author)
     note(
         f"{analyst} may ask again."
         if analyst

@@ -33,6 +33,7 @@ from hubbub.ledger.schedule import SECOND
 from hubbub.ledger.store import Ledger, verify_beside
 from hubbub.ledger.timetable import Queue, QueueFull, Scheduled
 from hubbub.service import gate
+from hubbub.service.answer_times import agree_on_times
 from hubbub.service.daily import Daily
 from hubbub.service.desk import Unknown
 from hubbub.service.ends import leave
@@ -106,6 +107,11 @@ class Clerk:
             data = empty_tables(policy, self.lanes.described or {})
             keep_ready()
             self.ledger = _ledger(policy, data)
+            try:
+                agree_on_times(self.ledger, {n: float(t) for n, t in times.items()}, data.spaces())
+            except BaseException:
+                self.ledger.close()
+                raise
         except BaseException:
             self.lanes.close()
             raise

@@ -105,7 +105,7 @@ class Lanes:
                     return
                 refused = next((p.refused for p in self._processes if p.refused), None)
             if refused is not None or time.monotonic() > until:
-                raise PolicyError(refused or f"no runner was ready within {patience:g} seconds.")
+                raise _none_ready(refused, patience)
             time.sleep(0.02)
 
     def grow(self, each: int) -> None:
@@ -153,7 +153,7 @@ class Lanes:
                 if self._closed or (refused is None and all(p.ready and not p.stale for p in idle)):
                     return
             if refused is not None or time.monotonic() > until:
-                raise PolicyError(refused or f"no runner was ready within {_PATIENCE:g} seconds.")
+                raise _none_ready(refused)
             time.sleep(0.02)
 
     def _outdate(self) -> None:
@@ -296,6 +296,10 @@ class Lanes:
                 self._nursery = None
             self._spill.remove()
         self._spawner.shutdown(wait=False)
+
+
+def _none_ready(refused: str | None, patience: float = _PATIENCE) -> PolicyError:
+    return PolicyError(refused or f"no runner was ready within {patience:g} seconds.")
 
 
 def _clear_away(process: _Process) -> None:
