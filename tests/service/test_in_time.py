@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -49,6 +50,23 @@ def test_what_catches_every_exception_and_goes_on_is_given_up_too():
         in_time(0.05, stubborn)
     assert tried == ["_GivenUp"] * 3
     assert work(0.6) == "done"  # it came every quarter of a second
+
+
+def test_what_ends_too_late_is_given_up_even_where_the_exception_was_lost():
+    """One that comes in a callback of the garbage collector is dropped: a question planned too late was then answered."""
+
+    class Gone:
+        def __del__(self) -> None:
+            work(0.1)  # what is raised here is dropped, as in a callback
+
+    def collected() -> str:
+        gone = Gone()
+        del gone
+        return "done"
+
+    with pytest.warns(pytest.PytestUnraisableExceptionWarning), pytest.raises(TooLong):
+        in_time(0.02, collected)
+        gc.collect()
 
 
 def test_nothing_is_given_up_in_what_a_thread_does_next():
