@@ -34,8 +34,10 @@ class _Met(BaseException):
 
 
 def in_time(seconds: float, act: Callable[[], T]) -> T:
-    """What an act gives, where it takes no longer. What ends too late is given up too, even where the exception was lost
-    in it: what is raised in a callback of the garbage collector or of a weak reference is printed and dropped.
+    """What an act gives, where it takes no longer.
+
+    What ends too late is given up too, even where the exception was lost in it: Python prints and drops what is raised
+    in a callback of the garbage collector or of a weak reference.
 
     >>> in_time(60, lambda: 41 + 1)
     42
