@@ -50,7 +50,7 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         ": 1 -> 2": _WAY,
         ": 16 -> 17": _WAY,
         ": 16 -> 15": _WAY,
-        "parts_of: rows <= FEW_ROWS -> rows < FEW_ROWS": _WAY,
+        "_made: rows > FEW_ROWS -> rows >= FEW_ROWS": _WAY,
         "Pieces: 0 -> 1": "units that share the bits that are left are found by comparing neighbours",
         "mixed: np.int64 if unit.dtype.kind == 'i' else np.uint64 -> np.uint64": _SAME_BITS,
         "mixed: unit.dtype.kind == 'i' -> unit.dtype.kind != 'i'": _SAME_BITS,

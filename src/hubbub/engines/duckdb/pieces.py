@@ -14,7 +14,11 @@ is to clamp what was rounded; whole doubles within the range of a grid are below
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -39,6 +43,9 @@ ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 PART_BITS: Final = 6
 FEW_ROWS = 1_000_000
 """Up to here one part is enough."""
+
+MOST_AT_ONCE: Final = 4
+"""Batches that are worked on at a time: of 2^18 rows each, as the engine gives them."""
 
 MOST_FOUND = 1 << 16
 """So many groups may be found privately; of more, the engine makes the table."""
@@ -152,53 +159,91 @@ def parts_of(
 
     Raises Stopped where the question was to end.
     """
-    first: list[tuple[Column, ...]] = []
-    rows = held = 0
+    few: list[tuple[Column, ...]] = []
     parts: list[Pieces] | None = None
-    for batch in batches:
-        if stopped():
-            raise Stopped
-        if not batch.num_rows:
-            continue
-        columns = _columns(batch, what, known)
-        if columns is None:
-            return None
-        held += sum(c.nbytes for c in columns)
-        rows += batch.num_rows
-        if not share.holds(held):
-            return None
-        first.append(columns)
-        if rows <= FEW_ROWS:
-            continue
-        if parts is None:
-            parts = [Pieces([], PART_BITS) for _ in range(1 << PART_BITS)]
-        for columns in first:
-            for part, piece in zip(parts, _cut(columns), strict=True):
-                if len(piece[0]):
-                    part.pieces.append(piece)
-        first = []
+    held = 0
+    with closing(_made(batches, what, known, stopped)) as every:
+        for made in every:
+            if made is None:
+                return None
+            columns, cut = made
+            held += sum(c.nbytes for c in columns)
+            if not share.holds(held):
+                return None
+            if cut is None:
+                few.append(columns)
+                continue
+            parts = parts or [Pieces([], PART_BITS) for _ in range(1 << PART_BITS)]
+            for pieces in (*map(_cut, few), cut):
+                for part, piece in zip(parts, pieces, strict=True):
+                    if len(piece[0]):
+                        part.pieces.append(piece)
+            few = []
     if parts is None:
-        return [Pieces([c[1:] for c in first])] if rows else []
+        return [Pieces([c[1:] for c in few])] if few else []
     return parts
 
 
-def _columns(batch: pa.RecordBatch, what: RowColumns, known: Keys | None) -> tuple[Column, ...] | None:
-    """A batch as columns: first the part of each row's unit, then as `parts_of` says."""
-    arrays = iter(batch.columns)
-    unit = next(arrays)
+_Made = tuple[tuple[Column, ...], list[tuple[Column, ...]] | None]
+
+
+def _made(
+    batches: Iterable[pa.RecordBatch], what: RowColumns, known: Keys | None, stopped: Callable[[], bool]
+) -> Generator[_Made | None]:
+    """The columns of each batch, in order, and their rows by part once there are more than a few; None, at the end,
+    where more groups are found than are numbered here.
+
+    Batches are worked on in threads beside the one that fetches them: only a few at a time, since what is under way is
+    not counted in the room.
+    """
+
+    def work(batch: pa.RecordBatch, group: Integers | None, many: bool) -> _Made:
+        columns = _columns(batch, what, group)
+        return columns, list(_cut(columns)) if many else None
+
+    rows = 0
+    ahead: deque[Future[_Made]] = deque()
+    at_once = min(os.cpu_count() or 1, MOST_AT_ONCE)
+    with ThreadPoolExecutor(at_once) as threads:
+        try:
+            for batch in batches:
+                if stopped():
+                    raise Stopped
+                if not batch.num_rows:
+                    continue
+                group = None if known is None else known.of(_keys(batch, what))
+                if group is None and known is not None:
+                    yield None
+                    return
+                rows += batch.num_rows
+                ahead.append(threads.submit(work, batch, group, rows > FEW_ROWS))
+                if len(ahead) > at_once:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+        finally:
+            threads.shutdown(cancel_futures=True)
+
+
+def _keys(batch: pa.RecordBatch, what: RowColumns) -> list[pa.Array]:
+    """The columns that name the group; what stands before them is the unit, and its part where the engine gave it."""
+    start = 1 if pa.types.is_integer(batch.column(0).type) else 2
+    keys: list[pa.Array] = batch.columns[start : start + what.keys]
+    return keys
+
+
+def _columns(batch: pa.RecordBatch, what: RowColumns, group: Integers | None) -> tuple[Column, ...]:
+    """A batch as columns: first the part of each row's unit, then as `parts_of` says. group: where it is known."""
+    keys = _keys(batch, what)
+    unit, *others = batch.columns
     if pa.types.is_integer(unit.type):
         names: Column = unit.to_numpy(zero_copy_only=False)
         part = (mixed(names) >> np.uint64(64 - PART_BITS)).astype(np.uint8)
     else:
-        names, part = unit, next(arrays).to_numpy(zero_copy_only=False)
-    keys = [next(arrays) for _ in range(what.keys)]
-    group: Integers | None = np.zeros(batch.num_rows, np.int8)
-    if known is not None:
-        group = known.of(keys)
-    elif keys:
-        group = keys[0].to_numpy(zero_copy_only=False)
+        names, part = unit, others.pop(0).to_numpy(zero_copy_only=False)
+    arrays = iter(others[what.keys :])
     if group is None:
-        return None
+        group = keys[0].to_numpy(zero_copy_only=False) if keys else np.zeros(batch.num_rows, np.int8)
     columns = [part, names, group]
     columns += [next(arrays).to_numpy(zero_copy_only=False)] if what.hashed else []
     for value in what.values:
