@@ -17,8 +17,11 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-__all__ = ["Change", "changes", "mutated"]
+from mutants.reach import owners
+
+__all__ = ["Change", "changes", "mutated", "statements", "within"]
 
 _SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Add: (ast.Sub,),
@@ -80,10 +83,25 @@ def changes(source: str, *, texts: bool) -> list[Change]:
     ]
 
 
+def statements(source: str) -> list[str | None]:
+    """For each change, by its number, the digest of the statement that it is in (`mutants.reach`)."""
+    tree = ast.parse(source)
+    owner = owners(tree)
+    return [owner[id(node)] for node, _ in _places(tree)]
+
+
+def within(source: str, line: int) -> str:
+    """The outermost function, class or statement of a module that has a line, as Python writes it."""
+    for node in ast.parse(source).body:
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            return ast.unparse(node)
+    return ""
+
+
 def mutated(source: str, number: int) -> ast.Module:
     """The module with one change made."""
     tree = ast.parse(source)
-    node, new = list(_places(tree))[number]
+    node, new = next(islice(_places(tree), number, None))
 
     class Put(ast.NodeTransformer):
         def visit(self, at: ast.AST) -> ast.AST:
