@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import hubbub as hb
@@ -78,6 +79,20 @@ def test_wrong_values_are_refused(values: tuple[object, ...], says: str) -> None
 def test_wrong_tables_are_refused(arguments: dict[str, object], says: str) -> None:
     with pytest.raises(hb.PolicyError, match=says):
         hb.table("people.parquet", **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "held"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False)]
+)
+def test_a_declared_number_is_one_that_its_column_can_hold(value: int, held: bool) -> None:
+    table = hb.table(pa.table({"id": [1], "n": [1]}), unit="id", columns={"n": hb.one_of(1, value)})
+    with hb.Session({"p": table}, budget=hb.Budget(epsilon=1), ledger=None) as session:
+        sql = "SELECT n, COUNT(*) FROM p GROUP BY n"
+        if held:
+            assert session.check(sql, epsilon=1, max_groups=1, max_rows=1)
+            return
+        with pytest.raises(PolicyError, match="holds values of type integer, which are never equal to that"):
+            session.check(sql, epsilon=1, max_groups=1, max_rows=1)
 
 
 def test_a_source_is_a_path_or_a_frame() -> None:

@@ -66,6 +66,8 @@ def test_counts_move_by_groups_times_rows() -> None:
     assert plan(COUNT, declared=Limits(total=5)).bounds == Bounds(1, 5)
     units = plan(UNITS, keys=(WARD,), declared=Limits(groups=2))
     assert [units.sensitivity(m) for m in units.measurements] == [2]
+    assert units.bounds == Bounds(2, 1)
+    assert plan(UNITS).bounds == Bounds(1, 1)
 
 
 def test_what_the_question_says_goes_before_what_is_declared() -> None:
