@@ -17,7 +17,7 @@ from hubbub.tables.expressions import Column, Compare, Literal
 from hubbub.tables.groups import fitted
 from hubbub.tables.kinds import Kind
 from hubbub.tables.measure import Bounds, MeasurementKind
-from hubbub.tables.plan import Plan, make_plans
+from hubbub.tables.plan import Plan, Search, make_plans
 from hubbub.tables.relations import Scan
 
 AGE, WARD, YEAR = Column("t0.age", Kind.NUMBER), Column("t0.ward", Kind.TEXT), Column("t0.year", Kind.INTEGER)
@@ -134,6 +134,15 @@ def test_whatever_changes_an_answer_makes_another_question() -> None:
         replace(plan(COUNT, keys=(WARD,)), one_row=not plan(COUNT, keys=(WARD,)).one_row),
     ]
     assert len({p.key() for p in found}) == len(found)
+
+
+def test_a_bound_is_known_again_by_the_columns_that_decide_it() -> None:
+    """The same declaration of another column is another search; that of a column that is not looked at is none."""
+    asked = plan(COUNT, keys=(WARD, YEAR))
+    by_column = [Search(replace(asked, declared={f"t0.{c}": hb.one_of(2020)}), "rows") for c in ("ward", "year")]
+    assert by_column[0].key != by_column[1].key
+    with_age = Search(replace(asked, declared={f"t0.{c}": hb.one_of(2020) for c in ("ward", "age")}), "rows")
+    assert with_age.key == by_column[0].key
 
 
 @pytest.mark.parametrize(
