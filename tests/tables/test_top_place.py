@@ -139,7 +139,11 @@ def test_without_a_delta_it_is_refused_with_the_way_out(tmp_path: Path) -> None:
         ("SELECT APPROX_TOP_K(word, 0) FROM notes", "constant from 1 to 50"),
         ("SELECT APPROX_TOP_K(word, word) FROM notes", "constant from 1 to 50"),
         ("SELECT APPROX_TOP_K(word) FROM notes", "from 1 to 50"),
-        ("SELECT MODE(word) FROM notes", "chooses among declared values"),
+        ("SELECT MODE(word) FROM notes", r"chooses among declared values.* listed\. Declare them, "),
+        (
+            "SELECT MODE(w) FROM (SELECT id, MAX(word) AS w FROM notes GROUP BY id) AS n",
+            r"and w has none .* listed\. Clamp it in",
+        ),
     ],
 )
 def test_what_places_and_lists_cannot_be_asked_for_is_refused_before_the_charge(
