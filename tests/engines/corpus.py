@@ -29,7 +29,18 @@ from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.functions import PARTS
 from hubbub.tables.kinds import Kind
 
-__all__ = ["COLUMNS", "bound", "expressions", "far_rows", "fillings", "positions", "questions", "rows", "some"]
+__all__ = [
+    "COLUMNS",
+    "bound",
+    "expressions",
+    "far_rows",
+    "fillings",
+    "positions",
+    "questions",
+    "rows",
+    "some",
+    "zeros",
+]
 
 COLUMNS = {
     "i": Kind.INTEGER,
@@ -173,6 +184,31 @@ def some(count: int, *, seed: int = 0, depth: int = 2) -> list[str]:
             if len(found) == count:
                 return list(found)
     return list(found)
+
+
+ZEROS = ["-x", "(x * i)", "ROUND(x / 4)", "LEAST(-x, 0.0)"]
+"""Numbers that are 0.0 for one row and -0.0 for another."""
+
+
+def zeros(count: int | None = None, *, seed: int = 0) -> list[tuple[str, str]]:
+    """Every form with such a number in each of its places, and the same with 0.0 in place of -0.0; or so many of them,
+    each form first once.
+
+    An engine holds the two for equal, and which of equal values a unit's smallest is, or its first, follows from the
+    order of rows. So nothing may tell them apart.
+    """
+    draw, of_forms = random.Random(seed), list[list[tuple[str, str]]]()
+    for form, places in FORMS:
+        found = []
+        for place, zero in itertools.product(range(places), ZEROS):
+            for others in _beside(form, places, place, Kind.NUMBER):
+                one, two = (_filled(form, place, others, z) for z in (zero, f"({zero} + 0)"))
+                if "" not in others and bound(one) is not None and bound(two) is not None:
+                    found.append((one, two))
+        draw.shuffle(found)
+        of_forms.append(found)
+    each_form_first = itertools.chain(*itertools.zip_longest(*of_forms))
+    return list(dict.fromkeys(pair for pair in each_form_first if pair is not None))[:count]
 
 
 def _drawn(form: str, places: int, place: int, inside: Sequence[str], draw: random.Random) -> str | None:

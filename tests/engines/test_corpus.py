@@ -17,7 +17,7 @@ import pytest
 
 import hubbub as hb
 from answers import Desk
-from engines.corpus import FORMS, bound, expressions, far_rows, fillings, questions, rows, some
+from engines.corpus import FORMS, bound, expressions, far_rows, fillings, questions, rows, some, zeros
 from engines.evaluated import BATCH, NO_CASTS, NO_NET, NO_YEARS, Hard, fits, written
 from hubbub.engines.duckdb.dialect import DUCKDB, DuckDB
 from hubbub.sql.emit.dialect import Dialect
@@ -63,6 +63,18 @@ def differing(hard: Hard, texts: Sequence[str]) -> list[str]:
 
 def test_every_value_is_the_same_without_the_net_and_from_a_file(hard: Hard, texts: list[str]) -> None:
     assert differing(hard, texts) == []
+
+
+def test_nothing_tells_minus_zero_from_zero(hard: Hard) -> None:
+    """A unit's smallest or first value is one of the two by the order of its rows, which other rows decide."""
+    pairs = zeros()
+    one, two = (written((pair[side] for pair in pairs), DUCKDB) for side in (0, 1))
+    assert len(one) == len(two) == len(pairs)
+    told = []
+    for at in range(0, len(pairs), BATCH):
+        a, b = (hard.values(side[at : at + BATCH], "table") for side in (one, two))
+        told += [pair for pair, x, y in zip(pairs[at : at + BATCH], a, b, strict=True) if x != y]
+    assert told == []
 
 
 def test_the_text_of_an_expression_has_the_type_of_its_kind(hard: Hard, texts: list[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+import hubbub as hb
 from answers import Desk
 from asked import a_newcomer, everybody, frames, questions, tables as asked_tables
 from engines.places import answer
@@ -120,3 +122,17 @@ def test_no_order_of_rows_decides_an_answer_and_neighbours_are_near(spark: Any, 
     reordered()
     world.close()
     assert len(asked) == examples
+
+
+@pytest.mark.parametrize("inner", ["MIN", "MAX", "MEDIAN"])
+def test_which_of_two_zeros_comes_first_decides_nothing(spark: Any, tmp_path: Path, inner: str) -> None:
+    """0.0 and -0.0 are equal to Spark: which is the smallest of a unit follows from the order of its rows."""
+    asked = f"SELECT id, CAST({inner}(CASE WHEN i = 1 THEN -x ELSE x - 1 END) AS VARCHAR) AS t FROM v GROUP BY id"
+    found = set()
+    for rows in ([(0.0, 1), (1.0, 2)], [(1.0, 2), (0.0, 1)]):
+        frame_of = spark.createDataFrame([(u, x, i) for u in range(3) for x, i in rows], "id INT, x DOUBLE, i INT")
+        tables = {"v": hb.table(frame_of.coalesce(1), unit="id", max_rows=2, max_groups=1)}
+        with hb.Session(tables, budget=hb.Budget(10**6), ledger=tmp_path / f"{len(found)}{rows[0][1]}.db") as session:
+            answer_of = session.sql(f"SELECT COUNT(*) AS n FROM ({asked}) AS p WHERE t LIKE '-%'", epsilon=10**5)
+            found.add(answer_of.to_pandas()["n"][0])
+    assert found == {0}

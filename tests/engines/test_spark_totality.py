@@ -157,6 +157,19 @@ def test_each_row_has_the_value_that_duckdb_gives_it(plain: Sides, count: int) -
         assert not wrong, (FIRST + at, wrong[:5])
 
 
+@pytest.mark.parametrize("count", [90, pytest.param(None, marks=pytest.mark.soak)])
+def test_nothing_tells_minus_zero_from_zero(worst: Sides, count: int | None) -> None:
+    """A unit's smallest or first value is one of the two by the order of its rows, which other rows decide."""
+    pairs, told = corpus.zeros(count), []
+    assert any("AS VARCHAR" in one for one, _ in pairs)
+    for at in range(0, len(pairs), AT_ONCE // 2):
+        texts = pairs[at : at + AT_ONCE // 2]
+        nodes = [node for pair in texts for text in pair if (node := corpus.bound(text)) is not None]
+        rows = worst.of_spark(nodes, "false")
+        told += [text for k, text in enumerate(texts) if any(r[2 * k + 1] != r[2 * k + 2] for r in rows)]
+    assert told == []
+
+
 def test_no_text_holds_a_cast_that_can_raise() -> None:
     """Beside those of constants, and those to a text or to bytes."""
     columns = Fields("p", _PHYSICAL, {}, {}, SPARK).expressions().values()

@@ -390,6 +390,8 @@ _CASTS: Final[dict[tuple[Kind, Kind], Callable[[str], str]]] = {
     (Kind.TEXT, Kind.NUMBER): _text_number,
     (Kind.BOOLEAN, Kind.NUMBER): _plain("DOUBLE"),
     **{(kind, Kind.TEXT): _plain("STRING") for kind in Kind if kind is not Kind.TEXT},
+    # -0.0 is equal to 0.0, and its text must be too: which of them MIN or LAG gives is decided by the order of rows.
+    (Kind.NUMBER, Kind.TEXT): lambda s: f"try_cast({s} + 0.0D AS STRING)",
     (Kind.INTEGER, Kind.BOOLEAN): lambda s: f"({s} <> 0)",
     (Kind.NUMBER, Kind.BOOLEAN): lambda s: f"({s} <> 0)",
     (Kind.TEXT, Kind.BOOLEAN): _text_boolean,
@@ -504,22 +506,8 @@ def _date_add(a: list[str]) -> str:
 
 
 _AS_DUCKDB: Final = (
-    "ABS",
-    "COALESCE",
-    "CONCAT",
-    "CONTAINS",
-    "EXP",
-    "GREATEST",
-    "LEAST",
-    "LENGTH",
-    "LOWER",
-    "NULLIF",
-    "REPLACE",
-    "REVERSE",
-    "SPLIT_PART",
-    "SQRT",
-    "UPPER",
-)
+    "ABS COALESCE CONCAT CONTAINS EXP GREATEST LEAST LENGTH LOWER NULLIF REPLACE REVERSE SPLIT_PART SQRT UPPER"
+).split()
 """The functions that are written as for DuckDB."""
 
 _FUNCTIONS: Final[dict[str, Callable[[list[str]], str]]] = {
