@@ -67,15 +67,25 @@ def _type(node: Any) -> str:
     return str(of.get("id", ""))
 
 
-def faults(node: Any, sql: str, *, optimized: bool) -> Iterator[str]:
+def faults(plan: Any, sql: str, *, optimized: bool) -> Iterator[str]:
     """What could raise in a plan, outside of TRY, and the casts that are not ours."""
-    if isinstance(node, list):
-        for item in node:
-            yield from faults(item, sql, optimized=optimized)
-    if not isinstance(node, dict) or node.get("type") == "OPERATOR_TRY":
+    left = [plan]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            if node.get("type") == "OPERATOR_TRY":
+                continue
+            yield from _faults(node, sql, optimized=optimized)
+            node = node.values()
+        left += [value for value in node if isinstance(value, dict | list)]
+
+
+def _faults(node: Any, sql: str, *, optimized: bool) -> Iterator[str]:
+    """Those of one node, without those below."""
+    if "expression_class" not in node:
         return
     of, name = [_type(c) for c in node.get("children", [])], node.get("qname", {}).get("path", [""])[-1]
-    match node.get("expression_class"):
+    match node["expression_class"]:
         case "BOUND_FUNCTION" if node["type"] == "OPERATOR_CAST":
             yield from _cast(node, of[0], sql, optimized=optimized)
         case "BOUND_FUNCTION":
@@ -92,8 +102,6 @@ def faults(node: Any, sql: str, *, optimized: bool) -> Iterator[str]:
             yield f"{name}({', '.join(of)}) OVER"
         case "BOUND_CAST":
             yield "a cast of another form"
-    for value in node.values():
-        yield from faults(value, sql, optimized=optimized)
 
 
 def _cast(node: Any, of: str, sql: str, *, optimized: bool) -> Iterator[str]:

@@ -3,7 +3,7 @@ those by which bounds are found for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -48,27 +48,35 @@ def texts(world: World, plan: Plan) -> Iterator[tuple[str, str]]:
             yield "search", aggregate_sql(search.histogram, places, DUCKDB)
 
 
-def stand_in(con: duckdb.DuckDBPyConnection, world: World, plan: Plan) -> None:
-    """Tables without rows under the names that a plan's texts read."""
-    tables = {leaf.place: leaf.columns for leaf in leaves(plan.question.relation)}
-    empty = {
-        place: pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()]).empty_table()
-        for place, columns in tables.items()
+def read_by(world: World, plan: Plan) -> dict[str, pa.Schema]:
+    """What a plan's texts read: the schemas of tables, by their names."""
+    read = {
+        leaf.place: pa.schema([(name, arrow_type(kind)) for name, kind in leaf.columns.items()])
+        for leaf in leaves(plan.question.relation)
     }
-    empty |= {name: values().slice(0, 0) for name, values in lists_of(plan, DUCKDB).items()}
+    read |= {name: values().schema for name, values in lists_of(plan, DUCKDB).items()}
     for scan in scans(plan.question.relation):
         known = world.engine._known[scan.table]
         assert known.held is not None
-        empty[known.relation] = known.held.empty()
-    for name, table in empty.items():
-        con.register("incoming", table)
+        read[known.relation] = known.held.empty().schema
+    return read
+
+
+def stand_in(con: duckdb.DuckDBPyConnection, read: Mapping[str, pa.Schema]) -> None:
+    """Tables without rows."""
+    for name, schema in read.items():
+        con.register("incoming", schema.empty_table())
         con.execute(f'CREATE OR REPLACE TABLE "{name}" AS SELECT * FROM incoming')
 
 
 def of_questions(world: World, questions: Questions) -> tuple[dict[str, set[str]], dict[str, int]]:
-    """The faults of the plans of questions, by the question; how many plans of each way were seen."""
+    """The faults of the plans of questions, by the question; how many plans of each way were seen.
+
+    A text over tables of the same columns has the same plans, whichever question it is of: it is looked at once.
+    """
     found: dict[str, set[str]] = {}
     seen = dict.fromkeys(("summed", "ranked", "listed", "prepared", "search", "optimised"), 0)
+    known = set[tuple[str, str]]()
     with duckdb.connect() as con:
         con.execute(f"SET disabled_optimizers = '{LEFT_OUT},{UNSEEN}'")
         for name, sql, more in questions:
@@ -77,15 +85,22 @@ def of_questions(world: World, questions: Questions) -> tuple[dict[str, set[str]
             if isinstance(statement, PublicQuestion):
                 continue
             for plan in (p for q in statement.questions for p in make_plans(q, image, private_keys=True)):
-                stand_in(con, world, plan)
-                for way, text in texts(world, plan):
+                read = read_by(world, plan)
+                schemas = "".join(f"{place}: {schema.to_string()}; " for place, schema in sorted(read.items()))
+                told = list(texts(world, plan))
+                for way, _ in told:
+                    seen[way] += 1
+                new = [(way, text) for way, text in told if (text, schemas) not in known]
+                known.update((text, schemas) for _, text in new)
+                stand_in(con, read if new else {})
+                for way, text in new:
                     for optimized in (False, True):
                         try:
                             listed = plans(con, text, optimized=optimized)
                         except duckdb.Error:
                             assert optimized, text  # the bound plan is always seen
                             continue
-                        seen["optimised" if optimized else way] += 1
+                        seen["optimised"] += optimized
                         here = {f for one in listed for f in faults(one, text, optimized=optimized)}
                         found.setdefault(name, set()).update(f"{way}: {fault}" for fault in here)
     return {name: here for name, here in found.items() if here}, seen
