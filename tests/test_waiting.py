@@ -139,9 +139,9 @@ def test_ctrl_c_stops_the_engine_and_leaves_the_ledger_right(tmp_path: Path) -> 
 
 
 def test_work_elsewhere_gives_what_it_gives() -> None:
-    assert stoppable(lambda: threading.current_thread().name, lambda: None) == "hubbub-engine"
+    assert stoppable(lambda: threading.current_thread().name, lambda _: None) == "hubbub-engine"
     with pytest.raises(EngineError, match="i-1"):
-        stoppable(lambda: (_ for _ in ()).throw(EngineError("i-1")), lambda: None)
+        stoppable(lambda: (_ for _ in ()).throw(EngineError("i-1")), lambda _: None)
     names: list[str] = []
     other = threading.Thread(target=lambda: names.append(stoppable(lambda: threading.current_thread().name, exit)))
     other.start()
@@ -158,7 +158,7 @@ def test_what_a_signal_raises_comes_out_once_the_work_has_ended() -> None:
         told.wait(10)
         ended.set()
 
-    def stop() -> None:
+    def stop(_: object) -> None:
         calls.append(time.monotonic())
         if len(calls) == 3:  # the first two met no statement
             told.set()

@@ -128,8 +128,8 @@ class Engine(Protocol):
         """What the engine itself said of an incident, once; for the steward alone."""
         ...
 
-    def interrupt(self) -> None:
-        """Stop what is running."""
+    def interrupt(self, asker: object = None) -> None:
+        """Stop what is running; or, of that, only what runs for one `hubbub.engines.stopping.asker`."""
         ...
 
     def close(self) -> None:

@@ -2,28 +2,36 @@
 
 A signal reaches the program's main thread, and only between two steps of Python: while an engine computes there, the
 signal waits until it is done, or comes out as an error of the engine's. So the engine runs in a thread of its own, the
-main thread waits for it, and when it is interrupted it stops the engine before it goes on.
+main thread waits for it, and when it is interrupted it stops what the engine does for it before it goes on. What the
+engine does for other threads goes on: an interrupt of one question is no failure of another's.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
-from collections.abc import Callable
-from contextvars import copy_context
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar, copy_context
 from typing import Final, TypeVar
 
-__all__ = ["PATIENCE", "stoppable"]
+__all__ = ["PATIENCE", "asker", "stoppable"]
 
 PATIENCE: Final = 5.0
 """Seconds that an engine is given to stop. One that does not is left behind; its answer is dropped."""
 
 _Answer = TypeVar("_Answer")
+_ASKER: ContextVar[object] = ContextVar("_ASKER", default=None)
 
 
-def stoppable(work: Callable[[], _Answer], stop: Callable[[], None]) -> _Answer:
-    """What `work` gives, or raises. stop: ends it from another thread.
+def asker() -> object:
+    """For whom this thread works: one call of `stoppable`, by which `Engine.interrupt` tells it; None for nobody."""
+    return _ASKER.get()
+
+
+def stoppable(work: Callable[[], _Answer], stop: Callable[[object], None]) -> _Answer:
+    """What `work` gives, or raises. stop: ends, from another thread, what is done for an `asker`.
 
     Raises KeyboardInterrupt, or whatever else a signal raises in the main thread, once the work has ended.
     """
@@ -31,9 +39,10 @@ def stoppable(work: Callable[[], _Answer], stop: Callable[[], None]) -> _Answer:
         return work()  # no signal comes here
     answers: list[_Answer] = []
     errors: list[BaseException] = []
-    ended = threading.Event()
+    ended, me = threading.Event(), object()
 
     def run() -> None:
+        _ASKER.set(me)
         try:
             answers.append(work())
         except BaseException as error:
@@ -42,15 +51,30 @@ def stoppable(work: Callable[[], _Answer], stop: Callable[[], None]) -> _Answer:
             ended.set()
 
     try:
-        threading.Thread(target=copy_context().run, args=(run,), name="hubbub-engine", daemon=True).start()
-        while not ended.wait(0.2):  # not for ever: on Windows nothing would interrupt that
-            pass
+        with _for_us_alone():
+            threading.Thread(target=copy_context().run, args=(run,), name="hubbub-engine", daemon=True).start()
+            while not ended.wait(0.2):  # not for ever: on Windows nothing would interrupt that
+                pass
     except BaseException:
-        _end(stop, ended)
+        _end(lambda: stop(me), ended)
         raise
     if errors:
         raise errors.pop()
     return answers.pop()
+
+
+@contextlib.contextmanager
+def _for_us_alone() -> Iterator[None]:
+    """Where pyspark handles Ctrl-C, by cancelling all that its cluster does for this program, Python does meanwhile."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not str(getattr(handler, "__module__", "")).startswith("pyspark."):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def _end(stop: Callable[[], None], ended: threading.Event) -> None:

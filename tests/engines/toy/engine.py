@@ -66,8 +66,8 @@ class ToyEngine:
     def words(self, incident: str) -> str | None:
         return self._inner.words(incident)
 
-    def interrupt(self) -> None:
-        self._inner.interrupt()
+    def interrupt(self, asker: object = None) -> None:
+        self._inner.interrupt(asker)
 
     def close(self) -> None:
         self._inner.close()

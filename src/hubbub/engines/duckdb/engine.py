@@ -524,9 +524,11 @@ class DuckDBEngine:
         """What the engine said of an incident, once: it may hold rows, and is the steward's alone."""
         return self._incidents.pop(incident, None)
 
-    def interrupt(self) -> None:
-        """Stop what is running, and what it would run next."""
+    def interrupt(self, asker: object = None) -> None:
+        """Stop what is running, and what it would run next; or, of that, only what runs for one asker."""
         for call in list(self._running.values()):
+            if asker is not None and call.whose is not asker:
+                continue
             call.stopped.set()
             cursor = call.cursor
             if cursor is not None:

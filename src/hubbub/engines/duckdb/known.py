@@ -9,6 +9,7 @@ from typing import Any
 
 from hubbub.engines.duckdb.parquet import Patient
 from hubbub.engines.duckdb.sources import Held, Sheet, Source, SqliteFile
+from hubbub.engines.stopping import asker
 from hubbub.errors import PolicyError
 from hubbub.tables.kinds import Kind
 
@@ -38,8 +39,9 @@ class _Failed(Exception):
 
 @dataclass
 class _Call:
-    """One question at work: whether it is to stop, the connection it has, and what the engine last said."""
+    """One question at work: for whom, whether it is to stop, the connection it has, and what the engine last said."""
 
+    whose: object = field(default_factory=asker)
     stopped: threading.Event = field(default_factory=threading.Event)
     cursor: Any = None
     words: str | None = None

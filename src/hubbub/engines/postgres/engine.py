@@ -33,6 +33,7 @@ from hubbub.engines.fields import Fields
 from hubbub.engines.postgres.catalog import Found, look, never_null, refuse_hidden, roots_of, server_of, steady, strayed
 from hubbub.engines.postgres.dialect import Postgres
 from hubbub.engines.postgres.settings import NAME, Kept, begin, connect, limit
+from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.ledger.places import INSIDE
 from hubbub.sql.emit.place import Place
@@ -79,7 +80,7 @@ class PostgresEngine:
     def __init__(self) -> None:
         self._local = DuckDBEngine()  # for public tables, which may be files
         self._known: dict[str, _Known] = {}
-        self._running: set[psycopg.Connection[Any]] = set()
+        self._running: dict[psycopg.Connection[Any], object] = {}  # each with its asker
         self._lock = threading.Lock()
         self._dialect: Postgres | None = None
         self._until: float | None = None  # by when the server ends what it runs for us
@@ -222,7 +223,7 @@ class PostgresEngine:
         try:
             con = connect(self._known[plan.tables[0]].address.url)
             with self._lock:
-                self._running.add(con)
+                self._running[con] = asker()
             begin(con, lock_timeout="1s")  # a table that is locked is for `run` to wait for
             for i, text in enumerate(texts):
                 con.execute(f"PREPARE asked{i} AS {_with_stubs(text, stubs, self._written())}".encode())
@@ -286,7 +287,7 @@ class PostgresEngine:
         try:
             con = connect(address.url)
             with self._lock:
-                self._running.add(con)
+                self._running[con] = asker()
             locked = steady(con, known)
             if locked is None:
                 return None
@@ -305,7 +306,7 @@ class PostgresEngine:
     def _let_go(self, con: psycopg.Connection[Any] | None) -> None:
         if con is not None:
             with self._lock:
-                self._running.discard(con)
+                self._running.pop(con, None)
             con.close()
 
     def words(self, incident: str) -> str | None:
@@ -319,10 +320,10 @@ class PostgresEngine:
             "files and frames."
         )
 
-    def interrupt(self) -> None:
-        """Stop what is running."""
+    def interrupt(self, asker: object = None) -> None:
+        """Stop what is running; or, of that, only what runs for one asker."""
         with self._lock:
-            running = list(self._running)
+            running = [con for con, whose in self._running.items() if asker is None or whose is asker]
         for con in running:
             with contextlib.suppress(psycopg.Error):
                 con.cancel_safe(timeout=5)

@@ -51,6 +51,7 @@ from hubbub.engines.spark.session import (
     refused_setting,
     settings_of,
 )
+from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.plan import aggregate_sql, listed_sql, summed
@@ -111,7 +112,7 @@ class SparkEngine:
         self._session: SparkSession | None = None  # our own
         self._settings: dict[str, str] = {}
         self._own = uuid.uuid4().hex[:12]
-        self._tags: set[str] = set()
+        self._tags: dict[str, object] = {}  # of the jobs that run, each with its asker
         self._lock = threading.Lock()
         self._until = math.inf  # when what runs is ended, by the monotonic clock
 
@@ -327,7 +328,7 @@ class SparkEngine:
                 lend(self._public(table), self._session, views[place])
             stages = "".join(f"{place} AS (SELECT * FROM {view}),\n" for place, view in views.items())
             with self._lock:
-                self._tags.add(tag)
+                self._tags[tag] = asker()
             context.setJobGroup(tag, "hubbub", interruptOnCancel=True)
             answers = []
             for text in texts:
@@ -346,7 +347,7 @@ class SparkEngine:
                 for view in views.values():
                     self._session.catalog.dropTempView(view)
             with self._lock:
-                self._tags.discard(tag)
+                self._tags.pop(tag, None)
 
     def _public(self, table: pa.Table) -> DataFrame:
         assert self._spark is not None
@@ -366,10 +367,10 @@ class SparkEngine:
             "files and frames."
         )
 
-    def interrupt(self) -> None:
-        """Stop what is running."""
+    def interrupt(self, asker: object = None) -> None:
+        """Stop what is running; or, of that, only what runs for one asker."""
         with self._lock:
-            tags = list(self._tags)
+            tags = [tag for tag, whose in self._tags.items() if asker is None or whose is asker]
         if self._spark is not None:
             for tag in tags:
                 self._spark.sparkContext.cancelJobGroup(tag)
