@@ -19,6 +19,18 @@ PEERS: dict[str, list[str]] = {
     "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn>=1.4,<1.6"],
     "dp-accounting": ["dp-accounting==0.6.0"],
     "prv-accountant": ["prv-accountant==0.2.0"],
+    # Beside them what hubbub itself needs: `benchmarks.opacus_history` trains through it.
+    "opacus": [
+        "torch==2.13.0",
+        "opacus==1.6.0",
+        "dp-accounting==0.6.0",
+        "cryptography>=43",
+        "duckdb>=2.0,<2.0.1",
+        "pyarrow>=18",
+        "sqlglot>=30.30,<30.31",
+    ],
+    "pipelinedp": ["pipeline-dp==0.3.1"],
+    "smartnoise": ["smartnoise-sql==1.0.10", "pandas<3"],
     # Its Spark is 3.5 up to Python 3.11 and 4 from 3.12 on; both run on Java 17.
     "tumult": ["tmlt.analytics==0.21.0"],
 }

@@ -24,7 +24,11 @@ whose deltas add up.
 
 **What is refused**, as it would break that: another sampler than Poisson's, a rate or batch size that follows from the
 number of rows (1 / len(loader) does), adaptive clipping, several processes, tables with several rows of a unit, or
-stated under replacement.
+stated under replacement. A step is of one batch that the watched loader's sampler drew: batches that are added up
+(`signal_skip_step`, or several `backward`) count a row several times, a batch that was drawn and not used tells why it
+was not, and a batch from elsewhere was not sampled. Where gradients are clipped at another place than noise is scaled
+(ghost clipping, a bound for each layer), the bound stays as it was. A row of random numbers in place of an empty batch
+(`rand_on_empty`) moves a sum twice as far.
 
 **What is not exact.** Opacus draws its noise as floats of torch: not the discrete noise that all else here has. The
 receipt says so.
@@ -36,7 +40,7 @@ import json
 import math
 import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import TracebackType
@@ -233,6 +237,8 @@ class Training:
         self.secure = True
         self._door, self._closed = door, False
         self._engines: list[tuple[Any, int]] = []
+        self._watched: list[_Watched] = []
+        self._samplers: list[Any] = []
 
     def __repr__(self) -> str:
         return f"Training({self.run} of {self.plan.steps} steps, epsilon {decimal_text(self.plan.epsilon)})"
@@ -258,11 +264,13 @@ class Training:
     def watch(self, optimizer: Any, loader: Any, engine: Any = None) -> None:
         """Look at what `make_private` made, and from here on at each of its steps; for each phase that has its own.
 
-        engine: the PrivacyEngine, whose own history is then compared at the end.
+        Before the loader is iterated: a step is of one batch that its sampler draws from here on. engine: the
+        PrivacyEngine, whose own history is then compared at the end.
 
         Raises PolicyError for what would break the accounting.
         """
-        self._check(optimizer, loader)
+        watched = next((w for w in self._watched if w.optimizer is optimizer), None) or _Watched(optimizer)
+        self._check(watched, loader)
         if not getattr(optimizer, "secure_mode", False):
             self.secure = False
             warnings.warn(
@@ -273,16 +281,17 @@ class Training:
             )
         if engine is not None and all(engine is not known for known, _ in self._engines):
             self._engines.append((engine, _steps_of(engine)))
-        before = getattr(optimizer, "step_hook", None)
+        watched.loader, watched.clip = loader, getattr(optimizer, "max_grad_norm", None)
+        sampler = _counting(loader.batch_sampler)
+        if all(sampler is not known for known in self._samplers):
+            self._samplers.append(sampler)
+            sampler.hubbub_used = sampler.hubbub_drawn
+        if watched not in self._watched:
+            self._watched.append(watched)
+            watched.hook = _hook(self, watched, getattr(optimizer, "step_hook", None))
+            optimizer.attach_step_hook(watched.hook)
 
-        def hook(stepping: Any) -> None:
-            self._step(stepping, loader)
-            if before is not None:
-                before(stepping)
-
-        optimizer.attach_step_hook(hook)
-
-    def _check(self, optimizer: Any, loader: Any) -> Phase:
+    def _check(self, watched: _Watched, loader: Any) -> None:
         """Raises PolicyError for a step that was not planned."""
         phase = self.phase
         if self._closed or phase is None:
@@ -290,39 +299,15 @@ class Training:
                 f"the plan has {self.plan.steps} steps, and all were run, or it is closed: this step was not charged. "
                 "Reserve another plan."
             )
-        sampler = type(getattr(loader, "batch_sampler", None)).__name__
-        kind = type(optimizer).__name__
-        rate, batch = getattr(loader, "sample_rate", None), getattr(optimizer, "expected_batch_size", None)
-        noise = getattr(optimizer, "noise_multiplier", None)
-        if sampler not in _SAMPLERS:
-            raise PolicyError(
-                f"the loader draws its batches by a {sampler}: the cost is that of Poisson samples, which Opacus' own "
-                "loader draws in one process (DPDataLoader(rows, sample_rate=...))."
-            )
-        if kind not in _OPTIMIZERS:
-            raise PolicyError(
-                f"a {kind} steps otherwise than is accounted for: take one of {', '.join(_OPTIMIZERS)}, in one process."
-            )
-        if rate != float(phase.sample_rate):
-            raise PolicyError(
-                f"the loader samples at a rate of {rate}, and {decimal_text(phase.sample_rate)} is planned. A rate of "
-                "1 / len(loader) follows from the number of rows, which is private: give it, as in "
-                f"DPDataLoader(rows, sample_rate={float(phase.sample_rate)})."
-            )
-        if noise != float(phase.noise_multiplier):
-            raise PolicyError(
-                f"the optimizer's noise multiplier is {noise}, and {decimal_text(phase.noise_multiplier)} is planned."
-            )
-        if batch != phase.batch:
-            raise PolicyError(
-                f"gradients are divided by an expected batch of {batch}, and {phase.batch} is planned. make_private "
-                "takes it from the number of rows, which is private, and whose last digit then moves every weight: "
-                f"optimizer.expected_batch_size = {phase.batch}."
-            )
-        return phase
+        wrong = _wrong_loader(loader, phase) or _wrong_optimizer(watched, phase)
+        if wrong is not None:
+            raise PolicyError(wrong)
 
-    def _step(self, optimizer: Any, loader: Any) -> None:
-        self._check(optimizer, loader)
+    def _step(self, watched: _Watched) -> None:
+        self._check(watched, watched.loader)
+        wrong = _wrong_step(watched)
+        if wrong is not None:
+            raise PolicyError(wrong)
         if self.run == 0:
             self._door.ledger.charges.advance(self.charge_id, "drawing")
         self.run += 1
@@ -330,17 +315,19 @@ class Training:
     def close(self) -> Cost:
         """Record how many steps were run; what is not needed comes back. The cost that stays.
 
-        Raises PolicyError where an engine's own history says that others were: the charge stays whole then.
+        Raises PolicyError where an engine's own history says that others were, or where another hook stands in the
+        place of ours: the charge stays whole then.
         """
         charges = self._door.ledger.charges
         if self._closed:
             return self.plan.cost(self.run)
         self._closed = True
         seen = [_steps_of(engine) - before for engine, before in self._engines]
-        others = bool(seen) and sum(seen) != self.run
+        lost = any(getattr(w.optimizer, "step_hook", None) is not w.hook for w in self._watched)
+        others = lost or (bool(seen) and sum(seen) != self.run)
         cost = self.plan.cost(self.plan.steps if others else self.run)
         try:
-            if self.run == 0 and not others:
+            if self.run == 0:
                 charges.advance(self.charge_id, "drawing")
             if cost != self.plan.cost(self.plan.steps):
                 charges.give_back(self.charge_id, used=cost)
@@ -351,11 +338,135 @@ class Training:
         finally:
             charges.let_go(self.charge_id)
         if others:
+            counted = f"the engine counts {sum(seen)} steps, and {self.run} were watched"
+            counted = "another step hook was attached over the one that watches" if lost else counted
             raise PolicyError(
-                f"the engine counts {sum(seen)} steps, and {self.run} were watched: some ran past the plan. The whole "
-                f"plan stays charged ({self.charge_id}), and does not cover those others: do not release this model."
+                f"{counted}: some may have run past the plan. The whole plan stays charged ({self.charge_id}), and "
+                "does not cover those others: do not release this model."
             )
         return cost
+
+
+@dataclass(eq=False)
+class _Watched:
+    """An optimizer, its loader, and what its gradients were clipped at when they were looked at."""
+
+    optimizer: Any
+    loader: Any = None
+    clip: Any = None
+    hook: Any = None
+
+
+def _hook(training: Training, watched: _Watched, before: Any) -> Callable[[Any], None]:
+    """What an optimizer calls between its noise and the moving of weights."""
+
+    def hook(stepping: Any) -> None:
+        training._step(watched)
+        if before is not None:
+            before(stepping)
+
+    return hook
+
+
+def _counting(sampler: Any) -> Any:
+    """The same sampler, which counts from now on how many batches it drew.
+
+    A loader takes no other sampler once it is made, and Opacus' manager of virtual batches iterates this one itself.
+    """
+    kind = type(sampler)
+    if not hasattr(sampler, "hubbub_drawn"):
+
+        def drawn(self: Any) -> Iterator[Any]:
+            for batch in kind.__iter__(self):
+                self.hubbub_drawn += 1
+                yield batch
+
+        sampler.hubbub_drawn = sampler.hubbub_used = 0
+        sampler.__class__ = type(kind.__name__, (kind,), {"__iter__": drawn})
+    return sampler
+
+
+def _wrong_loader(loader: Any, phase: Phase) -> str | None:
+    """What is wrong with a loader, if anything is."""
+    sampler = getattr(loader, "batch_sampler", None)
+    kind = type(sampler).__name__
+    if kind not in _SAMPLERS:
+        return (
+            f"the loader draws its batches by a {kind}: the cost is that of Poisson samples, which Opacus' own "
+            "loader draws in one process (DPDataLoader(rows, sample_rate=...))."
+        )
+    for rate in (getattr(loader, "sample_rate", None), getattr(sampler, "sample_rate", None)):
+        if rate != float(phase.sample_rate):
+            return (
+                f"the loader samples at a rate of {rate}, and {decimal_text(phase.sample_rate)} is planned. A rate of "
+                "1 / len(loader) follows from the number of rows, which is private: give it, as in "
+                f"DPDataLoader(rows, sample_rate={float(phase.sample_rate)})."
+            )
+    if getattr(loader, "num_workers", 0):
+        return (
+            f"num_workers={loader.num_workers}: processes of the loader draw batches ahead, and whether a step is of one "
+            "batch is not known then. Take num_workers=0."
+        )
+    if getattr(getattr(loader, "collate_fn", None), "rand_on_empty", False):
+        return (
+            "rand_on_empty=True puts a row of random numbers in the place of an empty batch: the row of a person moves "
+            "the sum twice as far there as is accounted for. Take rand_on_empty=False."
+        )
+    return None
+
+
+def _wrong_optimizer(watched: _Watched, phase: Phase) -> str | None:
+    """What is wrong with an optimizer, if anything is."""
+    optimizer = watched.optimizer
+    kind = type(optimizer).__name__
+    noise, batch = getattr(optimizer, "noise_multiplier", None), getattr(optimizer, "expected_batch_size", None)
+    if kind not in _OPTIMIZERS or hasattr(optimizer, "_adjusted_noise_multiplier"):
+        adaptive = " with adaptive clipping" if kind in _OPTIMIZERS else ""
+        return (
+            f"a {kind}{adaptive} steps otherwise than is accounted for: take one of {', '.join(_OPTIMIZERS)}, in one "
+            "process, clipping at a fixed norm."
+        )
+    if noise != float(phase.noise_multiplier):
+        return f"the optimizer's noise multiplier is {noise}, and {decimal_text(phase.noise_multiplier)} is planned."
+    if batch != phase.batch:
+        return (
+            f"gradients are divided by an expected batch of {batch}, and {phase.batch} is planned. make_private "
+            "takes it from the number of rows, which is private, and whose last digit then moves every weight: "
+            f"optimizer.expected_batch_size = {phase.batch}."
+        )
+    clip = getattr(optimizer, "max_grad_norm", None)
+    if watched.hook is not None and kind != "DPOptimizer" and clip != watched.clip:
+        return (
+            f"the noise is now that of gradients clipped at {clip}, and a {kind} clips them by {watched.clip}, "
+            "which stands elsewhere. Make the optimizer anew, in a phase of its own."
+        )
+    return None
+
+
+def _wrong_step(watched: _Watched) -> str | None:
+    """What is wrong with a step that is about to move the weights, if anything is."""
+    optimizer, sampler = watched.optimizer, watched.loader.batch_sampler
+    drawn = sampler.hubbub_drawn - sampler.hubbub_used
+    if drawn != 1:
+        return (
+            f"{drawn} batches were drawn from the watched loader since the step before, and a step is of one: "
+            "batches that are added up count a person several times, and one that is left out tells why. Step once for "
+            "each batch, empty ones too; for fewer steps take itertools.islice(loader, steps); read rows for anything "
+            "else from another loader. Large batches are split by BatchMemoryManager."
+        )
+    sampler.hubbub_used = sampler.hubbub_drawn
+    if getattr(optimizer, "accumulated_iterations", 1) != 1:
+        return (
+            f"a batch in {optimizer.accumulated_iterations} parts, by whose number Opacus divides the noisy gradients; "
+            "it follows from the batch. Split batches by BatchMemoryManager."
+        )
+    clip = getattr(optimizer, "max_grad_norm", None)
+    if clip != watched.clip:
+        return (
+            f"gradients are clipped at {clip}, and at {watched.clip} when the optimizer was looked at: within a batch "
+            "in parts the noise would not fit. Between two batches, say training.watch(optimizer, loader) again."
+        )
+    return None
 
 
 def _steps_of(engine: Any) -> int:
