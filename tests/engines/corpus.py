@@ -301,6 +301,25 @@ POSITIONS = [
 ]
 """The places that a relation has for expressions. `{q1}`: the second, of another relation's row."""
 
+_V = "(VALUES {v}) AS v(a)"
+VALUES = [
+    f"SELECT COUNT(*) AS c FROM p JOIN {_V} ON {{0}} = a",
+    f"SELECT COUNT(a) AS c FROM p LEFT JOIN {_V} ON {{0}} >= a",
+    f"SELECT COUNT(*) AS c FROM p WHERE {{0}} IN (SELECT a FROM {_V})",
+    f"SELECT COUNT(*) AS c FROM p WHERE {{0}} NOT IN (SELECT a FROM {_V})",
+    f"SELECT a AS k, COUNT({{0}}) AS c FROM p JOIN {_V} ON {{0}} = a GROUP BY a",
+    f"SELECT a AS k, COUNT({{0}}) AS c FROM {_V} LEFT JOIN p ON {{0}} = a GROUP BY a",
+    f"SELECT COUNT(c) AS c FROM (SELECT p.id, COALESCE({{0}}, a) AS c FROM p JOIN {_V} ON {{0}} IS DISTINCT FROM a)",
+    f"SELECT COUNT(c) AS c FROM (SELECT p.id, MAX(LEAST({{0}}, a)) AS c FROM p JOIN {_V} ON b GROUP BY p.id)",
+]
+"""Where rows that are written in a question meet those of people."""
+
+LISTED = ["(1), (NULL)", "(9223372036854775807), (-1)", "(0.1), (1.7e308)", "(1), (2.5)", "(-9.5e300), (0)"]
+LISTED += ["('A'), ('-0')", f"('2025-01-31'), ({FAR})", "(TRUE), (NULL)", "(NULL), (NULL)"]
+LISTED += ["(DATE '0001-01-01'), (DATE '9999-12-31')", "(TIMESTAMP '9999-12-31 23:59:59.999999'), (NULL)"]
+LISTED += ["(DATE '2025-01-31'), (TIMESTAMP '0001-01-01 00:00:00')"]
+"""Rows of one column: both ends of each kind, NULL, kinds that meet in one column."""
+
 
 def positions(first: str, second: str) -> Iterator[str]:
     """A question for each place, with two expressions in it. Some are refused for what they are."""
@@ -317,12 +336,14 @@ def _at(text: str, place: str) -> str:
 
 
 def questions(count: int | None = None, *, seed: int = 0) -> list[str]:
-    """Every place with every pair of kinds, of columns, constants and dates made of texts; or that many of them drawn.
+    """Every place with every pair of kinds, of columns, constants and dates made of texts, and with every list of
+    VALUES; or that many of them drawn.
 
     They ask the tables `p` (private, unit `id`) and `w` (public), both with the columns of `rows`.
     """
     ends = [*COLUMNS, "CAST(s AS DATE)", "CAST(s AS TIMESTAMP)", FAR, "9223372036854775807", "NULL"]
     every = [q for a, b in itertools.product(ends, repeat=2) if (a, b) != ("NULL", "NULL") for q in positions(a, b)]
+    every += [q.format(_at(a, "p"), v=v) for q, a, v in itertools.product(VALUES, ends, LISTED)]
     if count is None:
         return every
     draw = random.Random(seed)
