@@ -3,7 +3,7 @@
 A signal reaches the program's main thread, and only between two steps of Python: while an engine computes there, the
 signal waits until it is done, or comes out as an error of the engine's. So the engine runs in a thread of its own, the
 main thread waits for it, and when it is interrupted it stops what the engine does for it before it goes on. What the
-engine does for other threads goes on: an interrupt of one question is no failure of another's.
+engine does for other threads goes on: an interrupt of one question makes no other fail.
 """
 
 from __future__ import annotations
