@@ -155,6 +155,14 @@ def test_refused_questions_are_kept_short_and_so_many_a_day(tmp_path, monkeypatc
         assert ledger.record.verify().sound
 
 
+def test_two_hundred_refusals_of_one_analyst_are_kept_a_day():
+    with Ledger.in_memory({SPACE: Budget(1)}) as ledger:
+        for _ in range(202):
+            with pytest.raises(BudgetError):
+                charge(ledger, 2)
+        assert len(ledger.record.refusals()) == 200
+
+
 def test_the_name_of_who_asks_is_short_so_that_refusals_are():
     """Before, a name of any length was written with every refusal, each under a name of its own."""
     with Ledger.in_memory({SPACE: Budget(1)}) as ledger:

@@ -14,6 +14,7 @@ _CODEC: Final = "Python reads a codec's name less its signs: 'utf-8?' is 'utf-8'
 _WAY: Final = "decides which way is gone, and both ways have the same integers"
 _SAME_BITS: Final = "numbers with and without a sign have the same 64 bits, which is all that is looked at"
 _ROOM: Final = "a bit more of a reach of a thousand bits: a number that fits is looked at, and is itself"
+_FORGOTTEN: Final = "decides when what was read is forgotten, and read anew it is the same: the chain has not grown"
 _FIRST: Final = "numpy reads the first letter of a kind of sort"
 
 EQUIVALENT: Final[dict[str, dict[str, str]]] = {
@@ -72,9 +73,15 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
         "_misses: mask is not None and (not self._columns[mask].all()) -> mask is not None": "a short cut",
         "_bounded_part: count > rows -> count >= rows": "size * rows // rows is the size",
         "_bounded: plan.group_count or 0 -> plan.group_count": "where groups are public they have a number",
+        "_bounded_part: 0 -> 1": _WAY,
     },
     "hubbub.session.remembered": {
         "keep: 0 -> 1": "where groups are found privately nobody knows how many, and 1 is as few as 0",
+    },
+    "hubbub.ledger.books": {
+        "begin: len(self._totals) > _MANY -> len(self._totals) >= _MANY": _FORGOTTEN,
+        ": 1000 -> 1001": _FORGOTTEN,
+        ": 1000 -> 999": _FORGOTTEN,
     },
     "hubbub.ledger.keys": {
         ": 32 -> 31": "a pad that is longer than the key is cut off",

@@ -80,7 +80,7 @@ ROOMS: Final[dict[str, tuple[str, ...]]] = {
     "hubbub.tables.plan": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.aggregates.moments": (*_TABLES, *_NEIGHBOURS),
     "hubbub.tables.aggregates.quantile": (*_TABLES, *_NEIGHBOURS),
-    "hubbub.tables.aggregates.mode": ("tests/tables/test_choices.py",),
+    "hubbub.tables.aggregates.mode": ("tests/tables/test_choices.py", "tests/tables/test_top_place.py"),
     "hubbub.tables.aggregates.top_k": ("tests/tables/test_choices.py",),
     "hubbub.tables.aggregates.top_place": ("tests/tables/test_top_place.py",),
     "hubbub.tables.clipping": (*_TABLES, *_NEIGHBOURS),

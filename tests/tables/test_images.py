@@ -108,7 +108,7 @@ def test_what_has_too_many_groups_is_refused_before_a_row_is_read(empty: Desk, e
 
 
 def test_a_whole_number_of_too_many_combinations_has_the_groups_of_its_range() -> None:
-    """Four million pairs: no engine lists them, and each number between the ends is a group, up to 10,000."""
+    """Four million pairs (or NULL): no engine lists them; each number between the ends is a group, up to 10,000."""
     declared = {"a": hb.between(0, 2000), "b": hb.between(0, 1999), "c": hb.between(0, 1)}
     rows = pa.table({name: pa.array([], pa.int64()) for name in ("id", *declared)})
     found = Desk({"t": hb.table(rows, unit="id", columns=declared, max_groups=2, max_rows=2)})
@@ -117,6 +117,9 @@ def test_a_whole_number_of_too_many_combinations_has_the_groups_of_its_range() -
         for beyond in ("a * 4 + b + c", "a * 5 + b"):
             with pytest.raises(hb.PolicyError):
                 groups(found, beyond)
+        assert groups(found, "a * 4 > b") == (False, True)
+        with pytest.raises(hb.QueryError, match="4,006,002 combinations"):
+            groups(found, "CAST(a AS VARCHAR) || CAST(b AS VARCHAR)")
     finally:
         found.engine.close()
 

@@ -145,6 +145,16 @@ def test_a_bound_is_known_again_by_the_columns_that_decide_it() -> None:
     assert with_age.key == by_column[0].key
 
 
+def test_a_bound_that_was_found_is_the_plans_and_is_found_no_more() -> None:
+    asked = plan(COUNT, keys=(WARD,), declared=Limits(), asked=Limits(auto=("groups", "rows")))
+    assert asked.auto == ("groups", "rows")
+    rows = asked.with_found("rows", Fraction(5))
+    assert (rows.bounds, rows.auto) == (Bounds(asked.bounds.groups, 5), ("groups",))
+    groups = rows.with_found("groups", Fraction(2))
+    assert (groups.bounds, groups.auto) == (Bounds(2, 5), ())
+    assert rows.with_found("groups", Fraction(8)).bounds == Bounds(3, 5)  # there are no more
+
+
 @pytest.mark.parametrize(
     ("keys", "declared", "says"),
     [
