@@ -59,6 +59,9 @@ def main(folder: str, times: int) -> None:
     builder = builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "6")
     builder = builder.config("spark.sql.adaptive.enabled", "false").config("spark.task.maxFailures", "20")
     builder = builder.config("spark.deploy.maxExecutorRetries", "-1").config("spark.ui.showConsoleProgress", "false")
+    # Java's second compiler works for hours to come: here it would take most of the time.
+    for which in ("driver", "executor"):
+        builder = builder.config(f"spark.{which}.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     chance = random.Random(15)
