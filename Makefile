@@ -30,8 +30,9 @@ PYTEST = folder=$$(mktemp -d $(MEMORY:%=-p %)) && chmod 711 "$$folder" && trap '
 demo: .venv/demo
 	@$(BIN)/hubbub demo
 
+# More tests at a time than the two cores of CI: a fifth of the time some test waits for another program, or a clock.
 test: .venv/dev
-	$(PYTEST) -n 2 --dist worksteal -m 'not soak and not browser' --durations=20
+	$(PYTEST) -n 3 --dist worksteal -m 'not soak and not browser' --durations=20
 
 # The plain ways alone (docs/contributing/quick-paths.md): a small part of the suite, for CI; all of it with PLAIN=tests.
 PLAIN ?= tests/engines/test_plain.py tests/engines/test_lists.py tests/engines/test_columns_alone.py tests/noise/test_switches.py
