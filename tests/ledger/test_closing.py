@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from hubbub.accounting import Cost
 from hubbub.errors import BudgetError, PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.schedule import SECOND
@@ -66,3 +67,25 @@ def test_nothing_that_an_older_ledger_takes_for_open_is_given_again(place):
         ledger.steward.grant(SPACE, "everyone", "1.6", author="steward", reason="receipts of 0 since")
         charge(ledger, TENTH, question_key="new")
         assert ledger.record.verify().problems == ()
+
+
+def test_what_is_set_aside_for_training_is_not_given_again(place):
+    """An older copy may lack a training: after a grant to `everyone`, it would be paid a second time."""
+    half = Fraction(1, 2)
+    budgets = {SPACE: Budget(3, "1e-6", training=(1, "1e-7"))}
+    paid = {
+        "details": '{"kind": "training", "paid_from": "training"}',
+        "cost": Cost(half, half**2 / 2, Fraction(1, 10**8)),
+    }
+    with Ledger.open(place, budgets=budgets) as ledger:
+        charge(ledger, half, question_key="one", **paid)
+        assert ledger.balance.training(SPACE) == (half, Fraction(9, 10**8))
+        ledger.steward.accept_older(author="steward", reason="the disk died")
+        assert ledger.balance.training(SPACE) == (0, 0)
+        ledger.steward.grant(SPACE, "everyone", 1, author="steward", reason="receipts of 0 since")
+        with pytest.raises(BudgetError, match="an older copy of this ledger was put back"):
+            charge(ledger, half, question_key="two", **paid)
+        charge(ledger, Fraction(1, 100), question_key="three")
+        assert ledger.record.verify().problems == ()
+    with Ledger.open(place, budgets=budgets) as ledger:
+        assert ledger.balance.training(SPACE) == (0, 0)

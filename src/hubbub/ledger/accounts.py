@@ -197,11 +197,14 @@ def empty_filter(budget: Budget, epsilon: Fraction) -> PureFilter | ZCDPFilter:
     return ZCDPFilter.of(most, budget.delta_for_questions, delta_threshold=budget.delta_threshold)
 
 
-def training_filter(budget: Budget) -> BasicFilter:
-    """The filter of what a budget sets aside for training: nothing, where it sets nothing aside."""
+def training_filter(budget: Budget, *, over: bool = False) -> BasicFilter:
+    """The filter of what a budget sets aside for training: nothing, where it sets nothing aside.
+
+    over: nothing more is paid from it.
+    """
     from hubbub.accounting import BasicFilter
 
-    epsilon, delta = budget.training or (Fraction(0), Fraction(0))
+    epsilon, delta = (None if over else budget.training) or (Fraction(0), Fraction(0))
     return BasicFilter(epsilon=epsilon, delta=delta)
 
 

@@ -139,8 +139,9 @@ class AccountState:
                 standings.append(Standing(account, filters, None, self._totals[key]))
                 continue
             if account == TRAINING:
-                own: Filters = (training_filter(budget),)  # type: ignore[assignment]  # asked for nothing but `holds`
-                standings.append(Standing(account, own, None, self._totals[key]))
+                ended = self._allowance(space, account)
+                own: Filters = (training_filter(budget, over=ended is not None),)  # type: ignore[assignment]  # `holds` alone
+                standings.append(Standing(account, own, ended, self._totals[key]))
                 continue
             known = self._limits.get(key)
             if known is None:

@@ -322,13 +322,20 @@ def _wanting(kind: str, asked: str) -> str:
 
 def _training_overrun(request: Request, standing: Standing, budget: Budget) -> BudgetError:
     """The refusal of a training."""
-    left, delta = replace(training_filter(budget), spent=standing.paid.cost).left
+    ended = standing.allowance is not None
+    left, delta = replace(training_filter(budget, over=ended), spent=Total().cost if ended else standing.paid.cost).left
     whole = "nothing" if budget.training is None else f"epsilon {decimal_text(budget.training[0])}"
     asked = decimal_text(request.charge.epsilon)
+    rest = (
+        "and an older copy of this ledger was put back, so what of it is spent is not known. Fit a model of sums "
+        "(`session.fit`), which is paid as questions are"
+        if ended
+        else f"of which epsilon {short_text(left)} and delta {float(delta):.3g} are left. Plan fewer steps, more noise "
+        "or a smaller rate"
+    )
     return BudgetError(
         f"not enough budget: this training asks for epsilon {asked} and delta {float(request.spend.delta):.3g}. The "
-        f"budget sets {whole} aside for training (`training=` when its ledger is created), of which epsilon "
-        f"{short_text(left)} and delta {float(delta):.3g} are left. Plan fewer steps, more noise or a smaller rate.",
+        f"budget sets {whole} aside for training (`training=` when its ledger is created), {rest}.",
         asked=asked,
         left=decimal_text(left),
     )

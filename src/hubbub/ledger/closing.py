@@ -4,6 +4,7 @@ An older copy of a ledger knows less than was spent. What was spent since is not
 unspent is closed, on the record, in one transaction:
 
     what is left        `everyone` may spend nothing more in any unit space, until a steward grants it anew
+    training            nothing more is paid from what a budget sets aside for it: what was is not known
     open blocks         are closed, and what they held stays spent: they may have been used up
     what was not drawn  has had its draw: it may have been drawn and told since
     what was running    has no answer
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hubbub.ledger.accounts import EVERYONE
+from hubbub.ledger.accounts import EVERYONE, TRAINING
 from hubbub.ledger.charge import checked_text
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def close_what_is_open(writer: Writer, known: Head, *, author: str, reason: str)
     ask = writer.connection.execute
     for (space,) in ask("SELECT name FROM unit_space ORDER BY name").fetchall():
         writer.append("allowance", space, EVERYONE, None, None, author, reason)
+    for (space,) in ask("SELECT unit_space FROM training ORDER BY unit_space").fetchall():
+        writer.append("allowance", space, TRAINING, None, None, author, reason)
     _close_blocks(writer)
     _close_questions(writer)
 

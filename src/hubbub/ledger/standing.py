@@ -20,7 +20,7 @@ from hubbub.ledger.accounts import (
     training_filter,
 )
 from hubbub.ledger.allowances import NAMED, all_allowances, default_limit, policy_records
-from hubbub.ledger.books import AccountState, moment, total_of
+from hubbub.ledger.books import AccountState, latest_allowances, moment, total_of
 from hubbub.ledger.budget import Budget, EpsilonLike, parse_epsilon
 from hubbub.ledger.charging import accounts_of
 from hubbub.ledger.handle import Handle
@@ -124,8 +124,10 @@ class Balance:
         Raises:
             PolicyError: there is no such space.
         """
-        paid = self.total(space, TRAINING)
-        return replace(training_filter(self.budget(space)), spent=paid.cost).left
+        paid, budget = self.total(space, TRAINING), self.budget(space)
+        with self._handle.reading() as connection:
+            over = bool(latest_allowances(connection, space, [TRAINING]))
+        return (Fraction(0), Fraction(0)) if over else replace(training_filter(budget), spent=paid.cost).left
 
     def limit(self, space: str, analyst: str) -> Fraction:
         """What an analyst may spend in all: his last allowance, if there is one; at most the budget."""
