@@ -1,11 +1,12 @@
 """Every shape of question against the engine's own plain work on the same rows: target T5.
 
-python -m benchmarks.shapes [--rows MILLIONS] [--only WORD] [--repeats N]
+python -m benchmarks.shapes [--rows MILLIONS] [--only WORD] [--repeats N] [--rivals [NAME ...]]
 
 The floor of a shape is what DuckDB takes for the same bounded work without privacy, written by hand, in the same
 process, from the same Parquet file, in turns with ours. Of each the shortest time counts, by the clock and by the
 processors: other work on the machine lengthens the first more than the second. Memory is the most that the process
-held while ours ran, beside that of the first shape, T1.
+held while ours ran, beside that of the first shape, T1. With `--rivals`, the same questions are put to others too, on
+as many rows as each can bear, beside ours on the same rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from typing import Any
 import duckdb
 
 import hubbub as hb
-from benchmarks.timing import machine, table
+from benchmarks.shapes_rivals import MILLIONS, seconds
+from benchmarks.timing import best, machine, table
 
 GROUPS = 100
 STEPS = range(0, 100, 5)
@@ -32,8 +34,10 @@ STEPS = range(0, 100, 5)
 
 @dataclass(frozen=True)
 class Shape:
-    """A question of ours, its floor over the views t and tt, and the largest ratio that is good enough."""
+    """A question of ours, its floor over the views t and tt, and the largest ratio that is good enough. key: what the
+    rivals call it."""
 
+    key: str
     name: str
     ours: str
     floor: str
@@ -52,59 +56,70 @@ _DELTA = (("private", True),)
 
 SHAPES = (
     Shape(
+        "T1",
         "count and mean by 100 groups (T1)",
         "SELECT grp, COUNT(*) AS n, AVG(value) AS m FROM t GROUP BY grp",
         _PER_UNIT.format(t="t"),
     ),
     Shape(
+        "text",
         "the same, units named by text",
         "SELECT grp, COUNT(*) AS n, AVG(value) AS m FROM tt GROUP BY grp",
         _PER_UNIT.format(t="tt"),
     ),
     Shape(
+        "count",
         "count of all",
         "SELECT COUNT(*) AS n FROM t",
         "SELECT sum(least(c, 10)) FROM (SELECT uid, count(*) c FROM t GROUP BY uid)",
     ),
     Shape(
+        "people",
         "people by group",
         "SELECT grp, COUNT(DISTINCT uid) AS n FROM t GROUP BY grp",
         "SELECT grp, count(*) FROM (SELECT DISTINCT uid, grp FROM t) GROUP BY 1",
     ),
     Shape(
+        "total",
         "total of each person, mean",
         "SELECT AVG(s) AS m FROM (SELECT uid, SUM(value) AS s FROM t GROUP BY uid) AS x WHERE s BETWEEN 0 AND 2000",
         "SELECT avg(least(s, 2000)) FROM (SELECT uid, sum(value) s FROM t GROUP BY uid)",
     ),
     Shape(
+        "where",
         "WHERE and an expression",
         "SELECT grp, SUM(value * 2 + 1) AS s FROM t WHERE day >= DATE '2025-06-01' AND value > 10 GROUP BY grp",
         "SELECT grp, sum(s) FROM (SELECT uid, grp, sum(value * 2 + 1) s FROM t "
         "WHERE day >= DATE '2025-06-01' AND value > 10 GROUP BY 1, 2) GROUP BY 1",
     ),
     Shape(
+        "months",
         "months by groups",
         "SELECT EXTRACT(month FROM day) AS mon, grp, COUNT(*) AS n FROM t GROUP BY mon, grp",
         f"SELECT m, grp, sum(c) FROM (SELECT uid, {_MONTH} m, grp, count(*) c FROM t GROUP BY 1, 2, 3) GROUP BY 1, 2",
     ),
     Shape(
+        "moments",
         "variance and correlation",
         f"SELECT VARIANCE(value) AS v, CORR(value, {_MONTH}) AS c FROM t",
         f"SELECT sum(a), sum(b), sum(c), sum(d), sum(e) FROM (SELECT uid, sum(value) a, sum(value * value) b, "
         f"sum({_MONTH}) c, sum({_MONTH} * {_MONTH}) d, sum(value * {_MONTH}) e FROM t GROUP BY uid)",
     ),
     Shape(
+        "twenty",
         "twenty sums",
         f"SELECT {_TWENTY_OURS} FROM t",
         f"SELECT {_TWENTY} FROM (SELECT uid, {_FILTERED} FROM t GROUP BY uid)",
     ),
     Shape(
+        "found",
         "groups found privately",
         "SELECT day, COUNT(*) AS n FROM found GROUP BY day",
         "SELECT day, sum(least(c, 10)) FROM (SELECT uid, day, count(*) c FROM t GROUP BY 1, 2) GROUP BY 1",
         options=_DELTA,
     ),
     Shape(
+        "median",
         "median by 100 groups",
         "SELECT grp, MEDIAN(value) AS m FROM t GROUP BY grp",
         "SELECT grp, quantile_cont(value, .5) FROM (SELECT grp, value, "
@@ -112,6 +127,7 @@ SHAPES = (
         0.8,
     ),
     Shape(
+        "quantiles",
         "four quantiles of all",
         "SELECT "
         + ", ".join(f"QUANTILE_CONT(value, {q}) AS q{i}" for i, q in enumerate((0.1, 0.5, 0.9, 0.99)))
@@ -131,6 +147,12 @@ def make(path: Path, rows: int) -> None:
         f"DATE '2025-01-01' + (hash(range + 99) % 365)::INTEGER AS day FROM range({rows})) "
         f"TO '{path}' (FORMAT parquet)"
     )
+
+
+def made(path: Path, text: Path, rows: int) -> None:
+    """The same table twice: units named by numbers, and by texts."""
+    make(path, rows)
+    duckdb.sql(f"COPY (SELECT * REPLACE (uid::VARCHAR AS uid) FROM '{path}') TO '{text}' (FORMAT parquet)")
 
 
 def opened(path: Path, text: Path) -> tuple[hb.Session, hb.Session]:
@@ -183,8 +205,7 @@ def peak() -> float:
 def measured(folder: Path, rows: int, only: str, repeats: int) -> list[list[str]]:
     """A line for each shape."""
     path, text = folder / "t.parquet", folder / "tt.parquet"
-    make(path, rows)
-    duckdb.sql(f"COPY (SELECT * REPLACE (uid::VARCHAR AS uid) FROM '{path}') TO '{text}' (FORMAT parquet)")
+    made(path, text, rows)
     plain = duckdb.connect()
     plain.execute(f"CREATE VIEW t AS FROM '{path}'; CREATE VIEW tt AS FROM '{text}'")
     plain.execute("SET threads = 2")
@@ -217,18 +238,51 @@ def measured(folder: Path, rows: int, only: str, repeats: int) -> list[list[str]
     return lines
 
 
+def beside(folder: Path, rivals: list[str], most: float, only: str) -> list[list[str]]:
+    """A line for each shape and rival: its seconds and ours, on the same rows. most: millions of rows."""
+    lines = []
+    for millions in sorted({min(most, size) for name in rivals for size in MILLIONS[name]}):
+        path, text = folder / f"{millions:g}.parquet", folder / f"{millions:g}t.parquet"
+        made(path, text, int(millions * 1e6))
+        declared, found = opened(path, text)
+        for shape in SHAPES:
+            session = found if dict(shape.options).get("private") else declared
+            ours: float | None = None
+            for name in rivals:
+                if only not in shape.name or millions not in {min(most, size) for size in MILLIONS[name]}:
+                    continue
+                took, why = seconds(name, shape.key, text if shape.key == "text" else path, int(millions * 1e6))
+                if took is not None and ours is None:
+                    ours = best(lambda: session.sql(shape.ours, epsilon=1, fresh=True), repeats=3)  # noqa: B023
+                given = (
+                    ["", "", ""]
+                    if took is None or ours is None
+                    else [f"{took:.2f}", f"{ours:.2f}", f"{took / ours:.0f}x"]
+                )
+                lines.append([shape.name, name, f"{millions:g} M", *given, why])
+                print("  ".join(lines[-1]), flush=True)
+        declared.close()
+        found.close()
+    return lines
+
+
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=float, default=10.0, help="millions of rows")
     parser.add_argument("--only", default="", help="shapes whose names hold this")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rivals", nargs="*", choices=list(MILLIONS), help="these, or all; see benchmarks.peers")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         lines = measured(Path(folder), int(asked.rows * 1e6), asked.only, asked.repeats)
+        others = [] if asked.rivals is None else asked.rivals or list(MILLIONS)
+        theirs = beside(Path(folder), others, asked.rows, asked.only)
     print(f"\n{machine()}; {asked.rows:g} M rows, seconds\n")
     head = ["shape", "floor", "ours", "ratio", "by CPU", "at most", "", "memory", "of T1's"]
     print(table(head, lines))
+    if theirs:
+        print(f"\n{table(['shape', 'rival', 'rows', 'seconds', 'ours', 'ratio', ''], theirs)}")
 
 
 if __name__ == "__main__":
