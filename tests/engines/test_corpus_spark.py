@@ -35,7 +35,7 @@ def worlds(spark: Any, request: pytest.FixtureRequest) -> Iterator[tuple[Embedde
 
 
 def test_no_question_raises_or_differs_on_spark(worlds: tuple[Any, Any]) -> None:
-    count, found = failing(worlds, questions(ASKED, seed=1))
+    count, found = failing(worlds, questions(ASKED, seed=7))
     assert found == []
     assert count > ASKED // 4
 

@@ -36,6 +36,7 @@ class Spark(Dialect):
     name = "spark"
     checked = False
     bytes_of = "octet_length"
+    null_last = " NULLS LAST"
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "BIGINT",
         Kind.NUMBER: "DOUBLE",
@@ -173,7 +174,7 @@ class Spark(Dialect):
     @override
     def total_as(self, total: str, kind: Kind) -> str:
         if kind is Kind.INTEGER:
-            return f"(CASE WHEN abs({total}) <= 9223372036854775807 THEN try_cast({total} AS BIGINT) END)"
+            return f"(CASE WHEN {total} BETWEEN {-(2**63)} AND {2**63 - 1} THEN try_cast({total} AS BIGINT) END)"
         return f"try_cast({total} AS {self.types[kind]})"
 
     @override

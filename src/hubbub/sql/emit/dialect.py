@@ -64,6 +64,9 @@ class Dialect(ABC):
     end_of_text: ClassVar[str] = r"\z"
     """In a regular expression."""
 
+    null_last: ClassVar[str] = ""
+    """What stands after a column to be ordered by, NULL last, where the engine would have it first."""
+
     portable: bool = True
     casts: bool = True
     lists_beside: bool = False

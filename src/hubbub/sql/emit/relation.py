@@ -307,10 +307,11 @@ class _Writer:
     def _window(self, source: Relation, calls: tuple[tuple[str, WindowCall], ...]) -> Iterator[Stage]:
         below = list(self.stages(source))
         yield from below
-        ties = self.columns(source)
+        below_names = self.columns(source)
+        ties = [f"{name}{self.dialect.null_last}" for name in below_names]
         declared = declared_in(source, names_read(source).union(self.names))
         shown = [f"{self._over(call, ties, declared)} AS {self.names[n]}" for n, call in calls if n in self.names]
-        columns = ", ".join([*self._owner(), *ties, *shown])
+        columns = ", ".join([*self._owner(), *below_names, *shown])
         yield self.name(), f"  SELECT {columns}\n  FROM {below[-1][0]}"
 
     def _over(self, call: WindowCall, ties: list[str], declared: Mapping[str, object]) -> str:
