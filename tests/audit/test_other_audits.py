@@ -217,6 +217,7 @@ def test_hubbub_passes_its_own_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     report = self_test(seconds=0.5, confidence=0.9999, progress=told.append)
     assert not report.violated, str(report)
     assert {line.audit for line in report.lines} == {"exact", "black box", "floats", "bytes", "grey box"}
+    assert {line.confidence for line in report.lines} == {1.0, 0.9999}
     assert len(report.lines) > 20
     assert told[0] == "exact laws"
 

@@ -141,14 +141,14 @@ def _drawn() -> Iterator[tuple[str, Callable[[Any, int], Any], Any, Any, float]]
     yield "sparse vector, drawn", asked, [0, 0, 0, -2], [1, 1, 1, -3], 1.0
 
 
-def _bit_lines(seconds: float) -> Iterator[Line]:
+def _bit_lines(seconds: float, confidence: float) -> Iterator[Line]:
     grid = Grid(-20)
 
     def on_grid(data: Any, n: int) -> Any:
         return grid.from_integers(int(data / grid.step) + laplace(10 / grid.step, n))
 
     start = time.monotonic()
-    support = float_support(on_grid, 0, 1, samples=50_000, seconds=seconds)
+    support = float_support(on_grid, 0, 1, samples=50_000, confidence=confidence, seconds=seconds)
     shown = max(support.bound.epsilon, math.inf if support.identifying > 0 else 0.0)
     yield Line(
         "Laplace on a grid: last bits", "floats", 0.1, shown, shown > 0.1, support.bound.ceiling,
@@ -229,7 +229,7 @@ def self_test(
         progress(name)
         lines.append(line_of(name, lower_bound(run, d, d_prime, confidence=confidence, seconds=seconds), claim))
     progress("bits and bytes")
-    lines += _bit_lines(seconds)
+    lines += _bit_lines(seconds, confidence)
     if not thorough:
         progress("people: noise that is the same twice")
         lines.append(_fresh_line())
