@@ -74,8 +74,8 @@ def test_postgres_gives_the_same_integers(servers: dict[str, Postgres], part: in
     assert count > 0.8 * len(PRIVATE[part::2])  # most of what is asked is measured
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(p, marks=pytest.mark.soak) for p in range(1, 24))])
+@pytest.mark.parametrize("part", [0, *(pytest.param(p, marks=pytest.mark.soak) for p in range(1, 48))])
 def test_spark_gives_the_same_integers(clusters: dict[str, Spark], part: int) -> None:
-    count, different = _compared(clusters, PRIVATE[part::24])
+    count, different = _compared(clusters, PRIVATE[part::48])
     assert different == []
     assert count > 0
