@@ -349,3 +349,29 @@ def test_files_of_several_types_are_refused(theirs: Any, tmp_path: Path) -> None
     assert str(tmp_path) not in str(refused.value)  # the name of a partition's folder is what is in it
     one = theirs.read.parquet(str(tmp_path / "a.parquet"), str(tmp_path / "a.parquet"))
     hb.Session({"v": hb.table(one, unit="id", max_total=1)}, budget=hb.Budget(1), ledger=None).close()
+
+
+OTHERS_FOLDERS = [["1", "2"], ["1", "2.5"], ["2025-01-31"], ["2025-01-31 10:00:00"], ["true"], [None]]
+
+
+@pytest.mark.parametrize("others", OTHERS_FOLDERS)
+@pytest.mark.parametrize("one", ["x", "1.5", "9223372036854775808", "2025-02-30", "01", "1"])
+def test_no_folder_of_one_person_decides_a_type(spark: Any, tmp_path: Path, others: list[Any], one: str) -> None:
+    """A column by which files are divided is in the folders' names alone: Spark makes one type of all of them."""
+    theirs, kinds = spark.newSession(), "id BIGINT, g STRING, x DOUBLE"
+    for world, values in (("d", others), ("d1", [*others, one])):
+        rows = [(i, value, float(i)) for i, value in enumerate(values, 1)]
+        theirs.createDataFrame(rows, kinds).write.partitionBy("g").parquet(f"{tmp_path}/{world}")
+    for world in ("d", "d1"):
+        declared = hb.table(theirs.read.parquet(f"{tmp_path}/{world}"), unit="id", max_total=1)
+        with pytest.raises(hb.PolicyError, match="guesses the types") as refused:
+            hb.Session({"v": declared}, budget=hb.Budget(1), ledger=None)
+        assert str(tmp_path) not in str(refused.value)
+    theirs.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    types = set()
+    for world in ("d", "d1"):
+        reader = theirs.read.schema(kinds) if others == [None] else theirs.read
+        frame = reader.parquet(f"{tmp_path}/{world}")
+        types.add(tuple(sorted(frame.dtypes)))
+        hb.Session({"v": hb.table(frame, unit="id", max_total=1)}, budget=hb.Budget(1), ledger=None).close()
+    assert len(types) == 1

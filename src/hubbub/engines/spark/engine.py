@@ -44,12 +44,12 @@ from hubbub.engines.spark.session import (
     details,
     java_of,
     lend,
-    of_several_types,
     own_session,
     quoted,
     reads_row_by_row,
     refused_setting,
     settings_of,
+    types_from_rows,
 )
 from hubbub.engines.stopping import asker
 from hubbub.errors import EngineError, InternalError, PolicyError, QueryError
@@ -176,11 +176,9 @@ class SparkEngine:
         if isinstance(source, SparkFrame):
             if source.frame.isStreaming:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
-            if of_several_types(source.frame, self._session):
-                raise PolicyError(
-                    f"table {name!r}: its Parquet files do not have one schema. Which of them Spark reads follows from "
-                    "the rows in them; write them with the same types."
-                )
+            why = types_from_rows(source.frame, self._session)
+            if why is not None:
+                raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
             return source.frame, None, []
         frame, parts = _named_table(spark, self._session, name, source.name, trusted=table.trusted_view)
         return frame, source.name, parts

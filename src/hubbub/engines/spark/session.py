@@ -17,10 +17,11 @@ import contextlib
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FRAMES", "KEPT", "SETTINGS", "lend", "of_several_types", "own_session", "refused_setting", "settings_of"]
+__all__ = ["FRAMES", "KEPT", "SETTINGS", "lend", "own_session", "refused_setting", "settings_of", "types_from_rows"]
 
 SETTINGS: Final[Mapping[str, str]] = {
     # What is rewritten before it is parsed, and how names, numbers and texts are read.
@@ -49,6 +50,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.filterPushdown": "false",
     "spark.sql.orc.filterPushdown": "false",
     "spark.sql.parquet.binaryAsString": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.parquet.int96AsTimestamp": "true",
     "spark.sql.parquet.int96TimestampConversion": "false",
     "spark.sql.readSideCharPadding": "true",
@@ -125,14 +127,37 @@ def refused_setting(session: SparkSession) -> tuple[str, str, str] | None:
     return None
 
 
-def of_several_types(frame: DataFrame, session: SparkSession) -> bool:
+_GUESSED: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
+    """Why the types of a data frame's columns may follow from the rows in its files, and what to do; None if not."""
+    files = frame.inputFiles()
+    # A folder is named by a value of the rows in it: with one more person's, all numbers of a column may become texts.
+    guessed = str(frame.sparkSession.conf.get(_GUESSED)).lower() != "false"
+    guessed = guessed or any(kind == "void" for _, kind in frame.dtypes)  # where no folder has a value yet
+    if guessed and any("=" in folder for file in files for folder in file.split("/")[:-1]):
+        return (
+            "Spark guesses the types of its partitions' columns from the names of all folders, so one row can change "
+            f"the type of everybody's values. Set {_GUESSED} to false, and read it again: they are then texts, or of "
+            "the types of a schema that you give (`spark.read.schema`)."
+        )
+    if _of_several_types(files, session):
+        return (
+            "its Parquet files do not have one schema. Which of them Spark reads follows from the rows in them; write "
+            "them with the same types."
+        )
+    return None
+
+
+def _of_several_types(files: Sequence[str], session: SparkSession) -> bool:
     """Whether Spark finds no one schema for the Parquet files of a data frame. Reads their footers, no rows.
 
     A file of other types fails where it is read, and which row groups of a frame's files are read follows from the
     rows in them: one person's row would decide whether there is an answer. What Spark says is not handed on: it names
     files, and a partition's folder is named by what is in it.
     """
-    files = [name for name in frame.inputFiles() if name.endswith(".parquet")]
+    files = [unquote(name) for name in files if name.endswith(".parquet")]  # Spark shows addresses and reads names
     if len(files) < 2:
         return False
     try:
