@@ -16,6 +16,7 @@ import pytest
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
+from hubbub.ledger.hash_chain import Writer
 from hubbub.ledger.keys import epochs_of
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge, fork, wait
@@ -71,6 +72,40 @@ def test_a_key_before_that_was_changed_is_found(tmp_path):
     connection.close()
     with Ledger.inspect(tmp_path / "b.db", key=NEW) as ledger:
         assert "the key that the chain had before it cannot be read" in ledger.record.verify().problems[0]
+
+
+@pytest.mark.parametrize("first", [None, OLD])
+@pytest.mark.parametrize("more", [True, False])
+def test_who_has_the_key_before_writes_no_chain_that_the_new_one_verifies(tmp_path, first, more):
+    """He leaves out what was charged, writes the line that changed the key anew, and leaves out all that follow."""
+    import sqlite3
+
+    with opened(tmp_path / "b.db", first) as ledger:
+        charge(ledger, "0.1")
+        ledger.steward.rekey(NEW, author="steward")
+        if more:
+            charge(ledger, "0.1", question_key="2")
+    connection = sqlite3.connect(tmp_path / "b.db", isolation_level=None)
+    line = connection.execute("SELECT * FROM rekeying ORDER BY serial").fetchone()
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER {name}")
+    (begun,) = connection.execute("SELECT min(serial) FROM charge").fetchone()
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        if any(row[1] == "serial" for row in connection.execute(f"PRAGMA table_info({table})").fetchall()):
+            connection.execute(f"DELETE FROM {table} WHERE serial >= ?", (begun,))
+    connection.execute("DELETE FROM account")
+    writer = Writer(connection, first)
+    writer.append("rekeying", *line[1:])
+    writer.finish()
+    for _, made in triggers:
+        connection.execute(made)
+    connection.close()
+    with Ledger.inspect(tmp_path / "b.db", key=NEW) as ledger:
+        assert ledger.record.history() == []
+        verified = ledger.record.verify()
+        assert not verified.sound
+        assert "the lines before it are others" in verified.problems[0]
 
 
 def test_the_anchor_follows_and_one_of_the_old_key_is_known_from_a_forged_one(tmp_path):

@@ -28,12 +28,15 @@ def link(before: str, line: dict[str, Any], key: bytes | None) -> str:
     return (hashlib.sha256(text) if key is None else hmac.new(key, text, "sha256")).hexdigest()
 
 
-def unwrapped(text: str, new: bytes) -> bytes:
-    """The key before another one, as the line that changed it holds it."""
-    nonce, _, written = text.partition(":")
+def unwrapped(text: str, new: bytes, after: str) -> bytes | None:
+    """The key before another one, as the line that changed it holds it; None where there was none, b"" where that line
+    was written for a chain with other lines before it. after: the hash of the line before."""
+    nonce, written, seal = text.split(":")
+    if hmac.new(new, f"hubbub rekeyed {nonce} {after}".encode(), "sha256").hexdigest() != seal:
+        return b""
     hidden = bytes.fromhex(written)
     pads = (hmac.digest(new, f"hubbub rekey {nonce} {n}".encode(), "sha256") for n in range(1, len(hidden) // 32 + 2))
-    return bytes(a ^ b for a, b in zip(hidden, b"".join(pads), strict=False))
+    return bytes(a ^ b for a, b in zip(hidden, b"".join(pads), strict=False)) or None
 
 
 def epochs(lines: list[dict[str, Any]], key: bytes | None) -> Iterator[tuple[int, bytes | None]]:
@@ -41,7 +44,7 @@ def epochs(lines: list[dict[str, Any]], key: bytes | None) -> Iterator[tuple[int
     changes = [(line["serial"], line["row"]["wrapped"]) for line in lines if line["kind"] == "rekeying"]
     for serial, hidden in reversed(changes):
         yield serial, key
-        key = None if hidden is None or key is None else unwrapped(hidden, key)
+        key = None if key is None else unwrapped(hidden, key, lines[serial - 2]["hash"])
     yield 0, key
 
 
@@ -60,6 +63,9 @@ def links(lines: list[dict[str, Any]], key: bytes | None) -> Iterator[str]:
             yield f"line {number}: its time lies before that of the line above"
         if keys and not line.get("withheld"):
             own = next(key for after, key in keys if number > after)
+            if own == b"":
+                yield f"line {number}: it is not one of those that stood before the chain got another key"
+                return
             if link(before, line, own) != line["hash"]:
                 yield f"line {number}: this {line['kind']} or its link was changed"
         before, time = line["hash"], line["time"]

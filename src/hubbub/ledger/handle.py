@@ -267,7 +267,7 @@ class Handle:
         before = self.key, self.keys
         try:
             with self.writing() as writer:
-                hidden = None if self.key is None else wrapped(self.key, new)
+                hidden = wrapped(self.key, new, writer.head.hash)
                 line = writer.append("rekeying", check_of(new, self.id), hidden, author)
                 self.key, self.keys = new, (*self.keys, (line, new))  # the anchor moves with the commit, under it
         except BaseException:

@@ -5,7 +5,11 @@ before; the lines after it bear the new one. No link changes, so every receipt, 
 finds its line. The line holds the key before, encrypted under the new one, so that whoever has the new key verifies the
 whole chain, and nobody has to keep old keys:
 
-    wrapped = nonce : key before  XOR  HMAC(new key, "hubbub rekey", nonce, 1), HMAC(new key, ..., 2), ...
+    wrapped = nonce : key before  XOR  HMAC(new key, "hubbub rekey", nonce, 1), HMAC(new key, ..., 2), ... : seal
+    seal    = HMAC(new key, "hubbub rekeyed", nonce, hash of the line before)
+
+Without the seal, whoever has the key before, as where it leaked, and anybody where there was none, could write other
+lines before this one and leave out all that follow: `verify` finds that.
 
 HMAC-SHA-256 is a pseudorandom function and a nonce (128 random bits) is used once, so this is a one-time pad (Bellare,
 Canetti and Krawczyk 1996). That it is the right key its own `key_check` says.
@@ -70,23 +74,29 @@ def current_check(connection: Connection) -> str | None:
     return None if row is None else row[0]
 
 
-def wrapped(before: bytes, new: bytes) -> str:
-    """The key before, for whoever has the new one.
+def wrapped(before: bytes | None, new: bytes, after: str) -> str:
+    """The key before, if there was one, for whoever has the new one. after: the hash of the line before.
 
-    >>> unwrapped(wrapped(b"an old key of 20 byte", b"a new one, longer"), b"a new one, longer")
+    >>> unwrapped(wrapped(b"an old key of 20 byte", b"a new one, longer", "ab"), b"a new one, longer", "ab")
     b'an old key of 20 byte'
     """
     nonce = uuid.uuid4().hex
-    return f"{nonce}:{_padded(before, new, nonce).hex()}"
+    return f"{nonce}:{_padded(before or b'', new, nonce).hex()}:{_seal(new, nonce, after)}"
 
 
-def unwrapped(text: str, new: bytes) -> bytes:
-    """The key that `wrapped` wrote.
+def unwrapped(text: str, new: bytes, after: str) -> bytes | None:
+    """The key that `wrapped` wrote; None where there was none.
 
-    Raises ValueError where it wrote no such text.
+    Raises ValueError where it wrote no such text, or after another line.
     """
-    nonce, _, hidden = text.partition(":")
-    return _padded(bytes.fromhex(hidden), new, nonce)
+    nonce, hidden, seal = text.split(":")
+    if not hmac.compare_digest(seal.encode(), _seal(new, nonce, after).encode()):
+        raise ValueError("another line stands before it")
+    return _padded(bytes.fromhex(hidden), new, nonce) or None
+
+
+def _seal(new: bytes, nonce: str, after: str) -> str:
+    return hmac.new(new, f"hubbub rekeyed {nonce} {after}".encode(), "sha256").hexdigest()
 
 
 def _padded(text: bytes, key: bytes, nonce: str) -> bytes:
@@ -101,7 +111,7 @@ def epochs_of(connection: Connection, key: bytes | None) -> Epochs:
     """All keys of a chain from the present one.
 
     Raises:
-        PolicyError: a key before the present one cannot be read: its line was changed.
+        PolicyError: a key before the present one cannot be read, or stands after other lines: some were changed.
     """
     row = connection.execute("SELECT id, key_check FROM ledger").fetchone()
     changes = connection.execute("SELECT serial, key_check, wrapped FROM rekeying ORDER BY serial").fetchall()
@@ -110,12 +120,19 @@ def epochs_of(connection: Connection, key: bytes | None) -> Epochs:
     for number in range(len(changes), 0, -1):
         serial, _, hidden = changes[number - 1]
         epochs.append((int(serial), key))
+        above = connection.execute("SELECT hash FROM journal WHERE serial = ?", (int(serial) - 1,)).fetchone()
+        given, wrong = key is not None, False
         try:
-            key = None if hidden is None or key is None else unwrapped(hidden, key)
-        except (ValueError, TypeError):  # a text or bytes that nobody here wrote
-            key = b""
-        if checks[number - 1] is not None and (key is None or check_of(key, row[0]) != checks[number - 1]):
-            raise PolicyError(f"line {serial}: the key that the chain had before it cannot be read")
+            key = None if key is None else unwrapped(str(hidden), key, "" if above is None else above[0])
+        except (ValueError, TypeError):  # a text or bytes that nobody here wrote, or for a chain with other lines
+            wrong = True
+        check = checks[number - 1]
+        wrong = wrong or (given and (None if key is None else check_of(key, row[0])) != check)
+        if wrong or (check is not None and not given):
+            raise PolicyError(
+                f"line {serial}: the key that the chain had before it cannot be read, or the lines before it are "
+                "others than when it got this one"
+            )
     return (*reversed([*epochs, (0, key)]),)
 
 
