@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ QUICK = (
     "noise made from the value",
     "twenty categories kept as two",
 )
+CHEAP = ("scale from the data", "twenty categories kept as two")
 TRUTH = {
     "noisy max with its value, Laplace": 0.25,
     "sparse vector 4: little noise": 0.175,
@@ -34,13 +37,19 @@ TRUTH = {
 }
 
 
-def share_of_the_ideal(graded: Graded, *, seconds: float, samples: int | None) -> float:
-    """What was found, of the ideal bound for all outputs that were drawn; seconds are those of the processor."""
-    found = lower_bound(
-        graded.case.run(1), graded.case.d, graded.case.d_prime, confidence=CONFIDENCE, seconds=seconds,
-        max_samples=samples, clock=time.process_time,
-    )  # fmt: skip
-    return found.epsilon / ideal(graded.law(), found.samples // 2, confidence=CONFIDENCE)
+def share_of_the_ideal(graded: Graded, *, seconds: float, samples: int | None, seeds: Sequence[int]) -> float:
+    """What was found, of the ideal bound for all outputs that were drawn; seconds are those of the processor.
+
+    The median of some streams: the ideal is what to expect, and one stream of few samples shows .52 to 1.39 of it.
+    """
+    shares = []
+    for seed in seeds:
+        found = lower_bound(
+            graded.case.run(seed), graded.case.d, graded.case.d_prime, confidence=CONFIDENCE, seconds=seconds,
+            max_samples=samples, clock=time.process_time,
+        )  # fmt: skip
+        shares.append(found.epsilon / ideal(graded.law(), found.samples // 2, confidence=CONFIDENCE))
+    return median(shares)
 
 
 @pytest.mark.parametrize("name", sorted(GRADED))
@@ -78,13 +87,15 @@ def test_twelve_mechanisms_of_all_kinds_are_graded_and_few_of_them_were_known() 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_good_part_of_the_ideal_is_reached_with_few_samples(name: str) -> None:
-    assert share_of_the_ideal(GRADED[name], seconds=60, samples=FEW) >= SHARE_WITH_FEW
+    """Nine streams where they take a tenth of a second each, and one where they take two: the soak has three of all."""
+    seeds = range(1, 10) if name in CHEAP else (1,)
+    assert share_of_the_ideal(GRADED[name], seconds=60, samples=FEW, seeds=seeds) >= SHARE_WITH_FEW
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(GRADED))
 def test_most_of_the_ideal_is_reached_in_half_a_minute(name: str) -> None:
-    assert share_of_the_ideal(GRADED[name], seconds=30, samples=None) >= SHARE
+    assert share_of_the_ideal(GRADED[name], seconds=30, samples=None, seeds=(1, 2, 3)) >= SHARE
 
 
 def test_the_ideal_of_one_atom_is_the_ceiling_of_clopper_and_pearson() -> None:
