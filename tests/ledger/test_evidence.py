@@ -13,6 +13,7 @@ import pytest
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.evidence import write_evidence
+from hubbub.ledger.evidence_check import link
 from hubbub.ledger.store import Ledger
 from ledger.helpers import SPACE, charge
 from ledger.test_chain import BUDGETS, KEY, fill
@@ -108,6 +109,15 @@ def test_a_keyed_chain_is_checked_with_its_last_key(tmp_path):
     assert (code, "nothing is wrong" in said, "was given" in said) == (0, True, False), said
     assert "links are not computed anew" in checked(folder)[1]
     assert checked(folder, "--key", "old")[0] == 1
+    # Whoever has the key before leaves out what was charged, and all that came after the key was changed.
+    lines = [json.loads(line) for line in (folder / "chain.jsonl").read_text().splitlines()]
+    change = next(line for line in lines if line["kind"] == "rekeying")
+    forged = {**change, "serial": 3, "hash": link(lines[1]["hash"], change, KEY)}
+    (folder / "chain.jsonl").write_text("".join(json.dumps(line) + "\n" for line in (*lines[:2], forged)))
+    code, said = checked(folder, "--key", "key")
+    assert (code, "not one of those that stood before the chain got another key" in said) == (1, True), said
+    (folder / "chain.jsonl").write_text("")
+    assert checked(folder, "--key", "key") == (1, "chain.jsonl holds no line: what stood there is gone.\n")
 
 
 def test_totals_of_a_budget_with_delta_are_in_epsilon_and_delta(tmp_path):

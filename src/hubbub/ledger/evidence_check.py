@@ -122,6 +122,9 @@ def main() -> int:
     given = options.parse_args()
     with open("chain.jsonl", encoding="utf-8") as file:
         lines = [json.loads(text) for text in file]
+    if not lines:
+        print("chain.jsonl holds no line: what stood there is gone.")
+        return 1
     key = None
     if given.key:
         with open(given.key, "rb") as file:
