@@ -423,3 +423,9 @@ def test_what_cannot_be_sent_is_refused_before_the_charge_and_needs_no_sending_h
             s._door.open(request, sent=True)
         assert s.history() == []
         assert s._door.release(request)[1]
+
+
+@pytest.mark.parametrize("weight", [True, 0, 10**6 + 1, 1.5])
+def test_what_is_no_weight_of_an_aggregate_is_refused_before_the_charge(tmp_path: Path, weight: Any) -> None:
+    with opened(tmp_path) as s, pytest.raises(hb.ParameterError, match="whole number from 1 to 1,000,000"):
+        s.check(SQL, epsilon="0.2", weights={"n": weight})

@@ -14,6 +14,7 @@ from hubbub.accounting import ZCDP, DiscreteLaplace as LaplaceEvent, cost
 from hubbub.errors import InternalError
 from hubbub.mechanisms import GaussianMechanism, GroupThreshold, LaplaceMechanism, recording
 from hubbub.mechanisms.calibration import Spend, calibrated
+from hubbub.mechanisms.groups import _laplace_threshold
 from hubbub.noise import DiscreteGaussian, DiscreteLaplace
 from seeded import SeededBits
 
@@ -117,3 +118,19 @@ def test_no_room_above_the_mechanisms_makes_a_law_of_noise() -> None:
 def test_the_amount_of_a_part_is_its_share() -> None:
     assert Spend(rho=Fraction(3), delta=Fraction(1, 10)).part(Fraction(1, 3)) == Spend(rho=Fraction(1))
     assert isinstance(calibrated(spend=Spend(epsilon=Fraction(1)).part(Fraction(1, 2)), l1=1).law, DiscreteLaplace)
+
+
+@pytest.mark.parametrize(
+    "delta", [Fraction(1, 10**6), Fraction(3, 10), Fraction(1, 2), Fraction(6, 10), Fraction(99, 100)]
+)
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(1), Fraction(7, 2)])
+def test_a_threshold_is_the_least_that_its_tail_allows(scale: Fraction, delta: Fraction) -> None:
+    """A delta of a half and more, too, where the threshold is no longer above one."""
+    q = math.exp(-1 / scale)
+
+    def tail(z: int) -> float:
+        """P(Z >= z) of discrete Laplace noise."""
+        return q**z / (1 + q) if z > 0 else 1 - q ** (1 - z) / (1 + q)
+
+    tau = _laplace_threshold(scale, delta)
+    assert tail(tau - 1) <= delta < tail(tau - 2)

@@ -78,6 +78,14 @@ EQUIVALENT: Final[dict[str, dict[str, str]]] = {
     "hubbub.session.remembered": {
         "keep: 0 -> 1": "where groups are found privately nobody knows how many, and 1 is as few as 0",
     },
+    "hubbub.mechanisms.place_search": {
+        "found: (noisy[place], -place) -> (noisy[place],)": "of equal ones max keeps the first, which is the smallest",
+    },
+    "hubbub.mechanisms.groups": {
+        "_laplace_threshold: delta < Fraction(1, 2) -> delta >= Fraction(1, 2)": (
+            "where a search up and down begins: it ends where two comparisons say, wherever that was"
+        ),
+    },
     "hubbub.ledger.books": {
         "begin: len(self._totals) > _MANY -> len(self._totals) >= _MANY": _FORGOTTEN,
         ": 1000 -> 1001": _FORGOTTEN,
