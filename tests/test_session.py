@@ -588,3 +588,19 @@ def test_a_group_found_privately_can_be_read_whatever_its_whole_number(value: in
         assert abs(count - 2000) < 100
         assert release.intervals().num_rows == 1
         assert str(value) in str(release)
+
+
+@pytest.mark.parametrize("budget", [hb.Budget(1), hb.Budget(1, "1e-6")])
+def test_a_plan_is_priced_before_it_is_charged(tmp_path: Path, budget: hb.Budget) -> None:
+    people = hb.table(pa.table({"id": ["a", "b"], "age": [1, 2]}), unit="id", max_groups=1, max_rows=1)
+    plan = [(f"SELECT COUNT(*) FROM people WHERE age > {age}", "0.25") for age in (0, 1, 0)]
+    with hb.Session({"people": people}, budget=budget, ledger=str(tmp_path / "plan.db")) as session:
+        before = session.check_plan(plan)
+        assert (before.epsilon, before.drawn, before.free, before.fits) == (Fraction(1, 2), 2, 1, True)
+        assert not session.check_plan([(sql, 3 * i + 1) for i, (sql, _) in enumerate(plan[:2])]).fits
+        assert session.ledger.balance.total("id").cost.rho == 0
+        session.plan(plan)
+        entry = next(e for e in session.history() if e.kind == "plan") if hasattr(session, "history") else None
+        assert entry is None or entry.spend.cost == before.cost
+        after = session.check_plan(plan)
+        assert (after.epsilon, after.left, after.drawn, after.free, after.fits) == (0, None, 0, 3, True)

@@ -104,3 +104,17 @@ def test_a_policy_is_written_over_only_while_nothing_is_charged(folder: Path, ca
     assert run(["init", "v.csv", "--unit", "id", "--force"]) == 3
     assert "its ledger holds charges" in capsys.readouterr().err
     assert (folder / "hubbub.toml").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"), [("Åsa", "cp1252"), ("\x81sa", "latin-1"), ("Åsa", "utf-8"), ("Asa", "utf-8")]
+)
+def test_an_encoding_that_only_the_rows_show_is_proposed(folder: Path, name: str, encoding: str, capsys) -> None:
+    (folder / "names.csv").write_bytes(("id,name\n" + "1,Ann\n" * 5000 + f"2,{name}\n").encode(encoding))
+    assert run(["init", "names.csv", "--unit", "id", "--no-ledger"]) == 0
+    table = load_policy("hubbub.toml").tables["names"]
+    shown = encoding != "utf-8"
+    assert (table.csv is not None and table.csv.encoding == encoding) == shown
+    assert table.looked_at_rows == shown
+    assert ("not UTF-8" in capsys.readouterr().err) == shown
+    assert ("Nothing but the encoding was read from the rows" in (folder / "hubbub.toml").read_text()) == shown

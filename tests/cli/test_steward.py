@@ -42,7 +42,7 @@ def test_a_grant_and_its_end_show_in_the_budget(cli, asked):
     ("arguments", "code", "message"),
     [
         (["grant", "ada", "--epsilon", "2"], 3, "above the ceiling"),
-        (["grant", "ada", "--epsilon", "0.5", "--until", "soon"], 2, "'soon' is neither a date"),
+        (["grant", "ada", "--epsilon", "0.5", "--until", "soon"], 2, "'soon' is not a date as ISO 8601 writes it"),
         (["grant", "ada", "--epsilon", "0.5", "--unit-space", "x"], 2, "name one of person_id"),
         (["receipt", "ffffffff"], 3, "no charge with the id 'ffffffff'"),
         (["ledger", "close", "x"], 3, "no charge 'x'"),
@@ -138,7 +138,7 @@ def test_the_ledger_is_exported_backed_up_migrated_refreshed_and_raised(cli, ask
     assert "up to date" in cli("ledger", "migrate")[2]
     assert "data version" in cli("ledger", "refresh", "people")[2]
     assert cli("query", COUNT, "--epsilon", "0.25")[0] == 2  # new rows: charged again, and nobody agreed
-    assert cli("ledger", "unlock", "ada")[2] == "ada may ask again.\n"
+    assert "no question of 'ada' about person_id failed; nobody's did" in cli("ledger", "unlock", "ada")[2]
     assert (
         cli("ledger", "unlock", "--all")[2]
         == "All analysts who are not locked themselves may ask about person_id again.\n"
@@ -186,7 +186,9 @@ def test_the_doctor_finds_what_is_wrong(cli, asked, people):
     assert code == 0, out
     assert "DuckDB answers" in out
     assert "rows is sound" in out
-    assert "other users" not in out
+    assert "can read the rows of 'people': chmod o= " in out
+    (people / "people.csv").chmod(0o640)
+    assert "other users" not in cli("doctor")[1]
     assert cli("ledger", "backup", "kept")[0] == 0
     (people / "kept" / "ledger.db").rename(people / "kept.db")
     ledger = people / "budget.db"
@@ -255,7 +257,27 @@ def test_the_budget_says_what_failed_and_who_is_locked(cli, asked, people):
     assert "4 questions about the unit space 'person_id' failed" in err
     assert cli("query", COUNT, "--epsilon", "0.25")[0] == 0  # stored, and free
     assert cli("ledger", "unlock", "--all")[0] == 0
+    code, _, err = cli("ledger", "unlock", "adda")  # a slip of the pen clears nobody, and says so
+    assert (code, "those with failures are ada, bob" in err) == (2, True)
+    assert cli("ledger", "unlock", "ada")[2] == "ada may ask again. Cleared: 1 failure.\n"
     assert cli("query", WARDS, "--epsilon", "0.25", "--yes")[0] == 0
+
+
+def test_a_grant_says_that_an_earlier_end_is_gone(cli, asked):
+    assert "ended" not in cli("grant", "ada", "--epsilon", "0.5", "--until", "2999-12-31")[2]
+    said = cli("grant", "ada", "--epsilon", "0.6")[2]
+    assert "The grant before ended 2999-12-31; that end holds no more." in said
+    assert "ended" not in cli("grant", "ada", "--epsilon", "0.7")[2]
+
+
+def test_the_budget_shows_what_everyone_may_spend(cli, asked):
+    assert "everyone" not in cli("budget")[2]
+    assert cli("revoke", "everyone")[0] == 0
+    _, out, err = cli("budget", "--format", "json")
+    assert json.loads(out)[0]["left"] == "0"
+    assert "holds `everyone` to 0; the ceiling itself has 0.75 left" in err
+    assert cli("grant", "everyone", "--epsilon", "0.5")[0] == 0
+    assert json.loads(cli("budget", "--format", "json")[1])[0]["left"] == "0.25"
 
 
 def test_a_unit_space_that_is_new_to_a_policys_ledger_waits_for_a_steward(cli, asked, people):

@@ -104,3 +104,8 @@ def test_what_is_no_aggregate_may_stand_above_one() -> None:
 def test_what_is_empty_is_refused_in_our_words(question: str) -> None:
     with pytest.raises((QueryError, PolicyError)):
         _asked(f"SELECT {question}")
+
+
+def test_the_entropy_of_one_group_is_zero_and_not_minus_zero() -> None:
+    (bits,) = _asked("SELECT ENTROPY(ward) AS bits FROM v WHERE ward = 'A'", epsilon=1000).rows()[0]
+    assert str(bits) == "0.0"

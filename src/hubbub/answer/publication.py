@@ -65,12 +65,19 @@ class Publication:
     def texts(self) -> dict[str, str]:
         """Each file's name and text."""
         files = {f"{_file_name(name)}.csv": _csv(table) for name, table in self.tables.items()}
-        about = {"format": FORMAT, "title": self.title, **self.about, "files": sorted(files)}
+        from hubbub import __version__
+
+        by = f"hubbub {__version__}"
+        about = {"format": FORMAT, "made_by": by, "title": self.title, **self.about, "files": sorted(files)}
         shown = json.dumps(about, indent=2, ensure_ascii=False, default=_plain, allow_nan=False) + "\n"
         return {**files, "metadata.json": shown, "index.html": self._page(about)}
 
     def _page(self, about: Mapping[str, Any]) -> str:
-        rows = [(_words(key), _shown(value)) for key, value in about.items() if key not in ("format", "title", "error")]
+        rows = [
+            (_words(key), _shown(value))
+            for key, value in about.items()
+            if key not in ("format", "made_by", "title", "error")
+        ]
         links = "".join(f'<li><a href="{name}">{name}</a></li>' for name in (*about["files"], "metadata.json"))
         told = f"<h2>What this is</h2>{html_table(('', ''), rows)}<h2>Files</h2><ul>{links}</ul>"
         return html_page(self.title, self.body + told)

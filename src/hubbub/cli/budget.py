@@ -39,11 +39,12 @@ def command(policy: Path | None, ledger: str | None, form: str | None, accounts:
             show(_ACCOUNTS, _accounts(book, exact), form, right=(False, False, True, False, True, True))
             return
         rows = [
-            (space, decimal_text(book.balance.ceiling(space)), _spent(book, space), left_text(book, space, exact=exact),
+            (space, decimal_text(book.balance.ceiling(space)), _spent(book, space),
+             left_text(book, space, exact=exact, granted=True),
              str(sum(entry.kind != "return" for entry in book.record.history(space))))
             for space in book.balance.spaces()
         ]  # fmt: skip
-        for line in (*_under_delta(book), *_failed(book)):
+        for line in (*_held_back(book), *_under_delta(book), *_failed(book)):
             note(line)
     match chosen_format(form):
         case "json":
@@ -65,12 +66,20 @@ def _spent(book: Ledger, space: str, account: str = "everyone") -> str:
     return decimal_text(total.epsilon) if budget.pure else f"{loss(budget, total):.6g}"
 
 
+def _held_back(book: Ledger) -> Iterator[str]:
+    """Where less may be spent than the ceiling holds: what a steward said of `everyone`."""
+    for space in book.balance.spaces():
+        whole, left = left_text(book, space), left_text(book, space, granted=True)
+        if whole != left:
+            yield f"{space}: a grant or revocation holds `everyone` to {left}; the ceiling itself has {whole} left."
+
+
 def _under_delta(book: Ledger) -> Iterator[str]:
     """What is left of budgets with delta in their own amounts, and as a number of questions."""
     for space in book.balance.spaces():
         budget = book.balance.budget(space)
         if not budget.pure:
-            left, tenth = book.balance.left(space), budget.epsilon / 10
+            left, tenth = book.balance.left(space, granted=True), budget.epsilon / 10
             count = left.how_many(book.balance.question(space, tenth))
             if budget.training is not None:
                 own, share = book.balance.training(space)
@@ -112,9 +121,9 @@ def _accounts(book: Ledger, exact: bool) -> list[tuple[str, ...]]:
             left = ""
             if kind in ("analyst", "table") and name != "*":
                 narrowed = {"analyst": name} if kind == "analyst" else {"dataset": name}
-                left = left_text(book, space, exact=exact, **narrowed)
+                left = left_text(book, space, exact=exact, granted=False, **narrowed)
             elif account == "everyone":
-                left = left_text(book, space, exact=exact)
+                left = left_text(book, space, exact=exact, granted=True)
             if account == TRAINING:
                 rows.append(_training(book, space))
                 continue

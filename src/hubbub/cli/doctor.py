@@ -135,6 +135,12 @@ def _open_files(ledger: Path, anchor: Path | None) -> Iterator[tuple[bool | None
         yield None, f"other users of this machine can read every analyst's questions and answers: chmod o= {names}"
 
 
+def _readable_rows(source: Path) -> list[Path]:
+    """The files of a private table that users outside their owner's group may read."""
+    files = [file for file in source.rglob("*") if file.is_file()] if source.is_dir() else [source]
+    return [file for file in files if file.exists() and file.stat().st_mode & 0o004]
+
+
 def _reached(table: TablePolicy) -> tuple[bool | None, str]:
     from hubbub.session.open import reach
 
@@ -159,6 +165,9 @@ def _house(policy: Path | None) -> Iterator[tuple[bool | None, str]]:
     for name, source in policy_file.files():
         there = source.exists()
         yield there, f"the source of {name!r}, {source}, is {'there' if there else 'missing'}"
+        if name in policy_file.tables and (files := _readable_rows(source)):
+            names = " ".join(shlex.quote(str(file)) for file in files[:3])
+            yield None, f"other users of this machine can read the rows of {name!r}: chmod o= {names}"
     for table in policy_file.remote():
         yield _reached(table)
     try:

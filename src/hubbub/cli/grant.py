@@ -57,7 +57,11 @@ def command(
     """
     with manage_ledger(policy, ledger, key_file) as book:
         space = one_space(book, unit_space)
+        before = next((a for a in book.balance.allowances(space) if a.account == account_named(account)), None)
         granted = book.steward.grant(space, account_named(account), epsilon, until=until, author=me(), reason=reason)
     ends = "" if granted.expires is None else f", until {granted.expires[:10]}"
     amount = decimal_text(granted.epsilon or Fraction(0))
     note(f"{granted.account} may spend epsilon {amount} in all{ends} ({space}).")
+    if before is not None and before.expires is not None and granted.expires != before.expires:
+        ended = before.expires[:10]
+        note(f"The grant before ended {ended}; that end holds no more. To keep it, grant again with --until {ended}")

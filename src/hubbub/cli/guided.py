@@ -201,7 +201,7 @@ def _asked_example(text: str, proposed: str) -> str:
 def ask_ledger(epsilon: str) -> bool:
     """Whether the ledger is made at once."""
     return click.confirm(
-        f"Make the ledger now? The ceiling, epsilon {epsilon}, is fixed with it", default=True, err=True
+        f"Make the ledger now? It fixes the ceiling, epsilon {epsilon}; read the policy first", default=False, err=True
     )
 
 

@@ -112,7 +112,8 @@ def command(
     check_columns(choices, [column for one in sources for column in fields_of(one)])
     sources += [public_source(file, output, sniff=sniff) for file in public]
     check_distinct(sources)
-    text = "\n".join([_head(choices, sniffed=sniff), *(part for one in sources for part in _parts(one, choices))])
+    looked = "types" if sniff else "the encoding" if any(one.sniffed for one in sources) else ""
+    text = "\n".join([_head(choices, looked=looked), *(part for one in sources for part in _parts(one, choices))])
     _check_text(text, output)
     if force:
         _check_unused(output, text)
@@ -263,11 +264,11 @@ EPSILON # the ceiling for all answers together; fixed when the ledger is made
 """
 
 
-def _head(choices: Choices, *, sniffed: bool = False) -> str:
+def _head(choices: Choices, *, looked: str = "") -> str:
+    """looked: what was taken from the rows, if anything."""
     budget = f"epsilon = {choices.epsilon}".ljust(25)
-    text = _HEAD.replace("EPSILON", budget).replace(
-        "NOTHING", "Nothing but types was" if sniffed else "Nothing here was"
-    )
+    nothing = f"Nothing but {looked} was" if looked else "Nothing here was"
+    text = _HEAD.replace("EPSILON", budget).replace("NOTHING", nothing)
     return text if choices.delta is None else f"{text}delta = {choices.delta}\n"
 
 
@@ -277,7 +278,7 @@ def _table(name: str, one: Source, choices: Choices) -> str:
     lines = [f"[tables.{_key(name)}]", f"source = {_text(one.source)}"]
     lines += [f"table = {_text(one.table)}"] if one.table is not None else []
     if one.sniffed:
-        lines.append(f"{'looked_at_rows = true'.ljust(25)} # its types were guessed from the rows; receipts say so")
+        lines.append(f"{'looked_at_rows = true'.ljust(25)} # its types or encoding are from the rows; receipts say so")
     lines += [f"{who.ljust(25)} # who is protected: all rows of one {'value' if unit else 'row'} together"]
     if unit is None:
         lines[-1] = f"{who.ljust(25)} # each row is a person; wrong if anyone has two"

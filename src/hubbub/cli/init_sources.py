@@ -18,7 +18,7 @@ from hubbub.addresses import OBJECTS, ObjectAddress
 from hubbub.cli.console import note
 from hubbub.cli.declared import date_format, number_signs
 from hubbub.cli.guided import Choices, Field, ask_kinds, ask_tables, ask_unit
-from hubbub.cli.sniff import dialect_of, guess_types
+from hubbub.cli.sniff import dialect_of, encoding_of_rows, guess_types
 from hubbub.errors import PolicyError
 from hubbub.file_formats import Csv, kind_of_file, several_files
 from hubbub.ledger.policy import KINDS
@@ -145,7 +145,13 @@ def _source(
         raise PolicyError(f"there is no file {file!r}.")
     kind = "parquet" if several_files(path) else kind_of_file(path)
     csv = dialect_of(path) if kind == "csv" else None
-    columns, sniffed = describe(path, table, csv), csv is not None and sniff
+    looked = False
+    if csv is not None and (shown := encoding_of_rows(path, csv)) != csv.encoding:
+        note(
+            f"{file}: its rows hold bytes that are not UTF-8. It is taken as {shown}; correct the policy if it is not."
+        )
+        csv, looked = replace(csv, encoding=shown), not is_public
+    columns, sniffed = describe(path, table, csv), csv is not None and (sniff or looked)
     if csv is not None and sniff:
         types, csv, unsure = guess_types(path, csv)
         for column in unsure:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,6 +26,9 @@ from hubbub.cli.options import (
 )
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
+
+if TYPE_CHECKING:
+    from hubbub.ledger.store import Ledger
 
 __all__ = ["command", "make_ledger"]
 
@@ -266,12 +270,22 @@ def unlock(
         if analyst is None:
             book.steward.unlock_all(space, author=author)
         else:
+            counted = _failures(book, space, analyst)
             book.steward.unlock(space, analyst, author=author)
     note(
-        f"{analyst} may ask again."
+        f"{analyst} may ask again. Cleared: {counted}."
         if analyst
         else f"All analysts who are not locked themselves may ask about {space} again."
     )
+
+
+def _failures(book: Ledger, space: str, analyst: str) -> str:
+    """How many failures of an analyst count, in words. Raises UsageError where none of that name failed."""
+    counted = {name: count for name, (count, _) in book.balance.failures(space).items() if name is not None}
+    if analyst not in counted:
+        others = f"those with failures are {', '.join(counted)}" if counted else "nobody's did"
+        raise click.UsageError(f"no question of {analyst!r} about {space} failed; {others}. Nothing was recorded.")
+    return "1 failure" if counted[analyst] == 1 else f"{counted[analyst]} failures"
 
 
 @command.command("incident")

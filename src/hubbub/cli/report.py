@@ -26,7 +26,7 @@ _LAST = 20
 
 
 @click.command("report")
-@click.option("--since", metavar="DATE", help="From when on, such as 2026-10-01; default: the beginning.")
+@click.option("--since", metavar="DATE", help="From when on, in ISO 8601, such as 2026-10-01.")
 @click.option("--format", "form", type=click.Choice(["text", "csv", "html"]), default="text", show_default=True)
 @click.option(
     "--plot",

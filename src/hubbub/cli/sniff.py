@@ -16,7 +16,7 @@ from typing import Final
 
 from hubbub.file_formats import Csv
 
-__all__ = ["dialect_of", "guess_types"]
+__all__ = ["dialect_of", "encoding_of_rows", "guess_types"]
 
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _WHOLE: Final = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,17})")
@@ -31,6 +31,8 @@ _NUMBERS: Final[Mapping[tuple[str, str | None], re.Pattern[str]]] = {
 _DATES: Final = tuple("%Y-%m-%d;%d.%m.%Y;%d/%m/%Y;%m/%d/%Y;%d-%m-%Y;%Y/%m/%d;%Y%m%d;%d.%m.%y;%d %b %Y".split(";"))
 _TIMES: Final = ("%H:%M:%S", "%H:%M", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
 _MOMENTS: Final = tuple(f"{day}{gap}{time}" for day in _DATES for gap in " T" for time in _TIMES)
+_BYTES: Final = 1 << 28
+_NOT_CP1252: Final = (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d")
 _ROWS: Final = 100_000
 """So many rows are looked at."""
 
@@ -55,6 +57,30 @@ def dialect_of(path: Path) -> Csv:
         most = max(_DELIMITERS, key=header.count)
         return how if most == "," or not header.count(most) else replace(how, delimiter=most)
     return Csv()
+
+
+def encoding_of_rows(path: Path, how: Csv) -> str:
+    """The encoding that the rows show, of a file whose header is UTF-8: where they have other bytes, cp1252.
+
+    Looks at the first 256 MiB, unpacked: a steward's look at the rows. cp1252 lacks five bytes; with one of them the
+    file is latin-1.
+    """
+    from hubbub.engines.duckdb.csv_files import opened
+
+    if how.encoding != "utf-8":
+        return how.encoding
+    utf8, other, unread = codecs.getincrementaldecoder("utf-8")(), "utf-8", _BYTES
+    with opened(str(path), how) as lines:
+        while unread > 0 and (part := lines.read(1 << 20)):
+            unread -= len(part)
+            if other == "utf-8":
+                try:
+                    utf8.decode(part)
+                except UnicodeDecodeError:
+                    other = "cp1252"
+            if any(byte in part for byte in _NOT_CP1252) and other == "cp1252":
+                return "latin-1"
+    return other
 
 
 def guess_types(path: Path, how: Csv) -> tuple[dict[str, str], Csv, list[str]]:

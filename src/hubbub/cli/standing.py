@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["left_after", "left_of", "left_text", "more_like"]
 
 
-def left_of(book: Ledger | LedgerView, space: str, **account: str) -> Fraction:
+def left_of(book: Ledger | LedgerView, space: str, *, granted: bool = False, **account: str) -> Fraction:
     """The largest epsilon of one more question to a unit space.
 
-    account: `dataset` or `analyst`, to look at their limits too.
+    account: `dataset` or `analyst`, to look at their limits too. granted: at what `everyone` was granted, always.
     """
-    budget, left = book.balance.budget(space), book.balance.left(space, **account)
+    budget, left = book.balance.budget(space), book.balance.left(space, granted=granted, **account)
     return left.epsilon if budget.pure else max(_gaussian(budget, left), left.epsilon)
 
 
-def left_text(book: Ledger | LedgerView, space: str, *, exact: bool = False, **account: str) -> str:
+def left_text(
+    book: Ledger | LedgerView, space: str, *, exact: bool = False, granted: bool = False, **account: str
+) -> str:
     """`left_of` for people: six digits, rounded down, where it is long. exact: for programs, where the budget is pure;
     under one with delta a square root rounds anyway.
     """
-    left = left_of(book, space, **account)
+    left = left_of(book, space, granted=granted, **account)
     return decimal_text(left) if exact and book.balance.budget(space).pure else short_text(left)
 
 

@@ -93,11 +93,13 @@ class Balance:
         analyst: str | None = None,
         block: str | None = None,
         token: str | None = None,
+        granted: bool = False,
     ) -> Remaining:
         """What one more question may cost: epsilon, rho, delta; and how many of one cost fit (`Remaining.how_many`).
 
         dataset, analyst: look at their limits too; without them, at the joint ceiling alone. block: what the reserved
-        block of that analyst holds, in place of the joint budget and the analyst's. token: one that has a cap.
+        block of that analyst holds, in place of the joint budget and the analyst's. token: one that has a cap. granted:
+        look at what `everyone` was granted, where nothing else is named, too.
 
         Raises:
             PolicyError: there is no such space, or no such block of that analyst.
@@ -114,7 +116,7 @@ class Balance:
             named += [] if token is None else [token_account(token)]
             payer = None if block is None else (block, analyst or "")
             standings = self._books_for(connection).standings(space, budget, named, payer, at)
-            if named == [EVERYONE]:  # the ceiling itself, whatever is granted below
+            if named == [EVERYONE] and not granted:  # the ceiling itself, whatever is granted below
                 standings = [standings[0]._replace(filters=(empty_filter(budget, budget.epsilon),))]
             return Remaining.of(budget, standings)
 

@@ -303,7 +303,8 @@ def moment_of(when: str | date | datetime) -> str:
         moment = datetime.fromisoformat(when) if isinstance(when, str) else when
     except ValueError:
         raise ParameterError(
-            f"{when!r} is neither a date nor a time. Write one such as 2026-12-31 or 2026-12-31T18:00."
+            f"{when!r} is not a date as ISO 8601 writes it, nor a time. Write the year first, as in 2026-12-31 or "
+            "2026-12-31T18:00 (UTC)."
         ) from None
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)

@@ -50,7 +50,7 @@ from hubbub.session.open import (
     user,
 )
 from hubbub.session.options import AskOptions, Options, takes_options
-from hubbub.session.plan import answer_plan
+from hubbub.session.plan import PlanCheck, answer_plan, check_plan
 from hubbub.session.run import Door
 from hubbub.session.shown import DeclaredTables, EpsilonLeft, History
 from hubbub.session.statement import checked, largest_epsilon, public_answer
@@ -253,6 +253,13 @@ class Session:
         Raises what `sql` raises; before the charge, nothing was asked.
         """
         return answer_plan(self._door, questions)
+
+    def check_plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> PlanCheck:
+        """What `plan` would charge for these, and whether it fits; reads no rows, charges nothing.
+
+        Raises what `plan` raises before the charge, but for a plan that does not fit.
+        """
+        return check_plan(self._door, questions)
 
     def table(self, name: str) -> Rows:
         """A table to ask about in Python: `filter`, `group_by`, `agg`, then `check` or `run`.

@@ -46,7 +46,8 @@ def entropy(reader: Reader, node: exp.Select) -> exp.Select | None:
     share = exp.Div(this=exp.Mul(this=n, expression=exp.Literal.number("1.0")), expression=total)
     shares = exp.select(exp.alias_(share, "p")).from_(counts.subquery("counted"))
     bits = exp.Mul(this=exp.column("p"), expression=exp.Anonymous(this="log2", expressions=[exp.column("p")]))
-    answer = exp.Neg(this=exp.Sum(this=bits))
+    # Subtracted from 0, and not negated: the entropy of a single group is 0, and never -0.
+    answer = exp.Sub(this=exp.Literal.number("0.0"), expression=exp.Sum(this=bits))
     return exp.select(exp.alias_(answer, name, quoted=True)).from_(shares.subquery("shared")).where("p > 0")
 
 
