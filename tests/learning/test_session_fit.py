@@ -16,6 +16,7 @@ import hubbub as hb
 from hubbub.accounting import rho_of_epsilon
 from hubbub.errors import BudgetError, ParameterError, PolicyError, QueryError
 from hubbub.learning import (
+    PCA,
     AdditiveModel,
     CategoricalNB,
     GaussianNB,
@@ -24,6 +25,7 @@ from hubbub.learning import (
     LogisticRegression,
     load,
 )
+from hubbub.learning.bases import turned
 from hubbub.learning.evaluation import Evaluator
 from hubbub.mechanisms.calibration import Spend
 from hubbub.mechanisms.recording import recording
@@ -382,9 +384,50 @@ def test_it_is_said_that_only_the_mean_was_learned() -> None:
         assert few.mean_alone
         assert "only that would be learned" in str(few)
         assert few.excess == pytest.approx((few.noise / 100) ** 2 / 2)
+        assert not few.mean_asked
+        asked = s.check_fit(LinearRegression(["job"], "age", method="mean"), "t", epsilon=1, assume_rows=N)
+        assert asked.mean_alone
+        assert asked.mean_asked
+        assert "as asked" in str(asked)
+        assert "So little" not in str(asked)
         assert not s.check_fit(LinearRegression(["job"], "age"), "t", epsilon=1, assume_rows=N).mean_alone
         mean = s.fit(AdditiveModel(["job"], "age", rows=10), "t", epsilon="0.1")
         assert mean.method_ == "mean"
         assert not mean.coef_.any()
         assert s.fit(LinearRegression(["job"], "age"), "t", epsilon=1).method_ == "descent"
         assert s.fit(LinearRegression(["job"], "age", method="moments"), "t", epsilon=1).method_ == "moments"
+
+
+@pytest.mark.parametrize(
+    ("model", "squared"),
+    [
+        (PCA(["age", "job"]), lambda problem: turned(problem.design).norm2),
+        (LogisticRegression(target="ill", method="newton"), lambda problem: turned(problem.design).norm2),
+        (LinearRegression(["job"], "age", method="moments"), lambda problem: problem.design.norm2),
+    ],
+    ids=repr,
+)
+def test_a_receipt_tells_the_length_of_rows_as_they_are_summed(model: Any, squared: Any) -> None:
+    with session() as s:
+        fitted = s.fit(model, "t", epsilon=1)
+        assert fitted.kept_
+        asked = ask_model(s._data, lambda space: hb.Budget(9, 1e-6), model, "t", epsilon=1)
+        assert asked.request(s._data).details["squared_length"] == squared(asked.problem)
+        if not isinstance(model, LinearRegression):
+            assert squared(asked.problem) < asked.problem.design.norm2
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1E+99999999", "1" * 2000, "1/0", " 1", "nan"])
+@pytest.mark.parametrize("place", ["low", "range"])
+def test_a_number_that_no_fit_wrote_is_refused_at_once(number: str, place: str) -> None:
+    """The digits of the first would fill the memory."""
+    model = LinearRegression(["x"], "y", method="mean")
+    columns = {"x": hb.between(0, 1), "y": hb.between(0, 1)}
+    model.fit({"x": [0.0, 1.0], "y": [0.0, 1.0]}, columns=columns, epsilon=1, delta=1e-6, bits=SeededBits(3))
+    kept = json.loads(model.to_json())
+    if place == "range":
+        kept["range"][1] = number
+    else:
+        kept["design"]["x"][place] = number
+    with pytest.raises(ParameterError, match="not a fitted model"):
+        load(json.dumps(kept))

@@ -12,9 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import ParameterError
+from hubbub.learning.bases import either
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
-from hubbub.learning.features import ONE, Categories, Integers
+from hubbub.learning.features import ONE, Categories, Design, Integers
 from hubbub.learning.linear import LinearRegression, draw_numbers, excess_of_numbers, mean_alone, predicted_numbers
 from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -49,6 +50,9 @@ class AdditiveModel(Estimator):
 
     def _bins(self, name: str) -> Any:
         return self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
+
+    def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
+        return either(problem.design)
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         if isinstance(problem.target, Classes):

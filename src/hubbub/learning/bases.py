@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from hubbub.learning.features import MOST_FEATURES, ONE, Categories, Column, Design, Integers, Numbers
 
-__all__ = ["Turned", "plain_covariance", "plain_mean", "plain_weights", "turned"]
+__all__ = ["Turned", "either", "plain_covariance", "plain_mean", "plain_weights", "turned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +105,11 @@ def turned(design: Design, *, fine: bool = False) -> Design:
     """
     columns: dict[str, Any] = _turned(design, fine)
     return Design(columns)
+
+
+def either(design: Design) -> tuple[Design, Design]:
+    """The coordinates where rows are few, and where they are many."""
+    return turned(design), turned(design, fine=True)
 
 
 def _turned(design: Design, fine: bool) -> dict[str, Turned]:

@@ -20,7 +20,7 @@ from hubbub.errors import ParameterError
 from hubbub.learning.bases import plain_covariance, plain_mean, turned
 from hubbub.learning.descent import Floats, noise_of
 from hubbub.learning.exact import Coded
-from hubbub.learning.features import ONE
+from hubbub.learning.features import ONE, Design
 from hubbub.learning.model import Estimator, Fit, Problem
 from hubbub.mechanisms.calibration import Calibrated
 from hubbub.noise import Bits
@@ -53,6 +53,9 @@ class PCA(Estimator):
 
     def _noise(self, problem: Problem) -> Calibrated:
         return noise_of(problem.rho, problem.moved(turned(problem.design).norm2 ** 2))
+
+    def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
+        return (turned(problem.design),)
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return 1, math.sqrt(self._noise(problem).sigma2) / (ONE**2 * problem.heaviest)

@@ -32,7 +32,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.learning.descent import Floats, whole_variance
 from hubbub.learning.exact import Coded
-from hubbub.learning.features import Categories, Integers
+from hubbub.learning.features import Categories, Integers, ratio
 from hubbub.learning.model import LEVELS, Classes, Estimator, Fit, Problem, Range
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import Bits
@@ -228,7 +228,7 @@ class Evaluator:
         size = max(float(noisy[0]) / _HALF, 1.0)
         mean, square = noisy[1] / size, noisy[2] * _HALF / size
         error = max(float(noisy[3]) * 2 * LEVELS / size, 0.0)
-        low, high = (float(Fraction(end)) for end in self.model.kept_["range"])
+        low, high = (float(ratio(end)) for end in self.model.kept_["range"])
         spread = max(float(square - mean**2), 1.0)
         return {"r2": 1 - error / spread, "rmse": math.sqrt(error) / LEVELS * (high - low)}
 

@@ -15,6 +15,7 @@ numbers on the grid of 2^-8; and the largest length that a row of features can h
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ __all__ = [
     "coded",
     "column_of",
     "identity",
+    "ratio",
     "read_column",
 ]
 
@@ -50,6 +52,7 @@ MOST_FEATURES: Final = 1 << 12
 _MOST_CODES: Final = 1 << 20
 _LARGEST: Final = 10**300
 """Beyond it no float tells where a number lies."""
+_RATIO: Final = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
 
 
 @dataclass(frozen=True)
@@ -294,8 +297,21 @@ def read_column(stored: Mapping[str, Any]) -> Column:
     """What a column's `to_json` wrote."""
     if "values" in stored:
         return Categories(tuple(stored["values"]), stored["other"])
-    ends = tuple(Fraction(e) for e in stored["edges"])
-    return Numbers(Fraction(stored["low"]), Fraction(stored["high"]), ends, stored["linear"], stored["nullable"])
+    ends = tuple(ratio(e) for e in stored["edges"])
+    return Numbers(ratio(stored["low"]), ratio(stored["high"]), ends, stored["linear"], stored["nullable"])
+
+
+def ratio(text: str) -> Fraction:
+    """What `str` wrote of a fraction.
+
+    Raises ValueError for any other text: that of 1e999999999 is short, and its number fills the memory.
+
+    >>> ratio("-7/2")
+    Fraction(-7, 2)
+    """
+    if not _RATIO.fullmatch(text):
+        raise ValueError("this is not the text of a fraction")
+    return Fraction(text)
 
 
 def column_of(

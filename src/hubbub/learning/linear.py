@@ -22,17 +22,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.bases import turned
+from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid
-from hubbub.learning.features import ONE, Design, Integers, Numbers
+from hubbub.learning.features import ONE, Design, Integers, Numbers, ratio
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
 from hubbub.noise import Bits
 from hubbub.noise.public import public_generator
@@ -231,6 +230,9 @@ class LinearRegression(Estimator):
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0.001 <= share <= 1:
             raise ParameterError(f"clamp={self.clamp!r}: expected a share of the range, from 0.001 to 1.")
 
+    def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
+        return (problem.design,) if self.method in ("moments", "mean") else either(problem.design)
+
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return predicted_numbers(problem, rows, self.method, self.clamp)
 
@@ -253,7 +255,7 @@ class LinearRegression(Estimator):
         self._weights = np.array(kept["fit"]["weights"], np.int64)
         self.n_iter_ = int(kept["fit"]["steps"])
         self.feature_names_ = list(self.design_.names[1:])
-        low, high = (float(Fraction(end)) for end in kept["range"])
+        low, high = (float(ratio(end)) for end in kept["range"])
         self._limits = low, high
         self._moments = kept["fit"].get("moments"), kept["fit"].get("deviation")
         # Descent takes four steps at least.

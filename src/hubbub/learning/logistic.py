@@ -21,10 +21,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.bases import turned
+from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
-from hubbub.learning.features import ONE, Integers
+from hubbub.learning.features import ONE, Design, Integers
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.learning.newton import PASSES, newton
 from hubbub.noise import Bits
@@ -154,6 +154,9 @@ class LogisticRegression(Estimator):
 
     def _in_place(self, problem: Problem) -> str | None:
         return None if self.method == "newton" else "method='newton', for two classes"
+
+    def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
+        return (turned(problem.design),) if self.method == "newton" else either(problem.design)
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         if self.method == "newton":

@@ -258,6 +258,10 @@ class Estimator(ABC):
         law says it."""
         return None
 
+    def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
+        """The designs that rows may be summed in."""
+        return (problem.design,)
+
     def _learns_mean_alone(self, problem: Problem, rows: int) -> bool:
         """Whether nothing but the target's mean would be learned."""
         return False

@@ -404,8 +404,8 @@ def _wrong_loader(loader: Any, phase: Phase) -> str | None:
             )
     if getattr(loader, "num_workers", 0):
         return (
-            f"num_workers={loader.num_workers}: processes of the loader draw batches ahead, and whether a step is of one "
-            "batch is not known then. Take num_workers=0."
+            f"num_workers={loader.num_workers}: processes of the loader draw batches ahead, and whether a step is of "
+            "one batch is not known then. Take num_workers=0."
         )
     if getattr(getattr(loader, "collate_fn", None), "rand_on_empty", False):
         return (

@@ -52,7 +52,8 @@ class FitCheck:
     far the loss of a row is expected above the best that such a model has on these rows, per unit of length of the best
     weights (`hubbub.learning.descent`); None where no law says it. mean_alone: nothing but the target's mean would be
     learned; excess is then that of half the squared error, as a share of the squared range. candidates: of which of
-    several models could be fitted, the same of each; the other figures are then those of the first.
+    several models could be fitted, the same of each; the other figures are then those of the first. mean_asked: whether
+    method="mean" was asked for.
     """
 
     epsilon: Fraction
@@ -67,6 +68,7 @@ class FitCheck:
     candidates: tuple[FitCheck, ...] = ()
     excess: float | None = None
     mean_alone: bool = False
+    mean_asked: bool = False
 
     def __str__(self) -> str:
         cost = "nothing: it is stored" if self.stored else f"epsilon {decimal_text(self.epsilon)}"
@@ -90,6 +92,8 @@ class FitCheck:
 
     def _expected(self) -> str:
         if self.mean_alone:
+            if self.mean_asked:
+                return " The mean of the target alone would be learned, as asked."
             return " So little tells the mean of the target, and nothing else: only that would be learned."
         if self.excess is None:
             return ""
@@ -126,7 +130,7 @@ class ModelAsked:
                 "model": name,
                 "columns": list(problem.columns),
                 "rows_per_unit": problem.rows_per_unit,
-                "squared_length": problem.design.norm2,
+                "squared_length": max(design.norm2 for design in problem.estimator._coordinates(problem)),
             },
             columns=problem.columns,
             steps=lambda bits: _fit(self, data, bits),
@@ -149,6 +153,7 @@ class ModelAsked:
             noise,
             excess=self.problem.estimator._excess(self.problem, rows),
             mean_alone=self.problem.estimator._learns_mean_alone(self.problem, rows),
+            mean_asked=getattr(self.problem.estimator, "method", None) == "mean",
         )
 
 
