@@ -11,12 +11,14 @@ import threading
 import warnings
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("starlette", reason="the service needs the extra `serve`")
 
 import hubbub as hb
+from hubbub import errors
 from hubbub.errors import EngineError, InternalError
 from hubbub.ledger.charging import Locked
 from hubbub.ledger.timetable import QueueFull
@@ -186,6 +188,59 @@ def test_it_waits_where_it_is_told_to(monkeypatch):
     monkeypatch.setattr(wire, "_asked", lambda *_: (429, 11.0, {"kind": "queue", "detail": "20 wait"}))
     with pytest.raises(hb.PolicyError, match="20 wait"):
         wire.get("/me")
+
+
+def asked_of(monkeypatch, retry_after):
+    """What a line makes of a refusal with this header."""
+    wire = Wire("http://127.0.0.1:1", "hub_x", patience=0)
+    said = SimpleNamespace(status=429, headers={"Retry-After": retry_after}, read=lambda _: b"{}")
+    monkeypatch.setattr(wire, "_connected", lambda: SimpleNamespace(request=lambda *_: None, getresponse=lambda: said))
+    return wire._asked("GET", "/me", None, None)
+
+
+def test_whatever_a_service_says_of_waiting_is_met_and_waited_for(monkeypatch):
+    """Headers are read as latin-1, three of whose digits are no numbers; 0 would be a loop without a pause."""
+    letters = [chr(code) for code in range(1, 256)]
+    for said in (*letters, *(f"1{letter}" for letter in letters), "-1", "1e9", "inf", "nan", "9" * 5000, "", None):
+        _, wait, _ = asked_of(monkeypatch, said)
+        number = bool(said) and all("0" <= letter <= "9" for letter in said)
+        assert wait == (max(0.1, float(said)) if number else None), repr(said)
+
+
+def test_a_service_that_does_not_wait_is_not_asked_without_a_pause(monkeypatch):
+    made, slept = object.__new__(Connection), []
+    said = iter([{"state": "asked", "id": "q"}] * 20 + [{"state": "answered", "answer": 1}])
+    monkeypatch.setattr(made, "told_of", lambda *_, **__: next(said), raising=False)
+    monkeypatch.setattr("hubbub.remote.connection.time.sleep", slept.append)
+    assert made._waited({"state": "asked", "id": "q"}, "answer")["answer"] == 1
+    assert slept == [0.5] * 20
+
+
+def test_whatever_a_refusal_holds_it_is_one_with_its_words():
+    odd = [
+        None,
+        3,
+        -1.5,
+        1e400,
+        True,
+        "x",
+        [],
+        [1],
+        [1, 2],
+        ["a", "b"],
+        [None, 1],
+        [1e400, 2],
+        {},
+        {"remedy": "x"},
+        [{}],
+    ]
+    names = [*vars(errors), "no such", None]
+    for name in names:
+        for value in odd:
+            told = {"kind": "query", "class": name, "detail": "its words", "position": value, "remedies": value}
+            assert str(raised_again(told)) == "its words", (name, value)
+        for part in ("kind", "class", "detail", "asked", "left"):
+            assert all(isinstance(raised_again({"class": name, part: value}), hb.HubbubError) for value in odd)
 
 
 def test_a_token_stands_in_no_address_and_in_no_words(ada, living):

@@ -13,6 +13,7 @@ pytest.importorskip("uvicorn", reason="the service needs the extra `serve`")
 
 import uvicorn
 
+from hubbub.service import front
 from hubbub.service.http import callers
 from hubbub.service.http.callers import PatientLoop, patient_protocol
 
@@ -179,3 +180,34 @@ def test_a_handshake_in_good_time_is_served_as_before(certificate):
         return said
 
     assert all(one.startswith(b"HTTP/1.1 200") for one in safely(visit, certificate))
+
+
+@pytest.mark.parametrize(
+    ("caller", "seen"),
+    [("127.0.0.1", "203.0.113.7"), ("::1", "203.0.113.7"), ("10.0.0.1", "10.0.0.1"), ("192.0.2.1", "192.0.2.1")],
+)
+def test_who_asks_for_another_is_believed_on_this_machine_alone(caller, seen, monkeypatch):
+    """Whatever the environment says: uvicorn believes whom FORWARDED_ALLOW_IPS names."""
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
+    heard, made = [], []
+
+    async def application(scope, receive, send):
+        heard.append(scope["client"][0])
+
+    class Server:
+        def __init__(self, config):
+            config.load()
+            made.append(config.loaded_app)
+
+        async def serve(self): ...
+
+    monkeypatch.setattr(uvicorn, "Server", Server)
+
+    async def run():
+        await front._serve([(application, {"host": "127.0.0.1", "port": 0})])
+        headers = [(b"x-forwarded-for", b"198.51.100.1, 203.0.113.7")]  # the last is the one that the server saw
+        scope = {"type": "http", "client": (caller, 1), "headers": headers, "scheme": "http", "asgi": {}}
+        await made[0](scope, None, None)
+
+    asyncio.run(run())
+    assert heard == [seen]

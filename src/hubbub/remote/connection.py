@@ -8,6 +8,7 @@ the reason (`NOT_HERE`).
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "Pending", "connect"]
 
 _WAIT: Final = 50.0  # seconds of one request that waits for a release
+_PAUSE: Final = 0.5
 _OTHER: Final = {
     "answer": "no answer of rows: it was asked about limits, with check_bounds; ask that again, it is free",
     "bounds": "an answer, and was not asked about limits",
@@ -205,7 +207,10 @@ class Connection:
                 raise PolicyError(f"a steward declined this question: {told.get('reason', '')}")
             if told["state"] == "answered" and "id" in told and {"answer", "bounds"} & set(told):
                 raise PolicyError(f"the question {told['id']} has {_OTHER[part]}.")
+            began = time.monotonic()
             told = self.told_of(str(told["id"]), wait=_WAIT)
+            if part not in told and time.monotonic() - began < _PAUSE:  # it did not wait there, so it is waited here
+                time.sleep(_PAUSE)
         return told
 
     def history(self) -> History:

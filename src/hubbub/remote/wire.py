@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlencode, urlsplit
 
@@ -26,6 +27,7 @@ __all__ = ["Wire", "raised_again"]
 
 _PATIENCE: Final = 90.0  # seconds without a byte
 _LONGEST: Final = 1 << 28
+_SHORTEST: Final = 0.1  # seconds between two requests, where a service says that none need be waited
 _KINDS: Final[Mapping[str, type[HubbubError]]] = {
     "query": QueryError,
     "request": QueryError,
@@ -36,6 +38,11 @@ _KINDS: Final[Mapping[str, type[HubbubError]]] = {
     "budget": BudgetError,
     "incident": errors.InternalError,
 }
+
+
+def _seconds(said: str | None) -> float | None:
+    """The seconds that a service says to wait; None where it says none. A date is none: the clocks may differ."""
+    return max(_SHORTEST, float(said)) if said and said.isascii() and said.isdigit() else None
 
 
 def _is_here(host: str) -> bool:
@@ -102,8 +109,7 @@ class Wire:
                         "answered under the same idempotency key."
                     ) from None
                 continue
-            wait = response.headers.get("Retry-After")
-            return response.status, float(wait) if wait and wait.isdigit() else None, self._read(data)
+            return response.status, _seconds(response.headers.get("Retry-After")), self._read(data)
         raise AssertionError("unreachable")
 
     def _read(self, data: bytes) -> Any:
@@ -152,15 +158,20 @@ def raised_again(problem: Mapping[str, Any]) -> HubbubError:
     else:
         error = PolicyError(text) if made is EngineError else made(text)
     position = problem.get("position")
-    if isinstance(position, list) and len(position) == 2:
-        error.position = int(position[0]), int(position[1])
+    if isinstance(position, list) and len(position) == 2 and all(type(each) is int for each in position):
+        error.position = position[0], position[1]
     error.remedies = _remedies(problem.get("remedies", ()))
     return error
 
 
 def _remedies(wire: Any) -> tuple[Any, ...]:
-    if not wire:
+    """The ways out that this version knows: one that it does not know leaves the refusal as it is."""
+    if not wire or not isinstance(wire, list):
         return ()
     from hubbub.remedies import read_remedy
 
-    return tuple(read_remedy(each) for each in wire)
+    known = []
+    for each in wire:
+        with suppress(HubbubError):
+            known.append(read_remedy(each))
+    return tuple(known)

@@ -67,6 +67,9 @@ async def _serve(apps: list[tuple[Any, dict[str, Any]]]) -> None:
     plain: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     plain["timeout_graceful_shutdown"] = _PATIENCE
     plain["backlog"] = _AT_ONCE
+    # Whoever is on this machine may say for whom he asks (a server with TLS before this one); nobody else, whatever the
+    # environment says. The address tells who waits for whom at the pages before a login, and stands in no log.
+    plain |= {"proxy_headers": True, "forwarded_allow_ips": "127.0.0.1,::1"}
     servers = [uvicorn.Server(uvicorn.Config(app, http=patient_protocol(), **plain, **place)) for app, place in apps]
     await asyncio.gather(*(server.serve() for server in servers))
 
