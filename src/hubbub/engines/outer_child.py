@@ -25,7 +25,7 @@ import duckdb
 import pyarrow as pa
 
 from hubbub.confine import confine
-from hubbub.engines.outer_engine import Binder, Limited, locked, refused
+from hubbub.engines.outer_engine import Binder, Limited, empty, locked, refused
 from hubbub.engines.outer_frames import receive, send
 from hubbub.errors import QueryError
 
@@ -44,6 +44,8 @@ class _Server:
         self._binders: OrderedDict[str, Binder] = OrderedDict()
         self._con: duckdb.DuckDBPyConnection | None = None
         self._limited: Limited | None = None
+        self._next: duckdb.DuckDBPyConnection | None = None
+        self._left: list[duckdb.DuckDBPyConnection] = []
 
     def answer(self, said: dict[str, Any], tables: list[pa.Table]) -> tuple[dict[str, Any], list[pa.Table]]:
         """What is said to one thing that was said."""
@@ -80,7 +82,8 @@ class _Server:
         held = {name: next(sent) if number is None else self._kept[number] for name, number in said["tables"].items()}
         _bound(said["seconds"], said["memory"])
         try:
-            self._con = locked(held, said["memory"])
+            new, self._next = self._next, None
+            self._con = locked(held, said["memory"], con=new)
         except (duckdb.Error, RuntimeError, MemoryError) as error:
             raise refused(error) from None
         self._limited = Limited(self._con, said["seconds"], said["memory"]).__enter__()
@@ -88,8 +91,16 @@ class _Server:
     def _close(self) -> None:
         if self._con is not None and self._limited is not None:
             self._limited.__exit__(None, None, None)
-            self._con.close()
+            self._left.append(self._con)
         self._con = self._limited = None
+
+    def rest(self) -> None:
+        """While nobody waits: close what is left, and have an engine ready that has held nothing yet."""
+        while self._left:
+            self._left.pop().close()
+        if self._con is None and self._next is None:
+            with suppress(duckdb.Error, RuntimeError, MemoryError):  # then it is made when it is needed
+                self._next = empty(spills=False)
 
     def _described(self, said: dict[str, Any], tables: list[pa.Table]) -> list[tuple[str, str]]:
         _bound(said["seconds"], said["memory"])
@@ -122,6 +133,7 @@ def main(arguments: list[str]) -> int:
     with suppress(OSError):
         while (asked := receive(connection)) is not None:
             send(connection, *server.answer(*asked))
+            server.rest()
     return 0
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hubbub.errors import QueryError
 
-__all__ = ["SHUT", "Binder", "Limited", "locked", "quiet", "quote", "refused", "too_late", "too_much"]
+__all__ = ["SHUT", "Binder", "Limited", "empty", "locked", "quiet", "quote", "refused", "too_late", "too_much"]
 
 SHUT: Final[dict[str, str | bool | int | float | list[str]]] = {
     "python_enable_replacements": "false",
@@ -38,10 +38,21 @@ def refused(error: Exception) -> QueryError:
     return QueryError(f"the engine refuses this statement: {str(error).splitlines()[0]}")
 
 
-def locked(tables: Mapping[str, Any], memory: int | None = None) -> duckdb.DuckDBPyConnection:
-    """A DuckDB in memory that holds the given tables and can reach nothing else; with a limit it spills nothing."""
-    limited = {} if memory is None else {"memory_limit": f"{memory}B", "temp_directory": ""}
-    con = duckdb.connect(config={**SHUT, **limited})
+def empty(*, spills: bool) -> duckdb.DuckDBPyConnection:
+    """A new DuckDB in memory; `locked` gives it tables and shuts it."""
+    return duckdb.connect(config=SHUT if spills else {**SHUT, "temp_directory": ""})
+
+
+def locked(
+    tables: Mapping[str, Any], memory: int | None = None, *, con: duckdb.DuckDBPyConnection | None = None
+) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory that holds the given tables and can reach nothing else; with a limit it spills nothing.
+
+    con: an `empty` one that spills nothing and was given to nobody, made before it was needed.
+    """
+    con = con or empty(spills=memory is None)
+    if memory is not None:
+        con.execute(f"SET memory_limit = '{memory}B'")
     for i, (name, arrow) in enumerate(tables.items()):
         con.register(f"incoming{i}", arrow)
         con.execute(f"CREATE TABLE {quote(name)} AS SELECT * FROM incoming{i}")
