@@ -212,7 +212,7 @@ def _shown(value: Any) -> str:
 
 
 def rules(dialect: Dialect) -> Iterator[str]:
-    for name in ("name", "types", "checked", "bytes_of", "portable", "casts"):
+    for name in ("name", "types", "checked", "spelling", "portable", "casts"):
         yield f"{name}\n    {getattr(dialect, name)}"
     for name, asked in RULES.items():
         for given in asked if hasattr(dialect, name) else []:

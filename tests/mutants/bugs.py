@@ -535,8 +535,8 @@ BUGS: Final[tuple[Bug, ...]] = (
     *_of(
         "hubbub.sql.emit.dialect",
         (
-            'return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
-            'return sql\n        return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN',
+            'return f"(CASE WHEN {size} > {CUT} THEN',
+            'return sql\n        return f"(CASE WHEN {size} > {CUT} THEN',
             "columns of texts not cut",
             "tests/sql/test_growth.py::test_a_column_is_cut_to_its_first_characters",
         ),

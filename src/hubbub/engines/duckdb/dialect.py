@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final
 
 from hubbub._typing import override
-from hubbub.sql.emit.dialect import Dialect, power
+from hubbub.sql.emit.dialect import Dialect, Spelling, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.kinds import Kind
 
@@ -34,7 +34,7 @@ class DuckDB(Dialect):
         Kind.TIMESTAMP: "TIMESTAMP",
     }
     checked = False
-    bytes_of = "strlen"
+    spelling = Spelling("strlen")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from hubbub._typing import override
 from hubbub.errors import QueryError
-from hubbub.sql.emit.dialect import Dialect, constant_of, power
+from hubbub.sql.emit.dialect import Dialect, Spelling, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
 from hubbub.tables.growth import CUT
@@ -46,7 +46,7 @@ class Postgres(Dialect):
     """
 
     name = "postgres"
-    bytes_of = "octet_length"
+    spelling = Spelling("octet_length", end_of_text=r"\Z")
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "bigint",
         Kind.NUMBER: "double precision",
@@ -56,7 +56,6 @@ class Postgres(Dialect):
         Kind.TIMESTAMP: "timestamp",
     }
     checked = True
-    end_of_text = r"\Z"
 
     def __init__(self, fold: str = "C", *, encoding: str = "UTF8") -> None:
         self.fold, self.encoding = fold, encoding

@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 
 from hubbub._typing import override
 from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, LONG, TIME, TRUE_WORDS, whole_constant
-from hubbub.sql.emit.dialect import Dialect, constant_of, power
+from hubbub.sql.emit.dialect import Dialect, Spelling, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
 from hubbub.tables.kinds import Kind
@@ -35,8 +35,7 @@ _SPACE = "[ \t\n\r\f\v]*"
 class Spark(Dialect):
     name = "spark"
     checked = False
-    bytes_of = "octet_length"
-    null_last = " NULLS LAST"
+    spelling = Spelling("octet_length", null_last=" NULLS LAST")
     types: ClassVar[dict[Kind, str]] = {
         Kind.INTEGER: "BIGINT",
         Kind.NUMBER: "DOUBLE",

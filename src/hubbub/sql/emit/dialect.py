@@ -14,6 +14,7 @@ from __future__ import annotations
 import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from hubbub.tables.expressions import comparable
 from hubbub.tables.growth import CUT
 from hubbub.tables.kinds import Kind
 
-__all__ = ["Dialect", "constant_of", "power"]
+__all__ = ["Dialect", "Spelling", "constant_of", "power"]
 
 
 def power(exponent: int) -> float:
@@ -43,6 +44,19 @@ def constant_of(text: str) -> str:
     return text.strip("'").upper()
 
 
+@dataclass(frozen=True)
+class Spelling:
+    """Words that differ between engines and mean the same.
+
+    bytes_of: the function that tells how many bytes a text has. end_of_text: in a regular expression. null_last: what
+    stands after a column to be ordered by, NULL last, where the engine would have it first.
+    """
+
+    bytes_of: str
+    end_of_text: str = r"\z"
+    null_last: str = ""
+
+
 class Dialect(ABC):
     """The SQL of one engine.
 
@@ -58,14 +72,7 @@ class Dialect(ABC):
     checked: ClassVar[bool]
     """Whether arithmetic raises where its result is too large or too small, so that operands are kept in a range."""
 
-    bytes_of: ClassVar[str]
-    """The function that tells how many bytes a text has."""
-
-    end_of_text: ClassVar[str] = r"\z"
-    """In a regular expression."""
-
-    null_last: ClassVar[str] = ""
-    """What stands after a column to be ordered by, NULL last, where the engine would have it first."""
+    spelling: ClassVar[Spelling]
 
     portable: bool = True
     casts: bool = True
@@ -131,7 +138,8 @@ class Dialect(ABC):
 
         A text of that many bytes or fewer is not touched; bytes are counted without reading the text.
         """
-        return f"(CASE WHEN {self.bytes_of}({sql}) > {CUT} THEN {self.tried(f'left({sql}, {CUT})')} ELSE {sql} END)"
+        size, start = f"{self.spelling.bytes_of}({sql})", self.tried(f"left({sql}, {CUT})")
+        return f"(CASE WHEN {size} > {CUT} THEN {start} ELSE {sql} END)"
 
     def unit_text(self, sql: str) -> str:
         """A text that names a unit, of a length that the engine can hash, whatever stands in a row."""

@@ -191,7 +191,7 @@ class _Expressions:
         for i, argument in enumerate(arguments):
             takes = function.takes[min(i, len(function.takes) - 1)]
             if node.name == "REGEXP_MATCHES" and isinstance(argument, Literal) and isinstance(argument.value, str):
-                texts.append(d.literal(printed(argument.value, d.end_of_text) if i else argument.value))
+                texts.append(d.literal(printed(argument.value, d.spelling.end_of_text) if i else argument.value))
             elif i in function.constants and argument.kind is not Kind.NULL:
                 texts.append(self._constant(argument))
             elif node.name in ("DATE_DIFF", "DATE_ADD"):

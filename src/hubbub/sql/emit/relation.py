@@ -308,7 +308,7 @@ class _Writer:
         below = list(self.stages(source))
         yield from below
         below_names = self.columns(source)
-        ties = [f"{name}{self.dialect.null_last}" for name in below_names]
+        ties = [f"{name}{self.dialect.spelling.null_last}" for name in below_names]
         declared = declared_in(source, names_read(source).union(self.names))
         shown = [f"{self._over(call, ties, declared)} AS {self.names[n]}" for n, call in calls if n in self.names]
         columns = ", ".join([*self._owner(), *below_names, *shown])
