@@ -405,7 +405,7 @@ def test_it_is_said_that_only_the_mean_was_learned() -> None:
         (LogisticRegression(target="ill", method="newton"), lambda problem: turned(problem.design).norm2),
         (LinearRegression(["job"], "age", method="moments"), lambda problem: problem.design.norm2),
     ],
-    ids=repr,
+    ids=["PCA", "newton", "moments"],
 )
 def test_a_receipt_tells_the_length_of_rows_as_they_are_summed(model: Any, squared: Any) -> None:
     with session() as s:
