@@ -36,7 +36,7 @@ from hubbub.session.check_bounds import AskedBounds
 from hubbub.session.options import Options, given_in
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Order, Outcome, Request
-from hubbub.session.statement import checked, largest_epsilon, public_answer, request_of
+from hubbub.session.statement import check_fields, checked, largest_epsilon, public_answer, request_of
 
 if TYPE_CHECKING:
     from hubbub.ledger.budget import Budget
@@ -434,6 +434,7 @@ class Desk:
         paid = self.ledger.timetable.find(stored.charge_id)
         links = {"charge": {"hash": stored.entry.hash}} if paid is None else self.ledger.timetable.links(paid)
         with brought(stored.charge_id[:12] if paid is None else paid.incident):
+            check_fields(asked, stored)
             refuse_nothing(door, stored, charged=charged)
             release = release_of(door, asked, given, stored, charged=charged)
             for earlier in first:

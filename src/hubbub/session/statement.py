@@ -10,13 +10,13 @@ import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hubbub.accounting import Event, cost as cost_of, rho_of_epsilon
+from hubbub.accounting import Event, cost as cost_of, rho_of_epsilon, to_json
 from hubbub.answer.evaluate import EvaluatedStatement
 from hubbub.answer.release import Release
 from hubbub.engines.base import Exact
-from hubbub.errors import PolicyError
+from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.remainder import Remaining
 from hubbub.session.check import Check, details, mechanism, notes, predicted, settled, sides
 from hubbub.session.empty import answer_types
@@ -37,7 +37,18 @@ if TYPE_CHECKING:
     from hubbub.noise import Bits
     from hubbub.session.data import OpenTables
 
-__all__ = ["checked", "drawn_plans", "estimates_of", "evaluated", "is_staged", "public_answer", "request_of"]
+__all__ = [
+    "check_fields",
+    "checked",
+    "drawn_plans",
+    "estimates_of",
+    "evaluated",
+    "is_staged",
+    "public_answer",
+    "request_of",
+]
+
+_DRAWN: Final = frozenset({"spend", "choices", "shares", "plans"})
 
 
 def request_of(asked: PricedStatement, data: OpenTables, options: Options) -> Request:
@@ -169,11 +180,32 @@ def estimates_of(asked: PricedStatement, stored: StoredRelease) -> tuple[Estimat
     Raises PolicyError for one that another version of hubbub wrote.
     """
     payload = stored.contents
+    check_fields(asked, stored)
+    if asked.looks is not None:
+        return combined(asked.looks.plans, payload["looks"])
+    price = price_of(drawn_plans(asked, payload), payload)
+    if asked.finding is None and to_json(price.event) != stored.entry.event:
+        raise InternalError("a stored release does not fit its question: other noise was charged")
+    return read(price, payload)
+
+
+def check_fields(asked: PricedStatement, stored: StoredRelease) -> None:
+    """What was drawn of a statement says what such a draw does, and nothing else: a process that was taken over may
+    have written it.
+
+    Raises PolicyError for one that another version of hubbub wrote, InternalError for a field that it does not have.
+    """
+    payload = stored.contents
     if payload.get("format") != FORMAT:
         raise PolicyError("this stored release was written by another version of hubbub; read it with that one.")
     if asked.looks is not None:
-        return combined(asked.looks.plans, payload["looks"])
-    return read(price_of(drawn_plans(asked, payload), payload), payload)
+        known = frozenset({"looks", "used"})
+    elif asked.finding is not None:
+        known = frozenset({"nothing"}) if "nothing" in payload else _DRAWN | {"found", "public"}
+    else:
+        known = _DRAWN
+    if payload.keys() - known - {"format"}:
+        raise InternalError("a stored release does not fit its question: it says more than was asked")
 
 
 def drawn_plans(asked: PricedStatement, payload: Mapping[str, Any]) -> tuple[Plan, ...]:

@@ -211,6 +211,8 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
     if len(parts) != len(vectors):
         raise InternalError("a stored release does not fit its question")
     groups = tuple(drawn_groups(plan, drawn))
+    if drawn["groups"] is not None:
+        _check_found(plan, groups)
     laws: dict[Term, Noise] = {}
     own: dict[OwnPart, Any] = {}
     notes = tuple(p.note for p in parts if p.note)
@@ -219,13 +221,23 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
         if isinstance(priced.part, OwnPart):
             own[priced.part] = priced.part.read(values, len(groups))
             continue
+        if len(values) != len(getattr(priced.part, "vectors", (None,))):
+            raise InternalError("a stored release does not fit its question")
         for k, vector in enumerate(values):
+            if len(vector) != len(groups) or not all(type(value) is int for value in vector):
+                raise InternalError("a stored release does not fit its question: not one whole number for each group")
             if not isinstance(priced.draws, UnknownTopK):  # places are what was drawn, without noise
                 laws[0, i, k] = priced.noise
             arrays[0, i, k] = np.array(vector, np.float64)
     return Estimates(
         plan, groups, _quantities(price.strategies[at].recipes, arrays, laws, len(groups)), laws, own, notes
     )
+
+
+def _check_found(plan: Plan, groups: Sequence[tuple[Scalar, ...]]) -> None:
+    """Raises InternalError for groups that the plan does not find: they are public, or keys of another number."""
+    if not plan.private_keys or len(set(groups)) != len(groups) or any(len(g) != len(plan.keys) for g in groups):
+        raise InternalError("a stored release does not fit its question: it has other groups")
 
 
 def _quantities(
