@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import socket
 import subprocess
 import sys
 import threading
 import warnings
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +26,7 @@ from hubbub.ledger.charging import Locked
 from hubbub.ledger.timetable import QueueFull
 from hubbub.remedies import GiveOptions
 from hubbub.remote import NOT_HERE, Connection
+from hubbub.remote.answers import refinement_of
 from hubbub.remote.wire import Wire, raised_again
 from hubbub.service.clerk import _refusal
 from hubbub.service.http.problem import problem
@@ -241,6 +244,67 @@ def test_whatever_a_refusal_holds_it_is_one_with_its_words():
             assert str(raised_again(told)) == "its words", (name, value)
         for part in ("kind", "class", "detail", "asked", "left"):
             assert all(isinstance(raised_again({"class": name, part: value}), hb.HubbubError) for value in odd)
+
+
+ODD = [
+    None, 3, -1.5, 1e400, True, "x", "answer", [], [1], [[]], {}, {"state": 1}, {"state": "asked"},
+    {"state": "waiting"},
+    {"state": "no answer"}, {"state": "answered", "answer": 1}, {"state": "answered", "answer": {}, "bounds": {}},
+    {"state": "asked", "release_at": "soon"}, {"state": "asked", "release_at": 3}, {"questions": 1}, {"questions": [1]},
+    {"left": "1/0"}, {"left": []}, {"spaces": []}, {"spaces": [1]}, {"spaces": [{"epsilon": "x", "delta": []}]},
+    {"columns": [["n", 10**400, 1, "x"]]}, {"columns": 1}, {"epsilon": "1", "left": None, "columns": []},
+    [{"id": 1}], [{"id": "a", "asked_at": 1, "sql": 1, "state": "x", "epsilon": "1/0"}], {"answer": 1}, {"bounds": 1},
+    {"v": 1}, {"v": {"columns": {"x": "y"}}}, {"v": {"columns": {}, "private": 1, "unit": 1, "declared": {"x": 1}}},
+]  # fmt: skip
+ACTS = {
+    "ask": lambda c: c.ask("SELECT 1", epsilon=1),
+    "sql": lambda c: c.sql("SELECT 1", epsilon=1),
+    "check": lambda c: c.check("SELECT 1", epsilon=1),
+    "check_bounds": lambda c: c.check_bounds("SELECT 1", epsilon=1),
+    "plan": lambda c: c.plan([("SELECT 1", 1)]),
+    "answer": lambda c: c.answer("a"),
+    "refined": lambda c: c.refined("a", 1),
+    "refinement": lambda c: refinement_of(c, "a", Fraction(1)),
+    "history": lambda c: c.history(),
+    "receipt": lambda c: c.receipt("a"),
+    "tables": lambda c: c.tables,
+    "table": lambda c: c.table("v"),
+    "remaining": lambda c: c.remaining,
+    "budget": lambda c: c.budget,
+    "analyst": lambda c: c.analyst,
+}
+
+
+class Asked(Exception):
+    """A question is asked about again."""
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_whatever_a_service_tells_is_understood_or_refused(monkeypatch, act):
+    """Told once, and for good: a service that tells nothing else for ever is waited for, as it may."""
+    asked = []
+    for told in ODD:
+        said = iter([told, told, told])
+
+        def tell(path, *_, said=said, **__):
+            asked.append(path)
+            for each in said:
+                return each
+            raise Asked
+
+        monkeypatch.setattr("hubbub.remote.connection.time.sleep", lambda _: None)
+        wire = SimpleNamespace(url="http://here", get=tell, post=tell)
+        with contextlib.suppress(hb.HubbubError, Asked):
+            ACTS[act](Connection(wire))
+    assert set(asked) > {"/me"} or act == "analyst"
+
+
+def test_the_id_of_a_question_is_a_part_of_an_address_and_no_more():
+    asked = []
+    wire = SimpleNamespace(get=lambda *_: {}, post=lambda path, *_: asked.append(path))
+    with pytest.raises(hb.PolicyError, match="not understood"):
+        refinement_of(Connection(wire), "../x?y#z", Fraction(1))
+    assert asked == ["/answers/..%2Fx%3Fy%23z/refine/check"]
 
 
 def test_a_token_stands_in_no_address_and_in_no_words(ada, living):

@@ -145,7 +145,10 @@ def test_pieces_on_a_line_have_their_length(tmp_path):
     there.close()
 
 
-@pytest.mark.parametrize("place", ["0.0.0.0:80", "8080", "example.org:443", "192.168.1.1:80", ":80", "x:y"])
+ODD = ["127.0.0.1:²", "127.0.0.1:१", "127.0.0.1:65536", f"127.0.0.1:{'9' * 5000}", "127.0.0.1: 80", "127.0.0.1:80\n"]
+
+
+@pytest.mark.parametrize("place", ["0.0.0.0:80", "8080", "example.org:443", "192.168.1.1:80", ":80", "x:y", *ODD])
 def test_without_tls_it_listens_on_this_machine_alone(place):
     with pytest.raises(hb.PolicyError, match="--listen"):
         listening_place(place, tls=False)

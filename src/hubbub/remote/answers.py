@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from hubbub.answer.release import Refinement, Refining, Release
 from hubbub.answer.wire import SentAnswer, read_release
 from hubbub.errors import ParameterError
 from hubbub.ledger.budget import parse_epsilon
+from hubbub.remote.wire import understood
 
 if TYPE_CHECKING:
     from hubbub.remote.connection import Connection
@@ -43,7 +45,9 @@ def release_of(connection: Connection, told: Mapping[str, Any]) -> Release:
         return Release(**read)
 
     def fetched(level: float) -> Mapping[int, tuple[Any, Any]]:
-        again = read_release(json.dumps(connection.told_of(str(identity), level=level)["answer"]))["_answered"]
+        told = connection.told_of(str(identity), level=level)
+        with understood():
+            again = read_release(json.dumps(told["answer"]))["_answered"]
         if again is None or level not in again.sent:
             raise ParameterError(f"level={level:g}: the service did not send this level.")
         ends: Mapping[int, tuple[Any, Any]] = again.sent[level]
@@ -59,6 +63,8 @@ def release_of(connection: Connection, told: Mapping[str, Any]) -> Release:
 
 def refinement_of(connection: Connection, identity: str, epsilon: Fraction) -> Refinement:
     """What refining would cost, and how wide the intervals would be."""
-    told = connection.wire.post(f"/answers/{identity}/refine/check", {"epsilon": str(epsilon)})
-    columns = tuple((str(name), float(now), float(then), str(unit)) for name, now, then, unit in told["columns"])
-    return Refinement(Fraction(told["epsilon"]), Fraction(told["left"]), columns, told["helps"], told["fits"])
+    place = f"/answers/{quote(identity, safe='')}/refine/check"
+    told = connection.wire.post(place, {"epsilon": str(epsilon)})
+    with understood():
+        columns = tuple((str(name), float(now), float(then), str(unit)) for name, now, then, unit in told["columns"])
+        return Refinement(Fraction(told["epsilon"]), Fraction(told["left"]), columns, told["helps"], told["fits"])

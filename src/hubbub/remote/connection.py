@@ -22,7 +22,7 @@ from hubbub.arguments import an_amount
 from hubbub.errors import EngineError, PolicyError, QueryError
 from hubbub.keywords import named
 from hubbub.remote.not_here import NOT_HERE, refuse
-from hubbub.remote.wire import Wire
+from hubbub.remote.wire import Wire, understood
 from hubbub.session.options import AskOptions, Options, takes_options
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Connection:
         from hubbub.session.check import Check
 
         told = self.wire.post("/check", {"sql": sql, "options": _sent(options)})
-        return Check.from_wire({name: value for name, value in told.items() if name != "answer_time"})
+        with understood():
+            return Check.from_wire({name: value for name, value in told.items() if name != "answer_time"})
 
     @takes_options
     def sql(
@@ -140,7 +141,8 @@ class Connection:
         asked = {"sql": sql, "options": _sent({**options, "epsilon": epsilon}), **self._for()}
         body = asked if at is None else {**asked, "at": str(an_amount(at, "at"))}
         told = self.wire.post("/bounds", body, key=_name(idempotency_key))
-        return BoundsCheck.from_wire(self._waited(told, "bounds")["bounds"])
+        with understood():
+            return BoundsCheck.from_wire(self._waited(told, "bounds")["bounds"])
 
     def plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
         """Ask several questions that were fixed in advance: all are charged as one, or none is.
@@ -151,7 +153,8 @@ class Connection:
 
         asked = [{"sql": sql, "options": _sent({"epsilon": epsilon})} for sql, epsilon in pairs(questions)]
         told = self.wire.post("/plan", {"questions": asked, **self._for()}, key=_name(None))
-        return [self.whole(each) for each in told["questions"]]
+        with understood():
+            return [self.whole(each) for each in told["questions"]]
 
     def answer(self, question: str) -> Release:
         """The answer of a question by its id, waited for: one's own, or another's that was read.
@@ -194,10 +197,11 @@ class Connection:
         """The answer of what was told of a question, waited for."""
         from hubbub.remote.answers import release_of
 
-        return release_of(self, self._waited(told, "answer"))
+        with understood():
+            return release_of(self, self._waited(told, "answer"))
 
     def _waited(self, told: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-        """What is told of a question once it has this part."""
+        """What is told of a question once it has this part. Called where it is `understood`."""
         while part not in told:
             if told["state"] == "no answer":
                 raise EngineError(str(told["incident"]))
@@ -217,7 +221,9 @@ class Connection:
         """What one asked, and what of others' one read, oldest first. Others' charges are not told."""
         from hubbub.session.shown import History
 
-        return History([_entry(self.analyst, each) for each in self.wire.get("/history")])
+        told = self.wire.get("/history")
+        with understood():
+            return History([_entry(self.analyst, each) for each in told])
 
     def receipt(self, charge_id: str) -> dict[str, Any]:
         """What a charge asked, ran and cost, and where the ledger's chain stood at its release.
@@ -226,7 +232,9 @@ class Connection:
         """
         from hubbub.arguments import a_name
 
-        return dict(self.wire.get(f"/answers/{quote(a_name(charge_id, 'receipt'), safe='')}/receipt"))
+        told = self.wire.get(f"/answers/{quote(a_name(charge_id, 'receipt'), safe='')}/receipt")
+        with understood():
+            return dict(told)
 
     @property
     def tables(self) -> DeclaredTables:
@@ -235,25 +243,31 @@ class Connection:
 
         if self._known is None:
             self._known = self.wire.get("/tables")
-        return declared_tables(self._known)
+        with understood():
+            return declared_tables(self._known)
 
     @property
     def analyst(self) -> str:
         """Who asks: the person of the token."""
-        return str(self._me["name"])
+        with understood():
+            return str(self._me["name"])
 
     @property
     def remaining(self) -> Fraction:
         """What is left of the joint budget, exactly; with several unit spaces, of the one that has least left."""
-        return Fraction(self.wire.get("/budget")["left"])
+        told = self.wire.get("/budget")
+        with understood():
+            return Fraction(told["left"])
 
     @property
     def budget(self) -> Budget:
         """The joint budget."""
         from hubbub.ledger.budget import Budget
 
-        (first, *_) = self.wire.get("/budget")["spaces"]
-        return Budget(first["epsilon"], first["delta"])
+        told = self.wire.get("/budget")
+        with understood():
+            (first, *_) = told["spaces"]
+            return Budget(first["epsilon"], first["delta"])
 
     # -- what is not here ---------------------------------------------------------------------------------------
 
@@ -284,9 +298,10 @@ class Connection:
         return {} if self._purpose is None else {"purpose": self._purpose}
 
     def _pending(self, told: Mapping[str, Any]) -> Pending:
-        at = None if told["state"] == "answered" or "release_at" not in told else told["release_at"]
-        comes = None if at is None else datetime.fromisoformat(at).astimezone(UTC)
-        return Pending(told.get("id"), comes, self, told)
+        with understood():
+            at = None if told["state"] == "answered" or "release_at" not in told else told["release_at"]
+            comes = None if at is None else datetime.fromisoformat(at).astimezone(UTC)
+            return Pending(told.get("id"), comes, self, told)
 
 
 def _sent(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import json
 import threading
 import time
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlencode, urlsplit
 
@@ -23,7 +23,7 @@ from hubbub.errors import BudgetError, EngineError, HubbubError, PolicyError, Qu
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Wire", "raised_again"]
+__all__ = ["Wire", "raised_again", "understood"]
 
 _PATIENCE: Final = 90.0  # seconds without a byte
 _LONGEST: Final = 1 << 28
@@ -113,10 +113,8 @@ class Wire:
         raise AssertionError("unreachable")
 
     def _read(self, data: bytes) -> Any:
-        try:
+        with understood():
             return json.loads(data)
-        except (ValueError, RecursionError):
-            raise PolicyError(f"what answers at {self.url} is not a service of hubbub's.") from None
 
     def _connected(self) -> http.client.HTTPConnection:
         known: http.client.HTTPConnection | None = getattr(self._own, "connection", None)
@@ -134,6 +132,21 @@ class Wire:
         known, self._own.connection = getattr(self._own, "connection", None), None
         if known is not None:
             known.close()
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """What a service told is read here.
+
+    Raises PolicyError where it is of a form that none of ours tells, whatever that raised.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise PolicyError(
+            f"the service told something that is not understood ({type(error).__name__}): it is not one of hubbub's, "
+            "or of another version. What was charged, if anything, is answered under the same idempotency key."
+        ) from error
 
 
 def raise_again(told: Any) -> NoReturn:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -37,6 +38,7 @@ __all__ = ["Part", "Service", "listening_place"]
 _PATIENCE: Final = 60.0  # seconds, beside those that what runs may take
 _PAUSE: Final = 0.2
 _TOKEN: Final = "line-token"
+_PORT: Final = re.compile("[0-9]{1,5}")
 _LONGEST: Final = 100  # bytes of a socket's path; Linux takes 107, macOS 103
 _NAME: Final = len("/hubbub-service-12345678/clerk")
 Part: TypeAlias = Literal["rows", "front"]
@@ -52,8 +54,8 @@ def listening_place(text: str, *, tls: bool, option: str = "--listen") -> tuple[
 
     Raises PolicyError for anything else, and for another machine's eyes without TLS.
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or not host:
+    host, _, port = text.rpartition(":")
+    if not host or _PORT.fullmatch(port) is None or int(port) > 65535:
         raise PolicyError(f"{option} {text!r}: expected HOST:PORT, as in 127.0.0.1:8080.")
     name = host.strip("[]")
     try:
