@@ -1,6 +1,7 @@
 """The tables that `hubbub init` is given: columns and kinds, from files' schemas and databases' catalogues.
 
-No row is read, but of a CSV whose types a steward asks to be guessed (`hubbub.cli.sniff`).
+No row is read, but of a CSV: up to 256 MiB are looked at for their encoding, where the header does not tell it, and
+rows for types that a steward asks to be guessed (`hubbub.cli.sniff`).
 """
 
 from __future__ import annotations
