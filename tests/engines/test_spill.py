@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -78,3 +81,60 @@ def test_what_is_none_of_ours_stays(own_folder: Path) -> None:
     assert (plain / "work").exists()
     assert linked.is_symlink()
     assert opened.exists()
+
+
+def dead(folder: Path, count: int) -> list[Path]:
+    """Folders that processes left which were killed, each with rows."""
+    made = [folder / f"hubbub-{i:04}" for i in range(count)]
+    for each in made:
+        (each / "rows").mkdir(parents=True)
+        each.chmod(0o700)
+        (each / "in-use").write_text("")
+        (each / "rows" / "a").write_text("somebody")
+    return made
+
+
+def test_many_folders_of_dead_processes_delay_nobody(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders, removed = dead(own_folder, 60), shutil.rmtree
+
+    def slowly(path: str, **more: bool) -> None:
+        time.sleep(0.02)
+        removed(path, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", slowly)
+    spill = Spill.made()
+    assert sum(each.exists() for each in folders) > 30
+    until = time.monotonic() + 60
+    while any(each.exists() for each in folders) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not any(each.exists() for each in folders)
+    assert Path(spill.folder).exists()
+    spill.remove()
+
+
+def test_few_folders_of_dead_processes_make_no_thread(own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hubbub.engines.duckdb.spill._BRIEFLY", 60.0)
+    folders = dead(own_folder, 60)
+    before = threading.active_count()
+    Spill.made().remove()
+    assert threading.active_count() == before
+    assert not any(each.exists() for each in folders)
+
+
+def test_a_folder_that_was_removed_in_part_goes_the_next_time(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder,) = dead(own_folder, 1)
+
+    def killed(path: str, **_: bool) -> None:
+        Path(path, "in-use").unlink(missing_ok=True)  # as it may go first
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Spill.made()
+    assert (folder / "in-use").exists()
+    monkeypatch.setattr("hubbub.engines.duckdb.spill._looked", {})
+    Spill.made().remove()
+    assert not folder.exists()

@@ -2,7 +2,7 @@
 
 A folder holds a file that its process keeps locked as long as it lives; the operating system lets go of the lock when
 the process ends, however it ends. Whoever makes a folder first removes those of the same user whose lock is free; one
-process looks for them at most once a minute.
+process looks for them at most once a minute. What that takes beyond a twentieth of a second is done beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,7 @@ __all__ = ["Spill"]
 _PREFIX = "hubbub-"
 _LOCK = "in-use"
 _PAUSE = 60.0  # seconds between two looks for the folders of dead processes: there may be hundreds of others
+_BRIEFLY = 0.05  # seconds for which whoever makes a folder waits for those of dead processes to go
 _looked: dict[str, float] = {}  # in which folders this process looked, and when
 
 
@@ -56,22 +59,38 @@ class Spill:
 
 
 def _sweep(place: str) -> None:
-    """Remove the folders of dead processes. One that cannot be looked at is left alone."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(place):
-            if entry.name.startswith(_PREFIX):
-                with contextlib.suppress(OSError):
-                    _remove_if_dead(entry)
+    """Remove the folders of dead processes; after a while, in a thread, which a process does not have until then."""
+    until, rest = time.monotonic() + _BRIEFLY, _folders(place)
+    for folder in rest:
+        _remove_if_dead(folder)
+        if time.monotonic() > until:
+            threading.Thread(target=_remove_dead, args=(rest,), daemon=True).start()
+            return
+
+
+def _remove_dead(folders: Iterator[os.DirEntry[str]]) -> None:
+    for folder in folders:
+        _remove_if_dead(folder)
+
+
+def _folders(place: str) -> Iterator[os.DirEntry[str]]:
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        yield from (entry for entry in entries if entry.name.startswith(_PREFIX))
 
 
 def _remove_if_dead(folder: os.DirEntry[str]) -> None:
-    """Raises OSError where a living process holds it, or it is none of ours."""
-    facts = folder.stat(follow_symlinks=False)
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) != 0o700:
-        return
-    lock = os.open(f"{folder.path}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(folder.path, ignore_errors=True)
-    finally:
-        os.close(lock)
+    """Remove a folder whose process is dead, its lock last: else one that was removed in part would stay for ever."""
+    with contextlib.suppress(OSError):  # a living process holds it, or it is none of ours
+        facts = folder.stat(follow_symlinks=False)
+        if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) != 0o700:
+            return
+        lock = os.open(f"{folder.path}/{_LOCK}", os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in os.listdir(folder.path):
+                path = f"{folder.path}/{name}"
+                if name != _LOCK:
+                    shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+            shutil.rmtree(folder.path, ignore_errors=True)
+        finally:
+            os.close(lock)
