@@ -148,6 +148,15 @@ def test_an_answer_without_a_limit_says_nothing_of_bounding() -> None:
     assert hb.Release.from_wire(of_two.to_wire()).remarks == of_two.remarks
 
 
+@pytest.mark.parametrize("end", ["MIN", "MAX"])
+def test_by_how_many_ranks_an_end_is_off_does_not_depend_on_where_its_range_begins(end: str) -> None:
+    texts = (f"SELECT {end}({x}) AS x FROM visits" for x in ("age", "age - 64", "age + 1000"))
+    with session(epsilon=9) as s:
+        told = [s.check(text, epsilon=1).columns[0].ranks for text in texts]
+    assert told[0] == told[1] == told[2]
+    assert told[0] is not None
+
+
 def test_check_tells_the_error_of_a_quantile_in_the_unit_of_its_column() -> None:
     with session(epsilon=9) as s:
         (column,) = s.check("SELECT MEDIAN(age) AS m FROM visits", epsilon=1, assume_rows=100_000).columns

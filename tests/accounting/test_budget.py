@@ -82,6 +82,20 @@ def test_ten_tenths_fill_a_budget_of_one_exactly():
     assert acc.PureFilter.of(1).how_many(acc.PureDP(0)) is None
 
 
+@pytest.mark.parametrize("count", [2, 10, 10**6, 10**12])
+@pytest.mark.parametrize("kind", [acc.PureFilter, acc.ZCDPFilter])
+def test_how_many_charges_fit_is_said_by_a_quotient_and_three_looks(kind, count, monkeypatch):
+    """However many they are, where a search would look some forty times."""
+    looks, within = [], kind._within
+    monkeypatch.setattr(kind, "_within", lambda f, total: looks.append(total) or within(f, total))
+    each = Fraction(1, count)
+    if kind is acc.PureFilter:
+        assert kind.of(1).how_many(acc.Cost(each, Fraction(0))) == count
+    else:
+        assert kind(rho=Fraction(1), delta_threshold=Fraction(0)).how_many(acc.Cost(None, each)) == count
+    assert len(looks) == 3
+
+
 def test_only_what_costs_nothing_in_every_unit_fits_without_end():
     """A cost may have one amount alone; what has an infinite epsilon fits into no filter of epsilons."""
     zero, quarter, one = Fraction(0), Fraction(1, 4), Fraction(1)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -120,6 +123,22 @@ def test_the_amount_of_a_part_is_its_share() -> None:
     assert isinstance(calibrated(spend=Spend(epsilon=Fraction(1)).part(Fraction(1, 2)), l1=1).law, DiscreteLaplace)
 
 
+@contextmanager
+def _ends(seconds: float = 10.0) -> Iterator[None]:
+    """Fails where a search goes on for so many seconds of a processor."""
+
+    def fail(*_: object) -> None:
+        pytest.fail(f"no end after {seconds} s of a processor")
+
+    before = signal.signal(signal.SIGVTALRM, fail)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 @pytest.mark.parametrize(
     "delta", [Fraction(1, 10**6), Fraction(3, 10), Fraction(1, 2), Fraction(6, 10), Fraction(99, 100)]
 )
@@ -132,5 +151,6 @@ def test_a_threshold_is_the_least_that_its_tail_allows(scale: Fraction, delta: F
         """P(Z >= z) of discrete Laplace noise."""
         return q**z / (1 + q) if z > 0 else 1 - q ** (1 - z) / (1 + q)
 
-    tau = _laplace_threshold(scale, delta)
+    with _ends():
+        tau = _laplace_threshold(scale, delta)
     assert tail(tau - 1) <= delta < tail(tau - 2)

@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger.schedule import SECOND
-from hubbub.ledger.timetable import Queue, QueueFull
+from hubbub.ledger.timetable import Asking, Queue, QueueFull
 from ledger.helpers import asked as charge_of
 from service.helpers import QUEUE, SPACE, START, Clock, ledger_at
 
@@ -228,6 +228,29 @@ def test_without_shared_answers_each_pays_and_waits_for_his_own(ledger):
     assert two.shares is None
     assert one.id != two.id
     assert ledger.balance.spent(SPACE) == Fraction(2, 10)
+
+
+def test_a_question_of_a_plan_joins_what_is_under_way(ledger):
+    """It is not drawn anew, and what the plan had set aside for it comes back."""
+    one, queue = submit(ledger, "a"), Queue(lanes=2, tick=QUEUE.tick)
+    each = [charge_of(Fraction(1, 10), question_key=key, analyst="bob") for key in "ab"]
+    asks = [json.dumps({"sql": key, "now": "n", "options": {}}) for key in "ab"]
+    plan = charge_of(Fraction(2, 10), question_key="plan", analyst="bob", kind="plan")
+    questions = [Asking(charge, ask, D) for charge, ask in zip(each, asks, strict=True)]
+    joined, own = ledger.timetable.submit_plan(plan, questions, queue=queue)
+    assert (joined.shares, own.shares) == (one.id, None)
+    assert ledger.balance.spent(SPACE) == Fraction(2, 10)
+
+
+def test_where_the_policy_wants_a_purpose_nothing_is_placed_without_one(tmp_path, clock, monkeypatch):
+    with ledger_at(tmp_path / "p.db", clock, monkeypatch, require_purpose=True) as ledger:
+        before, silent = height(ledger), charge_of(Fraction(1, 10), question_key="a")
+        with pytest.raises(QueryError, match=r"`require_purpose`.*Nothing was charged"):
+            submit(ledger, "a")
+        with pytest.raises(QueryError, match=r"`require_purpose`.*Nothing was charged"):
+            ledger.timetable.submit_plan(silent, [Asking(silent, "{}", D)], queue=QUEUE)
+        assert height(ledger) == before
+        assert submit(ledger, "a", purpose="why").new
 
 
 def test_a_place_in_the_queue_is_free_when_its_answer_is_told(ledger, clock):

@@ -176,8 +176,9 @@ def _asked(columns: dict[str, Any], text: str, epsilon: Any = HUGE, **more: Any)
 
 def test_where_gives_a_range_to_a_column_without_one() -> None:
     assert _asked({}, "SELECT SUM(x) FROM visits WHERE x > 0 AND x <= 5") == [(75.0,)]
-    with pytest.raises(hb.PolicyError, match="has no declared bounds"):
+    with pytest.raises(hb.PolicyError, match="has no declared bounds") as refused:
         _asked({}, "SELECT SUM(x) FROM visits WHERE x > 0")
+    assert [remedy.kind for remedy in refused.value.remedies] == ["declare a range", "rewrite"]
     assert _asked({}, "WITH v AS (SELECT id, x AS y FROM visits WHERE x BETWEEN 1 AND 5) SELECT SUM(y) FROM v") == [
         (75.0,)
     ]
