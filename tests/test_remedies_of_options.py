@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,17 @@ FOUND = {"columns": {"n": hb.between(0, "auto"), "ward": hb.one_of("A", "B", "C"
 
 def unlimited(**declared: Any) -> Any:
     return hb.table(PEOPLE, unit="id", **declared)
+
+
+ABOVE, NAMED = "SELECT COUNT(*) AS x FROM t WHERE n > ?", "SELECT COUNT(*) AS x FROM t WHERE n > $least"
+
+
+def _wards() -> Any:
+    return table(**WARDS)
+
+
+def _weighed() -> Any:
+    return table(columns={"n": hb.between(0, 4)})
 
 
 CASES = {
@@ -120,6 +132,93 @@ CASES = {
         options={"epsilon": 40, "bounding": "norm"},
         table=lambda: table(**FOUND),
     ),
+    **{
+        f"an option that has not its form: {options}": Case(
+            site,
+            sql,
+            dict(enumerate(fills)),
+            columns,
+            groups,
+            table_of,
+            DELTA,
+            {"epsilon": 4, **options},
+        )
+        for site, sql, options, fills, columns, groups, table_of in (
+            ("session/options.py:of", COUNT, {"max_row": 1}, [{"values": (1,)}], ("x",), 1, table),
+            ("session/options.py:of", COUNT, {"zzz": 1}, [{}], ("x",), 1, table),
+            ("session/options.py:_check_rest", COUNT, {"weight": ""}, [{"values": ("n",)}], ("x",), 1, _weighed),
+            ("session/options.py:_check_rest", COUNT, {"assume_rows": 0}, [{}], ("x",), 1, table),
+            (
+                "session/options.py:check",
+                COUNT,
+                {"epsilon": None, "within": -1, "at_most": 10},
+                [{"values": (20,)}],
+                ("x",),
+                1,
+                table,
+            ),
+            (
+                "session/options.py:_check_share",
+                COUNT,
+                {"epsilon": None, "within": "wide", "at_most": 10},
+                [{"values": (20,)}],
+                ("x",),
+                1,
+                table,
+            ),
+            (
+                "session/options.py:_check_share",
+                COUNT,
+                {"epsilon": None, **SHARE, "at_least": 0},
+                [{}],
+                ("x",),
+                1,
+                table,
+            ),
+            ("session/options.py:_check_limits", BY_WARD, {"bounding": "both"}, [{}, {}], ("ward", "x"), 3, _wards),
+            ("session/options.py:_check_limits", COUNT, {"max_rows": 0}, [{"values": (1,)}], ("x",), 1, table),
+            ("session/options.py:_check_limits", COUNT, {"max_groups": "two"}, [{"values": (1,)}], ("x",), 1, table),
+            ("session/options.py:_check_limits", COUNT, {"max_total": 1.5}, [{"values": (1,)}], ("x",), 1, table),
+            ("session/prepare.py:_weights", COUNT, {"weights": 3}, [{}], ("x",), 1, table),
+            ("session/prepare.py:_weights", COUNT, {"weights": {"y": 3}}, [{}], ("x",), 1, table),
+            ("session/prepare.py:_weights", COUNT, {"weights": {"x": 0}}, [{}], ("x",), 1, table),
+            ("session/prepare.py:amount_of", COUNT, {"noise": "normal"}, [{}, {}], ("x",), 1, table),
+            ("sql/bind/query.py:_keys", BY_WARD, {"keys": "ward"}, [{}], ("ward", "x"), 3, _wards),
+            (
+                "sql/bind/query.py:_keys",
+                BY_WARD,
+                {"keys": {"ward": "A"}},
+                [{"values": ("A", "B")}],
+                ("ward", "x"),
+                2,
+                table,
+            ),
+            (
+                "sql/bind/query.py:_keys",
+                BY_WARD,
+                {"keys": {"ward": [["A"]]}},
+                [{"values": ("A", "B")}],
+                ("ward", "x"),
+                2,
+                table,
+            ),
+            ("sql/bind/query.py:_fill", ABOVE, {"params": 2}, [{"values": ([2],)}], ("x",), 1, table),
+            ("sql/bind/query.py:_fill", ABOVE, {"params": []}, [{"values": ([2],)}], ("x",), 1, table),
+            ("sql/bind/query.py:_fill", ABOVE, {"params": [2, 3]}, [{"values": ([2],)}], ("x",), 1, table),
+            ("sql/bind/query.py:_fill", COUNT, {"params": {"least": 2}}, [{}], ("x",), 1, table),
+            ("sql/bind/query.py:_no_value", ABOVE, {"params": [2**1000]}, [{"values": ([2],)}], ("x",), 1, table),
+            (
+                "sql/bind/query.py:_no_value",
+                NAMED,
+                {"params": {"least": math.nan}},
+                [{"value": 2}],
+                ("x",),
+                1,
+                table,
+            ),
+            ("sql/bind/query.py:_no_value", NAMED, {"params": {"least": [2]}}, [{"value": 2}], ("x",), 1, table),
+        )
+    },
     "too few people for a search": Case(
         "session/ask.py:refuse_nothing",
         COUNT,

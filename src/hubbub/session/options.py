@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from typing import Any, Final, Literal, TypedDict, TypeVar, cast, get_args
 
@@ -102,7 +103,12 @@ class Options:
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
-                raise ParameterError(f"{name!r} is not an option of a question. {did_you_mean(name, known)}")
+                near = get_close_matches(name, known, n=1)
+                way = GiveOptions((near[0],), instead=(name,)) if near else LeaveOut((name,))
+                said = f"{'Give ' if near else 'Ask '}{way.in_python()}."
+                raise ParameterError(
+                    f"{name!r} is not an option of a question. {did_you_mean(name, known)} {said}", remedy=way
+                )
         options = cls(**given)
         options.check()
         return options
@@ -123,11 +129,7 @@ class Options:
         for name in _AMOUNTS:
             if getattr(self, name) is not None:
                 an_amount(getattr(self, name), name)
-        if self.weight is not None and (not isinstance(self.weight, str) or not self.weight):
-            raise ParameterError(f"weight={self.weight!r}: expected the name of a column.")
-        rows = self.assume_rows
-        if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS:
-            raise ParameterError(f"assume_rows={rows!r:.60}: expected a whole number from 1 to 10^18.")
+        _check_rest(self)
         _check_share(self)
         if a_choice(self.total_error, "total_error") is False and self.rows_per_unit_at_most is not None:
             whole, without = GiveOptions(("total_error",), (True,)), LeaveOut(("rows_per_unit_at_most",))
@@ -142,8 +144,11 @@ class Options:
             widths = list(self.within.values()) if isinstance(self.within, Mapping) else [self.within]
             fine = [w for w in widths if isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf]
             if not widths or len(fine) < len(widths):
+                way = GiveOptions(("within",))
                 raise ParameterError(
-                    f"within={self.within!r}: expected a positive width, or one for each column named."
+                    f"within={self.within!r}: expected a positive width, or one for each column named: "
+                    f"{way.in_python()}.",
+                    remedy=way,
                 )
         if (self.within is None) != (self.at_most is None):
             within, at_most = GiveOptions(("within",)), GiveOptions(("at_most",))
@@ -213,12 +218,21 @@ def takes_options(method: _Method) -> _Method:
 def _check_share(options: Options) -> None:
     """Raises ParameterError for a share that is none, and for a floor that does not go with one."""
     if isinstance(options.within, str) and not (options.share and options.share < 1):
-        raise ParameterError(f'within={options.within!r}: expected a share such as "10 %", or a width as a number.')
+        way = GiveOptions(("within",))
+        raise ParameterError(
+            f'within={options.within!r}: expected a share such as "10 %", or a width as a number: {way.in_python()}.',
+            remedy=way,
+        )
     floor = options.at_least
     if floor is None:
         return
     if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 < floor <= _LARGEST:
-        raise ParameterError(f"at_least={floor!r}: expected a number above 0: smaller groups need not be exact.")
+        without = LeaveOut(("at_least",))
+        raise ParameterError(
+            f"at_least={floor!r}: expected a number above 0: smaller groups need not be exact. Or ask "
+            f"{without.in_python()}.",
+            remedy=without,
+        )
     if options.share is None:
         raise ParameterError(
             'at_least=... goes with a share, as in within="10 %"; for a width ask without at_least=.',
@@ -226,17 +240,38 @@ def _check_share(options: Options) -> None:
         )
 
 
+def _check_rest(options: Options) -> None:
+    """Raises ParameterError for a weight that is no name, and for a number of rows that is none."""
+    if options.weight is not None and (not isinstance(options.weight, str) or not options.weight):
+        way = GiveOptions(("weight",))
+        raise ParameterError(
+            f"weight={options.weight!r}: expected the name of a column, as {way.in_python()}.", remedy=way
+        )
+    rows = options.assume_rows
+    if isinstance(rows, bool) or not isinstance(rows, int) or not 1 <= rows <= _MOST_ROWS:
+        way = GiveOptions(("assume_rows",), (1000,))
+        raise ParameterError(
+            f"assume_rows={rows!r:.60}: expected a whole number from 1 to 10^18, as {way.in_python()}.", remedy=way
+        )
+
+
 def _check_limits(options: Options) -> None:
     """Raises ParameterError for limits that are not whole numbers of at least 1, and for an unknown bounding."""
     bounding = options.bounding
     if bounding is not None and not (isinstance(bounding, str) and bounding in get_args(Bounding)):
-        raise ParameterError(f"bounding={bounding!r}: expected 'groups' or 'norm'.")
+        groups, norm = GiveOptions(("bounding",), ("groups",)), GiveOptions(("bounding",), ("norm",))
+        raise ParameterError(
+            f"bounding={bounding!r}: expected {groups.in_python()} or {norm.in_python()}.", remedy=(groups, norm)
+        )
     for name in ("max_groups", "max_rows", "max_total"):
         value = getattr(options, name)
         if isinstance(value, str) and value == "auto" and name != "max_total":
             continue
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31):
-            raise ParameterError(f"{name}={value!r}: expected a whole number from 1 to 2147483647.")
+            way = GiveOptions((name,))
+            raise ParameterError(
+                f"{name}={value!r}: expected a whole number from 1 to 2147483647: {way.in_python()}.", remedy=way
+            )
 
 
 def written_value(value: object, what: str) -> Any:

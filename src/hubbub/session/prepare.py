@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from hubbub.accounting import Event
 from hubbub.accounting.zcdp import epsilon_of_rho, rho_of_epsilon
@@ -257,18 +257,32 @@ def _noted(sql: str, statement: Statement) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f"note: {text}" for text in (*(doubt.text for doubt in doubted), *limited)))
 
 
+_NO_WEIGHTS: Final = LeaveOut(("weights",))
+
+
 def _weights(statement: Statement, given: Mapping[str, int] | None) -> dict[Aggregate, int | Fraction] | None:
     if given is None:
         return None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ParameterError("weights: expected a mapping of columns to whole numbers, as in {'visits': 3}.")
+        raise ParameterError(
+            f"weights: expected a mapping of columns to whole numbers, as in {{'visits': 3}}. Or ask "
+            f"{_NO_WEIGHTS.in_python()}.",
+            remedy=_NO_WEIGHTS,
+        )
     weights: dict[Aggregate, int | Fraction] = {}
     for name, weight in given.items():
         outputs = [o for o in statement.outputs if o.name.lower() == name.lower()]
         if not outputs or not isinstance(outputs[0].what, Aggregate):
-            raise QueryError(f"weights: {name!r} is not an aggregate of the answer.")
+            raise QueryError(
+                f"weights: {name!r} is not an aggregate of the answer. Name one, or ask {_NO_WEIGHTS.in_python()}.",
+                remedy=_NO_WEIGHTS,
+            )
         if isinstance(weight, bool) or not isinstance(weight, int | Fraction) or not 0 < weight <= 10**6:
-            raise ParameterError(f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000.")
+            raise ParameterError(
+                f"weights: {name!r} = {weight!r}; give a whole number from 1 to 1,000,000. Or ask "
+                f"{_NO_WEIGHTS.in_python()}.",
+                remedy=_NO_WEIGHTS,
+            )
         weights[outputs[0].what] = weight
     return weights or None
 
@@ -318,7 +332,12 @@ def amount_of(budget: Budget, plans: Sequence[Plan], options: Options) -> Amount
     """
     epsilon, rho, noise, delta = options.epsilon, options.rho, options.noise, options.delta
     if noise is not None and not (isinstance(noise, str) and noise in NOISES):
-        raise ParameterError(f"noise={noise!r}: expected 'laplace' or 'gaussian'.")
+        ways = GiveOptions(("noise",), ("laplace",)), LeaveOut(("noise",))
+        raise ParameterError(
+            f"noise={noise!r}: expected 'laplace' or 'gaussian', as {ways[0].in_python()}. Or ask "
+            f"{ways[1].in_python()}.",
+            remedy=ways,
+        )
     private = any(plan.private_keys for plan in plans)
     if budget.pure:
         if rho is not None or noise == "gaussian":

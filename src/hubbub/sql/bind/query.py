@@ -21,7 +21,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hubbub.errors import QueryError
-from hubbub.remedies import GiveKeys, GiveParameter, LeaveOut, Rewrite
+from hubbub.remedies import GiveKeys, GiveOptions, GiveParameter, LeaveOut, Rewrite
 from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.lineage import noisy_outputs, traced
@@ -233,18 +233,25 @@ def _freeze(statement: exp.Query, now: Callable[[], dt.datetime] | None) -> None
 def _keys(keys: Mapping[str, Sequence[object]] | None) -> dict[str, tuple[object, ...]]:
     keys_by_name: dict[str, tuple[object, ...]] = {}
     if keys is not None and not (isinstance(keys, Mapping) and all(isinstance(name, str) for name in keys)):
-        raise QueryError('keys: expected a mapping of columns to their groups, as in {"city": ["Bern", "Thun"]}.')
+        without = LeaveOut(("keys",))
+        raise QueryError(
+            'keys: expected a mapping of columns to their groups, as in {"city": ["Bern", "Thun"]}. If the groups '
+            f"are declared, ask {without.in_python()}.",
+            remedy=without,
+        )
     for name, values in (keys or {}).items():
         listed = values.to_pylist() if hasattr(values, "to_pylist") else values
         listed = listed.to_list() if hasattr(listed, "to_list") else listed
         if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
-            raise QueryError(f"keys: {name!r} needs a list of values.")
+            way = GiveKeys(name)
+            raise QueryError(f"keys: {name!r} needs a list of values: {way.in_python()}.", remedy=way)
         try:
             distinct = dict.fromkeys(listed)
         except TypeError:  # what has no hash: a list, a signaling NaN
             raise QueryError(
                 f"keys: {name!r} holds something that is not a value of a column. Allowed: texts, numbers, booleans, "
-                "dates and None. Nothing was charged."
+                f"dates and None, as {GiveKeys(name).in_python()}. Nothing was charged.",
+                remedy=GiveKeys(name),
             ) from None
         if not distinct:
             way = GiveKeys(name)
@@ -268,11 +275,16 @@ def _numbered(text: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
+_PARAMS: Final = GiveOptions(("params",))
+
+
 def _fill(statement: exp.Query, text: str, params: Mapping[str, object] | Sequence[object]) -> None:
     """Parameters as constants in the tree: they are values, never text."""
     fine = isinstance(params, Mapping) and all(isinstance(name, str) for name in params)
     if not fine and not isinstance(params, list | tuple):
-        raise QueryError("params: expected a mapping for $name, or a list for ?.")
+        raise QueryError(
+            f"params: expected a mapping for $name, or a list for ?: {_PARAMS.in_python()}.", remedy=_PARAMS
+        )
     named = dict(params) if isinstance(params, Mapping) else {}
     listed = [] if isinstance(params, Mapping) else list(params)
     used: set[str] = set()
@@ -287,13 +299,19 @@ def _fill(statement: exp.Query, text: str, params: Mapping[str, object] | Sequen
         else:
             at = int(name) - 1 if name else len(used)
             if not 0 <= at < len(listed):
-                raise refuse(f"parameter {at + 1} has no value: params=[...] has {len(listed)}.", text, node)
+                said = f"parameter {at + 1} has no value: {_PARAMS.in_python()} has {len(listed)}."
+                raise refuse(said, text, node, remedy=_PARAMS)
             value = listed[at]
             used.add(str(at))
         node.replace(_constant(value, name))
     left = set(named) - used
     if left or (listed and len(used) < len(listed)):
-        raise QueryError(f"params: {', '.join(sorted(left)) or 'a value'} is not in the statement.")
+        way = GiveOptions(("params",)) if used else LeaveOut(("params",))
+        raise QueryError(
+            f"params: {', '.join(sorted(left)) or 'a value'} is not in the statement. Ask "
+            f"{'with ' if used else ''}{way.in_python()}.",
+            remedy=way,
+        )
 
 
 def _constant(value: object, name: str) -> exp.Expr:
@@ -307,10 +325,10 @@ def _constant(value: object, name: str) -> exp.Expr:
             return exp.Boolean(this=value)
         case int() | float() | Decimal() | Fraction():
             if isinstance(value, int) and abs(value) >= 2**1000:
-                raise QueryError(f"params: {name or 'a value'} is too large a number.")
+                raise _no_value(name, "is too large a number")
             number = format(Decimal(repr(value)), "f") if isinstance(value, float) else str(value)
             if not number.lstrip("-").replace(".", "", 1).isdigit():
-                raise QueryError(f"params: {name or 'a value'} = {value!r} is not a finite decimal number.")
+                raise _no_value(name, f"= {value!r} is not a finite decimal number")
             literal = exp.Literal.number(number.lstrip("-"))
             return exp.Paren(this=exp.Neg(this=literal)) if number.startswith("-") else literal
         case str():
@@ -319,7 +337,13 @@ def _constant(value: object, name: str) -> exp.Expr:
             return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "timestamp")
         case dt.date():
             return exp.cast(exp.Literal.string(value.isoformat()), "date")
-    raise QueryError(f"params: {name or 'a value'} is a {type(value).__name__}; give text, a number, a date or None.")
+    raise _no_value(name, f"is a {type(value).__name__}; give text, a number, a date or None")
+
+
+def _no_value(name: str, why: str) -> QueryError:
+    """What says that a parameter cannot be a constant, and how to give another."""
+    way = GiveParameter(name) if name and not name.isdigit() else _PARAMS
+    return QueryError(f"params: {name or 'a value'} {why}: {way.in_python()}.", remedy=way)
 
 
 def _one_statement(text: str) -> exp.Query:
