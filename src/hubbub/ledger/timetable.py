@@ -160,7 +160,7 @@ class Timetable:
                     if None in known:
                         raise QueryError("this idempotency key stands for another plan. Use a new key.")
                     return [one for one in known if one is not None]
-                block = Request.of(plan, self._handle.rules, owned=False)
+                block = Request.of(plan, self._handle.rules)  # no process owns a plan
                 refused = _recorded(writer, block)
                 done: list[Scheduled] = []
                 for one in questions if refused is None else ():
