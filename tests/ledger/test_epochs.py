@@ -17,17 +17,22 @@ KEYS = [b"a first key of twenty", b"k" * 16, b"a key that is longer than one blo
 @pytest.mark.parametrize("before", KEYS)
 @pytest.mark.parametrize("new", KEYS)
 def test_a_key_is_read_with_the_one_that_followed_and_with_no_other(before: bytes, new: bytes) -> None:
-    text = wrapped(before, new)
-    assert unwrapped(text, new) == before
-    assert re.fullmatch(r"[0-9a-f]{32}:[0-9a-f]+", text)
+    text = wrapped(before, new, "ab")
+    assert unwrapped(text, new, "ab") == before
+    assert re.fullmatch(r"[0-9a-f]{32}:[0-9a-f]+:[0-9a-f]{64}", text)
     assert before.hex() not in text
-    for other in KEYS:
-        assert (unwrapped(text, other) == before) == (other == new)
-    assert wrapped(before, new) != text, "a pad is used once"
+    for other, above in [*((key, "ab") for key in KEYS if key != new), (new, "abc"), (new, "a"), (new, "")]:
+        with pytest.raises(ValueError, match="another line stands before it"):
+            unwrapped(text, other, above)
+    assert wrapped(before, new, "ab") != text, "a pad is used once"
+
+
+def test_where_there_was_no_key_the_new_one_says_so() -> None:
+    assert unwrapped(wrapped(None, KEYS[0], "ab"), KEYS[0], "ab") is None
 
 
 def test_no_two_blocks_of_a_pad_are_the_same() -> None:
-    hidden = bytes.fromhex(wrapped(bytes(128), b"k" * 16).partition(":")[2])
+    hidden = bytes.fromhex(wrapped(bytes(128), b"k" * 16, "ab").split(":")[1])
     assert len({hidden[i : i + 32] for i in range(0, 128, 32)}) == 4
 
 
@@ -54,13 +59,16 @@ def chain(*keys: bytes | None, tampered: int | None = None) -> sqlite3.Connectio
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE TABLE ledger (id TEXT, key_check TEXT)")
     connection.execute("CREATE TABLE rekeying (serial INTEGER, key_check TEXT, wrapped TEXT)")
+    connection.execute("CREATE TABLE journal (serial INTEGER, hash TEXT)")
+    connection.executemany("INSERT INTO journal VALUES (?, ?)", [(i, f"{i:02x}") for i in range(10 * len(keys))])
     first = keys[0]
     connection.execute("INSERT INTO ledger VALUES ('one', ?)", (None if first is None else check_of(first, "one"),))
     for number, (before, new) in enumerate(pairwise(keys), 1):
         assert new is not None
-        hidden = None if before is None else wrapped(before, new)
+        hidden = wrapped(before, new, f"{10 * number - 1:02x}")
         if tampered == number:
-            hidden = None if hidden is None else hidden[:-1] + ("0" if hidden[-1] != "0" else "1")
+            nonce, key, seal = hidden.split(":")
+            hidden = f"{nonce}:{key[:-1]}{'0' if key[-1] != '0' else '1'}:{seal}"
         connection.execute("INSERT INTO rekeying VALUES (?, ?, ?)", (10 * number, check_of(new, "one"), hidden))
     return connection
 
@@ -83,18 +91,29 @@ def test_the_present_key_gives_all_keys_before_it(keys: tuple[bytes | None, ...]
 def test_a_line_that_was_changed_gives_no_keys(number: int) -> None:
     with pytest.raises(PolicyError, match=f"line {10 * number}: the key that the chain had before it cannot be read"):
         epochs_of(chain(*KEYS, tampered=number), KEYS[-1])
-    for missing in ("not hex", "nonce:not hex", b"\xff:00", None):
+    for missing in ("not hex", "nonce:not hex", "nonce:00:00", b"\xff:00", None):
         connection = chain(*KEYS)
         connection.execute("UPDATE rekeying SET wrapped = ? WHERE serial = ?", (missing, 10 * number))
         with pytest.raises(PolicyError, match=f"line {10 * number}:"):
             epochs_of(connection, KEYS[-1])
 
 
-def test_a_first_key_whose_check_was_removed_is_not_the_one_that_followed() -> None:
+@pytest.mark.parametrize("number", range(1, len(KEYS)))
+def test_other_lines_before_a_new_key_are_told(number: int) -> None:
+    connection = chain(*KEYS)
+    connection.execute("UPDATE journal SET hash = 'other' WHERE serial = ?", (10 * number - 1,))
+    with pytest.raises(PolicyError, match=f"line {10 * number}: .*others than when it got this one"):
+        epochs_of(connection, KEYS[-1])
+
+
+def test_a_first_key_whose_check_was_removed_is_refused() -> None:
     connection = chain(*KEYS[:2])
     connection.execute("UPDATE ledger SET key_check = NULL")
+    with pytest.raises(PolicyError, match="line 10:"):
+        epochs_of(connection, KEYS[1])
     connection.execute("UPDATE rekeying SET wrapped = 'nonce:not hex'")
-    assert epochs_of(connection, KEYS[1]) == ((0, b""), (10, KEYS[1]))
+    with pytest.raises(PolicyError, match="line 10:"):
+        epochs_of(connection, KEYS[1])
 
 
 def test_without_the_present_key_there_are_none_before_it() -> None:

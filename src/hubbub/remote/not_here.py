@@ -20,6 +20,7 @@ NOT_HERE: Final = {
     "check_fit": _WHOLE,
     "evaluate": _WHOLE,
     "suggest_bounds": _WHOLE,
+    "check_plan": "check each question of it: all together cost at most what they cost one by one",
     "reserve": "a block would hold the budget for as long as somebody forgets it; fix the questions and use plan",
     "refresh": _STEWARD,
     "ledger": "the ledger is behind the wall: history, receipt and remaining tell what is yours to know",
