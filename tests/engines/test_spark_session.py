@@ -375,3 +375,51 @@ def test_no_folder_of_one_person_decides_a_type(spark: Any, tmp_path: Path, othe
         types.add(tuple(sorted(frame.dtypes)))
         hb.Session({"v": hb.table(frame, unit="id", max_total=1)}, budget=hb.Budget(1), ledger=None).close()
     assert len(types) == 1
+
+
+GIVEN = "id BIGINT, x INT"
+READS: list[tuple[str, dict[str, str], str | None, bool]] = [
+    ("csv", {"header": "true"}, None, True),
+    ("csv", {"header": "true"}, GIVEN, True),
+    ("csv", {"header": "true", "inferSchema": "true"}, None, False),
+    ("csv", {"header": "true", "INFERSCHEMA": "True"}, None, False),
+    ("csv", {"header": "true", "mode": "FAILFAST"}, GIVEN, False),
+    ("csv", {"header": "true", "mode": "PERMISSIVE"}, GIVEN, True),
+    ("csv", {"header": "true", "multiLine": "true"}, GIVEN, False),
+    ("json", {}, None, False),
+    ("json", {}, GIVEN, True),
+    ("json", {}, "x DOUBLE, id BIGINT", True),
+    ("json", {}, "id BIGINT, x DOUBLE", False),
+    ("json", {"multiLine": "true"}, GIVEN, False),
+    ("json", {"mode": "failfast"}, GIVEN, False),
+    ("parquet", {}, None, True),
+    ("parquet", {"datetimeRebaseMode": "EXCEPTION"}, None, False),
+    ("parquet", {"ignoreCorruptFiles": "true"}, None, False),
+    ("orc", {"ignoreMissingFiles": "true"}, None, False),
+]
+
+
+@pytest.mark.parametrize("sources", ["csv,json,parquet,orc,xml,text,avro", ""])
+@pytest.mark.parametrize(("form", "options", "schema", "fine"), READS)
+def test_no_option_of_a_reader_lets_one_row_decide_of_others(
+    spark: Any, tmp_path: Path, sources: str, form: str, options: dict[str, str], schema: str | None, fine: bool
+) -> None:
+    """Spark makes one type of all values of a CSV or JSON column: one person's row would change everybody's."""
+    theirs = spark.newSession()
+    theirs.conf.set("spark.sql.sources.useV1SourceList", sources)
+    worlds = ([(1, "2"), (2, "3")], [(1, "2"), (2, "3"), (3, "x")])
+    for i, rows in enumerate(worlds):
+        place = f"{tmp_path}/{i}"
+        theirs.createDataFrame(rows, "id BIGINT, x STRING").write.option("header", "true").format(form).save(place)
+        reader = theirs.read.options(**options).format(form)
+        frame = (reader if schema is None else reader.schema(schema)).load(place)
+        for shown in (frame, frame.filter("id > 0").union(frame), frame.select("x", "id").cache()):
+            declared = hb.table(shown, unit="id", max_total=1)
+            if fine:
+                hb.Session({"v": declared}, budget=hb.Budget(1), ledger=None).close()
+                continue
+            with pytest.raises(hb.PolicyError, match="trusted_view") as refused:
+                hb.Session({"v": declared}, budget=hb.Budget(1), ledger=None)
+            assert str(tmp_path) not in str(refused.value)
+        trusted = hb.table(frame, unit="id", max_total=1, trusted_view=True)
+        hb.Session({"v": trusted}, budget=hb.Budget(1), ledger=None).close()

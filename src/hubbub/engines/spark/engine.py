@@ -46,6 +46,7 @@ from hubbub.engines.spark.session import (
     lend,
     own_session,
     quoted,
+    read_by_rows,
     reads_row_by_row,
     refused_setting,
     settings_of,
@@ -177,6 +178,8 @@ class SparkEngine:
             if source.frame.isStreaming:
                 raise PolicyError(f"table {name!r} is a stream; declare a table that can be read more than once.")
             why = types_from_rows(source.frame, self._session)
+            if why is None and not table.trusted_view:
+                why = read_by_rows(source.frame)
             if why is not None:
                 raise PolicyError(f"table {name!r}: {why} Nothing was charged.")
             return source.frame, None, []

@@ -21,7 +21,17 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FRAMES", "KEPT", "SETTINGS", "lend", "own_session", "refused_setting", "settings_of", "types_from_rows"]
+__all__ = [
+    "FRAMES",
+    "KEPT",
+    "SETTINGS",
+    "lend",
+    "own_session",
+    "read_by_rows",
+    "refused_setting",
+    "settings_of",
+    "types_from_rows",
+]
 
 SETTINGS: Final[Mapping[str, str]] = {
     # What is rewritten before it is parsed, and how names, numbers and texts are read.
@@ -148,6 +158,73 @@ def types_from_rows(frame: DataFrame, session: SparkSession) -> str | None:
             "them with the same types."
         )
     return None
+
+
+_AS_READ: Final = {
+    "inferschema": "true",
+    "mode": "failfast",
+    "ignorecorruptfiles": "true",
+    "ignoremissingfiles": "true",
+    "datetimerebasemode": "exception",
+    "int96rebasemode": "exception",
+}
+_GUESSES: Final = ("tinyint", "smallint", "int", "float", "binary")
+"""Types that Spark never guesses of JSON or XML: who has them has given a schema."""
+
+
+def read_by_rows(frame: DataFrame) -> str | None:
+    """Why the options by which a data frame's files are read let one row change how others are read, or make reading
+    fail, and what to do; None if they do not, as far as its plan tells.
+
+    Of a schema that was given Spark keeps no more than the schema: what it could have guessed counts as guessed.
+    """
+    for form, options, fields in _readers(frame):
+        why = _read_by_rows(form, options, fields)
+        if why is not None:
+            return f"{why}; or, where each row is read by itself and reading never fails, declare trusted_view=True."
+    return None
+
+
+def _read_by_rows(form: str, options: Mapping[str, str], fields: Sequence[tuple[str, str]]) -> str | None:
+    for key, value in _AS_READ.items():
+        if options.get(key) == value:
+            return f"its files are read with the option {key}={value}. Read them without it, by a schema that you give"
+    if form.startswith(("json", "xml")) and not _surely_given(fields):
+        return (
+            "its files are JSON or XML, and Spark may have guessed the types of the columns from all rows. Give a "
+            "schema (`spark.read.schema`) whose columns are not in the order of their names or hold an INT"
+        )
+    if form.startswith(("json", "xml", "csv")) and options.get("multiline", "false") != "false":
+        return "its files are read with the option multiLine, where one row's text can hide others. Read them by lines"
+    return None
+
+
+def _readers(frame: DataFrame) -> list[tuple[str, dict[str, str], list[tuple[str, str]]]]:
+    """How the files of a frame's plan are read: by which format, with which options, as which columns."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    java: Any = frame.sparkSession._jvm
+    readers = []
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        kind = leaf.getClass().getSimpleName()
+        if kind == "LogicalRelation" and leaf.relation().getClass().getSimpleName() == "HadoopFsRelation":
+            source, schema = leaf.relation().fileFormat(), leaf.relation().dataSchema()
+            said = java.scala.jdk.javaapi.CollectionConverters.asJava(leaf.relation().options())
+        elif kind == "DataSourceV2Relation":
+            source, schema, said = leaf.table(), leaf.table().schema(), leaf.options()
+        else:
+            continue
+        options = {str(key).lower(): str(said[key]).lower() for key in said}
+        fields = [(f.name(), f.dataType().sql()) for f in (schema.apply(j) for j in range(schema.size()))]
+        readers.append((source.getClass().getSimpleName().lower(), options, fields))
+    return readers
+
+
+def _surely_given(fields: Sequence[tuple[str, str]]) -> bool:
+    """Whether Spark would not have guessed such columns: it sorts them by name, and guesses few types."""
+    names = [name for name, _ in fields]
+    unsorted = all(map(str.isascii, names)) and names != sorted(names)
+    return unsorted or any(kind.lower() in _GUESSES for _, kind in fields)
 
 
 def _of_several_types(files: Sequence[str], session: SparkSession) -> bool:
