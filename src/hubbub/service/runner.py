@@ -130,7 +130,8 @@ def _cores() -> list[int]:
 
 def _yield_to_others() -> None:
     """Leave a core to front and clerk; where there is one alone, the right of way. All threads, once there is nothing
-    left but to run: what comes before is due at a time, so that the next question finds a process.
+    left but to run: what comes before is due at a time, so that the next question finds a process. Not both: beside
+    other programs of the machine nice 10 takes most of a run's work, which has to be done in time, too.
     """
     cores = _cores()
     with suppress(OSError, AttributeError):
