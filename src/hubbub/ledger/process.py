@@ -63,7 +63,7 @@ def is_gone(owner: str, since: str, now: str) -> bool:
     Here it is looked for; elsewhere, or where processes cannot be looked at, it is gone after `STALE`.
     """
     *place, pid, start = owner.split("/")
-    if "/".join(place) == _place() and start and pid.isdigit():
+    if "/".join(place) == _place() and start and pid.isascii() and pid.isdigit():
         started = _start(int(pid))
         return started != start if started else not _is_there(int(pid))
     return datetime.fromisoformat(now) - datetime.fromisoformat(since) > STALE

@@ -250,7 +250,11 @@ def interval_of(reader: ExpressionReader, node: exp.Interval) -> tuple[str, int]
     if _is_text(amount):
         text = str(amount.this).strip()
         sign, digits = (-1, text[1:]) if text[:1] in ("-", "+") and text[0] == "-" else (1, text.lstrip("+"))
-        value: Expression = Literal(sign * int(digits)) if digits.isdecimal() and len(digits) < 19 else Literal(None)
+        value: Expression = (
+            Literal(sign * int(digits))
+            if digits.isascii() and digits.isdecimal() and len(digits) < 19
+            else Literal(None)
+        )
     else:
         value = Literal(None) if amount is None else reader.read(amount)
     interval = _amount(unit, value)
