@@ -219,6 +219,24 @@ CASES = {
             ("sql/bind/query.py:_no_value", NAMED, {"params": {"least": [2]}}, [{"value": 2}], ("x",), 1, table),
         )
     },
+    **{
+        f"an option of a synthetic table: {options}": Case(
+            site,
+            "t",
+            {0: {}},
+            ("ward",),
+            0,
+            lambda: table(columns={"ward": hb.one_of("A", "B", "C")}),
+            DELTA,
+            {"epsilon": 4, **options},
+            ask="synthesize",
+        )
+        for site, options in (
+            ("session/whole_rows.py:_cuts", {"edges": [0, 18]}),
+            ("session/whole_rows.py:_cuts", {"edges": {"ward": ["x"], "n": 3}}),
+            ("session/whole_rows.py:ask_synthesis", {"target": "x"}),
+        )
+    },
     "too few people for a search": Case(
         "session/ask.py:refuse_nothing",
         COUNT,

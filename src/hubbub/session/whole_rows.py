@@ -13,13 +13,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hubbub.accounting import ZCDP, Event, rho_of_epsilon
 from hubbub.arguments import a_choice, a_name, a_whole_number, an_amount, names
 from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
-from hubbub.remedies import DeclareLimits, GiveOptions, UseDelta
+from hubbub.remedies import DeclareLimits, GiveOptions, LeaveOut, UseDelta
 from hubbub.session.run import Request, Steps
 from hubbub.tables.columns import Between, Edges, OneOf, trimmed
 from hubbub.tables.declare import PrivateTable
@@ -196,8 +196,11 @@ def ask_synthesis(
         "constraints": list(question.constraints),
     }
     if target is not None and target not in question.schema.columns:
+        way = LeaveOut(("target",))
         raise ParameterError(
-            f"target={target!r}: this table would have the columns {', '.join(question.schema.columns)}."
+            f"target={target!r}: this table would have the columns {', '.join(question.schema.columns)}. Name one, or "
+            f"ask {way.in_python()}.",
+            remedy=way,
         )
     return SynthesisAsked(question, amount, ask, target)
 
@@ -290,20 +293,29 @@ def _schema(
     return declared(as_text, types, edges=needed, wanted=used)
 
 
+_NO_EDGES: Final = LeaveOut(("edges",))
+
+
 def _cuts(edges: object) -> dict[str, list[float]]:
     """The bins that a question gives.
 
     Raises QueryError for anything but numbers by column.
     """
     if edges is not None and not isinstance(edges, Mapping):
-        raise QueryError("edges: expected bins by column, as in {'age': [0, 18, 65, 120]}. Nothing was charged.")
+        raise QueryError(
+            f"edges: expected bins by column, as in {{'age': [0, 18, 65, 120]}}; or ask {_NO_EDGES.in_python()}. "
+            "Nothing was charged.",
+            remedy=_NO_EDGES,
+        )
     cuts: dict[str, list[float]] = {}
     for name, ends in ({} if edges is None else edges).items():
         try:
             cuts[a_name(name, "edges")] = [float(e) for e in ends if not isinstance(ends, str)]
         except (TypeError, ValueError, OverflowError):
             raise QueryError(
-                f"edges: {name!r} needs numbers in order, as in {{'age': [0, 18, 65, 120]}}. Nothing was charged."
+                f"edges: {name!r} needs numbers in order, as in {{'age': [0, 18, 65, 120]}}; or ask "
+                f"{_NO_EDGES.in_python()}. Nothing was charged.",
+                remedy=_NO_EDGES,
             ) from None
     return cuts
 
