@@ -143,7 +143,7 @@ def test_where_nobody_answers_and_where_somebody_else_does():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(hb.PolicyError, match="is not a service"):
+        with pytest.raises(hb.PolicyError, match="not one of hubbub's"):
             hb.connect(f"http://127.0.0.1:{other.getsockname()[1]}", token="hub_x")
         thread.join(5)
 
