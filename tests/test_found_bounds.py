@@ -380,3 +380,13 @@ def test_bounds_are_found_in_groups_of_a_long_list(many: int, auto: dict[str, An
     with Session({"t": table}, budget=hb.Budget(50), ledger=None, _bits=SeededBits(5)) as s:
         counted = s.sql("SELECT n, COUNT(*) AS a FROM t GROUP BY n", epsilon=20, **auto)
         assert sum(row[1] for row in counted.rows()) == pytest.approx(3000, rel=0.1)
+
+
+def test_a_zero_of_case_adds_nothing_where_values_start_above_it() -> None:
+    rows = pa.table(
+        {"id": list(range(3000)), "x": [5 + i % 3 for i in range(3000)], "b": [i < 2500 for i in range(3000)]}
+    )
+    table = hb.table(rows, unit="id", max_total=1, columns={"x": hb.between(5, "auto")})
+    with hb.Session({"v": table}, budget=hb.Budget(epsilon=1000), ledger=None) as s:
+        found = s.sql("SELECT SUM(CASE WHEN b THEN x ELSE 0 END) AS s FROM v", epsilon=100).rows()[0][0]
+    assert abs(found - sum(5 + i % 3 for i in range(2500))) < 100

@@ -217,3 +217,9 @@ def test_on_real_purchases_the_laws_and_the_errors_are_within_their_goals(
     assert line["rms"] <= 1.2 * goal
     assert line["above"] <= 1e-6
     assert line["below"] <= 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [1, 500, 2_400, 10**6])
+def test_how_many_are_beyond_is_known_at_any_epsilon(epsilon: int) -> None:
+    search = PlaceSearch(Spend(epsilon=Fraction(epsilon)))
+    assert 1 <= search.margin(30, 0.001) <= 200

@@ -51,6 +51,7 @@ def _plainly(group: str) -> tuple[float, float, float, float]:
 
 
 WRITTEN = "SELECT g, WEIGHTED_COUNT(w) AS n, WEIGHTED_SUM(x, w) AS s, WEIGHTED_AVG(x, w) AS m FROM v GROUP BY g"
+FAR = "SELECT WEIGHTED_SUM(x, w) AS s FROM v"
 BY_OPTION = "SELECT g, COUNT(*) AS n, COUNT(x) AS c, SUM(x) AS s, AVG(x) AS m, SUM(x) / COUNT(x) AS r FROM v GROUP BY g"
 
 
@@ -189,3 +190,30 @@ def test_in_python() -> None:
         asked = s.table("v").group_by("g").agg(m=hb.weighted_mean("x", "w"), n=hb.weighted_count("w"))
         for group, mean, n in asked.run(epsilon=HUGE).rows():
             assert [n, mean] == pytest.approx([_plainly(group)[0], _plainly(group)[3]], rel=1e-5)
+
+
+@pytest.mark.parametrize("question", ["SELECT WEIGHTED_SUM(x, w) AS s, MEDIAN(x) AS m FROM v", FAR])
+@pytest.mark.parametrize("near", [724, 2**31])
+def test_values_far_from_0_are_multiplied_without_leaving_64_bits(question: str, near: int) -> None:
+    columns = {"x": hb.between(near, near + 1), "w": hb.between(near, near + 1)}
+    found, sensitivity = [], 0.0
+    for last in (near, near + 1):
+        rows = [{"id": i, "x": float(value), "w": float(value)} for i, value in enumerate((near, near, last))]
+        table = hb.table(pa.Table.from_pylist(rows), unit="id", max_total=1, columns=columns, neighbours="replace")
+        with session(epsilon=10**7 * HUGE, v=table) as s:
+            answer = s.sql(question, epsilon=HUGE)
+            found.append(answer.rows()[0][0])
+            assert found[-1] == pytest.approx(2 * near**2 + last**2, rel=1e-5)
+            (sums,) = (m for m in answer.receipt["measurements"] if m["counts"] == "products")
+            sensitivity = sums["sensitivity"] * float(Fraction(sums["step"]))
+    assert abs(found[1] - found[0]) <= sensitivity * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("ends", [(0, 20), (724, 725), (2**60, 2**60 + 1), (10, 20)])
+def test_a_product_of_steps_fits_into_64_bits(ends: tuple[int, int]) -> None:
+    declared = {"v.x": between(-(2**60) - 1, -(2**60)), "v.w": between(*ends)}
+    x, w = (Column(name, Kind.NUMBER) for name in declared)
+    for pair in itertools.product((x, w), (w,)):
+        (product,) = WEIGHTED_SUM.measured(Aggregate(WEIGHTED_SUM, pair), declared)
+        largest = [max(abs(v.low), abs(v.high)) for v in product.values]
+        assert largest[0] * largest[1] <= 2**62

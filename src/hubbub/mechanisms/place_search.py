@@ -218,6 +218,7 @@ def _quantile(unit: float, laplace: bool, draws: int, beta: float) -> int:
     best = math.inf
     for i in range(1, 400):
         t = i / 400 / unit
-        each = 2 * math.log(1 - q) - math.log(1 - q * math.exp(t)) - math.log(1 - q * math.exp(-t))
+        # q e^t as one power: e^t alone is beyond floats where there is hardly any noise.
+        each = 2 * math.log(1 - q) - math.log(1 - math.exp(t - 1 / unit)) - math.log(1 - q * math.exp(-t))
         best = min(best, (draws * each + math.log(1 / beta)) / t)
     return math.ceil(best)

@@ -306,8 +306,16 @@ def bounded_sum(argument: Expression, declared: Mapping[str, Declaration]) -> Me
     else:
         grid = Grid(_exponent(Fraction(0), what.bound, GRID_BITS, whole_numbers=whole(argument)))
         most = cap = math.ceil(what.bound / grid.step)
-    floor = min(math.floor(what.low / grid.step), most)
+    # A row that CASE gives a 0 adds nothing, whatever the column's own values start from.
+    floor = 0 if _may_be_zero(argument) else min(math.floor(what.low / grid.step), most)
     return Measurement(MeasurementKind.SUM, values=(Value(argument, grid, floor, most),), cap=cap)
+
+
+def _may_be_zero(argument: Expression) -> bool:
+    """Whether a branch of CASE is the constant 0."""
+    if isinstance(argument, Case):
+        return any(map(_may_be_zero, (*argument.values, argument.default)))
+    return isinstance(argument, Literal) and argument.value == 0
 
 
 def sum_exponent(argument: Expression) -> int:
@@ -332,12 +340,22 @@ def sum_of(argument: Expression, declared: Mapping[str, Declaration]) -> Measure
     return Measurement(MeasurementKind.SUM, values=(value_of(argument, declared, bits=GRID_BITS, centred=True),))
 
 
-def value_of(argument: Expression, declared: Mapping[str, Declaration], *, bits: int, centred: bool) -> Value:
-    """A value on a grid of at most 2^bits steps. Raises PolicyError or QueryError where no range follows."""
+def value_of(
+    argument: Expression,
+    declared: Mapping[str, Declaration],
+    *,
+    bits: int,
+    centred: bool,
+    largest_bits: int = VALUE_BITS,
+) -> Value:
+    """A value on a grid of at most 2^bits steps, none more than 2^largest_bits of them away from 0.
+
+    Raises PolicyError or QueryError where no range follows.
+    """
     low, high = _range_of(argument, declared)
     if argument.kind in TEMPORAL:
         return _of_clock(argument, clock(argument.kind, low, high, 2**bits), low, high, nullable(argument, declared))
-    grid = Grid(_exponent(low, high, bits, whole_numbers=whole(argument)))
+    grid = Grid(_exponent(low, high, bits, largest_bits, whole_numbers=whole(argument)))
     floor, ceiling = math.floor(low / grid.step), math.ceil(high / grid.step)
     centre = (floor + ceiling) // 2 if centred else 0
     return Value(argument, grid, floor, ceiling, centre, nullable(argument, declared))
@@ -376,10 +394,10 @@ def _order(value: Value) -> str:
     return repr(value.canonical())
 
 
-def _exponent(low: Fraction, high: Fraction, bits: int, *, whole_numbers: bool) -> int:
-    """The smallest k for which the range has at most 2^bits steps of 2^k, and no value more than 2^40 of them."""
+def _exponent(low: Fraction, high: Fraction, bits: int, largest_bits: int = VALUE_BITS, *, whole_numbers: bool) -> int:
+    """The smallest k for which the range has at most 2^bits steps of 2^k, and no value more than 2^largest_bits."""
     width, largest = high - low, max(abs(low), abs(high))
-    least_step = max(width / 2**bits, largest / 2 ** (bits if width == 0 else VALUE_BITS))
+    least_step = max(width / 2**bits, largest / 2 ** (min(bits, largest_bits) if width == 0 else largest_bits))
     if least_step == 0:
         return 0
     k: int = least_step.numerator.bit_length() - least_step.denominator.bit_length() - 1

@@ -41,9 +41,20 @@ from hubbub.tables.measure import GRID_BITS, Measurement, Value, count_of, produ
 __all__ = ["FAMILY", "WEIGHTED_AVG", "WEIGHTED_COUNT", "WEIGHTED_SUM"]
 
 
-def _weight(argument: Expression, declared: Declared) -> Value:
-    """A weight in whole steps. Raises PolicyError where it has no range, or one that begins below 0."""
+_PRODUCT_BITS = 62
+"""Engines multiply in 64 bits: a product that left them would be an error, no number, or one of the other sign."""
+
+
+def _weight(argument: Expression, declared: Declared, beside: Value | None = None) -> Value:
+    """A weight in whole steps, coarser ones where its product with the value beside it would not fit into 64 bits.
+
+    Raises PolicyError where it has no range, or one that begins below 0.
+    """
     value = value_of(argument, declared, bits=GRID_BITS, centred=False)
+    largest = 0 if beside is None else max(abs(beside.low), abs(beside.high))
+    if value.ceiling * largest > 2**_PRODUCT_BITS:
+        left = _PRODUCT_BITS - largest.bit_length()
+        value = value_of(argument, declared, bits=GRID_BITS, centred=False, largest_bits=left)
     if value.floor < 0 or value.ceiling <= 0:
         names = [column.called for column in columns_in(argument)]
         called = names[0] if names else "the weight"
@@ -81,7 +92,7 @@ class WeightedSum(Function):
         """The products of values and weights."""
         x, w = aggregate.arguments
         value = value_of(where_known(x, w, declared), declared, bits=GRID_BITS, centred=False)
-        return (_products(value, _weight(where_known(w, x, declared), declared)),)
+        return (_products(value, _weight(where_known(w, x, declared), declared, value)),)
 
     def gradients(self, parts: Sequence[Measurement]) -> list[Slope]:
         return [{parts[0]: Fraction(1)}]
