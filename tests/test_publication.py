@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
-from hubbub.accounting import ZCDP, delta_bounds
+from hubbub.accounting import ZCDP, delta_bounds, rho_of_epsilon
 from hubbub.answer.publication import promise
 from hubbub.synthesis.utility import Followed, Utility
 
@@ -85,6 +85,57 @@ def test_a_pure_budget_has_no_delta_and_public_tables_no_epsilon(tmp_path):
     assert (said["epsilon"], said["delta"], said["protected"]) == ("1/3", 0.0, "each single row")
     with_thresholds = promise(receipt | {"delta": "1e-7"})
     assert with_thresholds["delta"] == 1e-7
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_refined_answer_promises_what_both_of_its_draws_cost(tmp_path, delta):
+    t = hb.table(pa.table({"id": range(50)}), unit="id", max_groups=1, max_rows=1)
+    with hb.Session({"t": t}, budget=hb.Budget(20, delta), ledger=tmp_path / "l.db") as session:
+        first = session.sql("SELECT COUNT(*) AS n FROM t", epsilon="0.2")
+        better = first.refine("0.3")
+        said = about(better.publish(tmp_path / "out"))
+    assert (said["epsilon"], better.receipt["refined"]) == ("0.5", first.charge_id)
+    if delta is not None:
+        parts = [rho_of_epsilon(Fraction(e), Fraction(delta) / 2) for e in ("0.2", "0.3")]
+        assert float(Fraction(said["rho"])) == pytest.approx(float(sum(parts)))
+        assert said["delta"] >= delta_bounds(ZCDP(said["rho"]), "0.5")[0]
+
+
+def test_each_row_that_is_its_own_unit_is_protected_alone(tmp_path):
+    t = hb.table(pa.table({"x": range(50)}), unit=hb.EACH_ROW)
+    with hb.Session({"t": t}, budget=hb.Budget(20), ledger=tmp_path / "l.db") as session:
+        said = about(session.sql("SELECT COUNT(*) AS n FROM t", epsilon=1).publish(tmp_path / "out"))
+    assert (said["unit"], said["protected"]) == ("each row", "each single row")
+
+
+def test_no_text_of_a_published_table_is_a_formula_or_ends_a_line(tmp_path):
+    columns = {"w": hb.one_of("=1+1", "b\rc")}
+    t = hb.table(pa.table({"id": range(4), "w": ["=1+1", "b\rc"] * 2}), unit="id", max_total=1, columns=columns)
+    with hb.Session({"t": t}, budget=hb.Budget(20), ledger=tmp_path / "l.db") as session:
+        answer = session.sql("SELECT w, COUNT(*) AS n FROM t GROUP BY w", epsilon=1, max_groups=1, max_rows=1)
+        folder = answer.publish(tmp_path / "out")
+    assert [r["w"] for r in rows(folder / "answer.csv")] == ["'=1+1", "b\rc"]
+
+
+def test_the_ends_of_an_interval_keep_their_place_beside_a_column_of_their_name(opened, tmp_path):
+    answer = opened.sql("SELECT COUNT(*) AS n, COUNT(x) AS n_low FROM t", epsilon=1)
+    ends = answer.intervals()
+    assert ends.column_names == ["n", "n_low_", "n_high", "n_low", "n_low_low", "n_low_high"]
+    (row,) = rows(answer.publish(tmp_path / "out") / "answer.csv")
+    assert float(row["n_low_"]) < int(row["n"]) == answer.rows()[0][0]
+    assert int(row["n_low"]) == answer.rows()[0][1]
+
+
+def test_two_marginals_of_long_names_that_begin_alike_are_two_files(tmp_path):
+    long = "the_department_of_the_admission_and_its_ward_as_the_register_has_it_in_the_long_form_"
+    columns = {f"{long}{i}": hb.one_of("a", "b") for i in (1, 2)}
+    frame = pa.table({"id": range(900), **{name: ["a", "b"] * 450 for name in columns}})
+    t = hb.table(frame, unit="id", max_total=1, columns=columns)
+    with hb.Session({"t": t}, budget=hb.Budget(20, 1e-6), ledger=tmp_path / "l.db") as session:
+        folder = session.marginals("t", [(name,) for name in columns], epsilon=2).publish(tmp_path / "out")
+    files = sorted(f.name for f in folder.glob("*.csv"))
+    assert len(files) == 2
+    assert about(folder)["files"] == files
 
 
 def test_a_file_that_is_there_stays_unless_it_may_go(opened, tmp_path):

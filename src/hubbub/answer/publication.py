@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import itertools
 import json
 import math
 import re
@@ -31,6 +32,9 @@ from hubbub.plots.page import html_page, html_table
 __all__ = ["Publication", "described", "promise"]
 
 FORMAT: Final = "hubbub publication 1"
+_EACH_ROW: Final = "each row"
+"""What a receipt calls the unit of a table of which each row is its own."""
+
 _OWN: Final = ("metadata.json", "index.html")
 
 
@@ -64,7 +68,9 @@ class Publication:
 
     def texts(self) -> dict[str, str]:
         """Each file's name and text."""
-        files = {f"{_file_name(name)}.csv": _csv(table) for name, table in self.tables.items()}
+        files: dict[str, str] = {}
+        for name, table in self.tables.items():
+            files[_free_name(_file_name(name), files)] = _csv(table)
         from hubbub import __version__
 
         by = f"hubbub {__version__}"
@@ -91,12 +97,12 @@ def promise(receipt: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "unit_space" not in receipt:
         return {"epsilon": "0", "delta": 0, "protected": "public tables only: answered exactly"}
-    unit = receipt.get("unit")
+    unit = None if receipt.get("unit") == _EACH_ROW else receipt.get("unit")
     said: dict[str, Any] = {
         "question": receipt.get("sql"),
         "epsilon": receipt["epsilon"],
         "delta": _delta(receipt),
-        "unit": unit or "each row",
+        "unit": unit or _EACH_ROW,
         "protected": f"all rows with one {unit}, together" if unit else "each single row",
         "neighbours": receipt.get("neighbours"),
         "composition": "of this release alone; other releases about the same people add up",
@@ -134,14 +140,22 @@ def _file_name(name: str) -> str:
     return f"{plain}_" if f"{plain}.csv" in _OWN else plain
 
 
+def _free_name(name: str, taken: Mapping[str, object]) -> str:
+    """The name of a CSV that no other one here has: two long names may begin alike."""
+    free = (f"{name}{n}.csv" for n in ("", *(f"_{k}" for k in range(2, len(taken) + 3))))
+    return next(one for one in free if one not in taken)
+
+
 def _csv(table: Mapping[str, Sequence[object]]) -> str:
-    """RFC 4180 with a header, in which no name is a formula, and plain newlines; NULL is an empty field."""
+    """RFC 4180 with a header, in which no name and no text is a formula, and plain newlines; NULL is an empty field."""
     import io
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(spreadsheet_text, table))
-    writer.writerows([_plain(v) for v in row] for row in zip(*table.values(), strict=True))
+    quoting = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a lone CR ends a line for who reads it
+    for row in itertools.chain([list(table)], zip(*table.values(), strict=True)):
+        cells = [spreadsheet_text(v) if isinstance(v, str) else _plain(v) for v in row]
+        (quoting if any(isinstance(c, str) and "\r" in c for c in cells) else writer).writerow(cells)
     return out.getvalue()
 
 

@@ -177,6 +177,8 @@ class Release:
     def intervals(self, level: float = 0.95) -> pa.Table:
         """The answer with `<column>_low` and `<column>_high` after each estimate.
 
+        Where a column of the answer has such a name, the end has a further `_`.
+
         Raises ParameterError for a level outside (0, 1).
         """
         table, ends = self.to_arrow(), self._every_end(level)
@@ -189,7 +191,7 @@ class Release:
                 if pa.types.is_date(table.schema.field(i).type):
                     low, high = np.floor(low), np.ceil(high)
                 arrays += [as_column(end, table.schema.field(i).type) for end in (low, high)]
-                names += [f"{name}_low", f"{name}_high"]
+                names += [_free(f"{name}_{end}", (*self.columns, *names)) for end in ("low", "high")]
         return pa.table(arrays, names=names)
 
     def publish(self, folder: str | Path, *, title: str = "", level: float = 0.95, force: bool = False) -> Path:
@@ -455,6 +457,13 @@ class Release:
                 texts = [with_reach(v, r) for v, r in zip(values, reach[name], strict=True)]
             shown.append([mark + text for mark, text in zip(marks, texts, strict=True)])
         return list(zip(*shown, strict=True))
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    """A name that no other column has."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

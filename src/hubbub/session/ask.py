@@ -208,9 +208,16 @@ def joined(door: Door, asked: PricedStatement, stored: StoredRelease, again: Rel
         tuple(combine([a, b][::dearer]) for a, b in zip(firsts, seconds, strict=True))
         for firsts, seconds in zip(first, second.estimates, strict=True)
     )
+    epsilon = stored.epsilon + again.epsilon
+    # What is told of it elsewhere is told of both draws: they were charged one by one, and both are in it.
+    receipt = {**again.receipt, "epsilon": decimal_text(epsilon), "refined": stored.charge_id}
+    rhos = [again.receipt.get("rho"), json.loads(stored.entry.details).get("rho")]
+    if None not in rhos:
+        receipt["rho"] = str(sum(map(ratio, rhos), Fraction(0)))
     return replace(
         again,
-        epsilon=stored.epsilon + again.epsilon,
+        epsilon=epsilon,
+        receipt=receipt,
         _answered=EvaluatedStatement(asked.statement, both, asked.outer, door.bits),
         _refine=None,
     )
