@@ -224,7 +224,7 @@ def _read_plan(price: Price, at: int, drawn: Mapping[str, Any]) -> Estimates:
         if len(values) != len(getattr(priced.part, "vectors", (None,))):
             raise InternalError("a stored release does not fit its question")
         for k, vector in enumerate(values):
-            if len(vector) != len(groups) or not all(type(value) is int for value in vector):
+            if len(vector) != len(groups) or set(map(type, vector)) - {int}:
                 raise InternalError("a stored release does not fit its question: not one whole number for each group")
             if not isinstance(priced.draws, UnknownTopK):  # places are what was drawn, without noise
                 laws[0, i, k] = priced.noise
