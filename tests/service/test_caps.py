@@ -247,3 +247,26 @@ def test_what_a_token_is_told_of_refining_is_what_its_cap_holds(tmp_path, monkey
     assert world.desk.check_refine("ada", one, "0.4")["fits"]
     people.close()
     world.close()
+
+
+@pytest.mark.parametrize("other", [{"sql": "SELECT SUM(x) AS s FROM v"}, {"having": "n > nope"}, {"limit": "x"}])
+def test_what_cannot_be_shown_is_refused_before_the_cap_is_charged(world, token, other):
+    one = world.desk.ask("ada", COUNT, TENTH, "r")["id"]
+    world.until(6)
+    limited = token()
+    with pytest.raises(hb.QueryError):
+        world.desk.answer("ada", one, token=limited, **other)
+    assert spent(world, f"token:{limited.id}") == 0
+    world.desk.answer("ada", one, token=limited)
+    assert spent(world, f"token:{limited.id}") == Fraction(1, 10)
+
+
+def test_limits_in_another_form_are_refused_before_anybody_is_charged(tmp_path, monkeypatch):
+    world = World(tmp_path / "w.db", monkeypatch, desk=WholeDesk)
+    one = world.desk.check_bounds("ada", COUNT, TENTH, "r")["id"]
+    world.until(20)
+    with pytest.raises(hb.QueryError, match="told as JSON"):
+        world.desk.read("bob", one, form="csv")
+    assert spent(world, "analyst:bob") == 0
+    assert "bounds" in world.desk.read("bob", one)
+    world.close()

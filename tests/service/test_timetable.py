@@ -361,6 +361,31 @@ def test_a_clock_set_forward_tells_nothing_early(ledger, clock):
     assert ledger.timetable.fate(one) == "answered"
 
 
+def test_what_is_due_and_was_not_told_yet_is_not_charged_again(ledger, clock):
+    one = submit(ledger)
+    ledger.timetable.tick()
+    ledger.timetable.stage(one.id, "{}")
+    clock.seconds = 5  # its release has come, and no tick
+    assert submit(ledger) == one
+    joined = submit(ledger, analyst="bob")
+    assert joined.shares == one.id
+    ledger.timetable.tick()
+    assert ledger.timetable.fate(one) == "answered"
+    assert ledger.balance.spent(SPACE) == Fraction(1, 10)
+
+
+def test_a_clock_set_forward_frees_no_lane_and_charges_nothing_again(ledger, clock):
+    one = submit(ledger)
+    ledger.timetable.tick()
+    ledger.timetable.running = lambda: (round(clock.seconds * SECOND) - 100 * SECOND, "boot")
+    clock.seconds = 101  # a second later
+    other = submit(ledger, "other", analyst="bob")
+    assert ledger.timetable.tick() == []
+    assert other.slot.lane == one.slot.lane
+    assert submit(ledger) == one
+    assert ledger.balance.spent(SPACE) == Fraction(2, 10)
+
+
 def test_links_shown_to_analysts_are_hashes_and_the_head_is_that_of_the_release(ledger, clock):
     one = submit(ledger)
     before = ledger.timetable.links(one)

@@ -33,7 +33,7 @@ from typing import Final
 
 from hubbub.errors import ParameterError
 
-__all__ = ["SECOND", "Moment", "Slot", "boot_clock", "instant", "microseconds", "place"]
+__all__ = ["SECOND", "Moment", "Slot", "boot_clock", "free_lanes", "instant", "microseconds", "place"]
 
 SECOND: Final = 1_000_000
 _BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -90,6 +90,21 @@ def place(now: Moment, length: int, free: Sequence[int], tick: int) -> Slot:
     lane = min(range(len(free)), key=lambda k: (starts[k], k))
     ends = starts[lane] + length
     return Slot(lane, now, starts[lane], ends, -(-ends // tick) * tick)
+
+
+def free_lanes(waiting: Sequence[Slot], lanes: int, at: Moment, tick: int) -> list[int]:
+    """When each lane is free, by the wall clock: what was placed before that was set forward ends later by it.
+
+    >>> free_lanes([Slot(0, Moment(0, 0, "b"), 0, 50, 50)], 1, Moment(1001, 1, "b"), tick=10)
+    [1050]
+    """
+    free = [at.wall] * lanes
+    for slot in waiting:
+        if slot.lane < lanes:
+            ahead = at.wall - slot.time(at)
+            ends = slot.ends + (ahead if ahead > tick else 0)  # not for what two clocks differ always
+            free[slot.lane] = max(free[slot.lane], ends)
+    return free
 
 
 def microseconds(text: str) -> int:

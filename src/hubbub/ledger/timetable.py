@@ -38,7 +38,7 @@ from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, entries
-from hubbub.ledger.schedule import SECOND, Moment, Slot, boot_clock, microseconds, place
+from hubbub.ledger.schedule import SECOND, Moment, Slot, boot_clock, free_lanes, microseconds, place
 from hubbub.ledger.under_way import UnderWay
 from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
 
@@ -186,13 +186,14 @@ class Timetable:
         known = _requested(writer.connection, asked, one.ask)
         if known is not None:
             return known
-        later = _rows(writer.connection, "s.due > ?", at.wall)
-        waiting = [each for each in later if each.slot.time(at) < each.slot.due]
-        target = None if fresh else _under_way(writer.connection, waiting, asked, shared)
+        untold = _untold(writer.connection, at)
+        waiting = [each for each in untold if each.slot.time(at) < each.slot.due]
+        target = None if fresh else _under_way(writer.connection, untold, asked, shared)
         if target is not None and target.analyst == asked.analyst:
             return _in_the_same_words(target, one.ask, at)
         _check_room([each for each in waiting if each.analyst == asked.analyst], one.length, queue, at)
-        slot = place(at, one.length, _free(waiting, queue, at), queue.tick)
+        free = free_lanes([each.slot for each in waiting], queue.lanes, at, queue.tick)
+        slot = place(at, one.length, free, queue.tick)
         if target is not None:  # at his own time, and never before the one that he shares
             (paid,) = entries(writer.connection, "WHERE charge.id = ?", target.id)
             asked, slot = _reading(asked, paid), _not_before(slot, target.slot)
@@ -300,7 +301,9 @@ class Timetable:
                 _set(writer.connection, one.serial, "failure", None)
             moved: list[str] = []
             free = [at.wall] * queue.lanes
-            for one in _rows(writer.connection, "s.starts > ? AND s.due > ?", at.wall, at.wall):
+            for one in _untold(writer.connection, at):
+                if one.slot.time(at) >= one.slot.starts:
+                    continue
                 slot = place(at, one.slot.ends - one.slot.starts, free, queue.tick)
                 free[slot.lane] = slot.ends
                 target = None if one.shares is None else _one(writer.connection, "c.id = ?", one.shares)
@@ -393,6 +396,14 @@ def _rows(connection: Connection, where: str, *parameters: str | int) -> list[Sc
     """Questions with their last slots, oldest first."""
     rows = connection.execute(f"{_SELECT}{where} ORDER BY c.serial", parameters).fetchall()
     return [_read(row) for row in rows]
+
+
+def _untold(connection: Connection, at: Moment) -> list[Scheduled]:
+    """What was not told yet, oldest first: what is due later by the wall clock; what is due by that alone, as it was
+    set forward; and what is due, and no tick has come since.
+    """
+    under_way = "SELECT charge FROM pending"
+    return _rows(connection, f"(s.due > ? OR s.charge IN ({under_way}) OR s.shares IN ({under_way}))", at.wall)
 
 
 def _one(connection: Connection, where: str, *parameters: str | int) -> Scheduled | None:
@@ -488,7 +499,7 @@ def _requested(connection: Connection, asked: Charge, ask: str) -> Scheduled | N
 
 def _in_the_same_words(known: Scheduled, ask: str, at: Moment) -> Scheduled:
     """One's own question that waits: it has one text, by which its answer is shown. Raises QueueFull for another."""
-    comes = known.slot.due - known.slot.time(at)
+    comes = max(0, known.slot.due - known.slot.time(at))
     if shown_by(known.ask) == shown_by(ask):
         return known
     raise QueueFull(
@@ -498,7 +509,7 @@ def _in_the_same_words(known: Scheduled, ask: str, at: Moment) -> Scheduled:
     )
 
 
-def _under_way(connection: Connection, waiting: Sequence[Scheduled], asked: Charge, shared: bool) -> Scheduled | None:
+def _under_way(connection: Connection, untold: Sequence[Scheduled], asked: Charge, shared: bool) -> Scheduled | None:
     """The very same question, at no less epsilon, that was not told yet: one's own (or what one shares) first."""
     same = connection.execute(
         "SELECT serial, epsilon FROM charge WHERE unit_space = ? AND question_key = ? AND kind IN ('question', "
@@ -506,7 +517,7 @@ def _under_way(connection: Connection, waiting: Sequence[Scheduled], asked: Char
         (asked.space, asked.question_key),
     ).fetchall()
     enough = {serial for serial, epsilon in same if read_amount(epsilon) >= asked.epsilon}
-    under_way = [one for one in waiting if one.serial in enough]
+    under_way = [one for one in untold if one.serial in enough]
     mine = [one for one in under_way if one.analyst == asked.analyst]
     theirs = [one for one in under_way if one.shares is None] if shared else []
     return next(iter([*mine, *theirs]), None)
@@ -522,15 +533,6 @@ def _reading(asked: Charge, paid: Entry) -> Charge:
 
 def _not_before(slot: Slot, other: Slot) -> Slot:
     return Slot(slot.lane, slot.at, slot.starts, slot.ends, max(slot.due, other.due))
-
-
-def _free(waiting: Sequence[Scheduled], queue: Queue, at: Moment) -> list[int]:
-    """When each lane is free."""
-    free = [at.wall] * queue.lanes
-    for one in waiting:
-        if one.slot.lane < queue.lanes:
-            free[one.slot.lane] = max(free[one.slot.lane], one.slot.ends)
-    return free
 
 
 def _check_room(mine: Sequence[Scheduled], length: int, queue: Queue, at: Moment) -> None:

@@ -349,28 +349,24 @@ class Desk:
             return told
         *first, stored = self._parts(one)
         door = self._door.of(reader or one.analyst, token=token)
+        check_form(one, shown)
+        bounds = _is_about_bounds(one)
+        if not bounds:  # what cannot be shown is refused before its reading is charged
+            asked, given = self._again(one)
+            if shown.other.any:
+                asked = self._otherwise(one, asked, given, stored, shown.other)
         if token is not None:
             for part in (*first, stored):
                 self.ledger.charges.share(part, door.analyst, token=token)
         charged = one.shares is None and one.analyst == door.analyst
-        if json.loads(one.ask).get("kind") == "bounds":
-            return {**told, **self._bounds(door, one, stored, charged=charged, shown=shown)}
-        asked, given = self._again(one)
-        if shown.other.any:
-            asked = self._otherwise(one, asked, given, stored, shown.other)
+        if bounds:
+            return {**told, **self._bounds(door, one, stored, charged=charged)}
         if shown.form == "json":
             told["clauses"] = clauses_told(asked.sql)
         return {**told, **self._answer(door, asked, given, stored, charged=charged, first=first, shown=shown)}
 
-    def _bounds(
-        self, door: Door, one: Scheduled, stored: StoredRelease, *, charged: bool, shown: Shown
-    ) -> dict[str, Any]:
-        """What was bought of a question's limits, under "bounds".
-
-        Raises QueryError for another form than JSON.
-        """
-        if shown.form != "json":
-            raise QueryError("what limits leave out is told as JSON, and in no other form.")
+    def _bounds(self, door: Door, one: Scheduled, stored: StoredRelease, *, charged: bool) -> dict[str, Any]:
+        """What was bought of a question's limits, under "bounds"."""
         ask = json.loads(one.ask)
         now = datetime.fromisoformat(ask["now"])
         asked = self._planned(
@@ -477,6 +473,16 @@ def as_sent(made: Request) -> dict[str, Any]:
 def capped(token: TokenLimits | None) -> str | None:
     """The token that the ledger counts."""
     return None if token is None else token.account
+
+
+def _is_about_bounds(one: Scheduled) -> bool:
+    return bool(json.loads(one.ask).get("kind") == "bounds")
+
+
+def check_form(one: Scheduled, shown: Shown) -> None:
+    """Raises QueryError for a form in which the answer of a question is not written."""
+    if shown.form != "json" and _is_about_bounds(one):
+        raise QueryError("what limits leave out is told as JSON, and in no other form.")
 
 
 def check_most(token: TokenLimits | None, epsilon: Fraction) -> None:

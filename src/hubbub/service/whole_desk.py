@@ -31,7 +31,7 @@ from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Asking, Scheduled
 from hubbub.ledger.wording import is_commitment
 from hubbub.service.bound_costs import bound_costs
-from hubbub.service.desk import Desk, Unknown, as_sent, capped, check_most, question_text
+from hubbub.service.desk import Desk, Unknown, as_sent, capped, check_form, check_most, question_text
 from hubbub.service.forms import declared_table, shown_as
 from hubbub.service.people.person import TokenLimits
 from hubbub.session.ask import foreseen, to_refine
@@ -111,7 +111,9 @@ class WholeDesk(Desk):
         if one.analyst != analyst:
             if self.ledger.timetable.fate(one) != "answered":
                 raise Unknown("there is no such question of yours.")
-            for part in self._parts(one):
+            parts = self._parts(one)
+            check_form(one, shown)
+            for part in parts:
                 self.ledger.charges.share(part, checked_analyst(analyst), token=capped(token))
         return self._told(one, shown=shown, reader=analyst, token=capped(token))
 
