@@ -401,7 +401,7 @@ def test_a_clipped_answer_is_refined_and_read_again() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(hb.PolicyError, match=r'bounding="groups" or bounding="norm"'):
+    with pytest.raises(hb.PolicyError, match="'groups' or 'norm'"):
         visits(bounding="l1")
     with session() as opened, pytest.raises(hb.QueryError, match=r'bounding="groups" or bounding="norm"'):
         opened.check("SELECT COUNT(*) FROM visits", epsilon=1, bounding="clip")  # type: ignore[arg-type]
