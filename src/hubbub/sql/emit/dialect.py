@@ -301,7 +301,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def product(self, a: str, b: str) -> str:
-        """The product of two whole numbers below 2^22."""
+        """The product of two whole numbers, which is at most 2^62."""
 
     @abstractmethod
     def quotient(self, a: str, b: int) -> str:

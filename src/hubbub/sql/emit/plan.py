@@ -199,7 +199,7 @@ def _row(plan: Plan, measurement: Measurement, dialect: Dialect) -> str:
 
 
 def _product(x: str, y: str, measurement: Measurement, dialect: Dialect) -> str:
-    """floor(x y / 2^shift) - centre, exactly: both factors have at most 22 bits."""
+    """floor(x y / 2^shift) - centre, exactly: the product of any two factors is at most 2^62."""
     divisor = 2**measurement.shift
     product = dialect.product(x, y)
     # Quotients are truncated toward zero; what is below zero and has a remainder is one lower.
