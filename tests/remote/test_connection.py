@@ -299,6 +299,19 @@ def test_whatever_a_service_tells_is_understood_or_refused(monkeypatch, act):
     assert set(asked) > {"/me"} or act == "analyst"
 
 
+@pytest.mark.parametrize("act", ["sql", "check_bounds", "plan", "answer", "refined"])
+def test_a_refusal_while_an_answer_is_waited_for_keeps_its_class_and_words(act):
+    """A ParameterError is a ValueError, as what cannot be read is: it was told as a service that is not understood."""
+
+    def refuse(path, *_, **__):
+        if path.startswith("/answers/") and not path.endswith("refine"):
+            raise hb.ParameterError("its words")
+        return {"state": "asked", "id": "a", "questions": [{"state": "asked", "id": "a"}]}
+
+    with pytest.raises(hb.ParameterError, match="its words"):
+        ACTS[act](Connection(SimpleNamespace(url="http://here", get=refuse, post=refuse)))
+
+
 def test_the_id_of_a_question_is_a_part_of_an_address_and_no_more():
     asked = []
     wire = SimpleNamespace(get=lambda *_: {}, post=lambda path, *_: asked.append(path))

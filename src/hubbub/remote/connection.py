@@ -141,8 +141,9 @@ class Connection:
         asked = {"sql": sql, "options": _sent({**options, "epsilon": epsilon}), **self._for()}
         body = asked if at is None else {**asked, "at": str(an_amount(at, "at"))}
         told = self.wire.post("/bounds", body, key=_name(idempotency_key))
+        whole = self._waited(told, "bounds")
         with understood():
-            return BoundsCheck.from_wire(self._waited(told, "bounds")["bounds"])
+            return BoundsCheck.from_wire(whole["bounds"])
 
     def plan(self, questions: Iterable[tuple[str, EpsilonLike]]) -> list[Release]:
         """Ask several questions that were fixed in advance: all are charged as one, or none is.
@@ -154,7 +155,8 @@ class Connection:
         asked = [{"sql": sql, "options": _sent({"epsilon": epsilon})} for sql, epsilon in pairs(questions)]
         told = self.wire.post("/plan", {"questions": asked, **self._for()}, key=_name(None))
         with understood():
-            return [self.whole(each) for each in told["questions"]]
+            each = list(told["questions"])
+        return [self.whole(one) for one in each]
 
     def answer(self, question: str) -> Release:
         """The answer of a question by its id, waited for: one's own, or another's that was read.
@@ -197,24 +199,19 @@ class Connection:
         """The answer of what was told of a question, waited for."""
         from hubbub.remote.answers import release_of
 
+        whole = self._waited(told, "answer")
         with understood():
-            return release_of(self, self._waited(told, "answer"))
+            return release_of(self, whole)
 
     def _waited(self, told: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-        """What is told of a question once it has this part. Called where it is `understood`."""
-        while part not in told:
-            if told["state"] == "no answer":
-                raise EngineError(str(told["incident"]))
-            if told["state"] == "waiting":
-                raise PolicyError(f"this question waits for a steward's yes; ask later: .answer({told['id']!r}).")
-            if told["state"] == "declined":
-                raise PolicyError(f"a steward declined this question: {told.get('reason', '')}")
-            if told["state"] == "answered" and "id" in told and {"answer", "bounds"} & set(told):
-                raise PolicyError(f"the question {told['id']} has {_OTHER[part]}.")
-            began = time.monotonic()
-            told = self.told_of(str(told["id"]), wait=_WAIT)
-            if part not in told and time.monotonic() - began < _PAUSE:  # it did not wait there, so it is waited here
+        """What is told of a question once it has this part."""
+        at_once = False
+        while (question := _without(told, part)) is not None:
+            if at_once:  # it did not wait there, so it is waited here
                 time.sleep(_PAUSE)
+            began = time.monotonic()
+            told = self.told_of(question, wait=_WAIT)
+            at_once = time.monotonic() - began < _PAUSE
         return told
 
     def history(self) -> History:
@@ -302,6 +299,25 @@ class Connection:
             at = None if told["state"] == "answered" or "release_at" not in told else told["release_at"]
             comes = None if at is None else datetime.fromisoformat(at).astimezone(UTC)
             return Pending(told.get("id"), comes, self, told)
+
+
+def _without(told: Mapping[str, Any], part: str) -> str | None:
+    """The id of a question of which this part is not told yet; None where it is.
+
+    Raises what became of a question that never has it.
+    """
+    with understood():
+        if part in told:
+            return None
+        if told["state"] == "no answer":
+            raise EngineError(str(told["incident"]))
+        if told["state"] == "waiting":
+            raise PolicyError(f"this question waits for a steward's yes; ask later: .answer({told['id']!r}).")
+        if told["state"] == "declined":
+            raise PolicyError(f"a steward declined this question: {told.get('reason', '')}")
+        if told["state"] == "answered" and "id" in told and {"answer", "bounds"} & set(told):
+            raise PolicyError(f"the question {told['id']} has {_OTHER[part]}.")
+        return str(told["id"])
 
 
 def _sent(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Wire:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """What a service told is read here.
+    """What a service told is read here, and nothing asked of it: its own refusals may be ValueErrors, too.
 
     Raises PolicyError where it is of a form that none of ours tells, whatever that raised.
     """
