@@ -30,7 +30,7 @@ PYTEST = folder=$$(mktemp -d $(MEMORY:%=-p %)) && chmod 711 "$$folder" && trap '
 demo: .venv/demo
 	@$(BIN)/hubbub demo
 
-# More tests at a time than the two cores of CI: a fifth of the time some test waits for another program, or a clock.
+# More tests at a time than the two cores of CI: some test often waits for another program, or a clock.
 test: .venv/dev
 	$(PYTEST) -n 3 --dist worksteal -m 'not soak and not browser' --durations=20
 

@@ -80,8 +80,8 @@ def refused(case: Case) -> tuple[HubbubError, Path]:
     return caught.value, place
 
 
-def answered_after(case: Case, at: int, ledger: Path) -> None:
-    """Fails where a remedy, filled in and applied, is not answered with the columns and groups that were asked for."""
+def answered_after(case: Case, at: int, ledger: Path) -> tuple[tuple[str, ...], int]:
+    """The columns and the number of groups of the answer, once a remedy is filled in and applied."""
     error, place = refused(case)
     attempt, tables = Attempt(case.sql, case.options, case.budget), {"t": case.table()}
     assert error.remedy is error.remedies[0]
@@ -89,4 +89,4 @@ def answered_after(case: Case, at: int, ledger: Path) -> None:
     remedy = read_remedy(json.loads(json.dumps(error.remedies[at].to_wire()))).fill(**case.fill[at])
     another = place if case.before is not None else ledger
     columns, rows = tried(*remedy.apply(attempt, tables), another, case.ask)
-    assert (tuple(columns), rows) == (case.columns, case.groups)
+    return tuple(columns), rows

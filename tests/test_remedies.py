@@ -376,7 +376,8 @@ EACH = [(name, at) for name, case in CASES.items() for at in case.fill]
 
 @pytest.mark.parametrize(("name", "at"), EACH, ids=[f"{name}, {at}" for name, at in EACH])
 def test_a_remedy_that_is_applied_is_answered(name: str, at: int, tmp_path: Path) -> None:
-    answered_after(CASES[name], at, tmp_path / "another.db")
+    case = CASES[name]
+    assert answered_after(case, at, tmp_path / "another.db") == (case.columns, case.groups)
 
 
 def test_every_kind_of_remedy_is_applied() -> None:

@@ -28,7 +28,7 @@ AT = {"epsilon": HUGE}
 FRAMES = {
     "count": lambda t: t.agg(hb.count().alias("n")),
     "filter": lambda t: t.filter(hb.col("n") > 2, hb.col("ok")).agg(hb.count().alias("n")),
-    "group": lambda t: t.group_by("ward").agg(hb.count().alias("n"), hb.mean("age").alias("m")).order_by("ward"),
+    "group": lambda t: t.group_by("ward").agg(hb.count().alias("n"), hb.mean("n").alias("m")).order_by("ward"),
     "computed": lambda t: t.with_columns(twice=hb.col("n") * 2).agg(hb.sum("twice").alias("s")),
     "join": lambda t: t.join("beds", on="ward").agg(hb.sum("n").alias("s")),
     "having": lambda t: t.group_by("ward").agg(hb.count().alias("n")).filter(hb.col("n") > 1),

@@ -1,7 +1,8 @@
 """The cells of an answer as text: a value with its error, or for a quantile with the ends of its interval.
 
 A cell whose error is a large part of it begins with ~. The interval of a quantile is seldom as wide above as below, and
-where little is known it is the whole declared range: it is written as its two ends, and says so.
+where little is known it is the whole declared range: it is written as its two ends, and says so. And the names of what
+is written beside them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ import pyarrow as pa
 from hubbub.tables.columns import Scalar
 from hubbub.tables.functions import DAY
 
-__all__ = ["label", "number", "unreliable", "with_ends", "with_reach"]
+__all__ = ["free_name", "label", "number", "unreliable", "with_ends", "with_reach"]
 
 _EPOCH = dt.datetime(1970, 1, 1)
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """A name that no other one has: with a further `_` where one does."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def unreliable(value: Scalar, reach: float, reliable: float) -> bool:

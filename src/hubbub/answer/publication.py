@@ -25,6 +25,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
+from hubbub.answer.cells import free_name
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.file_formats import spreadsheet_text
 from hubbub.plots.page import html_page, html_table
@@ -68,9 +69,10 @@ class Publication:
 
     def texts(self) -> dict[str, str]:
         """Each file's name and text."""
-        files: dict[str, str] = {}
-        for name, table in self.tables.items():
-            files[_free_name(_file_name(name), files)] = _csv(table)
+        stems: list[str] = []
+        for name in self.tables:  # two long names may begin alike
+            stems.append(free_name(_file_name(name), stems))
+        files = {f"{stem}.csv": _csv(table) for stem, table in zip(stems, self.tables.values(), strict=True)}
         from hubbub import __version__
 
         by = f"hubbub {__version__}"
@@ -138,12 +140,6 @@ def described(title: str, receipt: Mapping[str, Any], **more: Any) -> dict[str, 
 def _file_name(name: str) -> str:
     plain = re.sub(r"[^\w-]+", "_", name).strip("_").lower()[:80] or "table"
     return f"{plain}_" if f"{plain}.csv" in _OWN else plain
-
-
-def _free_name(name: str, taken: Mapping[str, object]) -> str:
-    """The name of a CSV that no other one here has: two long names may begin alike."""
-    free = (f"{name}{n}.csv" for n in ("", *(f"_{k}" for k in range(2, len(taken) + 3))))
-    return next(one for one in free if one not in taken)
 
 
 def _csv(table: Mapping[str, Sequence[object]]) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from hubbub.answer.cells import label, unreliable, with_ends, with_reach
+from hubbub.answer.cells import free_name, label, unreliable, with_ends, with_reach
 from hubbub.answer.column import Column
 from hubbub.answer.evaluate import EvaluatedStatement, as_column, floats
 from hubbub.answer.wire import SentAnswer, read_release, written_release
@@ -191,7 +191,7 @@ class Release:
                 if pa.types.is_date(table.schema.field(i).type):
                     low, high = np.floor(low), np.ceil(high)
                 arrays += [as_column(end, table.schema.field(i).type) for end in (low, high)]
-                names += [_free(f"{name}_{end}", (*self.columns, *names)) for end in ("low", "high")]
+                names += [free_name(f"{name}_{end}", (*self.columns, *names)) for end in ("low", "high")]
         return pa.table(arrays, names=names)
 
     def publish(self, folder: str | Path, *, title: str = "", level: float = 0.95, force: bool = False) -> Path:
@@ -457,13 +457,6 @@ class Release:
                 texts = [with_reach(v, r) for v, r in zip(values, reach[name], strict=True)]
             shown.append([mark + text for mark, text in zip(marks, texts, strict=True)])
         return list(zip(*shown, strict=True))
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    """A name that no other column has."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _is_ordered(kind: pa.DataType) -> bool:

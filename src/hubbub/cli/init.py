@@ -1,6 +1,8 @@
-"""`hubbub init`: a commented policy file for one data file, from its column names and types, never its values.
+"""`hubbub init`: a commented policy file for one data file, from its column names and types.
 
-Of a CSV up to 256 MiB are looked at for their encoding, where the header does not tell it.
+No bound or category is ever taken from the rows. Of a CSV up to 256 MiB are looked at for their encoding, where the
+header does not tell it; with `--sniff`, rows for their types. The policy then says that the rows were looked at.
+
 What only people can know is left to them: bounds and categories stand as comments to fill in, because to read
 them off the rows would publish them. Limits and budget are written as choices, with what they mean.
 """
