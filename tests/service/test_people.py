@@ -247,6 +247,22 @@ def test_a_token_makes_none_that_may_more_than_itself(people, gate):
         people.prove(weak)
 
 
+def test_a_token_ends_none_that_does_more_costs_more_or_lasts_longer(people, gate):
+    """Whoever may not make such a token may not end it, either."""
+    weak = token(people, "ada", scopes=["check"], most="0.1", days=10)
+    same = {"scopes": ["check"], "most": "0.1", "days": 10}
+    for more in ({"scopes": ["ask"]}, {"most": None}, {"most": "0.2"}, {"days": 11}):
+        other = people.new_token("ada", by="test", **{**same, **more})
+        with pytest.raises(NotAllowed, match="ends itself"):
+            gate.done("end_token", {"token": other["id"]}, weak)
+        assert people.prove({"token": other["token"]}).name == "ada"
+    for less in ({}, {"most": "0.05"}, {"days": 9}):
+        other = people.new_token("ada", by="test", **{**same, **less})
+        gate.done("end_token", {"token": other["id"]}, weak)
+        with pytest.raises(NotKnown):
+            people.prove({"token": other["token"]})
+
+
 def test_a_token_loses_what_its_person_loses(people):
     proof = token(people, "ada")
     assert people.prove(proof).scopes == {"check", "ask"}

@@ -145,31 +145,41 @@ class Tokens:
 
     def end(self, identity: str, *, by: str, owner: str | None = None, under: Person | None = None) -> None:
         """End a token, at once. owner: only if it is this person's. under: who ends it with a token, which ends itself,
-        or one that may do no more.
+        or one that it could have made.
 
-        Raises PolicyError where there is none.
+        Raises PolicyError where there is none, NotAllowed for one that may do more than the token it is ended with.
         """
         with self._store.writing() as write:
-            row = write("SELECT person, ended, scopes FROM token WHERE id = ?", identity).fetchone()
+            row = write("SELECT person, scopes, most, until, ended FROM token WHERE id = ?", identity).fetchone()
             if row is None or (owner is not None and row[0] != owner):
                 raise PolicyError(f"there is no token {identity!r:.40}{'' if owner is None else ' of yours'}.")
+            person, scopes, most, until, ended = row
             with_token = None if under is None else under.token
             if under is not None and with_token is not None and with_token.id != identity:
-                weak = with_token.cap is not None or not under.scopes.issuperset(row[2].split())
-                if weak:
-                    raise NotAllowed("a token ends itself, or one that may do no more. Log in to end others.")
-            if row[1] is None:
+                more = _is_more(under, with_token, frozenset(scopes.split()), until, _read(most))
+                if more or with_token.cap is not None:
+                    raise NotAllowed(
+                        "a token ends itself, or one that may do no more, costs no more and lasts no longer. Log in to "
+                        "end others."
+                    )
+            if ended is None:
                 write("UPDATE token SET ended = ? WHERE id = ?", write.time, identity)
-                write.note(by, "token ended", token=identity, person=row[0])
+                write.note(by, "token ended", token=identity, person=person)
 
 
 def _check_under(under: Person, token: TokenLimits, scopes: frozenset[str], until: str, most: Fraction | None) -> None:
     """A token makes no token that may more than itself."""
-    own = token.most
     if token.cap is not None:
         raise NotAllowed("a token with a cap makes no tokens: what they learn would not count. Log in to make one.")
-    if not scopes <= under.scopes or until > under.until or (own is not None and (most is None or most > own)):
+    if _is_more(under, token, scopes, until, most):
         raise NotAllowed("a token makes no token that may do more, cost more or last longer than itself.")
+
+
+def _is_more(under: Person, token: TokenLimits, scopes: frozenset[str], until: str, most: Fraction | None) -> bool:
+    """Whether such a token would do more, cost more or last longer than this one."""
+    own = token.most
+    costs_more = own is not None and (most is None or most > own)
+    return not scopes <= under.scopes or until > under.until or costs_more
 
 
 def _written(amount: Fraction | None) -> str | None:
