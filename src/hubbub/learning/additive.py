@@ -15,7 +15,7 @@ from hubbub.errors import ParameterError
 from hubbub.learning.bases import either
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
-from hubbub.learning.features import ONE, Categories, Design, Integers
+from hubbub.learning.features import ONE, Categories, Design, Scoring
 from hubbub.learning.linear import LinearRegression, draw_numbers, excess_of_numbers, mean_alone, predicted_numbers
 from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -72,8 +72,8 @@ class AdditiveModel(Estimator):
             return draw_classes(problem, rows, n, bits)
         return draw_numbers(problem, rows, n, bits, "auto", None)
 
-    def _margins(self, rows: Coded) -> Integers:
-        return self._inner._margins(rows)
+    def _scoring(self) -> Scoring:
+        return self._inner._scoring()
 
     def _exported(self) -> Estimator:
         return self._inner

@@ -24,7 +24,7 @@ import numpy as np
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.learning.descent import Floats, whole_variance
 from hubbub.learning.exact import Coded
-from hubbub.learning.features import ONE, Integers, Numbers
+from hubbub.learning.features import ONE, Integers, Numbers, Scoring
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.mechanisms.calibration import Calibrated, calibrated
 from hubbub.noise import Bits
@@ -55,20 +55,19 @@ class _NaiveBayes(Estimator):
         noise = self.noise(problem)
         return 1, deviation(noise) / problem.heaviest
 
-    def _likelihoods(self, rows: Coded) -> Integers:
-        """The logarithm of prior times likelihood of each class, in multiples of 2^-24: (classes, n) whole numbers."""
-        scores = np.repeat(_whole(self._prior)[:, None], len(rows.codes[0]), axis=1)
-        for table, code in zip(self._tables, rows.codes, strict=True):
-            scores += _whole(table)[:, code]
-        return scores
+    def _likelihoods(self) -> Scoring:
+        """The logarithm of prior times likelihood of each class, in multiples of 2^-24."""
+        return Scoring(tuple(_whole(self._prior).tolist()), tuple(_whole(table) for table in self._tables))
 
-    def _margins(self, rows: Coded) -> Integers:
-        scores = self._likelihoods(rows)
-        return scores[1:] - scores[:1] if len(scores) == 2 else scores
+    def _scoring(self) -> Scoring:
+        each = self._likelihoods()
+        if len(each.starts) != 2:
+            return each
+        return Scoring((each.starts[1] - each.starts[0],), tuple(t[1:] - t[:1] for t in each.tables))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class, in the order of `classes_`: (n, classes)."""
-        scores = self._likelihoods(self._fitted()._codes(X)).T / _FINE
+        scores = self._fitted()._codes(X).scored(self._likelihoods()).T / _FINE
         scores = scores - scores.max(axis=1, keepdims=True)
         return np.array(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
 

@@ -91,7 +91,8 @@ def _tried(problem: Problem, synthetic: Any, bits: Bits | None) -> float:
             while True:  # the events are those of a synthetic table, which costs nothing more
                 next(steps)
         except StopIteration as done:
-            figures.append(figure_of(problem, fitted_of(problem.estimator, done.value)._margins(held), held))
+            fitted = fitted_of(problem.estimator, done.value)
+            figures.append(figure_of(problem, held.scored(fitted._scoring()), held))
     return sum(figures) / len(figures)
 
 
@@ -102,7 +103,7 @@ def _half(rows: Coded, which: int) -> Coded:
 
 
 def figure_of(problem: Problem, margins: Integers, rows: Coded) -> float:
-    """How well margins (`Estimator._margins`) tell the labels of rows: the figure of `Candidates.figure`."""
+    """How well margins (`Estimator._scoring`) tell the labels of rows: the figure of `Candidates.figure`."""
     mass = np.ones(len(rows.label)) if rows.weights is None else rows.weights.astype(np.float64)
     total = max(float(mass.sum()), 1e-9)
     if not isinstance(problem.target, Classes):

@@ -4,7 +4,7 @@ The table is said to be disjoint from that of the fit; nothing is concluded from
 both, the same budget pays for both, and the figures are too good.
 
 **Two classes.** A row adds 1 to one of 2 x 22 counts, by its class and by its score, a whole number
-(`Estimator._margins`), in steps of 1/2 from -5 to 5. So it moves the counts by 1 in l1 and l2; R rows by R; under
+(`Estimator._scoring`), in steps of 1/2 from -5 to 5. So it moves the counts by 1 in l1 and l2; R rows by R; under
 replace by 2 R, and sqrt 2 R. Accuracy is a sum of these counts over their total, since 0 is a step; the area under the
 curve and the calibration are those of the histogram. **More classes.** The counts are those of predicted and true
 class.
@@ -32,7 +32,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.learning.descent import Floats, whole_variance
 from hubbub.learning.exact import Coded
-from hubbub.learning.features import Categories, Integers, ratio
+from hubbub.learning.features import Categories, ratio
 from hubbub.learning.model import LEVELS, Classes, Estimator, Fit, Problem, Range
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
 from hubbub.noise import Bits
@@ -40,7 +40,9 @@ from hubbub.noise.public import public_generator
 
 __all__ = ["Evaluation", "Evaluator"]
 
-_EDGES: Final = tuple(k << 23 for k in range(-10, 11))  # of scores, in multiples of 2^-24
+_STEP: Final = 1 << 23  # of scores, in multiples of 2^-24
+_ENDS: Final = 10
+_EDGES: Final = tuple(k * _STEP for k in range(-_ENDS, _ENDS + 1))
 _BINS: Final = len(_EDGES) + 1
 _HALF: Final = LEVELS // 2
 _REPLAYS: Final = 400
@@ -107,21 +109,19 @@ class Evaluator:
         self._check_outputs()
 
     def _check_outputs(self) -> None:
-        """A model may come as text, from anybody: it is asked of every code once, and of a value and a NULL of each
-        type of column, before any row is. What it says has the shape that its classes say, or that one row fails where
-        another does not would be an answer; and so would that any row fails, of a table that may have none.
+        """A model may come as text, from anybody: what it adds for each code is looked at, and it is asked of a value
+        and a NULL of each type of column, before any row is. Its scores are as many as its classes say and exact in 64
+        bits, or that one row fails where another does not would be an answer; and so would that any row fails, of a
+        table that may have none.
 
         Raises ParameterError where it has not.
         """
-        design = self.model.design_
-        codes = np.arange(max(c.size for c in design.columns.values()))
-        every = Coded(design, [codes % c.size for c in design.columns.values()], np.zeros(len(codes), np.int64))
         try:
             outputs = self._classes if self._classes > 2 else 1
             fits = isinstance(self.model.kept_["target"], str) and self._classes != 1
-            fits = fits and np.shape(self.model._margins(every)) == (outputs, len(codes))
+            fits = fits and self.model._scoring().fits(self.model.design_, outputs)
             for rows in _of_each_type(self.problem) if fits else ():
-                _ = self._counts(rows) if self._classes else self._sums(rows)
+                _ = self._exact(rows)
             _ = self._classes == 2 and self._positive  # which the answer is read by
         except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError):
             fits = False
@@ -172,22 +172,15 @@ class Evaluator:
         """Draw the counts or sums. Yields the event before it is drawn; returns what is kept."""
         noise = self.noise
         yield noise.event
-        exact = self._counts(rows) if self._classes else self._sums(rows)
-        noisy = noise.release([int(v) for v in exact], bits=bits)
+        noisy = noise.release(self._exact(rows), bits=bits)
         return {"format": "evaluation 1", "noisy": list(noisy), "deviation": math.sqrt(noise.law.variance)}
 
-    def _counts(self, rows: Coded) -> Integers:
-        margins = self.model._margins(rows)
-        if self._classes > 2:
-            place = rows.label * self._classes + margins.argmax(axis=0)
-            return np.bincount(place, minlength=self._classes**2)
-        place = rows.label * _BINS + np.searchsorted(np.array(_EDGES), margins[0], "left")
-        return np.bincount(place, minlength=2 * _BINS)
-
-    def _sums(self, rows: Coded) -> Integers:
-        y = rows.label - _HALF
-        error = np.clip(self.model._margins(rows)[0] >> 14, -_HALF, _HALF) - y
-        return np.array([_HALF * len(y), y.sum(), (y * y // _HALF).sum(), (error * error // (2 * LEVELS)).sum()])
+    def _exact(self, rows: Coded) -> list[int]:
+        """The counts or sums, before noise."""
+        scoring = self.model._scoring()
+        if not self._classes:
+            return rows.errors(scoring, _HALF)
+        return rows.by_best(scoring) if self._classes > 2 else rows.by_score(scoring, _STEP, _ENDS)
 
     def read(self, kept: Mapping[str, Any]) -> Evaluation:
         """What the noisy counts or sums say."""

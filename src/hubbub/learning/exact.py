@@ -32,7 +32,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from hubbub.learning.features import ONE, Design, Integers
+from hubbub.learning.features import ONE, Design, Integers, Scoring
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -190,9 +190,8 @@ class Coded:
             codes.append(flat)
         return codes
 
-    def _tables(self, weights: Integers) -> list[Integers]:
-        """What each combination of codes of a group adds to the score."""
-        lookups = self.design.lookups(weights)
+    def _tables(self, lookups: Sequence[Integers]) -> list[Integers]:
+        """What each combination of codes of a group adds to a score. lookups: what each code of each column adds."""
         tables = []
         for group in self._groups:
             table: Integers = np.zeros((), np.int64)
@@ -205,6 +204,9 @@ class Coded:
         """Blocks of 2^16 rows: at least one, if only an empty one."""
         return [slice(a, a + _BLOCK) for a in range(0, max(1, len(self.label)), _BLOCK)]
 
+    def _of_outputs(self, scoring: Scoring) -> list[list[Integers]]:
+        return [self._tables([t[output] for t in scoring.tables]) for output in range(len(scoring.starts))]
+
     def _score(self, tables: Sequence[Sequence[Integers]], first: Sequence[int], at: slice) -> Integers:
         scores = np.empty((len(tables), len(self.label[at])), np.int64)
         for row, (of_groups, start) in enumerate(zip(tables, first, strict=True)):
@@ -215,8 +217,36 @@ class Coded:
 
     def scores(self, weights: Integers) -> Integers:
         """The score of each row under each of (K, width) whole weights, in multiples of 2^-24: (K, n)."""
-        tables, first = [self._tables(w) for w in weights], [ONE * int(w[0]) for w in weights]
-        return np.hstack([self._score(tables, first, at) for at in self.blocks()])
+        return self.scored(self.design.scoring(weights))
+
+    def scored(self, scoring: Scoring) -> Integers:
+        """The scores of each row: (outputs, n)."""
+        tables = self._of_outputs(scoring)
+        return np.hstack([self._score(tables, scoring.starts, at) for at in self.blocks()])
+
+    def by_score(self, scoring: Scoring, step: int, ends: int) -> list[int]:
+        """How many rows there are of each label, 0 or 1, and each number of edges below the score.
+
+        The edges are the multiples of `step`, from -ends to ends of them. Rows count once, whatever they weigh.
+        """
+        edges, size = step * np.arange(-ends, ends + 1), 2 * ends + 2
+        place = self.label * size + np.searchsorted(edges, self.scored(scoring)[0], "left")
+        return [int(count) for count in np.bincount(place, minlength=2 * size)]
+
+    def by_best(self, scoring: Scoring) -> list[int]:
+        """How many rows there are of each label and each best output, the first of those that are equal."""
+        outputs = len(scoring.starts)
+        place = self.label * outputs + self.scored(scoring).argmax(axis=0)
+        return [int(count) for count in np.bincount(place, minlength=outputs**2)]
+
+    def errors(self, scoring: Scoring, half: int) -> list[int]:
+        """The sums over rows of half, y, y^2 / half and e^2 / (4 half), each rounded down. y: the label less half.
+
+        e: the score, in steps of 2^-10 and within +-half, less y.
+        """
+        y = self.label - half
+        e = np.clip(self.scored(scoring)[0] >> _STEP, -half, half) - y
+        return [half * len(y), int(y.sum()), int((y * y // half).sum()), int((e * e // (4 * half)).sum())]
 
     def sums(self, weights: Integers, residual: Callable[[Integers, Integers], Integers]) -> list[list[int]]:
         """The sum over rows of residual x features, for each of the residuals that a row has: a list of `width`
@@ -224,10 +254,11 @@ class Coded:
 
         weights: (K, width) whole numbers. residual: of (K, m) scores and m labels, (J, m) whole numbers within +-2^20.
         """
-        tables, first = [self._tables(w) for w in weights], [ONE * int(w[0]) for w in weights]
+        scoring = self.design.scoring(weights)
+        tables = self._of_outputs(scoring)
 
         def one(at: slice) -> tuple[Integers, list[list[Integers]]]:
-            residuals = residual(self._score(tables, first, at), self.label[at])
+            residuals = residual(self._score(tables, scoring.starts, at), self.label[at])
             if self.weights is not None:
                 residuals = residuals * self.weights[at]
             return residuals.sum(axis=1), [

@@ -37,6 +37,7 @@ __all__ = [
     "Design",
     "Integers",
     "Numbers",
+    "Scoring",
     "coded",
     "column_of",
     "identity",
@@ -50,6 +51,7 @@ ONE: Final = 1 << 8
 """The feature 1 on the grid."""
 MOST_FEATURES: Final = 1 << 12
 _MOST_CODES: Final = 1 << 20
+_MOST_SCORE: Final = 1 << 62
 _LARGEST: Final = 10**300
 """Beyond it no float tells where a number lies."""
 _RATIO: Final = re.compile(r"-?[0-9]{1,1000}(/[0-9]{1,1000})?")
@@ -264,6 +266,12 @@ class Design:
             for start, c in zip(self.starts, self.columns.values(), strict=True)
         ]
 
+    def scoring(self, weights: Integers) -> Scoring:
+        """The scores of (outputs, width) integer weights."""
+        each = [self.lookups(w) for w in weights]
+        tables = tuple(np.stack(of_outputs) for of_outputs in zip(*each, strict=True))
+        return Scoring(tuple(ONE * int(w[0]) for w in weights), tables)
+
     def gathered(self, total: int, sums: Sequence[Integers]) -> list[int]:
         """The sum of r x over rows, from the sum of r over all rows and, for each column, over the rows of each code.
 
@@ -286,6 +294,33 @@ class Design:
     def from_json(cls, stored: Mapping[str, Any]) -> Design:
         """What `to_json` wrote."""
         return cls({name: read_column(c) for name, c in stored.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """Scores of rows, in multiples of 2^-24: an output, or several, each a sum of whole numbers that are looked up by
+    the codes of a row.
+
+    starts: with what each output begins. tables: for each column, what each of its codes adds: (outputs, codes).
+
+    >>> Scoring((5,), (np.array([[-8, 1]]), np.array([[0, 2]]))).most
+    15
+    """
+
+    starts: tuple[int, ...]
+    tables: tuple[Integers, ...]
+
+    @property
+    def most(self) -> int:
+        """Beyond it lies no score, and no part of the sum that it is, of any row."""
+        return max(map(abs, self.starts)) + sum(max(int(t.max()), -int(t.min())) for t in self.tables)
+
+    def fits(self, design: Design, outputs: int) -> bool:
+        """Whether it gives every row of a design so many scores, all of them exact in 64 bits."""
+        shapes = [(outputs, column.size) for column in design.columns.values()]
+        whole = all(t.dtype == np.int64 for t in self.tables)
+        fits = len(self.starts) == outputs and [t.shape for t in self.tables] == shapes and whole
+        return fits and self.most * outputs < _MOST_SCORE
 
 
 def coded(column: Column, values: Any) -> Integers:

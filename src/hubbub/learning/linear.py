@@ -31,7 +31,7 @@ from hubbub.errors import ParameterError
 from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid
-from hubbub.learning.features import ONE, Design, Integers, Numbers, ratio
+from hubbub.learning.features import ONE, Design, Integers, Numbers, Scoring, ratio
 from hubbub.learning.model import LEVELS, Estimator, Fit, Problem, Range
 from hubbub.noise import Bits
 from hubbub.noise.public import public_generator
@@ -248,8 +248,8 @@ class LinearRegression(Estimator):
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         return draw_numbers(problem, rows, n, bits, self.method, self.clamp)
 
-    def _margins(self, rows: Coded) -> Integers:
-        return rows.scores(self._weights)
+    def _scoring(self) -> Scoring:
+        return self.design_.scoring(self._weights)
 
     def _load(self, kept: Mapping[str, Any]) -> None:
         self._weights = np.array(kept["fit"]["weights"], np.int64)

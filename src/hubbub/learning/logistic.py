@@ -24,7 +24,7 @@ from hubbub.errors import ParameterError
 from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
 from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
-from hubbub.learning.features import ONE, Design, Integers
+from hubbub.learning.features import ONE, Design, Integers, Scoring
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.learning.newton import PASSES, newton
 from hubbub.noise import Bits
@@ -170,8 +170,8 @@ class LogisticRegression(Estimator):
     def _draw(self, problem: Problem, rows: Coded, n: float, bits: Bits | None) -> Fit:
         return draw_newton(problem, rows, bits) if self.method == "newton" else draw_classes(problem, rows, n, bits)
 
-    def _margins(self, rows: Coded) -> Integers:
-        return rows.scores(self._weights)
+    def _scoring(self) -> Scoring:
+        return self.design_.scoring(self._weights)
 
     def _load(self, kept: Mapping[str, Any]) -> None:
         self._weights = np.array(kept["fit"]["weights"], np.int64)

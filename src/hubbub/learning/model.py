@@ -33,7 +33,7 @@ from hubbub.accounting.amounts import amount, count
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.learning.exact import HEAVIEST, Coded, kept
 from hubbub.learning.exporting import pipeline
-from hubbub.learning.features import Column, Design, Integers, column_of
+from hubbub.learning.features import Column, Design, Integers, Scoring, column_of
 from hubbub.learning.targets import LEVELS, Classes, Range, Weight
 from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits
@@ -237,9 +237,8 @@ class Estimator(ABC):
     @abstractmethod
     def _load(self, kept: Mapping[str, Any]) -> None: ...
 
-    def _margins(self, rows: Coded) -> Integers:
-        """Whole numbers by which a fitted model decides, in multiples of 2^-24: (1, n) for two classes or a number,
-        else (classes, n). Of each row by itself.
+    def _scoring(self) -> Scoring:
+        """The scores by which a fitted model decides: one output for two classes or a number, else one a class.
 
         Raises TypeError for a model that decides nothing, such as k-means.
         """
