@@ -103,7 +103,26 @@ def test_a_yes_that_the_budget_does_not_hold_stays_open(world, act):
     act("bob", "ask", sql="SELECT SUM(x) AS s FROM v", options={"epsilon": "1"}, request="c")
     with pytest.raises(hb.BudgetError):
         act("sue", "decide", request=told["id"], yes=True, reason="x")
-    assert act("ada", "answer", charge=told["id"])["state"] == "waiting"
+    assert act("ada", "answer", charge=told["id"]) == told  # and no reason of a yes that was none
+
+
+def test_a_yes_that_fails_does_not_open_what_somebody_asked_who_was_disabled_meanwhile(world, act, people):
+    """Nobody would withdraw it any more, and it could be granted once he is enabled again, for other reasons."""
+    told = asked(act)
+
+    def disabled(*_, **__):
+        people.roll.disable("ada", by="sue")
+        raise PolicyError("it was too late")
+
+    world.desk.office.ask = disabled
+    with pytest.raises(PolicyError, match="too late"):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert [one["state"] for one in act("sue", "requests")] == ["withdrawn"]
+    people.roll.enable("ada", by="sue")
+    assert act("ada", "answer", charge=told["id"])["state"] == "withdrawn"
+    with pytest.raises(PolicyError, match="does not wait any more"):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert spent(world) == 0
 
 
 def test_what_waits_for_a_yes_goes_in_no_plan_and_refines_nothing(world, act):

@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from hubbub.errors import PolicyError
 from hubbub.ledger.wording import REMOVED
@@ -20,6 +20,7 @@ from hubbub.service.people.store import Store
 
 __all__ = ["Wish", "Wishes"]
 
+_State: TypeAlias = Literal["open", "granted", "declined", "withdrawn"]
 _MOST: Final = 20  # that wait, of one person
 _COLUMNS: Final = "id, kind, person, made, what, name, state, steward, decided, reason, outcome"
 
@@ -36,7 +37,7 @@ class Wish:
     made: str
     what: Mapping[str, Any]
     name: str | None
-    state: str
+    state: _State
     steward: str | None
     decided: str | None
     reason: str | None
@@ -86,7 +87,7 @@ class Wishes:
         named = [(name, value) for name, value in given if value is not None]
         return self._rows(" AND ".join(f"{name} = ?" for name, _ in named) or "1 = 1", *(value for _, value in named))
 
-    def settle(self, identity: str, state: str, *, by: str, reason: str = "", outcome: str | None = None) -> None:
+    def settle(self, identity: str, state: _State, *, by: str, reason: str = "", outcome: str | None = None) -> None:
         """Say what became of one that is open.
 
         Raises PolicyError where it is not.
@@ -102,10 +103,21 @@ class Wishes:
             write.note(by, f"request {state}", request=identity, reason=reason)
 
     def reopen(self, identity: str, *, by: str) -> None:
-        """Let one wait again whose yes could not be carried out."""
+        """Let one wait again whose yes could not be carried out; of somebody who was disabled meanwhile it is
+        withdrawn, as all of his were that waited then.
+        """
         with self._store.writing() as write:
-            write("UPDATE wish SET state = 'open', steward = NULL, decided = NULL WHERE id = ?", identity)
-            write.note(by, "request open again", request=identity)
+            row = write(
+                "SELECT person.state FROM wish JOIN person ON person.name = wish.person WHERE wish.id = ?", identity
+            ).fetchone()
+            state = "open" if row is not None and row[0] == "active" else "withdrawn"
+            done = write(
+                "UPDATE wish SET state = ?, steward = NULL, decided = NULL, reason = NULL WHERE id = ? AND "
+                "state = 'granted'",
+                state, identity,
+            )  # fmt: skip
+            if done.rowcount == 1:
+                write.note(by, "request open again" if state == "open" else "request withdrawn", request=identity)
 
     def became(self, identity: str, outcome: str | None) -> None:
         """Note which question one became."""
