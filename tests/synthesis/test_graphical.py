@@ -55,6 +55,27 @@ def test_beliefs_and_the_normaliser_equal_those_of_enumeration(seed: int) -> Non
     assert log_z == pytest.approx(math.log(np.exp(logs).sum()), abs=1e-10)
 
 
+def test_what_one_clique_makes_likely_and_the_next_forbids_is_not_lost_to_underflow() -> None:
+    """Against enumeration in logarithms: potentials thousands apart, and cells that are impossible."""
+    sizes, edges = (2, 2, 3), [(0, 1), (1, 2)]
+    generator = np.random.Generator(np.random.PCG64(2))
+    for _ in range(50):
+        tables = [generator.choice([-5000.0, -1000.0, 0.0, 3000.0], (sizes[a], sizes[b])) for a, b in edges]
+        tables = [np.where(generator.random(t.shape) < 0.3, -math.inf, t) for t in tables]
+        tree = JunctionTree.of(edges, sizes)
+        logs = tables[0][:, :, None] + tables[1][None, :, :]
+        potentials = [tables[edges.index(clique)] for clique in tree.cliques]
+        if logs.max() == -math.inf:
+            with pytest.raises(ParameterError, match="no record at all"):
+                tree.beliefs(potentials)
+            continue
+        log_z, beliefs = tree.beliefs(potentials)
+        weights = np.exp(logs - logs.max())
+        assert log_z == pytest.approx(math.log(weights.sum()) + logs.max(), abs=1e-9)
+        for clique, belief in zip(tree.cliques, beliefs, strict=True):
+            assert belief == pytest.approx(marginal_of(weights / weights.sum(), clique), abs=1e-12)
+
+
 @pytest.mark.parametrize("edges", [CYCLE, [(0, 1), (1, 2), (2, 3), (3, 4)], [(0, 1), (3, 4)], []])
 def test_marginals_across_cliques_equal_those_of_enumeration(edges: list[tuple[int, ...]]) -> None:
     singles = [(a,) for a in range(5)]

@@ -89,6 +89,23 @@ def test_constraints_are_never_violated(method: str, rho: str) -> None:
         assert constraint.holds(found.codes, SMALL).all()
 
 
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "uniform"])
+def test_rows_that_all_break_the_constraints_are_no_error_after_the_charge(method: str) -> None:
+    """Each row has y = 1, which two constraints forbid: answers, sharp ones, then tell of nothing that may exist."""
+    people = Domain(("x", "y", "z", "w"), (2, 2, 3, 5))
+    generator = np.random.Generator(np.random.PCG64(1))
+    codes = np.stack([generator.integers(0, size, 20_000) for size in people.sizes], axis=1)
+    codes[:, 1] = 1
+    first, others = np.ones((5, 2), np.bool_), np.array([[True, False]] * 5)
+    first[0, 1], others[0, 1] = False, True
+    constraints = [Constraint(("w", "y"), first), Constraint(("w", "y"), others)]
+    found = synthesize(
+        codes, people, rho=20, rows=20_000, method=method, constraints=constraints, bits=SeededBits(method)
+    )
+    assert (found.codes[:, 1] == 0).all()
+    assert len(found.codes) == 20_000
+
+
 def test_constraints_that_leave_nothing_are_refused_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
     never(monkeypatch)
     one = Constraint(("a",), np.array([True, False, False]))

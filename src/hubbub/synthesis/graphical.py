@@ -41,6 +41,7 @@ __all__ = ["Clique", "JunctionTree", "Model", "Target", "cliques_of", "estimate"
 Floats = NDArray[np.float64]
 Clique = tuple[int, ...]
 _MOST_CELLS = 300_000
+_FAR = 1e300
 
 
 def cliques_of(edges: Iterable[Clique], sizes: Sequence[int]) -> list[Clique]:
@@ -145,34 +146,30 @@ class JunctionTree:
     def beliefs(self, potentials: Sequence[Floats]) -> tuple[float, list[Floats]]:
         """log Z and the marginal of each clique, for P proportional to the product of exp(potentials).
 
-        -inf is allowed and means impossible. Raises ParameterError where everything is impossible.
+        -inf is allowed and means impossible. Raises ParameterError where everything is impossible: where no record has
+        finite potentials in all cliques, however far apart these are. For a message is carried as a logarithm, and a
+        clique's table is scaled for each value of its separator: what is likely in one clique and forbidden by the next
+        would else leave nothing, by underflow.
         """
-        tables, log_z = [], 0.0
-        for potential in potentials:
-            top = float(potential.max())
-            if top == -math.inf:
+        logs, tables = list(potentials), list[Floats]()
+        for i in range(len(logs) - 1, -1, -1):
+            rest = tuple(k for k, a in enumerate(self.cliques[i]) if a not in self.separators[i])
+            top = np.maximum(logs[i].max(axis=rest, keepdims=True), -_FAR)
+            table = np.exp(logs[i] - top)
+            # 0 where nothing is possible, else at least 1.
+            total = table.sum(axis=rest, keepdims=True)
+            tables.insert(0, table / np.maximum(total, 1.0))
+            message = np.where(total > 0, np.log(np.maximum(total, 1.0)) + top, -math.inf)
+            if i > 0:
+                parent = self.parents[i]
+                shape = [self.sizes[a] for a in self.separators[i]]
+                logs[parent] = logs[parent] + self.spread(message.reshape(shape), self.separators[i], parent)
+            elif message == -math.inf:
                 raise ParameterError("the constraints allow no record at all; drop one of them.")
-            tables.append(np.exp(potential - top))
-            log_z += top
-        messages: list[Floats] = [np.ones(())] * len(tables)
-        for i in range(len(tables) - 1, 0, -1):
-            message = self.summed(tables[i], i, self.separators[i])
-            top = float(message.max())
-            if top == 0:
-                raise ParameterError("the constraints allow no record at all; drop one of them.")
-            log_z += math.log(top)
-            messages[i] = message
-            tables[self.parents[i]] *= self.spread(message / top, self.separators[i], self.parents[i])
-        total = float(tables[0].sum())
-        if total == 0:
-            raise ParameterError("the constraints allow no record at all; drop one of them.")
-        tables[0] /= total
         for i in range(1, len(tables)):
-            parent = self.parents[i]
-            fresh = self.summed(tables[parent], parent, self.separators[i])
-            ratio = np.divide(fresh, messages[i], out=np.zeros_like(fresh), where=messages[i] > 0)
-            tables[i] *= self.spread(ratio, self.separators[i], i)
-        return log_z + math.log(total), tables
+            fresh = self.summed(tables[self.parents[i]], self.parents[i], self.separators[i])
+            tables[i] *= self.spread(fresh, self.separators[i], i)
+        return float(message.reshape(())), tables
 
 
 @dataclass(frozen=True)
