@@ -30,6 +30,7 @@ from hubbub.remote.answers import refinement_of
 from hubbub.remote.wire import Wire, raised_again
 from hubbub.service.clerk import _refusal
 from hubbub.service.http.problem import problem
+from hubbub.service.states import HELD
 from remote.living import Living
 from remote.test_face import tables
 
@@ -310,6 +311,22 @@ def test_a_refusal_while_an_answer_is_waited_for_keeps_its_class_and_words(act):
 
     with pytest.raises(hb.ParameterError, match="its words"):
         ACTS[act](Connection(SimpleNamespace(url="http://here", get=refuse, post=refuse)))
+
+
+@pytest.mark.parametrize("state", HELD)
+@pytest.mark.parametrize("act", ["sql", "check_bounds", "plan", "answer", "refined"])
+def test_a_question_that_is_not_in_the_schedule_is_not_waited_for(act, state):
+    """There is nothing to wait for but people: who asked is told so, and does not ask for ever."""
+    asked = []
+
+    def tell(path, *_, **__):
+        asked.append(path)
+        if len(asked) > 2:
+            raise Asked
+        return {"state": state, "id": "w", "questions": [{"state": state, "id": "w"}]}
+
+    with pytest.raises(hb.PolicyError, match=r"steward|taken back"):
+        ACTS[act](Connection(SimpleNamespace(url="http://here", get=tell, post=tell)))
 
 
 def test_the_id_of_a_question_is_a_part_of_an_address_and_no_more():

@@ -12,10 +12,12 @@ import hubbub as hb
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.store import verify_beside
 from hubbub.service.gate import Gate
+from hubbub.service.http.schemas import SCHEMAS
 from hubbub.service.office import Office
 from hubbub.service.people import keys
 from hubbub.service.people.people import People
 from hubbub.service.people.person import NotAllowed, TooMany
+from hubbub.service.states import STATES
 from hubbub.service.whole_desk import WholeDesk
 from service.helpers import COUNT, SPACE, World
 
@@ -123,6 +125,37 @@ def test_a_yes_that_fails_does_not_open_what_somebody_asked_who_was_disabled_mea
     with pytest.raises(PolicyError, match="does not wait any more"):
         act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert spent(world) == 0
+
+
+def test_the_states_that_are_told_are_those_that_the_api_names(world, act):
+    """Each is brought about, and each that the schema names is told."""
+    told, steps = {}, SCHEMAS["Answer"]["properties"]["state"]["enum"]
+
+    def look(one):
+        state = act("ada", "answer", charge=one["id"])["state"]
+        told[state] = one
+
+    def granted(*given, **more):
+        look(yes)
+        return world.desk.ask(*given, **more)
+
+    world.desk.office.ask = granted
+    no, yes, back = (asked(act, request=name) for name in ("no", "yes", "back"))
+    look(no)
+    act("sue", "decide", request=no["id"], yes=False, reason="x")
+    act("sue", "decide", request=yes["id"], yes=True, reason="x")
+    act("ada", "withdraw_request", request=back["id"])
+    for one in (no, yes, back):
+        look(one)
+    world.until(10)
+    look(yes)
+    world.outcome = "failure"
+    failed = act("ada", "ask", sql="SELECT SUM(x) AS s FROM v", options=TENTH, request="s")
+    world.until(20)
+    look(failed)
+    assert sorted(told) == sorted(steps) == sorted(STATES)
+    histories = SCHEMAS["History"]["items"]["properties"]["state"]["enum"]
+    assert {each["state"] for each in act("ada", "history")} <= set(histories) < set(steps)
 
 
 def test_what_waits_for_a_yes_goes_in_no_plan_and_refines_nothing(world, act):

@@ -399,6 +399,11 @@ def test_a_question_that_a_steward_looks_at_first_is_followed_by_its_address() -
     assert "GROUP BY rate_marriage" in page
     no = visit(canned.Line(answer={**held, "state": "declined", "reason": "too dear"})).get("/a/w2").text
     assert "too dear" in no
+    yes = visit(canned.Line(answer={**held, "state": "granted"})).get("/a/w2").text
+    assert "A steward said yes" in yes
+    assert "It did not get an answer" not in yes
+    back = visit(canned.Line(answer={**held, "state": "withdrawn"})).get("/a/w2").text
+    assert "This question was taken back" in back
     became = visit(canned.Line()).get("/a/w2")  # it got its yes, and is a question of its own
     assert (became.status_code, became.headers["location"]) == (303, f"/a/{canned.ID}")
 

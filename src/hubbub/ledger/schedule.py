@@ -29,13 +29,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from hubbub.errors import ParameterError
 
-__all__ = ["SECOND", "Moment", "Slot", "boot_clock", "free_lanes", "instant", "microseconds", "place"]
+__all__ = ["SECOND", "Fate", "Moment", "Slot", "boot_clock", "free_lanes", "instant", "microseconds", "place"]
 
 SECOND: Final = 1_000_000
+Fate: TypeAlias = Literal["asked", "answered", "no answer"]
+"""What is told of a question that was charged."""
+
 _BEGAN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -25,7 +25,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from hubbub.errors import BudgetError, PolicyError, QueryError
 from hubbub.ledger import incidents
@@ -38,13 +38,12 @@ from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.readings import by_token, token_of
 from hubbub.ledger.records import Entry, entries
-from hubbub.ledger.schedule import SECOND, Moment, Slot, boot_clock, free_lanes, microseconds, place
+from hubbub.ledger.schedule import SECOND, Fate, Moment, Slot, boot_clock, free_lanes, microseconds, place
 from hubbub.ledger.under_way import UnderWay
 from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
 
 __all__ = ["Asking", "Fate", "Queue", "QueueFull", "Scheduled", "Timetable"]
 
-Fate: TypeAlias = Literal["asked", "answered", "no answer"]
 _STOPPED: Final = 0  # the row of `pending` that says when the service stopped, with nothing running
 
 

@@ -43,6 +43,14 @@ _OTHER: Final = {
     "answer": "no answer of rows: it was asked about limits, with check_bounds; ask that again, it is free",
     "bounds": "an answer, and was not asked about limits",
 }
+_HELD: Final = {
+    "waiting": "this question waits for a steward's yes; ask later: .answer({id!r}).",
+    "granted": "this question got a steward's yes, and is asked now; ask later: .answer({id!r}). Or ask it anew: what "
+    "is stored needs no yes.",
+    "declined": "a steward declined this question: {reason}",
+    "withdrawn": "this question was taken back, and is not asked. Nothing was charged.",
+}
+"""What a question is that has no place in the schedule: there is nothing to wait for but people."""
 _STATES: Final = {"asked": "charged", "answered": "stored"}
 
 
@@ -311,10 +319,8 @@ def _without(told: Mapping[str, Any], part: str) -> str | None:
             return None
         if told["state"] == "no answer":
             raise EngineError(str(told["incident"]))
-        if told["state"] == "waiting":
-            raise PolicyError(f"this question waits for a steward's yes; ask later: .answer({told['id']!r}).")
-        if told["state"] == "declined":
-            raise PolicyError(f"a steward declined this question: {told.get('reason', '')}")
+        if (why := _HELD.get(told["state"])) is not None:
+            raise PolicyError(why.format(id=told["id"], reason=told.get("reason", "")))
         if told["state"] == "answered" and "id" in told and {"answer", "bounds"} & set(told):
             raise PolicyError(f"the question {told['id']} has {_OTHER[part]}.")
         return str(told["id"])

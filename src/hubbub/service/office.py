@@ -24,6 +24,7 @@ from hubbub.service.people.at_home import end_grants
 from hubbub.service.people.people import People
 from hubbub.service.people.person import Person, TokenLimits
 from hubbub.service.people.wishes import Wish
+from hubbub.service.states import Held
 from hubbub.service.walks import Walking, Walks
 from hubbub.session.statement import largest_epsilon
 
@@ -80,7 +81,7 @@ class Office:
         return known.outcome or self._told(known)
 
     def _told(self, wish: Wish) -> dict[str, Any]:
-        state = "waiting" if wish.state == "open" else wish.state
+        state: Held = "waiting" if wish.state == "open" else wish.state
         why = {} if wish.reason is None else {"reason": wish.reason}
         return {"state": state, "id": wish.id, "asked_at": wish.made, **why}
 

@@ -133,7 +133,7 @@ class Face:
         given = {**await _given(to, request), "form": form}
         until = time.monotonic() + _number(request, "wait", 0.0, _WAIT)
         content = await self.told(to.act, given, proof)
-        while content["state"] in ("asked", "waiting") and time.monotonic() < until:
+        while content["state"] in ("asked", "waiting", "granted") and time.monotonic() < until:
             await asyncio.sleep(max(_SOON, min(_comes(content), until - time.monotonic())))
             content = await self.told(to.act, given, proof)
         vary = {"Vary": "Accept"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hubbub.service.http.problem import STATUS
+from hubbub.service.states import FATES, STATES
 
 __all__ = ["FIELDS", "KINDS", "OPTIONS", "SCHEMAS", "question_schema"]
 
@@ -64,7 +65,8 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
 }
 """The schema of a field of that name, where it is more than its kind."""
 
-_STATE: Final = {"enum": ["asked", "answered", "no answer", "waiting", "declined"]}
+_STATE: Final = {"enum": list(STATES)}
+_FATE: Final = {"enum": list(FATES)}
 _TIME: Final = {"type": "string", "format": "date-time"}
 
 
@@ -76,7 +78,7 @@ def _listed(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": schema}
 
 
-_ASKED: Final = _told(["state"], id=_TEXT, state=_STATE, release_at=_TIME, incident=_TEXT)
+_ASKED: Final = _told(["state"], id=_TEXT, state=_STATE, release_at=_TIME, incident=_TEXT, asked_at=_TIME, reason=_TEXT)
 _BOUNDS: Final = {"type": "object", "description": "What limits leave out, where that was asked."}
 _LEFT: Final = _told(["left", "limit", "spent"], left=_AMOUNT, limit=_AMOUNT, spent=_AMOUNT)
 SCHEMAS: Final[dict[str, dict[str, Any]]] = {
@@ -100,7 +102,7 @@ SCHEMAS: Final[dict[str, dict[str, Any]]] = {
             release_at=_TIME, costs=_AMOUNT,
         )
     ),
-    "History": _listed(_told(["id", "state", "sql"], id=_TEXT, state=_STATE, sql=_TEXT, epsilon=_AMOUNT)),
+    "History": _listed(_told(["id", "state", "sql"], id=_TEXT, state=_FATE, sql=_TEXT, epsilon=_AMOUNT)),
     "Refinement": _told(
         ["epsilon", "left", "columns", "helps", "fits"],
         epsilon=_AMOUNT, left=_AMOUNT, columns=_listed({"type": "array"}), helps={"type": "boolean"},

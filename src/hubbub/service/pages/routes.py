@@ -33,6 +33,7 @@ from hubbub.service.pages.files import FORMS, file_of
 from hubbub.service.pages.page import Page
 from hubbub.service.pages.static import pack, static_file
 from hubbub.service.pages.visit import Handler, Hosts, Refused, Visit, answered, go, inside, not_found
+from hubbub.service.states import HELD
 
 if TYPE_CHECKING:
     from hubbub.service.http.line import ClerkLine
@@ -43,7 +44,6 @@ _TICK: Final = 0.1
 _YEAR: Final = 31_536_000
 _OTHER: Final = {"q": "sql", "having": "having", "order": "order", "limit": "limit"}
 _LONGEST_ADDRESS: Final = 8_000
-_HELD: Final = ("waiting", "declined", "withdrawn")
 
 
 def _name() -> str:
@@ -166,7 +166,7 @@ async def _answer(visit: Visit) -> Page | str:
         )
     if told.get("bounds") is not None:
         return views.bounds(visit.viewer, told["bounds"])
-    if told["state"] in _HELD:
+    if told["state"] in HELD:
         mine = await visit.told("my_requests")
         return views.held(visit.viewer, told, sql=next((str(w.get("sql")) for w in mine if w["id"] == identity), ""))
     receipt = (await visit.known("receipt", charge=identity)).get("told", {})
