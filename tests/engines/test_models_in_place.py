@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from bisect import bisect_right
@@ -23,7 +24,7 @@ from hubbub.engines.postgres.dialect import Postgres as PostgresDialect
 from hubbub.errors import PolicyError
 from hubbub.learning import PCA, CategoricalNB, GaussianNB, LinearRegression, LogisticRegression
 from hubbub.learning.exact import Coded
-from hubbub.learning.features import ONE, Categories, Design, Numbers
+from hubbub.learning.features import ONE, Categories, Design, Numbers, Scoring
 from hubbub.learning.model import Problem
 from hubbub.learning.pushed import Pushed, coding
 from hubbub.mechanisms.calibration import Spend
@@ -134,6 +135,64 @@ def test_a_table_without_rows(make: Make) -> None:
     assert here.mass() == 0
 
 
+def scorings(design: Design, outputs: int, seed: int) -> Iterator[Scoring]:
+    """On the edges of steps and beside them, of equal outputs, far beyond the ends, and as large as is allowed."""
+    rng = np.random.default_rng(seed)
+    size = 1 + len(design.columns)
+    for scale, add in (
+        (1 << 13, 0),
+        (1 << 23, 0),
+        (1 << 23, 1),
+        (1, -1),
+        (((1 << 62) // outputs - 8) // (4 * size), 3),
+    ):
+        parts = [rng.integers(-4, 5, (outputs, c.size)) * scale for c in design.columns.values()]
+        yield Scoring(tuple(int(v) for v in rng.integers(-4, 5, outputs) * scale + add), tuple(parts))
+
+
+def test_scores_are_counted_as_rows_in_this_process_are(make: Make) -> None:
+    rows = frame(150)
+    for target, outputs in (("ill", 2), ("room", 3), ("age", 1)):
+        model: Any = LinearRegression if outputs == 1 else CategoricalNB
+        here, there, problem = both(make, model(["score", "job", "well"], target), rows)
+        for scoring in itertools.islice(scorings(problem.design, outputs if outputs > 2 else 1, 0), 0, None, 2):
+            same_counts(here, there, scoring, outputs)
+
+
+def same_counts(here: Coded, there: Pushed, scoring: Scoring, outputs: int) -> None:
+    assert scoring.fits(here.design, len(scoring.starts))
+    if outputs == 1:
+        assert here.errors(scoring, 512)[0] > 0
+        assert there.errors(scoring, 512) == here.errors(scoring, 512)
+    elif outputs == 2:
+        assert sum(here.by_score(scoring, 1 << 23, 10)) == here.mass() > 0
+        assert there.by_score(scoring, 1 << 23, 10) == here.by_score(scoring, 1 << 23, 10)
+    else:
+        assert sum(here.by_best(scoring)) == here.mass() > 0
+        assert there.by_best(scoring) == here.by_best(scoring)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_the_statements_of_an_evaluation_count_what_numpy_counts(outputs: int) -> None:
+    """Run by DuckDB, whose division of whole numbers goes down where others' goes toward zero."""
+    model: Any = LinearRegression if outputs == 1 else CategoricalNB
+    model = model(["job", "well"], {1: "age", 2: "ill", 3: "room"}[outputs])
+    rows = frame(100)
+    problem = model.problem(COLUMNS, spend=Spend(rho=Fraction(1)), whole=frozenset({"age", "room", "w"}))
+    names = ", ".join(f"{name} AS c{i}" for i, name in enumerate(problem.columns))
+
+    def totals(write: Any, public: Any) -> list[tuple[Any, ...]]:
+        with duckdb.connect() as con:
+            con.register("rows_of_people", rows)
+            return con.execute(write(f"SELECT {names} FROM rows_of_people", DUCKDB)).fetchall()
+
+    kinds = {"room": Kind.INTEGER, "age": Kind.INTEGER, "job": Kind.TEXT, "well": Kind.BOOLEAN, "ill": Kind.TEXT}
+    there = Pushed(problem, kinds, totals, problem.design)
+    for seed in range(2):
+        for scoring in scorings(problem.design, outputs if outputs > 2 else 1, seed):
+            same_counts(problem.encode(rows, None), there, scoring, outputs)
+
+
 def open_session(tables: Any) -> Session:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -179,13 +238,36 @@ def test_what_cannot_be_fitted_there_is_refused_with_the_way_out(make: Make) -> 
                 s.fit(model, "t", epsilon=1)
         with pytest.raises(PolicyError, match="stay where they are"):
             s.fit([CategoricalNB(["job"], "ill"), CategoricalNB(["room"], "ill")], "t", epsilon=1)
-        here = CategoricalNB(["job"], "ill").fit(rows, columns=COLUMNS, epsilon=1)
-        with pytest.raises(PolicyError, match="a model is evaluated on files and frames"):
-            s.evaluate(here, "t", epsilon=1)
         assert not s.history()
     owned = {"t": replace(there.tables["t"], unit="age", max_total=1)}
-    with open_session(owned) as s, pytest.raises(PolicyError, match="each row is its own unit"):
-        s.fit(CategoricalNB(["job"], "ill"), "t", epsilon=1)
+    here = CategoricalNB(["job"], "ill").fit(rows, columns=COLUMNS, epsilon=1)
+    with open_session(owned) as s:
+        for asked in (
+            lambda: s.fit(CategoricalNB(["job"], "ill"), "t", epsilon=1),
+            lambda: s.evaluate(here, "t", epsilon=1),
+        ):
+            with pytest.raises(PolicyError, match="each row is its own unit"):
+                asked()
+        assert not s.history()
+
+
+def test_the_same_noise_gives_the_same_evaluation(make: Make) -> None:
+    rows = frame(150)
+    fitted = [
+        model.fit(rows, columns=COLUMNS, epsilon=3, delta="1e-6", bits=SeededBits(1))
+        for model in (
+            LogisticRegression(["age", "job"], "ill"),
+            CategoricalNB(["job", "well"], "room"),
+            LinearRegression(["room", "job"], "age"),
+        )
+    ]
+    with open_session(declared(rows)) as here, open_session(make(rows).tables) as there:
+        for model in fitted:
+            one, other = (s.evaluate(model, "t", epsilon=1) for s in (here, there))
+            assert replace(one, charge_id="") == replace(other, charge_id="")
+            assert other.charged
+            assert not there.evaluate(model, "t", epsilon=1).charged
+        assert here.remaining == there.remaining < 9
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 8, 513])

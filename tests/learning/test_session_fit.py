@@ -335,6 +335,19 @@ def test_a_written_model_fails_before_any_row_or_not_at_all(model: Any) -> None:
     assert asked > 20
 
 
+def test_a_model_of_which_a_score_may_leave_64_bits_is_not_charged(opened: Session) -> None:
+    """It wrapped around here, and would be an error where rows stay in a database."""
+    kept = json.loads(opened.fit(LogisticRegression(["age", "job"], "ill"), "t", epsilon=1).to_json())
+    weights = kept["fit"]["weights"][0]
+    weights[:] = [0, (1 << 54) - 1, *[0] * (len(weights) - 2)]  # of features up to 2^8 each
+    assert opened.evaluate(load(json.dumps(kept)), "t", epsilon=1).charged
+    weights[-1] = 1 << 53
+    left = opened.remaining
+    with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
+        opened.evaluate(load(json.dumps(kept)), "t", epsilon=1)
+    assert opened.remaining == left
+
+
 def test_a_written_model_that_no_answer_could_be_read_by_is_not_charged(opened: Session) -> None:
     kept = json.loads(opened.fit(LogisticRegression(target="ill", positive="yes"), "t", epsilon=1).to_json())
     kept["parameters"]["positive"] = "perhaps"

@@ -37,7 +37,19 @@ from hubbub.learning.features import ONE, Design, Integers, Scoring
 T = TypeVar("T")
 K = TypeVar("K")
 
-__all__ = ["HEAVIEST", "SCALE", "WEIGHT_ONE", "Coded", "Sums", "kept", "on_grid", "sigmoid", "sigmoid_steps", "softmax"]
+__all__ = [
+    "GRAIN",
+    "HEAVIEST",
+    "SCALE",
+    "WEIGHT_ONE",
+    "Coded",
+    "Sums",
+    "kept",
+    "on_grid",
+    "sigmoid",
+    "sigmoid_steps",
+    "softmax",
+]
 
 SCALE: Final = 1 << 20
 """The residual 1 on its grid."""
@@ -46,7 +58,9 @@ WEIGHT_ONE: Final = 1 << 16
 HEAVIEST: Final = 1 << 8
 """The largest weight of a row on its grid."""
 _LARGEST: Final = 1 << 32
-_STEP: Final = 14  # a score of 2^-24 in steps of 2^-10
+_STEP: Final = 14
+GRAIN: Final = 1 << _STEP
+"""2^-10 of a score, in multiples of 2^-24."""
 _END: Final = 16 * ONE * WEIGHT_ONE
 _BLOCK: Final = 1 << 16
 _MOST_CELLS: Final = 1 << 13
@@ -86,7 +100,7 @@ def _read(table: Integers, at: Integers) -> Integers:
     """A table of steps of 2^-10, between them on a line, in integers. at: from its start, in multiples of 2^-24."""
     place = at >> _STEP
     low: Integers = table[place]
-    low += (table[place + 1] - low) * (at & ((1 << _STEP) - 1)) >> _STEP
+    low += (table[place + 1] - low) * (at & (GRAIN - 1)) >> _STEP
     return low
 
 
@@ -103,7 +117,7 @@ def sigmoid_steps() -> tuple[Integers, Integers, int, int]:
     """The table that `sigmoid` reads, as where each step begins and what it adds; the score at which it ends, and the
     width of a step, both in multiples of 2^-24."""
     table = _sigmoids()
-    return table[:-1], np.diff(table), _END, 1 << _STEP
+    return table[:-1], np.diff(table), _END, GRAIN
 
 
 def softmax(scores: Integers) -> Integers:

@@ -6,12 +6,17 @@ looked-up ones, the residual is read from the public table of `hubbub.learning.e
 a statement adds up by code (GROUPING SETS). Nothing but these sums comes back, one statement for each pass; the noise
 is put on them here. Sums of whole numbers have no order, so they are those of every other engine, bit for bit.
 
+An evaluation is one statement: rows are counted by class and by the step of their score. Steps are found by quotients
+of numbers that are 0 or more, which every engine rounds alike. Of scores s_k below 2^62 / K, k < K, the first largest
+is told by the largest of s_k K + (K - 1 - k), which is K - 1 - k modulo K.
+
 Each row is its own unit here: which rows a unit keeps is chosen by a hash that is not computed in place.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,8 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.errors import QueryError
-from hubbub.learning.exact import SCALE, Sums, sigmoid_steps
-from hubbub.learning.features import ONE, Categories, Column, Design, Integers, Numbers
+from hubbub.learning.exact import GRAIN, SCALE, Sums, sigmoid_steps
+from hubbub.learning.features import ONE, Categories, Column, Design, Integers, Numbers, Scoring, identity
 from hubbub.learning.model import Problem
 from hubbub.learning.targets import Classes, Range
 from hubbub.tables.kinds import NUMERIC, Kind
@@ -42,7 +47,7 @@ def coding(column: Column, sql: str, kind: Kind, dialect: Any) -> str:
 def _category(column: Categories, sql: str, kind: Kind, dialect: Any) -> str:
     whens, null = [], column.default
     for place, value in enumerate(column.values):
-        if value is None:
+        if identity(value) == identity(None):
             null = place
         elif _comparable(value, kind):
             with suppress(QueryError):  # a text that the database cannot hold: no row has it
@@ -52,12 +57,15 @@ def _category(column: Categories, sql: str, kind: Kind, dialect: Any) -> str:
 
 
 def _comparable(value: object, kind: Kind) -> bool:
+    """Whether a row may have the value: then it can be written beside a column of this kind."""
     match value:
         case bool():
             return kind is Kind.BOOLEAN
         case int() | float():
-            return kind in NUMERIC
-    return kind is Kind.TEXT
+            return kind in NUMERIC and abs(value) < (10**38 if kind is Kind.INTEGER else sys.float_info.max)
+        case str():
+            return kind is Kind.TEXT
+    return False
 
 
 def _number(column: Numbers, sql: str, kind: Kind, dialect: Any) -> str:
@@ -133,16 +141,13 @@ class Pushed:
         """As `Coded.sums` of the residual of two classes."""
         import pyarrow as pa
 
-        lookups, names = self.design.lookups(weights), self._names
-        start = ONE * int(weights[0])
+        scoring, names = self.design.scoring(weights[None]), self._names
         lows, steps, end, width = sigmoid_steps()
         # The last score of all reads the end of the last step.
         table = pa.table({"place": np.arange(len(lows)), "low": lows, "step": steps})
 
         def write(stages: str, dialect: Any) -> str:
-            terms = [dialect.pick(values.tolist(), c) for values, c in zip(lookups, names, strict=True)]
-            score = " + ".join([f"CAST({start} AS {dialect.types[Kind.INTEGER]})", *terms])
-            at = f"least(greatest({score}, -{end}), {end}) + {end}"
+            at = f"least(greatest({self._score(scoring, 0, dialect)}, -{end}), {end}) + {end}"
             place, low, step = (dialect.leaf_column(n, i) for i, n in enumerate(("place", "low", "step")))
             between = dialect.quotient(f"({_TABLE}.{step} * (scored.s % {width}))", width)
             residual = f"({_TABLE}.{low} + {between} - y * {SCALE}) * w"
@@ -160,6 +165,55 @@ class Pushed:
             else:
                 total = int(value or 0)
         return self.design.gathered(total, of_code)
+
+    def by_score(self, scoring: Scoring, step: int, ends: int) -> list[int]:
+        """As `Coded.by_score`."""
+        size, end = 2 * ends + 2, ends * step
+
+        def write(stages: str, dialect: Any) -> str:
+            above = f"least(greatest({self._score(scoring, 0, dialect)}, -{end}), {end + 1}) + {end}"
+            placed = f"SELECT y, {dialect.quotient(f'({above} + {step - 1})', step)} AS place FROM used OFFSET 0"
+            return f"{stages},\nplaced AS ({placed})\nSELECT y, place, COUNT(*) FROM placed GROUP BY y, place"
+
+        return self._counted(write, 2, size)
+
+    def by_best(self, scoring: Scoring) -> list[int]:
+        """As `Coded.by_best`."""
+        outputs = len(scoring.starts)
+
+        def write(stages: str, dialect: Any) -> str:
+            each = (f"({self._score(scoring, k, dialect)}) * {outputs} + {outputs - 1 - k}" for k in range(outputs))
+            most = f"{stages},\nscored AS (SELECT y, greatest({', '.join(each)}) AS s FROM used OFFSET 0)"
+            place = f"{outputs - 1} - (s % {outputs} + {outputs}) % {outputs}"
+            placed = f"{most},\nplaced AS (SELECT y, {place} AS place FROM scored)"
+            return f"{placed}\nSELECT y, place, COUNT(*) FROM placed GROUP BY y, place"
+
+        return self._counted(write, outputs, outputs)
+
+    def errors(self, scoring: Scoring, half: int) -> list[int]:
+        """As `Coded.errors`."""
+        end = half * GRAIN
+
+        def write(stages: str, dialect: Any) -> str:
+            above = f"least(greatest({self._score(scoring, 0, dialect)}, -{end}), {end}) + {end}"
+            e = f"{dialect.quotient(f'({above})', GRAIN)} - y"
+            told = f"told AS (SELECT y - {half} AS y, {e} AS e FROM used OFFSET 0)"
+            squares = dialect.quotient("(y * y)", half), dialect.quotient("(e * e)", 4 * half)
+            return f"{stages},\n{told}\nSELECT COUNT(*), SUM(y), {', '.join(f'SUM({s})' for s in squares)} FROM told"
+
+        ((rows, *sums),) = self._asked(write)
+        return [half * int(rows), *(int(s or 0) for s in sums)]
+
+    def _counted(self, write: Callable[[str, Any], str], classes: int, size: int) -> list[int]:
+        """How many rows there are of each class and place, from a text that says it of those that there are."""
+        counts = [0] * (classes * size)
+        for y, place, count in self._asked(write):
+            counts[int(y) * size + int(place)] = int(count)
+        return counts
+
+    def _score(self, scoring: Scoring, output: int, dialect: Any) -> str:
+        terms = [dialect.pick(t[output].tolist(), c) for t, c in zip(scoring.tables, self._names, strict=True)]
+        return " + ".join([f"CAST({scoring.starts[output]} AS {dialect.types[Kind.INTEGER]})", *terms])
 
     @property
     def _names(self) -> list[str]:

@@ -21,7 +21,7 @@ from hubbub.errors import InternalError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, short_text
 from hubbub.progress import at_work
 from hubbub.session.run import Door, Request, Steps
-from hubbub.session.whole_rows import private_table, request_about_rows, rows_that_count, whole_table
+from hubbub.session.whole_rows import private_table, request_about_rows, rows_that_count
 from hubbub.tables.kinds import Kind
 
 if TYPE_CHECKING:
@@ -163,21 +163,20 @@ def _whole(spend: Spend) -> Event:
 
 
 def _fit(asked: ModelAsked, data: OpenTables, bits: Bits | None) -> Steps:
-    kept = yield from asked.problem.steps(_rows(asked, data), bits=bits)
+    kept = yield from asked.problem.steps(_rows(data, asked.table, asked.problem), bits=bits)
     return json.dumps(kept)
 
 
-def _rows(asked: ModelAsked, data: OpenTables) -> Any:
+def _rows(data: OpenTables, table: str, problem: Problem) -> Any:
     """The coded rows, in this process or where they stay."""
-    problem = asked.problem
     if data.engine.returns_rows:
-        return problem.encode(*data.owned(asked.table, problem.columns))
+        return problem.encode(*data.owned(table, problem.columns))
     from hubbub.learning.pushed import Pushed
 
     def totals(write: Callable[[str, Any], str], public: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return data.totals(asked.table, problem.columns, write, public)
+        return data.totals(table, problem.columns, write, public)
 
-    return Pushed(problem, data.catalog[asked.table].columns, totals, problem.design)
+    return Pushed(problem, data.catalog[table].columns, totals, problem.design)
 
 
 def _check_place(data: OpenTables, table: str, problem: Problem) -> None:
@@ -191,10 +190,15 @@ def _check_place(data: OpenTables, table: str, problem: Problem) -> None:
             f"the rows of {table!r} stay where they are, and a {name} as asked for takes too many passes, or rows in "
             f"this process. There can be fitted: {better}. Nothing was charged."
         )
-    if not data.scan(table).each_row:
+    _check_each_row(data, table)
+
+
+def _check_each_row(data: OpenTables, table: str) -> None:
+    """Raises PolicyError where rows stay elsewhere, and a unit may have several or nothing can be added up."""
+    if not (data.engine.returns_rows or (isinstance(data.engine, InPlace) and data.scan(table).each_row)):
         raise PolicyError(
-            f"the rows of {table!r} stay where they are, and there a model is fitted only where each row is its own "
-            "unit (unit=hb.EACH_ROW). Nothing was charged."
+            f"the rows of {table!r} stay where they are, and there a model is fitted or evaluated only where each row "
+            "is its own unit (unit=hb.EACH_ROW). Nothing was charged."
         )
 
 
@@ -277,8 +281,7 @@ class EvaluationAsked:
 
 
 def _evaluate(asked: EvaluationAsked, data: OpenTables, bits: Bits | None) -> Steps:
-    problem = asked.evaluator.problem
-    kept = yield from asked.evaluator.steps(problem.encode(*data.owned(asked.table, problem.columns)), bits=bits)
+    kept = yield from asked.evaluator.steps(_rows(data, asked.table, asked.evaluator.problem), bits=bits)
     return json.dumps(kept)
 
 
@@ -300,7 +303,8 @@ def ask_evaluation(
 
     if not isinstance(model, Estimator):
         raise QueryError(f"model: expected a fitted model, got {type(model).__name__}. Nothing was charged.")
-    declared = whole_table(data, a_name(table, "table"), "a model is evaluated on")
+    declared = private_table(data, a_name(table, "table"))
+    _check_each_row(data, table)
     rows = rows_that_count(data, table, rows_per_unit)
     amount, spend = _spent(data, budget, table, epsilon)
     evaluator = Evaluator(model, spend, rows, declared.neighbours)

@@ -320,17 +320,16 @@ def _cuts(edges: object) -> dict[str, list[float]]:
     return cuts
 
 
-def whole_table(
-    data: OpenTables, table: str, needing: str = "synthetic tables and marginals are made of"
-) -> PrivateTable:
-    """A private table whose rows can be taken into this process. needing: what needs them here, as a refusal says.
+def whole_table(data: OpenTables, table: str) -> PrivateTable:
+    """A private table whose rows can be taken into this process.
 
     Raises QueryError for one that is not private, PolicyError where rows never leave their engine.
     """
     declared = private_table(data, table)
     if not data.engine.returns_rows:
         raise PolicyError(
-            f"the rows of {table!r} stay where they are: {needing} files and frames. Nothing was charged."
+            f"the rows of {table!r} stay where they are: synthetic tables and marginals are made of files and frames. "
+            "Nothing was charged."
         )
     return declared
 
