@@ -33,6 +33,8 @@ def asked() -> Iterator[hb.Session]:
         yield session
 
 
+AMPLE = f"REPLACE(REPLACE(LEFT(x, 50), 'a', '{'a' * 50}'), 'a', '{'a' * 50}')"
+
 BEYOND = {
     "another kind of join": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE x <> 'a'",
     "no condition": "SELECT COUNT(*) FROM p, m WHERE x <> 'a'",
@@ -57,6 +59,23 @@ BEYOND = {
     + " UNION ALL ".join(["SELECT id, x FROM p JOIN m ON k = w"] * 13)
     + ") AS q"
     " WHERE x <> 'a'",
+    "exists": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k AND p.x > m.t",
+    "not exists": "SELECT COUNT(*) FROM p ANTI JOIN m ON m.n > p.k AND p.x > m.t",
+    "not in what may be unknown": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m UNION ALL SELECT NULL)",
+    "one's own rows, repeated in IN": "SELECT COUNT(*) FROM p WHERE id IN (SELECT q.id FROM p AS q JOIN m ON m.n > q.k "
+    "WHERE q.x <> 'a')",
+    "one's own rows, repeated in EXISTS": "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM p AS q JOIN m "
+    "ON m.n > q.k WHERE q.id = p.id AND q.d <> 2 AND q.x <> p.x)",
+    "one's own rows, repeated and told apart": "SELECT COUNT(*) FROM p ANTI JOIN (SELECT DISTINCT id, x, m.n FROM p "
+    "JOIN m ON m.n > k) AS q ON q.id = p.id",
+    "the length of a long text": f"SELECT SUM(LEAST(LENGTH({AMPLE}), 5)) FROM p JOIN m ON n > k",
+    "a long text in WHERE": f"SELECT COUNT(*) FROM p JOIN m ON n > k WHERE {AMPLE} = 'z'",
+    "a long text in ON": f"SELECT COUNT(*) FROM p JOIN m ON {AMPLE} = CAST(n + k AS VARCHAR)",
+    "a long text in EXISTS": f"SELECT COUNT(*) FROM p SEMI JOIN m ON {AMPLE} = CAST(n + k AS VARCHAR)",
+    "a long text that a window sorts by": "SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id "
+    f"ORDER BY {AMPLE}) AS y FROM p JOIN m ON n > k) AS q WHERE y = 1",
+    "a long text that is counted": f"SELECT COUNT(*) FROM (SELECT id, n, COUNT(NULLIF({AMPLE}, 'a')) AS y FROM p "
+    "JOIN m ON n > k GROUP BY id, n) AS q WHERE y = 1",
 }
 WITHIN = {
     "a key": "SELECT COUNT(*) FROM p JOIN m ON p.k = m.n WHERE x <> 'a'",
@@ -69,6 +88,13 @@ WITHIN = {
     "short public texts": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE m.t = 'abc'",
     "semi": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k WHERE x <> 'a'",
     "in": "SELECT COUNT(*) FROM p WHERE x <> 'a' AND k IN (SELECT w FROM m)",
+    "in, texts": "SELECT COUNT(*) FROM p WHERE x IN (SELECT t FROM m)",
+    "not in, texts": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m)",
+    "not in, some of a text": "SELECT COUNT(*) FROM p WHERE LEFT(x, 9) NOT IN (SELECT t FROM m)",
+    "exists, some of a text": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k AND LEFT(p.x, 9) > m.t",
+    "exists, with its length": "SELECT COUNT(*) FROM p WHERE x <> 'a' AND EXISTS (SELECT 1 FROM p AS q JOIN m "
+    "ON m.n > q.k WHERE q.id = p.id AND q.d <> m.n)",
+    "a long text of a key": f"SELECT COUNT(*) FROM p JOIN m ON n = k WHERE {AMPLE} <> 'z'",
     "a scalar": "SELECT COUNT(*) FROM p WHERE x <> 'a' AND k < (SELECT MAX(n) FROM m)",
     "fewer rows": "SELECT COUNT(*) FROM p JOIN (SELECT n FROM m WHERE n < 900) AS f ON p.k < f.n WHERE x <> 'a'",
     "cut first": "SELECT COUNT(*) FROM (SELECT id, LEFT(x, 9) AS y, k FROM p) AS q JOIN m ON q.k < m.n WHERE y <> 'a'",

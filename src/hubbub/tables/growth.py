@@ -40,7 +40,7 @@ from hubbub.tables.relations import (
 )
 from hubbub.tables.written_out import WRITTEN_OUT, written_out
 
-__all__ = ["CUT", "LARGEST", "LONGEST", "Size", "characters", "sizes_in", "too_large"]
+__all__ = ["CUT", "LARGEST", "LONGEST", "Size", "characters", "made", "sizes_in", "too_large"]
 
 CUT: Final = 65_536
 """A column of texts is cut to so many characters."""
@@ -77,6 +77,25 @@ def characters(node: Expression, sizes: Sizes | None = None) -> int:
     3
     """
     return _Measure(sizes or {}).size(node).characters
+
+
+def made(node: Expression, sizes: Sizes | None = None) -> int:
+    """At most how many characters the longest text has that an expression makes on its way; 0 where it makes none.
+
+    >>> from hubbub.tables.expressions import Compare
+    >>> made(Compare("=", Call("CONCAT", (Literal("ab"), Literal("c"))), Literal("d")))
+    3
+    """
+    measure, longest, seen, todo = _Measure(sizes or {}), 0, set[int](), [node]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen or isinstance(part, Column | Literal):
+            continue
+        seen.add(id(part))
+        todo += children(part)
+        if part.kind is Kind.TEXT:
+            longest = max(longest, measure.size(part).characters)
+    return longest
 
 
 class _Measure:

@@ -11,6 +11,9 @@ where both are told from the question and from public rows:
 - a join with public rows takes the rows times as many public rows as are equal in the columns that ON compares with
   an owned value (`met`); one row where those are a key, all of the relation where there are none;
 - a join by the unit multiplies the rows of both sides, UNION adds them, and one row for each owner is one row;
+- EXISTS and IN (semi and anti joins) give each row once, but an engine may hold the pairs that they look at, with what
+  the condition reads (`_pairs`); a text that is equal to a public one is no longer than that;
+- a text that an expression makes on its way counts like one that is kept: LENGTH(REPLACE(x, 'a', 'aaaa')) is a number;
 - a column of texts is cut where it is scanned to what `LEFT` leaves of it at most, if it is read in nothing else
   (`cuts`): the rest would be carried through the join for nobody;
 - a unit's name counts as `NAME` characters, for it is carried with every row anyhow;
@@ -26,8 +29,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from hubbub.tables.aggregate_query import AggregateQuery
-from hubbub.tables.expressions import Call, Column, Compare, Expression, Literal, Logic, children, columns_of
-from hubbub.tables.growth import CUT, ROW, Size, Sizes, characters, sizes_in
+from hubbub.tables.expressions import (
+    Call,
+    Column,
+    Compare,
+    Expression,
+    IsNull,
+    Literal,
+    Logic,
+    children,
+    columns_in,
+    columns_of,
+)
+from hubbub.tables.growth import CUT, ROW, Size, Sizes, characters, made, sizes_in
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
     Combine,
@@ -119,7 +133,7 @@ def cuts(relation: Relation, looked_at: Iterable[Expression]) -> dict[str, int]:
 
 
 def _joins(node: Relation | PublicRelation) -> Iterator[Join]:
-    if isinstance(node, Join) and node.how not in ("semi", "anti"):
+    if isinstance(node, Join):
         yield node
     for part in below(node):
         yield from _joins(part)
@@ -184,16 +198,22 @@ class _Weigher:
         rows = self._rows(node)
         if rows > 1 and not isinstance(node, Filter):
             self.check(rows, self._shown(node))
+        if rows > 1 and isinstance(node, Filter):
+            self.check(rows, [made(node.condition, sizes_in(node.source, self.texts))])
         return 1 if single(node) else rows
 
     def _rows(self, node: Relation) -> int:
         match node:
-            case Join(left=left, how=("semi" | "anti")):
-                return self.rows(left)
-            case Join(left=left, right=PublicRelation() as leaf, on=on, one=one):
-                return self.rows(left) * (1 if one else max(1, self.most(leaf, met(leaf, on)) or 1))
-            case Join(left=left, right=right):
-                return self.rows(left) * self.rows(right)
+            case Join(left=left, right=right, how=how, on=on, one=one):
+                rows = self.rows(left)
+                if isinstance(right, PublicRelation):
+                    pairs = rows * (1 if one else max(1, self.most(right, met(right, on)) or 1))
+                else:
+                    pairs = rows * self.rows(right)
+                if on is not None:
+                    below = sizes_in(left, self.texts) | sizes_in(right, self.texts)
+                    self.check(pairs, _pairs(node, on, below) if how in ("semi", "anti") else [made(on, below)])
+                return rows if how in ("semi", "anti") else pairs
             case Combine(left=left, right=right, op=("UNION ALL" | "UNION")):
                 return self.rows(left) + self.rows(right)
             case Combine(left=left, right=right):
@@ -215,7 +235,11 @@ class _Weigher:
                 a, b = (sizes_in(side, self.texts) for side in (left, right))
                 return [max(_size(x, a), _size(y, b)) for x, y in zip(of_left, of_right, strict=True)]
         computed = sizes_in(node, self.texts)
-        return [_size(Column(name, kind), computed) for name, kind in _kinds(node).items() if name in self.read]
+        sizes = [_size(Column(name, kind), computed) for name, kind in _kinds(node).items() if name in self.read]
+        if isinstance(node, Window):
+            below = sizes_in(node.source, self.texts)
+            sizes += [made(e, below) for e in dict.fromkeys(expressions_in(node))]
+        return sizes
 
     def check(self, rows: int, sizes: Iterable[int]) -> None:
         """Raises `_TooMuch` where so many rows of these columns are beyond `HELD`."""
@@ -229,7 +253,30 @@ class _Weigher:
 
 
 def _size(node: Expression, below: Sizes) -> int:
-    return max(FIXED, characters(node, below)) if node.kind is Kind.TEXT else FIXED
+    return max(FIXED, made(node, below), characters(node, below) if node.kind is Kind.TEXT else 0)
+
+
+def _pairs(join: Join, on: Expression, below: Sizes) -> list[int]:
+    """The sizes of what a semi or anti join looks at in each pair of rows: the columns that its condition reads, and
+    the texts that it makes.
+
+    Where the condition is true, a column that it sets equal to a public text is as long as that. NOT IN is true of a
+    listed NULL, too.
+    """
+    sizes = {column.name: _size(column, below) for column in columns_in(on)}
+    leaf, terms = join.right, _terms(on)
+    if isinstance(leaf, PublicRelation):
+        match on:
+            case Logic(op="OR", terms=(Compare(right=Column() as listed) as equal, IsNull(operand=b), IsNull())):
+                values = leaf.values(listed.name.partition(".")[2]) if listed == b else None
+                terms = [equal] if values is not None and None not in values else []
+        for term in terms:
+            match term:
+                case Compare(op="=", left=Column() as x, right=Column() as y):
+                    x, y = (x, y) if y.name.partition(".")[0] == leaf.place else (y, x)
+                    if y.name.partition(".")[0] == leaf.place:
+                        sizes[x.name] = min(sizes[x.name], sizes[y.name])
+    return [*sizes.values(), made(on, below)]
 
 
 def _kinds(node: Relation | PublicRelation) -> dict[str, Kind]:
