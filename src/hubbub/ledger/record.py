@@ -13,7 +13,7 @@ from typing import Any
 
 from hubbub.errors import PolicyError
 from hubbub.ledger import incidents
-from hubbub.ledger.accounts import TOGETHER, read_amount
+from hubbub.ledger.accounts import TOGETHER
 from hubbub.ledger.anchor import ANCHOR
 from hubbub.ledger.books import AccountState, moment
 from hubbub.ledger.budget import decimal_text
@@ -22,7 +22,7 @@ from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, head_of
 from hubbub.ledger.process import is_gone
 from hubbub.ledger.readings import readers, reading
-from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, entries, paid_for, standing_of
+from hubbub.ledger.records import OPEN, Entry, Refusal, StoredRelease, answers_to, entries, paid_for, standing_of
 from hubbub.ledger.schema import COLUMNS
 from hubbub.ledger.verify import Verification, verify
 from hubbub.ledger.wording import WORDS, shown, words_of
@@ -92,15 +92,8 @@ class Record:
         the dearest that his limits admit: a dearer one that somebody buys takes nothing away from him.
         """
         with self._handle.reading() as connection:
-            rows = connection.execute(
-                "SELECT id, epsilon, analyst FROM charge JOIN release ON release.charge = charge.serial "
-                "WHERE unit_space = ? AND question_key = ?",
-                (space, question_key),
-            ).fetchall()
-            if reader is not None and not self._handle.rules.shared_answers:
-                rows = [each for each in rows if each[2] == reader]
-            enough = [(read_amount(epsilon), charge_id, whose) for charge_id, epsilon, whose in rows]
-            ranked = sorted((each for each in enough if each[0] >= at_least), reverse=True)
+            whose_alone = None if self._handle.rules.shared_answers else reader
+            ranked = sorted(answers_to(connection, space, question_key, at_least, whose_alone), reverse=True)
             if reader is not None and (token is not None or any(whose != reader for _, _, whose in ranked)):
                 ranked.sort(key=lambda each: self._distance(connection, each[1], reader, token))
         return self.release(ranked[0][1]) if ranked else None

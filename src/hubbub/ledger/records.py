@@ -9,12 +9,24 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
-from hubbub.errors import InternalError
+from hubbub.errors import InternalError, PolicyError
 from hubbub.ledger.accounts import Total, read_amount
 from hubbub.ledger.hash_chain import Connection, Value
 from hubbub.ledger.wording import shown, words_of
 
-__all__ = ["Allowance", "Entry", "Kind", "Refusal", "State", "StoredRelease", "entries", "paid_for", "standing_of"]
+__all__ = [
+    "Allowance",
+    "Entry",
+    "IsStored",
+    "Kind",
+    "Refusal",
+    "State",
+    "StoredRelease",
+    "answers_to",
+    "entries",
+    "paid_for",
+    "standing_of",
+]
 
 State: TypeAlias = Literal["charged", "withdrawn", "lost", "retried", "drawing", "stored", "shown", "failed", "closed"]
 Kind: TypeAlias = Literal["question", "reading", "block", "plan", "return"]
@@ -126,6 +138,26 @@ _CHARGE = (
     "FROM charge JOIN journal ON journal.serial = charge.serial LEFT JOIN step ON step.serial = "
     "(SELECT max(last.serial) FROM step AS last WHERE last.charge = charge.serial)"
 ).replace("kind_", "charge.kind")
+
+
+class IsStored(PolicyError):
+    """The answer that a charge would buy is stored: it was not there yet when whoever charges looked for it."""
+
+
+def answers_to(
+    connection: Connection, space: str, question_key: str, at_least: Fraction, analyst: str | None
+) -> list[tuple[Fraction, str, str]]:
+    """The charges of a question that are answered, and cost so much or more: epsilon, id and analyst of each.
+
+    analyst: whose alone; None for everybody's.
+    """
+    rows = connection.execute(
+        "SELECT epsilon, id, analyst FROM charge JOIN release ON release.charge = charge.serial "
+        "WHERE unit_space = ? AND question_key = ?",
+        (space, question_key),
+    ).fetchall()
+    read = [(read_amount(epsilon), charge_id, whose) for epsilon, charge_id, whose in rows]
+    return [each for each in read if each[0] >= at_least and analyst in (None, each[2])]
 
 
 def entries(connection: Connection, where: str = "", *parameters: Value) -> list[Entry]:

@@ -33,7 +33,7 @@ from typing import Final, Literal, TypeAlias
 
 from hubbub.errors import ParameterError
 
-__all__ = ["SECOND", "Fate", "Moment", "Slot", "boot_clock", "free_lanes", "instant", "microseconds", "place"]
+__all__ = ["SECOND", "Fate", "Moment", "Queue", "Slot", "boot_clock", "free_lanes", "instant", "microseconds", "place"]
 
 SECOND: Final = 1_000_000
 Fate: TypeAlias = Literal["asked", "answered", "no answer"]
@@ -74,6 +74,16 @@ class Slot:
         if now.boot != self.at.boot:
             return now.wall
         return min(now.wall, self.at.wall + now.running - self.at.running)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """The lanes, the tick of releases, and how much of one analyst may wait. Times in microseconds."""
+
+    lanes: int = 1
+    tick: int = SECOND // 10
+    most: int = 20
+    longest: int = 600 * SECOND
 
 
 def place(now: Moment, length: int, free: Sequence[int], tick: int) -> Slot:

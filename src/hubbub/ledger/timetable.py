@@ -37,8 +37,8 @@ from hubbub.ledger.charging import Refused, Request, check_failures, check_purpo
 from hubbub.ledger.handle import Handle
 from hubbub.ledger.hash_chain import Connection, Writer
 from hubbub.ledger.readings import by_token, token_of
-from hubbub.ledger.records import Entry, entries
-from hubbub.ledger.schedule import SECOND, Fate, Moment, Slot, boot_clock, free_lanes, microseconds, place
+from hubbub.ledger.records import Entry, IsStored, answers_to, entries
+from hubbub.ledger.schedule import SECOND, Fate, Moment, Queue, Slot, boot_clock, free_lanes, microseconds, place
 from hubbub.ledger.under_way import UnderWay
 from hubbub.ledger.wording import is_commitment, shown, shown_by, without_now, words_of
 
@@ -53,16 +53,6 @@ class QueueFull(PolicyError):
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
         self.retry_after = retry_after
-
-
-@dataclass(frozen=True)
-class Queue:
-    """The lanes, the tick of releases, and how much of one analyst may wait. Times in microseconds."""
-
-    lanes: int = 1
-    tick: int = SECOND // 10
-    most: int = 20
-    longest: int = 600 * SECOND
 
 
 @dataclass(frozen=True)
@@ -130,7 +120,8 @@ class Timetable:
         analysts share answers. fresh: a draw of its own, whatever is under way. A request that was sent before, by its
         idempotency key, is the one that it was.
 
-        Raises what `ChargeLifecycle.charge` does, and QueueFull; nothing was charged.
+        Raises what `ChargeLifecycle.charge` does, QueueFull, and IsStored for what was told since it was looked for;
+        nothing was charged.
         """
         check_purpose(asked, self._handle.rules)
         with self._handle.writing() as writer:
@@ -185,6 +176,9 @@ class Timetable:
         known = _requested(writer.connection, asked, one.ask)
         if known is not None:
             return known
+        whose_alone = None if shared else asked.analyst
+        if not fresh and answers_to(writer.connection, asked.space, asked.question_key, asked.epsilon, whose_alone):
+            raise IsStored("this was answered meanwhile. Ask it again: what is stored is free. Nothing was charged.")
         untold = _untold(writer.connection, at)
         waiting = [each for each in untold if each.slot.time(at) < each.slot.due]
         target = None if fresh else _under_way(writer.connection, untold, asked, shared)

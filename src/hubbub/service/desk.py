@@ -26,6 +26,7 @@ from hubbub.errors import HubbubError, InternalError, PolicyError, QueryError
 from hubbub.ledger.accounts import Total
 from hubbub.ledger.budget import decimal_text
 from hubbub.ledger.charge import checked_analyst, checked_purpose
+from hubbub.ledger.records import IsStored
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Queue, Scheduled
 from hubbub.ledger.wording import is_commitment
@@ -149,20 +150,49 @@ class Desk:
         door = self._door.of(analyst, checked_purpose(purpose), token=capped(token))
         asked = knowing(door, asked, given)
         made = request_of(asked, self.data, given)
-        version = door.version(made)
-        known = self.ledger.record.requested(space=made.space, analyst=analyst, request=request)
-        stored = None if known is not None else door.stored_at(made, version)
-        if stored is not None:
-            return self._shared(door, stored, lambda: self._answer(door, asked, given, stored, charged=False))
-        if known is None:
+
+        def held() -> Mapping[str, Any] | None:
             check_most(token, made.epsilon)
             said = {"sql": sql, "options": dict(options), "request": request, "purpose": purpose}
-            held = self.office.hold(analyst, made.epsilon, said, token) if self.office is not None else None
-            if held is not None:
-                return dict(held)
-        one = self._submit(door, made, request, version, self._length(asked))
-        self.tick()  # a free lane starts it now
-        return self._told(one)
+            return self.office.hold(analyst, made.epsilon, said, token) if self.office is not None else None
+
+        def answer(stored: StoredRelease) -> Mapping[str, Any]:
+            return self._answer(door, asked, given, stored, charged=False)
+
+        return self._stored_or_asked(door, made, request, self._length(asked), held=held, answer=answer)
+
+    def _stored_or_asked(
+        self,
+        door: Door,
+        made: Request,
+        request: str,
+        length: int,
+        *,
+        held: Callable[[], Mapping[str, Any] | None],
+        answer: Callable[[StoredRelease], Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        """A stored answer at once; else what is told while it may not be asked (held); else its place, at its charge.
+
+        What is told after it was looked for, by the tick of another thread, is stored when it would be charged: then it
+        is looked for again.
+        """
+        version = door.version(made)
+        known = self.ledger.record.requested(space=made.space, analyst=door.analyst, request=request)
+        stored = None if known is not None else door.stored_at(made, version)
+        if stored is None:
+            waits = held() if known is None else None
+            if waits is not None:
+                return dict(waits)
+            try:
+                one = self._submit(door, made, request, version, length)
+            except IsStored:
+                stored = door.stored_at(made, version)
+                if stored is None:
+                    raise
+            else:
+                self.tick()  # a free lane starts it now
+                return self._told(one)
+        return self._shared(door, stored, partial(answer, stored))
 
     def _shared(self, door: Door, stored: StoredRelease, answer: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
         """A stored answer, which counts against the limit of whoever reads another's; its id, where it has one."""

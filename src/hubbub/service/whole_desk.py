@@ -26,7 +26,7 @@ from hubbub.ledger.accounts import analyst_account
 from hubbub.ledger.blocks import planned
 from hubbub.ledger.charge import Charge, checked_analyst, checked_purpose
 from hubbub.ledger.readings import by_token
-from hubbub.ledger.records import Entry, StoredRelease
+from hubbub.ledger.records import Entry, IsStored, StoredRelease
 from hubbub.ledger.schedule import SECOND, instant
 from hubbub.ledger.timetable import Asking, Scheduled
 from hubbub.ledger.wording import is_commitment
@@ -157,19 +157,16 @@ class WholeDesk(Desk):
         if at is not None:
             amount_of(self._budget(asked.asked.space), plans, asked.options.at(an_amount(at, "at")))
         made = asked.request(self.data)
-        version = door.version(made)
-        known = self.ledger.record.requested(space=made.space, analyst=analyst, request=request)
-        stored = None if known is not None else door.stored_at(made, version)
-        if stored is not None:
-            told = lambda: {"bounds": asked.shown(door, stored, charged=False, at=at).to_wire()}  # noqa: E731
-            return self._shared(door, stored, told)
-        if known is None:
-            self._check_alone(token, made.epsilon)
         ask = {**made.ask(), **({} if at is None else {"at": at})}
-        made = replace(made, ask=lambda: ask)
-        one = self._submit(door, made, request, version, self._length(asked.asked, asked.passes))
-        self.tick()
-        return self._told(one)
+
+        def held() -> None:
+            self._check_alone(token, made.epsilon)
+
+        def answer(stored: StoredRelease) -> dict[str, Any]:
+            return {"bounds": asked.shown(door, stored, charged=False, at=at).to_wire()}
+
+        length = self._length(asked.asked, asked.passes)
+        return self._stored_or_asked(door, replace(made, ask=lambda: ask), request, length, held=held, answer=answer)
 
     # -- better answers ---------------------------------------------------------------------------------------
 
@@ -246,6 +243,24 @@ class WholeDesk(Desk):
         self.tick()
         door = self._door.of(checked_analyst(analyst), checked_purpose(purpose), token=capped(token))
         asked = [self._read_question(analyst, question) for question in self._few(questions)]
+        while True:
+            try:
+                placed = self._placed(door, asked, questions, request, token)
+                break
+            except IsStored:  # one of them, by the tick of another thread: it is not due any more
+                continue
+        self.tick()
+        return [self._of_plan(door, one, given, placed) for one, given in asked]
+
+    def _placed(
+        self,
+        door: Door,
+        asked: Sequence[Asked],
+        questions: Sequence[Mapping[str, Any]],
+        request: str,
+        token: TokenLimits | None,
+    ) -> dict[str, Scheduled]:
+        """What is not stored of a plan, charged and in its place, by the keys of its questions."""
         due = to_draw(door, asked)
         self._check_words(door, asked, questions)
         if any(request_of(one, self.data, given).capped for one, given in due.values()):
@@ -257,9 +272,7 @@ class WholeDesk(Desk):
             self._check_alone(token, request_of(one, self.data, given).epsilon)
         named = self._named(door, asked, request)
         names = [named[key] for key in due]
-        placed = dict(zip(due, self._submit_plan(door, list(due.values()), plan_text(asked), names), strict=True))
-        self.tick()
-        return [self._of_plan(door, one, given, placed) for one, given in asked]
+        return dict(zip(due, self._submit_plan(door, list(due.values()), plan_text(asked), names), strict=True))
 
     def _check_words(self, door: Door, asked: Sequence[Asked], questions: Sequence[Mapping[str, Any]]) -> None:
         """Raises QueryError for two texts of a plan that need the same numbers, and none is stored yet."""
