@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -75,6 +75,7 @@ class ChargeLifecycle:
         self._doubtful: set[str] = set()  # given up, and perhaps recorded before an error came
         self._under_way = UnderWay()
         self._looked = 0.0  # when dead processes were last looked for
+        self._mine = threading.local()  # `owned`: what this thread took up
         self._sharing = threading.Lock()  # two threads that read one answer at once pay once
 
     def charge(self, charge: Charge) -> str:
@@ -244,6 +245,21 @@ class ChargeLifecycle:
             if self._withdraw([charge_id]) or not unsure:
                 self._doubtful.discard(charge_id)
 
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Work on charges that this thread makes or takes over within: at its end, what is not finished is given up.
+
+        Ctrl-C may come after a charge was recorded, before whoever asked for it has its id: so it is known here.
+        """
+        mine: set[str] = set()
+        before, self._mine.charges = getattr(self._mine, "charges", None), mine
+        try:
+            yield
+        finally:
+            self._mine.charges = before
+            for charge_id in mine:
+                self.let_go(charge_id)
+
     def close(self) -> None:
         """Give up what is charged and not drawn yet, so that it may be taken over. Whatever was charged stays."""
         mine = sorted(self._taken)
@@ -287,6 +303,9 @@ class ChargeLifecycle:
         return True
 
     def _take_up(self, charge_id: str) -> None:
+        mine = getattr(self._mine, "charges", None)
+        if mine is not None:
+            mine.add(charge_id)
         _UNDER_WAY.add(charge_id)
         self._taken.add(charge_id)
         self._doubtful.discard(charge_id)
@@ -394,6 +413,7 @@ class ChargeLifecycle:
         plan: str | None = None,
         events: Sequence[Event] = (),
         purpose: str | None = None,
+        held: list[str] | None = None,
     ) -> str:
         """Set a part of the budget aside; the id of the block, which pays for the questions charged to it.
 
@@ -402,7 +422,8 @@ class ChargeLifecycle:
 
         cost: what a plan costs, exactly. plan: its text. events: what the plan will run, each question's, instead of
         `cost`: the plan is then charged at the smaller of the sum of their rhos and the plan's own
-        (`hubbub.accounting.plans`), and its questions draw on the sum. purpose: as of a question.
+        (`hubbub.accounting.plans`), and its questions draw on the sum. purpose: as of a question. held: has
+        the block's id before it is recorded, so that who closes it has it whenever Ctrl-C comes; not where this raises.
 
         Raises: as `charge`.
         """
@@ -420,12 +441,16 @@ class ChargeLifecycle:
                 purpose=purpose,
             )
         )
+        held = [] if held is None else held
         try:
+            held.append(made.id)
             self._charge(made)
         except BudgetError:
+            held.clear()
             raise
         except BaseException as error:  # Ctrl-C may come at the end of the transaction, which stands then
             self._doubtful.add(made.id)
+            held.clear()
             if not isinstance(error, HubbubError):
                 self._settle()
             raise

@@ -309,15 +309,24 @@ class Door:
 
         Raises BudgetError if it does not fit.
         """
-        block = self.ledger.charges.reserve(
-            space=space, analyst=self.analyst, epsilon=epsilon, events=events, plan=plan, purpose=self.purpose
-        )
-        self._blocks.set(block)
+        charges, held, analyst, purpose = self.ledger.charges, list[str](), self.analyst, self.purpose
         try:
-            yield block
-        finally:
-            self._blocks.set(None)
-            self.ledger.charges.close_block(block)
+            try:
+                block = charges.reserve(
+                    space=space, analyst=analyst, epsilon=epsilon, events=events, plan=plan, purpose=purpose, held=held
+                )
+                self._blocks.set(block)
+                yield block
+            finally:
+                self._end(held)
+        finally:  # Ctrl-C may have come on the way into that
+            self._end(held)
+
+    def _end(self, held: list[str]) -> None:
+        self._blocks.set(None)
+        while held:
+            self.ledger.charges.close_block(held[-1])
+            held.pop()
 
     def version(self, request: Request) -> str:
         """The version of the rows: of each table, in the ledger's words."""
@@ -352,10 +361,10 @@ class Door:
         Raises BudgetError, PolicyError, QueryError before anything is charged; EngineError, with an incident id alone,
         and QueryError (it says so) after the charge.
         """
-        order = self.open(request, fresh=fresh, name=name, version=version)
-        if not isinstance(order, Order):
-            return order, False
-        try:
+        with self.ledger.charges.owned():
+            order = self.open(request, fresh=fresh, name=name, version=version)
+            if not isinstance(order, Order):
+                return order, False
             outcome = execute(
                 order,
                 request,
@@ -364,8 +373,6 @@ class Door:
                 bits=self.bits,
             )
             self.record(outcome)
-        finally:
-            self.ledger.charges.let_go(order.charge)
         return self.close(outcome), True
 
     def open(
@@ -503,7 +510,7 @@ class Door:
         stored = self.ledger.record.release(entry.id)
         if stored is not None:
             return None, stored
-        charge = self._retried(self.charge_of(request, name, version), entry.id)
+        charge = self.ledger.charges.resume(self.charge_of(request, name, version), charge=entry.id)
         if charge is None:
             raise QueryError(
                 f"the request {name!r} was charged ({entry.id}, now {entry.state!r}) and has no answer: it is under "
@@ -513,7 +520,7 @@ class Door:
 
     def _claimed(self, asked: Charge, *, once: bool) -> tuple[str, StoredRelease | None]:
         """A charge that is now this process's to draw; or, `once`, another's and its answer, which came meanwhile."""
-        charge = self._retried(asked)
+        charge = self.ledger.charges.resume(asked)  # of one that died before anything was drawn: its free retry
         if charge is not None:
             return charge, None
         if once:
@@ -527,13 +534,9 @@ class Door:
                 return charge, stored
         return self.ledger.charges.charge(asked), None
 
-    def _retried(self, asked: Charge, charge: str | None = None) -> str | None:
-        """A charge of this question whose process died before anything was drawn: its one free retry."""
-        return self.ledger.charges.resume(asked, charge=charge)
-
     def receipt(self, stored: StoredRelease) -> dict[str, Any]:
         """What is told of an answer beside its numbers."""
-        entry = stored.entry
+        entry, told = stored.entry, self.ledger.record.receipt(stored.entry.id)
         return {
             "id": entry.id,
             "time": entry.time,
@@ -542,9 +545,5 @@ class Door:
             "epsilon": decimal_text(entry.epsilon),
             "unit_space": entry.space,
             **{name: value for name, value in json.loads(entry.details).items() if name != "token"},
-            **{
-                k: v
-                for k, v in self.ledger.record.receipt(entry.id).items()
-                if k in ("policy", "data_version", "looked_at_rows", "chain")
-            },
+            **{k: v for k, v in told.items() if k in ("policy", "data_version", "looked_at_rows", "chain")},
         }
