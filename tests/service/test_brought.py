@@ -19,10 +19,12 @@ import pytest
 import hubbub as hb
 from hubbub.service.frames import send
 from hubbub.service.lanes import _PATIENCE, Lanes, _Process
+from hubbub.session.finding import bounds_in
 from service.helpers import World
 from service.test_found_in_service import AUTO, SHARE, Found
 
 FORMS = "SELECT w, COUNT(*) AS n, AVG(x) AS m, MEDIAN(x) AS h FROM v GROUP BY w"
+COUNTED = "SELECT COUNT(*) AS n FROM v"
 LONG = "1e3"
 
 
@@ -104,6 +106,45 @@ def test_whatever_is_wrong_is_an_incident(asked, monkeypatch, wrong):
         for at in list(places(payload))[1:]:
             assert read(w, monkeypatch, charge, put(payload, at, value)) in ("answered", "incident"), (at, value)
     assert read(w, monkeypatch, charge, "[" * 100_000) == "incident"
+
+
+@pytest.mark.parametrize("asked", [BOUND], indirect=True)
+def test_a_bound_is_what_a_search_finds_or_is_not_read(asked):
+    """It is known in later questions of its analyst: what is none would stop each of them."""
+    _, _, payload = asked
+    found = payload["found"][0]
+    assert [*bounds_in(json.dumps(payload)).values()] == [{k: v for k, v in found.items() if k != "plan"}]
+    wrong = [(name, value) for name in found for value in (None, -1, 10**400, [], {}, float("nan"))]
+    wrong += [("bound", text) for text in ("x", "0", "-1", "1/0", LONG, "9" * 2000)]
+    wrong += [("place", 41), ("noisy", [0]), ("noisy", ["0"] * 41), ("part", ["0", None]), ("part", ["1", "1"])]
+    for name, value in wrong:
+        assert bounds_in(put(payload, ("found", 0, name), value)) is None, (name, value)
+    assert bounds_in(json.dumps({**payload, "found": [{**found, "what": "rows", "bound": "3"}]})) is None
+    for text in (
+        "[" * 100_000,
+        "[]",
+        "x",
+        json.dumps({**payload, "found": {}}),
+        json.dumps({**payload, "found": [[]]}),
+    ):
+        assert bounds_in(text) is None
+
+
+def test_a_run_that_brings_a_bound_that_is_none_has_no_answer(tmp_path, monkeypatch):
+    """As one that brings no outcome: it failed. Neither its own question nor the next one is a defect of ours."""
+    w = Found(tmp_path / "l.db", monkeypatch, takes=1)
+    charge = w.desk.ask("ada", COUNTED, AUTO, "r")["id"]
+    ((at, scheduled, brought),) = w._due
+    payload = put(json.loads(brought.payload), ("found", 0, "bound"), "x")
+    w._due = [(at, scheduled, replace(brought, payload=payload))]
+    w.until(11)
+    assert w.desk.answer("ada", charge)["state"] == "no answer"
+    more = {**AUTO, "epsilon": "2"}
+    assert w.desk.check("ada", COUNTED, more)["answer_time"] == 10  # the bound is not known
+    with monkeypatch.context() as patched:  # of a ledger that kept one
+        patched.setattr(type(w.ledger.record), "bounds_found", lambda *_, **__: [payload, "["])
+        assert w.desk.check("ada", COUNTED, more)["answer_time"] == 10
+    w.close()
 
 
 class Lane(Lanes):

@@ -34,6 +34,7 @@ from hubbub.service.forms import OtherQuestion, Shown, brought, clauses_told, sh
 from hubbub.session.ask import joined, knowing, refuse_nothing, release_of
 from hubbub.session.check import Check
 from hubbub.session.check_bounds import AskedBounds
+from hubbub.session.finding import bounds_in
 from hubbub.session.options import Options, given_in
 from hubbub.session.prepare import PricedStatement
 from hubbub.session.run import Door, Order, Outcome, Request
@@ -89,7 +90,11 @@ class Desk:
             self._start(one, self._order(one))
 
     def finished(self, one: Scheduled, outcome: Outcome) -> bool:
-        """What a run brought, kept aside until its release. Whether it came in time."""
+        """What a run brought, kept aside until its release. Whether it came in time, and is an outcome of it: what it
+        says that it found is known in later questions.
+        """
+        if outcome.payload is not None and _finds(one) and bounds_in(outcome.payload) is None:
+            return False
         used = None if outcome.used is None else Total.of(outcome.used)
         return self.ledger.timetable.stage(one.id, outcome.payload, words=outcome.words, used=used)
 
@@ -507,6 +512,10 @@ def capped(token: TokenLimits | None) -> str | None:
 
 def _is_about_bounds(one: Scheduled) -> bool:
     return bool(json.loads(one.ask).get("kind") == "bounds")
+
+
+def _finds(one: Scheduled) -> bool:
+    return not is_commitment(one.ask) and "known" in json.loads(one.ask)
 
 
 def check_form(one: Scheduled, shown: Shown) -> None:

@@ -19,7 +19,7 @@ from hubbub.ledger.budget import EpsilonLike, decimal_text
 from hubbub.ledger.readings import token_of
 from hubbub.remedies import GiveOptions
 from hubbub.session.check import details, predicted
-from hubbub.session.finding import TOO_FEW, public_part, told
+from hubbub.session.finding import TOO_FEW, bounds_in, public_part, told
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, amount_of
 from hubbub.session.refine import refinement
@@ -79,10 +79,8 @@ def knowing(door: Door, asked: PricedStatement, options: Options, *, fresh: bool
     known: dict[str, Any] = {}
     texts = door.ledger.record.bounds_found(space=asked.space, analyst=door.analyst, version=version, token=door.token)
     for text in texts:
-        payload = json.loads(text)
-        if payload.get("public", []) == asked.public_rows:
-            known |= {entry["key"]: entry for entry in payload.get("found", ())}
-    return asked.knowing({key: {k: v for k, v in e.items() if k != "plan"} for key, e in known.items()})
+        known |= bounds_in(text, asked.public_rows) or {}
+    return asked.knowing(known)
 
 
 def refuse_nothing(door: Door, stored: StoredRelease, *, charged: bool) -> None:

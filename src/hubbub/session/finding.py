@@ -16,6 +16,7 @@ whole table's covers those under a condition and within groups. Where it finds n
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -26,7 +27,7 @@ from hubbub.accounting import ZCDP, Composed, Event, PureDP
 from hubbub.accounting.amounts import ratio
 from hubbub.errors import InternalError, QueryError
 from hubbub.ledger.budget import decimal_text
-from hubbub.mechanisms.place_search import PlaceSearch
+from hubbub.mechanisms.place_search import PLACES, PlaceSearch
 from hubbub.noise import Bits
 from hubbub.remedies import GiveOptions
 from hubbub.tables.aggregate_query import Aggregate
@@ -40,6 +41,7 @@ __all__ = [
     "Known",
     "assumed",
     "before_it_is_found",
+    "bounds_in",
     "known_of",
     "named",
     "public_part",
@@ -57,6 +59,9 @@ SHARE_OF_RHO: Final = Fraction(15, 100)
 
 BOUNDS_SHOWN: Final = (4, 32, 256)
 """The bounds for which `check` tells the error before one is found."""
+
+_LONGEST: Final = 1000  # characters of an amount
+_MOST: Final = 2**63
 
 TOO_FEW: Final = "too few units to find a bound"
 
@@ -198,6 +203,43 @@ def named(search: Search) -> str:
 def known_of(search: Search, known: Mapping[str, Known]) -> Known | None:
     """What is known of a search: what it found, or one that covers it."""
     return next((known[name] for name in map(named, search.covering) if name in known), None)
+
+
+def bounds_in(text: str, public: Sequence[Any] | None = None) -> dict[str, Known] | None:
+    """What the payload of an answer says was found for it, by the keys of the searches; None where it is not said as
+    `Finding.find` says it: a process that was taken over says anything, and later questions read it.
+
+    public: of these public rows alone.
+    """
+    try:
+        payload = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    found = payload.get("found", ()) if isinstance(payload, dict) else None
+    if not isinstance(found, list | tuple) or not all(map(_is_bound, found)):
+        return None
+    if public is not None and payload.get("public", []) != public:
+        return {}
+    return {entry["key"]: {k: v for k, v in entry.items() if k != "plan"} for entry in found}
+
+
+def _is_bound(entry: object) -> bool:
+    """Whether this is what a search found: a bound that its place stands for, and the histogram that it is read of."""
+    match entry:
+        case {
+            "key": str(), "what": str(what), "bound": str(text), "place": int(place), "beyond": int(beyond),
+            "noisy": [*noisy], "part": [str(part), None] | [None, str(part)], "plan": int(plan),
+        } if max(len(text), len(part)) <= _LONGEST:  # fmt: skip
+            pass
+        case _:
+            return False
+    try:
+        bound, spent = ratio(text), ratio(part)
+    except (ValueError, ArithmeticError):
+        return False
+    counts = len(noisy) == PLACES and all(isinstance(count, int) and abs(count) < _MOST for count in noisy)
+    sizes = 0 <= place < PLACES and all(0 <= number < _MOST for number in (beyond, plan)) and min(bound, spent) > 0
+    return counts and sizes and (what not in ("groups", "rows") or bound == 2 ** (max(place, 1) - 1))
 
 
 def with_bounds(plans: Sequence[Plan], bound: int) -> tuple[Plan, ...]:
