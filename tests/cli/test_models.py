@@ -59,6 +59,44 @@ def test_a_model_is_fitted_predicts_and_is_evaluated(ask, tmp_path):
     assert "Charged epsilon 1" in err
 
 
+def calibration(out: str, name: str) -> dict[float, float]:
+    lines = [line for line in out.splitlines() if line.startswith(f"p({name}) about ")]
+    return {float(line.split()[2].rstrip(":")): float(line.split()[3]) for line in lines}
+
+
+def test_a_class_is_called_positive_by_its_text(ask, tmp_path):
+    code, _, err = ask(*FIT, "--model", "logistic", "--positive", "FALSE", "-o", "model.json", "--yes")
+    assert code == 0, err
+    assert json.loads((tmp_path / "model.json").read_text())["parameters"]["positive"] is False
+    asked = ["evaluate", "model.json", "people", "--epsilon", "1", "--yes"]
+    code, out, err = ask(*asked)
+    assert code == 0, err
+    assert "Charged epsilon 1" in err
+    assert "p(" not in out
+    both = {}
+    for name in ("true", "false"):
+        code, out, err = ask(*asked, "--positive", name)
+        assert code == 0, err
+        assert "Stored: nothing charged" in err
+        both[name] = calibration(out, name)
+    assert len(both["true"]) > 2
+    for p, share in both["true"].items():
+        (other,) = (s for q, s in both["false"].items() if abs(p + q - 1) < 0.002)
+        assert share + other == pytest.approx(1, abs=0.002)
+    code, _, err = ask(*asked, "--positive", "maybe")
+    assert code == 2
+    assert "one of two classes, and the target has False, True" in err
+
+
+def test_of_a_number_no_class_is_positive(ask):
+    line = ["fit", "people", "--target", "age", "--model", "linear", "--epsilon", "1", "-o", "line.json", "--yes"]
+    assert ask(*line)[0] == 0
+    code, _, err = ask("evaluate", "line.json", "people", "--epsilon", "1", "--positive", "7", "--yes")
+    assert code == 2
+    assert "tells no two classes" in err
+    assert "Charged" not in err
+
+
 def test_the_method_and_a_public_number_of_rows_are_named(ask, tmp_path):
     code, _, err = ask(
         *FIT, "--model", "logistic", "--method", "newton", "--rows", "4000", "--bins", "4", "-o", "model.json", "--yes"
@@ -105,6 +143,10 @@ def test_several_models_are_chosen_among_and_charged_once(ask, tmp_path):
         ([*FIT, "-o", "people.json"], 2, "add --yes"),
         ([*FIT, "--clusters", "3"], 2, "takes no clusters"),
         ([*FIT, "--method", "newton"], 2, "takes no method"),
+        ([*FIT, "--positive", "maybe"], 2, "one of two classes"),
+        ([*FIT, "--model", "linear", "--positive", "true"], 2, "takes no positive"),
+        ([*FIT[:3], "age", *FIT[4:], "--positive", "true"], 2, "and the target has none"),
+        ([*FIT[:3], "nothing", *FIT[4:], "--positive", "true"], 3, "learns a column of declared"),
         ([*FIT, "--model", "logistic", "--method", "moments"], 2, 'expected "descent", or "newton"'),
         (["fit", "people", "--epsilon", "1"], 2, "which column is learned"),
         (["fit", "nobody", "--target", "married", "--epsilon", "1"], 2, "not a private table"),

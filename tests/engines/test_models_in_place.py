@@ -286,3 +286,14 @@ def test_a_declared_value_that_the_database_cannot_hold_is_no_rows(value: str, e
     with_it, without = (coding(Categories(("a", *more, "c")), "x", Kind.TEXT, dialect) for more in ((value,), ("b",)))
     constant = dialect.constant_as("b", Kind.TEXT)
     assert with_it == without.replace(f"WHEN x = {constant} THEN 1 ", "").replace(f" WHEN x = {constant} THEN 1", "")
+
+
+@pytest.mark.parametrize("kind", [Kind.TEXT, Kind.NUMBER, Kind.INTEGER])
+@pytest.mark.parametrize("value", [["a"], 10**400, -(10**400), math.inf, True])
+def test_a_value_that_only_a_text_of_a_model_names_is_no_rows(value: Any, kind: Kind) -> None:
+    """A list, or a number of 400 digits, was an error where the statement was written: after the charge."""
+    dialect = PostgresDialect(encoding="UTF8")
+    assert coding(Categories((value,)), "x", kind, dialect).count("WHEN") == 1
+    null = coding(Categories((math.nan,)), "x", kind, dialect)
+    assert "IS NULL THEN 0" in null
+    assert null.count("WHEN") == 1

@@ -352,7 +352,7 @@ def test_a_written_model_that_no_answer_could_be_read_by_is_not_charged(opened: 
     kept = json.loads(opened.fit(LogisticRegression(target="ill", positive="yes"), "t", epsilon=1).to_json())
     kept["parameters"]["positive"] = "perhaps"
     left = opened.remaining
-    with pytest.raises(ParameterError, match="does not fit its own columns and classes"):
+    with pytest.raises(ParameterError, match="one of two classes, and the target has 'no', 'yes'"):
         opened.evaluate(load(json.dumps(kept)), "t", epsilon=1)
     assert opened.remaining == left
 

@@ -6,25 +6,30 @@ ledger, then written, and asked for again it is free.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from hubbub.cli.console import note
 from hubbub.cli.options import agree, epsilon_option, open_session, policy_option, purpose_option, rows_per_unit_option
+from hubbub.cli.predict import class_called
 from hubbub.cli.standing import left_text
 from hubbub.errors import PolicyError
 from hubbub.ledger.budget import decimal_text
 
+if TYPE_CHECKING:
+    from hubbub.session import Session
+
 __all__ = ["command"]
 
 _MODELS: Final = {
-    "logistic": ("LogisticRegression", ("target", "bins", "method", "weight", "rows")),
-    "additive": ("AdditiveModel", ("target", "bins", "weight", "rows")),
+    "logistic": ("LogisticRegression", ("target", "positive", "bins", "method", "weight", "rows")),
+    "additive": ("AdditiveModel", ("target", "positive", "bins", "weight", "rows")),
     "linear": ("LinearRegression", ("target", "bins", "method", "weight", "rows")),
-    "categorical-nb": ("CategoricalNB", ("target", "bins", "weight")),
-    "gaussian-nb": ("GaussianNB", ("target", "weight")),
+    "categorical-nb": ("CategoricalNB", ("target", "positive", "bins", "weight")),
+    "gaussian-nb": ("GaussianNB", ("target", "positive", "weight")),
     "k-means": ("KMeans", ("n_clusters", "weight")),
     "pca": ("PCA", ("n_components", "weight")),
 }
@@ -43,6 +48,7 @@ _MODELS: Final = {
     help="Given several times, the one that suits best is fitted; a fifth of the cost pays for choosing.",
 )
 @click.option("--target", metavar="COLUMN", help="What is learned: a column of declared values, or of numbers.")
+@click.option("--positive", metavar="CLASS", help="Which of two classes `hubbub evaluate` is about; default: the last.")
 @click.option("--features", metavar="A,B,...", help="The columns it looks at; default: all others that are declared.")
 @epsilon_option
 @click.option(
@@ -88,6 +94,7 @@ def command(
     model = _models(kinds, features, options)
     _check_output(output, force=force)
     with open_session(policy, purpose) as session:
+        _name_positive(model if isinstance(model, list) else [model], session, table)
         looked = session.check_fit(model, table, epsilon=epsilon, rows_per_unit=rows_per_unit, assume_rows=assume_rows)
         if output is None:
             note(str(looked))
@@ -131,6 +138,18 @@ def _models(kinds: tuple[str, ...], features: str | None, options: dict[str, Any
         taken = {key: value for key, value in given.items() if key in takes}
         models.append(getattr(room, name)(features=None if features is None else features.split(","), **taken))
     return models[0] if len(models) == 1 else models
+
+
+def _name_positive(models: Sequence[Any], session: Session, table: str) -> None:
+    """Put the declared class in the place of its text; a text that is none is refused with the others."""
+    from hubbub.tables.columns import OneOf
+
+    known = session.tables.catalog.get(table)
+    columns = known.declaration.columns if known is not None and known.private else {}
+    for model in models:
+        declared, text = columns.get(getattr(model, "target", None) or ""), getattr(model, "positive", None)
+        if text is not None and isinstance(declared, OneOf):
+            model.set_params(positive=class_called(text, [*declared.values, declared.other]))
 
 
 def _check_output(output: Path | None, *, force: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from hubbub.cli.options import write
 from hubbub.errors import PolicyError
 
-__all__ = ["command", "read_model"]
+__all__ = ["class_called", "command", "read_model"]
 
 
 @click.command("predict")
@@ -47,6 +48,14 @@ def read_model(path: Path) -> Any:
         return load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"cannot read the model {path}: {getattr(error, 'strerror', None) or 'not text'}.") from None
+
+
+def class_called(text: str, classes: Iterable[Any]) -> Any:
+    """The class that is written so, `true` and `false` in letters of any case; the text itself where none is."""
+    for one in classes:
+        if one is not None and (str(one) == text or (isinstance(one, bool) and str(one).lower() == text.lower())):
+            return one
+    return text
 
 
 def _rows(path: Path) -> Any:

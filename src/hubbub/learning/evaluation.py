@@ -107,6 +107,7 @@ class Evaluator:
         if self.model._fitted().kept_["target"] is None:
             raise ParameterError(f"a {type(self.model).__name__} predicts no column, so it cannot be evaluated.")
         self._check_outputs()
+        self.model._check_positive(self.problem.target)
 
     def _check_outputs(self) -> None:
         """A model may come as text, from anybody: what it adds for each code is looked at, and it is asked of a value
@@ -122,7 +123,6 @@ class Evaluator:
             fits = fits and self.model._scoring().fits(self.model.design_, outputs)
             for rows in _of_each_type(self.problem) if fits else ():
                 _ = self._exact(rows)
-            _ = self._classes == 2 and self._positive  # which the answer is read by
         except (LookupError, ValueError, TypeError, ArithmeticError, AttributeError):
             fits = False
         if not fits:

@@ -143,8 +143,6 @@ class LogisticRegression(Estimator):
     def _checked(self, problem: Problem) -> None:
         super()._checked(problem)
         assert isinstance(problem.target, Classes)
-        if self.positive is not None and (self.positive not in problem.target.values or len(problem.target.values) > 2):
-            raise ParameterError(f"positive={self.positive!r}: it is one of two classes, {problem.target.values!r}.")
         if self.method not in ("descent", "newton") or (self.method == "newton" and len(problem.target.values) > 2):
             raise ParameterError(f'method={self.method!r}: expected "descent", or "newton" for two classes.')
 

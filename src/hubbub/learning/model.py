@@ -281,6 +281,7 @@ class Estimator(ABC):
         self._plain()
         weight = self._weight(columns)
         target = self._target(columns)
+        self._check_positive(target)
         taken = {what.name for what in (weight, target) if what is not None}
         names = self.features
         if isinstance(names, str) or (names is not None and not all(isinstance(n, str) for n in names)):
@@ -311,6 +312,14 @@ class Estimator(ABC):
             raise ParameterError(
                 f"{self!r:.200}: parameters are texts, numbers, lists and mappings of these."
             ) from None
+
+    def _check_positive(self, target: Classes | Range | None) -> None:
+        """Raises ParameterError for a class called positive that is not one of two."""
+        positive, classes = getattr(self, "positive", None), target.values if isinstance(target, Classes) else ()
+        if positive is not None and (len(classes) != 2 or positive not in classes):
+            raise ParameterError(
+                f"positive={positive!r:.80}: it is one of two classes, and the target has {_listed(classes)}."
+            )
 
     def _checked(self, problem: Problem) -> None:
         """Raises ParameterError or PolicyError for what this model cannot do."""
@@ -443,6 +452,10 @@ def _parameters(kind: type) -> dict[str, Any]:
     """The parameters of an estimator, with their defaults."""
     arguments = inspect.signature(kind.__init__).parameters  # type: ignore[misc]
     return {name: p.default for name, p in arguments.items() if name != "self"}
+
+
+def _listed(classes: Sequence[object]) -> str:
+    return ", ".join(map(repr, classes[:3])) + (", ..." if len(classes) > 3 else "") if classes else "none"
 
 
 def _usable(declared: Declaration) -> bool:
