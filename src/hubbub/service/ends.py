@@ -15,12 +15,13 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from contextlib import suppress
 from typing import Final, NoReturn
 
-__all__ = ["adopt_orphans", "end_with", "end_with_starter", "leave"]
+__all__ = ["adopt_orphans", "end_with", "end_with_child", "end_with_starter", "leave"]
 
 _PDEATHSIG: Final = 1
 _SUBREAPER: Final = 36
@@ -41,6 +42,19 @@ def adopt_orphans() -> None:
 def end_with(line: socket.socket) -> None:
     """From here on, end this process when the other end of the line is closed."""
     threading.Thread(target=_watch, args=(line.fileno(),), daemon=True).start()
+
+
+def end_with_child(child: subprocess.Popen[bytes], idle: threading.Event) -> None:
+    """From here on, end this process when one ends that it cannot work without, as long as it is idle: whoever keeps it
+    sees that it is gone, and starts another one before there is work to do. One that works says what became of it.
+    """
+
+    def watch() -> None:
+        child.wait()
+        if idle.is_set():
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _watch(line: int) -> None:

@@ -118,7 +118,8 @@ class Lanes:
     def start(self, one: Scheduled, order: Order, seconds: float) -> bool:
         """Have an order run, now, for so many seconds at most. Whether a process was ready; else there is no answer."""
         with self._lock:
-            free = [p for p in self._processes if p.lane == one.slot.lane and p.ready and p.ends is None and not p.gone]
+            idle = [p for p in self._processes if p.lane == one.slot.lane and p.ready and p.ends is None]
+            free = [p for p in idle if not p.gone and p.popen.poll() is None]
             if not free:
                 return False
             process = min(free, key=lambda p: p.stale)

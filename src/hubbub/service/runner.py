@@ -4,14 +4,17 @@
 
 It is told which policy, opens the tables, shuts itself in (`confine`), and says what the declarations found. Then it
 waits for one order, runs it and says the outcome. The clerk has written the step to 'drawing' before it sends the
-order. Spark's tables stand in its driver's process, which is this one: it is not shut in there.
+order. Spark's tables stand in its driver's process, which is this one: it is not shut in there, and ends where its Java
+ends while it waits.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
+import threading
 import traceback
 import uuid
 from collections.abc import Mapping
@@ -25,7 +28,7 @@ from hubbub.errors import HubbubError
 from hubbub.file_formats import files_of
 from hubbub.ledger.policy import Policy, load_policy
 from hubbub.process import begin_command
-from hubbub.service.ends import end_with, end_with_starter
+from hubbub.service.ends import end_with, end_with_child, end_with_starter
 from hubbub.service.frames import receive, send
 from hubbub.session.copies import copy_place
 
@@ -55,9 +58,14 @@ def main(arguments: list[str]) -> int:
         send(connection, {"refused": f"the tables cannot be opened ({type(error).__name__})"})
         return 1
     end_with(connection)  # its thread is inside the walls
+    idle, java = threading.Event(), _java()
+    idle.set()
+    if java is not None:
+        end_with_child(java, idle)
     _yield_to_others()
     send(connection, {"ready": schema, "held": held})
     order = receive(connection)
+    idle.clear()
     if order is not None:
         runner.limit(float(order["seconds"]))
         send(connection, {"outcome": _executed(runner, order["order"])})
@@ -107,6 +115,15 @@ def _opened(policy: Policy, objects: Mapping[str, str]) -> tuple[Any, Any, dict[
     runner.alone()
     set_mode("hardened")
     return runner, schema_of(runner._data), shown
+
+
+def _java() -> subprocess.Popen[bytes] | None:
+    """The Java of this process, where it is the driver of Spark's tables."""
+    if "pyspark" not in sys.modules:
+        return None
+    from hubbub.engines.spark.session import java_process
+
+    return java_process()
 
 
 def _executed(runner: Any, text: str) -> str:

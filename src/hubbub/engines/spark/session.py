@@ -14,17 +14,20 @@ by which a row can make reading fail, or leave rows out, are looked at there, an
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "FRAMES",
     "KEPT",
     "SETTINGS",
+    "java_process",
     "lend",
     "own_session",
     "read_by_rows",
@@ -297,6 +300,12 @@ def reads_row_by_row(about: Mapping[str, str]) -> str | None:
         if key.lower() not in _OPTIONS:
             return f"is read with the option {key!r}"
     return None
+
+
+def java_process() -> subprocess.Popen[bytes] | None:
+    """The Java that this process started for its driver; None where it started none."""
+    process: Any = getattr(SparkContext._gateway, "proc", None)
+    return process if isinstance(process, subprocess.Popen) else None
 
 
 def java_of(session: SparkSession) -> Any:
