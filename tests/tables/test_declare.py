@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -34,11 +37,70 @@ def test_bounds_are_read_as_they_are_written() -> None:
         (0, "2025-01-01", "two kinds"),
         (dt.date(2025, 1, 1), dt.datetime(2025, 1, 2), "two kinds"),
         ([0], 1, "expected a number"),
+        (b"1", b"3", "expected a number"),
+        (np.bool_(False), 1, "expected a number"),
+        (np.datetime64("2025-01-01T00:00:00.000000001"), dt.datetime(2026, 1, 1), "expected a number"),
+        (pd.NaT, dt.datetime(2026, 1, 1), "expected a number"),
+        pytest.param(0, 10**400, "beyond 1.79e308; bounds are finite", id="beyond a double"),
+        (0, Fraction(10**400, 3), "beyond 1.79e308; bounds are finite"),
+        (dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5))), dt.datetime(2026, 1, 1), "years 1 to 9999"),
+        ("2025-01-02T00:30:00+01:00", "2025-01-01T23:30:00", "lower bound must be below"),
     ],
 )
 def test_wrong_bounds_are_refused(low: object, high: object, says: str) -> None:
     with pytest.raises(hb.PolicyError, match=says):
         hb.between(low, high)
+
+
+def test_bounds_with_an_offset_are_the_moments_that_they_name() -> None:
+    """They may stand beside plain ones, which are in UTC, or in the column's zone."""
+    low, high = "2025-01-01T00:00:00+02:00", "2025-01-09T23:59:59"
+    assert hb.between(low, high) == hb.between("2024-12-31T22:00:00", high)
+    in_rome = hb.between(low, high, tz="Europe/Rome")
+    assert in_rome == hb.between("2024-12-31T23:00:00", high, tz="Europe/Rome")
+    at = pa.table({"id": [1, 2], "at": [dt.datetime(2024, 12, 31, 23), dt.datetime(2025, 1, 2, 23)]})
+    columns: dict[str, Any] = {
+        "at": hb.between("2025-01-01T00:00:00+01:00", "2025-01-03T23:00:00+01:00", tz="Europe/Rome")
+    }
+    tables: dict[str, Any] = {"t": hb.table(at, unit="id", max_groups=1, max_rows=1, columns=columns)}
+    with (
+        pytest.warns(UserWarning, match="ledger=None"),
+        hb.Session(tables, budget=hb.Budget(epsilon=10**9), ledger=None) as session,
+    ):
+        days = session.sql("SELECT CAST(at AS DATE) AS d, COUNT(*) AS c FROM t GROUP BY 1", epsilon=10**6).rows()
+    assert days == [(dt.date(2025, 1, 1), 1), (dt.date(2025, 1, 2), 0), (dt.date(2025, 1, 3), 1)]
+
+
+def test_what_numpy_holds_is_read_whole() -> None:
+    assert hb.between(0, np.int64(2**53 + 1)).high == 2**53 + 1
+    assert hb.edges(0, np.uint64(2**64 - 1)).high == 2**64 - 1
+    assert hb.between(np.float64(0.1), np.float32(0.5)) == hb.between(0.1, 0.5)
+    first, last = "2025-01-01", "2025-01-02"
+    assert hb.between(np.datetime64(first), np.datetime64(last)) == hb.between(first, last)
+    moments = np.datetime64(first, "ns"), np.datetime64(last, "ns")
+    assert hb.between(*moments) == hb.between("2025-01-01T00:00:00", "2025-01-02T00:00:00")
+    assert hb.one_of(*moments).values == (dt.datetime(2025, 1, 1), dt.datetime(2025, 1, 2))
+
+
+def test_edges_that_are_one_double_make_no_two_groups() -> None:
+    """Values are doubles: of two such edges, all that is there would fall into one of two groups of one name."""
+    with pytest.raises(hb.PolicyError, match="must increase"):
+        hb.edges(0, Decimal("0.1"), Decimal("0.10000000000000000001"), 1)
+
+
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: hb.between(0, 1, nullable="no"),  # type: ignore[call-overload]
+        lambda: hb.edges(0, 1, nullable=0),  # type: ignore[arg-type]
+        lambda: hb.between(0, "auto", tz="Europe/Rome"),
+        lambda: hb.one_of("a", other="\ud800"),
+        lambda: hb.one_of(10**5000, 1),
+    ],
+)
+def test_words_that_would_be_read_otherwise_are_refused(declare: Callable[[], object]) -> None:
+    with pytest.raises(hb.PolicyError):
+        declare()
 
 
 def test_values_keep_their_order_and_none_is_one_of_them() -> None:

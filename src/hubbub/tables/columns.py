@@ -166,27 +166,59 @@ def _plain(bound: object) -> str:
     return repr(str(bound))
 
 
+def _of_python(value: object) -> object:
+    """A value of numpy as Python has it; a time of nanoseconds where it is one of whole microseconds."""
+    item = getattr(value, "item", None)
+    if type(value).__module__ != "numpy" or not callable(item) or getattr(value, "shape", None) != ():
+        return value
+    plain = item()
+    if type(value).__name__ != "datetime64" or not isinstance(plain, int):
+        return plain
+    whole = value.astype("datetime64[us]")  # type: ignore[attr-defined]
+    return whole.item() if whole == value else value
+
+
+def _finite(value: float | Decimal | Fraction) -> bool:
+    """Whether a number is one that a double can be: no NaN, no infinity, none beyond 1.79e308."""
+    try:
+        return math.isfinite(float(value))
+    except (OverflowError, ValueError):  # a signalling NaN is no double
+        return False
+
+
+def _read(value: object) -> str:
+    """A value in a message; of a number that no double can be not its thousands of digits."""
+    return "a number beyond 1.79e308" if isinstance(value, int | Fraction) and not _finite(value) else repr(value)
+
+
 def _bound(value: object, which: str) -> Fraction | dt.date | dt.datetime:
     """One end of `between`: numbers are read as written (0.1 is one tenth), text as an ISO date or time."""
-    if isinstance(value, bool) or value is None:
-        raise PolicyError(f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string.")
-    if isinstance(value, dt.datetime | dt.date):
-        return value
+    value = _of_python(value)
     if isinstance(value, str):
-        return _temporal(value, which)
-    if isinstance(value, Fraction | int):
-        return Fraction(value)
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        value = _temporal(value, which)
+    if isinstance(value, dt.datetime) and value == value:  # NaT is not
+        return value
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+        raise PolicyError(f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string.")
+    if not _finite(value):
         raise PolicyError(
-            f"between(): {which} bound is {value!r}; expected a number, a date or an ISO string."
-        ) from None
-    if not math.isfinite(number):
-        raise PolicyError(
-            f"between(): {which} bound is {value!r}; bounds are finite. Declare the range you would believe."
+            f"between(): {which} bound is {_read(value)}; bounds are finite. Declare the range you would believe."
         )
-    return Fraction(str(value) if isinstance(value, Decimal) else repr(number))
+    return Fraction(repr(value) if type(value) is float else repr(float(value)) if isinstance(value, float) else value)
+
+
+def _in_clock(bound: Fraction | dt.date | dt.datetime, tz: str | None) -> Fraction | dt.date | dt.datetime:
+    """A bound that is a moment of its own zone, as the column's clock shows it: in UTC, or in the zone of `tz`."""
+    if not isinstance(bound, dt.datetime):
+        return bound
+    if bound.tzinfo is not None and tz is not None:
+        try:
+            bound = bound.astimezone(ZoneInfo(tz)).replace(tzinfo=None)
+        except OverflowError:
+            bound = bound.replace(tzinfo=None)
+    return plain_moment(bound)
 
 
 def _temporal(text: str, which: str) -> dt.date | dt.datetime:
@@ -213,7 +245,8 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
     low, high: numbers, dates, datetimes or ISO strings, low < high. With high="auto", and low a number of 0 or more,
     the column may be summed without a bound: how much one unit adds to a group at most is found in the same charge
     (`hubbub.mechanisms.place_search`), and NULL is left out. tz: a zone such as "Europe/Rome": the column holds moments
-    in UTC, and questions see the time that clocks show there, as do the two bounds.
+    in UTC, and questions see the time that clocks show there, as do the two bounds (one with an offset of its own is
+    the moment that it names).
 
     Raises PolicyError for bounds that are missing, infinite, NaN, of two kinds, or not in order.
 
@@ -221,8 +254,9 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
     between(0, 120)
     """
     if isinstance(high, str) and high == "auto":
-        return _up_to(low, nullable)
-    lo, hi = _bound(low, "lower"), _bound(high, "upper")
+        return _up_to(low, nullable, tz)
+    tz = None if tz is None else a_zone(tz)
+    lo, hi = _in_clock(_bound(low, "lower"), tz), _in_clock(_bound(high, "upper"), tz)
     if isinstance(lo, Fraction) != isinstance(hi, Fraction) or isinstance(lo, dt.datetime) != isinstance(
         hi, dt.datetime
     ):
@@ -231,7 +265,7 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
         raise PolicyError(f"between({low!r}, {high!r}): the lower bound must be below the upper one.")
     if tz is not None and isinstance(lo, Fraction):
         raise PolicyError(f"between({low!r}, {high!r}, tz={tz!r}): a zone is for times; the bounds are numbers.")
-    return Between(lo, hi, nullable, None if tz is None else a_zone(tz))
+    return Between(lo, hi, _choice("between", "nullable", nullable), tz)
 
 
 def a_zone(name: object) -> str:
@@ -247,7 +281,9 @@ def a_zone(name: object) -> str:
     return name
 
 
-def _up_to(low: object, nullable: object) -> UpTo:
+def _up_to(low: object, nullable: object, tz: object) -> UpTo:
+    if tz is not None:
+        raise PolicyError(f"between({low!r}, 'auto', tz={tz!r}): a zone is for times; a bound is found of sums.")
     if isinstance(low, str) and low == "auto":
         raise PolicyError(
             "between('auto', 'auto'): a search finds one bound, of sums of values of 0 or more. Values of both signs "
@@ -273,7 +309,7 @@ def edges(*ends: object, nullable: bool = True) -> Edges:
     ends: at least two numbers in increasing order. Values outside the first and the last are clamped when they are
     aggregated, and dropped when they are grouped.
 
-    Raises PolicyError for fewer than two edges, for edges out of order, or that are not numbers.
+    Raises PolicyError for fewer than two edges, for edges out of order (as doubles), or that are not numbers.
 
     >>> edges(0, 18, 65, 120).labels()
     ('[0, 18)', '[18, 65)', '[65, 120]')
@@ -282,9 +318,9 @@ def edges(*ends: object, nullable: bool = True) -> Edges:
     numbers = tuple(e for e in bounds if isinstance(e, Fraction))
     if len(numbers) < len(bounds) or len(numbers) < 2:
         raise PolicyError(f"edges{ends!r}: give at least two numbers, as in hb.edges(0, 18, 65, 120).")
-    if any(a >= b for a, b in itertools.pairwise(numbers)):
+    if any(float(a) >= float(b) for a, b in itertools.pairwise(numbers)):  # values are doubles, and so are labels
         raise PolicyError(f"edges{ends!r}: the edges must increase.")
-    return Edges(numbers, nullable)
+    return Edges(numbers, _choice("edges", "nullable", nullable))
 
 
 @named
@@ -337,6 +373,7 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
     if len(set(cleaned)) < len(cleaned):
         twice = next(v for i, v in enumerate(cleaned) if v in cleaned[:i])
         raise PolicyError(f"one_of: the value {twice!r} stands twice; each group is named once.")
+    other = other if other is None else _category(other)  # type: ignore[assignment]
     if other is not None and (not isinstance(other, str) or families - {"text"} or other in cleaned):
         raise PolicyError(f"one_of: other={other!r}: expected a text beside texts, and not one of them.")
     domain = OneOf(cleaned, other, _choice("one_of", "others", others), _choice("one_of", "trim", trim))
@@ -352,11 +389,9 @@ def one_of(*values: Scalar, other: str | None = None, others: bool = False, trim
 
 
 def _category(value: object) -> Scalar:
-    item = getattr(value, "item", None)
-    if callable(item) and type(value).__module__ == "numpy":
-        value = item()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise PolicyError(f"one_of: {value!r} cannot be a group; NaN and infinities never match. Leave it out.")
+    value = _of_python(value)
+    if isinstance(value, int | float) and not _finite(value):
+        raise PolicyError(f"one_of: {_read(value)} cannot be a group; NaN and infinities never match. Leave it out.")
     if isinstance(value, float) and value == 0:
         return 0.0
     if isinstance(value, dt.datetime):
@@ -385,7 +420,7 @@ def plain_moment(value: dt.datetime) -> dt.datetime:
         return dt.datetime(*moved.timetuple()[:6], moved.microsecond)
     except (ValueError, TypeError, OverflowError):
         raise PolicyError(
-            f"{value!r} is not a time of whole microseconds in the years 1 to 9999, which a group has to be."
+            f"{value!r} is not a time of whole microseconds in the years 1 to 9999, which is what can be declared."
         ) from None
 
 
