@@ -180,6 +180,20 @@ def test_what_cannot_be_found_is_refused_before_the_charge(sql: str, options: di
         assert s.remaining == 50
 
 
+def test_a_bound_beside_groups_that_another_question_finds_is_refused_for_what_it_is() -> None:
+    """Before, the refusal asked for a budget with delta, under a budget with delta."""
+    sql = (
+        "WITH a AS (SELECT w, COUNT(*) AS n FROM t GROUP BY w), b AS (SELECT SUM(x) AS s FROM t) SELECT n, s FROM a, b"
+    )
+    rows = pa.table({"id": [1, 2], "w": ["a", "b"], "x": [1.0, 2.0]})
+    table = hb.table(rows, unit="id", max_groups=1, max_rows=1, columns={"x": hb.between(0, "auto")})
+    with Session({"t": table}, budget=hb.Budget(3, "1e-6"), ledger=None) as s:
+        for ask in (s.check, s.sql):
+            with pytest.raises(QueryError, match=r"no bound can be found where the groups are found privately"):
+                ask(sql, epsilon=1)
+        assert not list(s.history())
+
+
 def test_an_average_takes_a_range_and_rows_that_are_found() -> None:
     with opened() as s:
         r = s.sql("SELECT AVG(n) AS a, STDDEV(n) AS d FROM t", epsilon=5, max_rows="auto")

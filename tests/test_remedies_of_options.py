@@ -114,7 +114,7 @@ CASES = {
         options={"epsilon": 40},
     ),
     "bounds found for groups that are found": Case(
-        "tables/plan.py:_with_auto",
+        "tables/plan.py:no_bound_beside",
         BY_WARD,
         {0: {"values": ({"ward": ["A", "B", "C"]},)}},
         ("ward", "x"),
@@ -124,7 +124,7 @@ CASES = {
         table=unlimited,
     ),
     "bounds found where norms are clipped": Case(
-        "tables/plan.py:_with_auto",
+        "tables/plan.py:no_bound_beside",
         "SELECT ward, SUM(n) AS x FROM t GROUP BY ward",
         {0: {}},
         ("ward", "x"),

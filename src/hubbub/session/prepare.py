@@ -32,7 +32,7 @@ from hubbub.sql.text.locate import refuse
 from hubbub.tables.aggregate_query import Aggregate, Statement
 from hubbub.tables.clipping import Norm
 from hubbub.tables.conditions import capped, doubts
-from hubbub.tables.plan import Plan, make_plans
+from hubbub.tables.plan import Plan, make_plans, no_bound_beside
 from hubbub.tables.price import Price, Spend, make_price
 from hubbub.tables.relations import PublicRelation, leaves, scans
 from hubbub.tables.repeats import repeats_too_much
@@ -201,6 +201,7 @@ def ask(
     places = _places(plans)
     staged = any(leaf.released for q in statement.questions for leaf in leaves(q.relation))
     refuse_beside(options, flat, staged=staged)
+    _refuse_private_groups_beside(flat)
     amount = _amount(held, flat, statement, places, options)
     weights = _weights(statement, options.weights)
     finding = Finding(flat, amount.spend, weights=weights) if any(plan.to_find for plan in flat) else None
@@ -218,6 +219,13 @@ def ask(
     chosen = "" if weights is None else repr(sorted((repr(a), str(w)) for a, w in weights.items()))
     made = PricedStatement(sql, moment, shown, statement, plans, amount, price, outer, public, chosen, told)
     return replace(made, finding=finding, looks=looks, dated=clock.used)
+
+
+def _refuse_private_groups_beside(plans: Sequence[Plan]) -> None:
+    """Raises QueryError where one question finds a bound, and another finds its groups: the rest has no delta."""
+    private = [plan for plan in plans if plan.private_keys]
+    if private and any(plan.to_find for plan in plans):
+        raise no_bound_beside(private[0])
 
 
 class _Clock:

@@ -49,7 +49,7 @@ from hubbub.tables.relations import (
     single,
 )
 
-__all__ = ["ASSUMED", "GROUPS_GIVEN", "PLACES", "Plan", "Search", "make_plans"]
+__all__ = ["ASSUMED", "GROUPS_GIVEN", "PLACES", "Plan", "Search", "make_plans", "no_bound_beside"]
 
 MAX_GROUPS_OF_ANSWER = 1_000_000
 _MOST_BOUND = 2**31 - 1
@@ -412,11 +412,16 @@ def _with_auto(plan: Plan, wanted: tuple[str, ...]) -> Plan:
                 remedy=bounds,
             )
     if made.to_find and (plan.private_keys or plan.norm is not None):
-        why = "the groups are found privately" if plan.private_keys else "norms are clipped"
-        way = GROUPS_GIVEN if plan.private_keys else GiveOptions(("bounding",), ("groups",))
-        hint = f"{'Declare the groups, or give' if plan.private_keys else 'Ask with'} {way.in_python()}"
-        raise QueryError(f'no bound can be found where {why}. {hint}, or give numbers in place of "auto".', remedy=way)
+        raise no_bound_beside(plan)
     return made
+
+
+def no_bound_beside(plan: Plan) -> QueryError:
+    """What is raised where a bound is to be found, and this plan's groups are found privately, or its norms clipped."""
+    why = "the groups are found privately" if plan.private_keys else "norms are clipped"
+    way = GROUPS_GIVEN if plan.private_keys else GiveOptions(("bounding",), ("groups",))
+    hint = f"{'Declare the groups, or give' if plan.private_keys else 'Ask with'} {way.in_python()}"
+    return QueryError(f'no bound can be found where {why}. {hint}, or give numbers in place of "auto".', remedy=way)
 
 
 def _counts_rows(measurement: Measurement) -> bool:
