@@ -23,10 +23,10 @@ RESPONSE = [
     ("return ¤(1 + 2 * s) / (1 - 2 * s) if", "test_m1_bias_form_costs_the_log_of_its_odds"),
     ("return Fraction(1, 2) + ¤s, Fraction(1, 2) - s", "test_m1_bias_form_costs_the_log_of_its_odds"),
     ("return 1 / (1 + math.exp(§-float(s))), lie", "test_m1_general_form_tells_the_truth_with_logistic_epsilon"),
-    ("return §spread / (", "test_m1_estimator_is_unbiased_with_exactly_its_variance-bias"),
+    ("return §spread / whole_number(n", "test_m1_estimator_is_unbiased_with_exactly_its_variance-bias"),
     ('rest = §beta_of(1 - amount(level, "level")) / 2', "test_m1_interval_has_exactly_its_tails_at_both_ends"),
-    ("return §math.sqrt(math.log(2 / beta_of(beta)) / (2 * whole", "test_m1_accuracy_is_hoeffdings_and_holds"),
-    ("math.tanh(§each / 2)", "test_m2_k_questions_need_k_squared_people"),
+    ("return §math.sqrt((math.log(2 * shares)", "test_m1_accuracy_is_hoeffdings_and_holds"),
+    ("math.tanh(§float(each) / 2)", "test_m2_k_questions_need_k_squared_people"),
 ]
 LAPLACE = [
     (
@@ -120,7 +120,7 @@ STATED = "test_q6_planner_states_each_strategys_theorem"
 LOCAL = "test_m3_local_error_falls_with_root_n_and_central_error_with_n"
 PLANNER = [
     ('_noisy("laplace", §l1 / (e * rows) * math.log(k / chance)', STATED),
-    ("§2 * (l1 / (e * rows)) ** 2", STATED),
+    ("§2 * _squared(l1 / (e * rows))", STATED),
     ("variance = §l2_squared / (2 * rho) / rows**2", STATED),
     ("largest = §math.sqrt(math.log(2 * k / beta) / (2 * n)) / slope", STATED),
     ("noise = §2 / (epsilon * n)", STATED),
@@ -216,7 +216,7 @@ def test_a_sensitivity_off_by_one_is_noticed(case: tuple[Mutant, str], step: str
 
 
 def test_a_response_off_by_one_percent_fails_the_privacy_check() -> None:
-    mutant = Mutant("hubbub.mechanisms.randomized_response", "math.exp(§-float(self.epsilon)))")
+    mutant = Mutant("hubbub.mechanisms.randomized_response", "(self.categories - 1) * math.exp(§-float(self.epsilon))")
     with in_place(mutant, "1.01", test_privacy), pytest.raises(AssertionError):
         test_privacy.test_randomised_response_laws_are_tight_in_all_forms()
 

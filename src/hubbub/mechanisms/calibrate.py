@@ -22,6 +22,8 @@ from hubbub.noise import Grid
 
 T = TypeVar("T")
 
+_LEAST = Fraction(1, 10**150)
+
 __all__ = [
     "beta_of",
     "differences",
@@ -51,7 +53,14 @@ def epsilon_of(value: Number, *, name: str = "epsilon") -> Fraction:
     epsilon = amount(value, name)
     if epsilon == 0:
         raise ParameterError(f"{name} = 0 was asked, which no useful answer has; give a {name} above 0.")
-    return epsilon
+    return within_floats(epsilon, name)
+
+
+def within_floats(value: Fraction, name: str) -> Fraction:
+    """The value, where exponentials, quotients and squares of it are floats."""
+    if not _LEAST <= value <= 1 / _LEAST:
+        raise ParameterError(f"{name} is below 1e-150 or above 1e150, which no useful answer has.")
+    return value
 
 
 def beta_of(value: Number) -> float:

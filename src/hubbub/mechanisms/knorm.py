@@ -37,6 +37,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, like, sensitivity_of, whole_number
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, Grid, bernoulli_exp, uniform_below
+from hubbub.noise.parameters import drawable
 from hubbub.queries.sensitivity import exact_integers
 
 __all__ = ["KNormMechanism", "Polytope"]
@@ -45,6 +46,7 @@ Integers = NDArray[np.int64]
 _L2_GRAIN = 2**16
 _MOST = {"l1": 2**20, "linf": 100, "l2": 24, "polytope": 6}
 _BATCH = 16
+_POINTS = 2**23
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class KNormMechanism:
             "grid": grid,
         }.items():
             object.__setattr__(self, name, value)
+        drawable(self._cover()[1], "the scale of the noise")
 
     @property
     def scale(self) -> Fraction:
@@ -191,17 +194,21 @@ class KNormMechanism:
     def _outer(self, n: int, bits: Bits | None) -> tuple[Integers, NDArray[np.object_]]:
         """n draws from a law that covers this one, and how much more the gauge weighs each: (n, d) and (n,)."""
         b, d = self.scale, self.cells
-        flat = isinstance(self.norm, Polytope) and self.norm.radius**d * math.factorial(d) <= self.norm.reach**d
-        if isinstance(self.norm, Polytope):
-            outer = b * (self.norm.radius if flat else self.norm.reach)
-        else:
-            outer = b * root_up(Fraction(d), bits=32)
+        flat, outer = self._cover()
         batch = _cube(outer, d, n, bits) if flat else DiscreteLaplace(outer).sample((n, d), bits=bits)
         sizes = np.abs(batch).max(axis=1) if flat else np.abs(batch).sum(axis=1)
         excess = np.empty(n, dtype=object)
         for i in range(n):
             excess[i] = self.gauge([int(x) for x in batch[i]]) / b - int(sizes[i]) / outer
         return batch, excess
+
+    def _cover(self) -> tuple[bool, Fraction]:
+        """Whether draws come from the l-infinity law or else from the l1 law, and its scale in steps."""
+        b, d = self.scale, self.cells
+        if isinstance(self.norm, Polytope):
+            flat = self.norm.radius**d * math.factorial(d) <= self.norm.reach**d
+            return flat, b * (self.norm.radius if flat else self.norm.reach)
+        return self.norm == "linf", b * root_up(Fraction(d), bits=32) if self.norm == "l2" else b
 
     def accuracy(self, beta: Number) -> float:
         """t with P(||noise|| > t) <= beta in the norm of the mechanism, by the bound of the module's text."""
@@ -220,7 +227,7 @@ class KNormMechanism:
         return float((far - near) / self.scale)
 
     def log_prob(self, output: Any, data: Any) -> float:
-        """ln P(release(data) = output), for at most 3 cells (by summing the lattice); l1 for any number."""
+        """ln P(release(data) = output), for at most 3 cells and 2^23 points of the lattice; l1 for any number."""
         y, exact = (integers(v, self.grid, self.cells) for v in (output, data))
         shift = [a - b for a, b in zip(y, exact, strict=True)]
         if self.norm == "l1":
@@ -276,6 +283,11 @@ def _log_mass(mechanism: KNormMechanism) -> float:
     d = mechanism.cells
     unit = [[int(i == j) for j in range(d)] for i in range(d)]
     reach = math.ceil(40 * float(mechanism.scale) / min(float(mechanism.gauge(u)) for u in unit)) + 1
+    if (2 * reach + 1) ** d > _POINTS:
+        raise ParameterError(
+            f"the normaliser is a sum over {float((2 * reach + 1) ** d):.2g} points; at most {_POINTS} are summed. "
+            "log_ratio holds for any number."
+        )
     axis = np.arange(-reach, reach + 1)
     points = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     if isinstance(mechanism.norm, Polytope):

@@ -42,6 +42,8 @@ __all__ = [
     "plan",
 ]
 
+_MOST = 2**62
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -95,8 +97,8 @@ def plan(
     """
     if (workload is None) == (queries is None):
         raise ParameterError("give exactly one of workload= and queries= (the number of counting queries).")
-    k = whole_number(workload.size if workload is not None else queries or 0, "queries")
-    rows, values, chance = whole_number(n, "n"), whole_number(universe, "universe", least=2), beta_of(beta)
+    k = _countable(workload.size if workload is not None else queries or 0, "queries")
+    rows, values, chance = _countable(n, "n"), whole_number(universe, "universe", least=2), beta_of(beta)
     exact, room = epsilon_of(epsilon), None if delta is None else probability(delta, "delta")
     rho = None if room is None else float(rho_of_epsilon(exact, room))
     e = float(exact)
@@ -105,7 +107,7 @@ def plan(
         change = workload.sensitivity("replace")
         l1, l2_squared = float(change.l1), float(change.l2_squared)
     made = [
-        _noisy("laplace", l1 / (e * rows) * math.log(k / chance), 2 * (l1 / (e * rows)) ** 2),
+        _noisy("laplace", l1 / (e * rows) * math.log(k / chance), 2 * _squared(l1 / (e * rows))),
         _response(k, rows, e, chance),
         _small_database(k, rows, values, e, chance),
         _multiplicative_weights(k, rows, values, e, rho, chance),
@@ -122,7 +124,7 @@ def local_and_central_error(*, n: int, epsilon: Number) -> tuple[float, float]:
     For small epsilon they are 1/(epsilon sqrt(n)) (at its worst, a share of one half) and sqrt(2)/(epsilon n).
     """
     response = RandomizedResponse(epsilon=epsilon)
-    rows = whole_number(n, "n")
+    rows = _countable(n, "n")
     return math.sqrt(response.variance(rows, 0.5)), math.sqrt(2) / (float(epsilon_of(epsilon)) * rows)
 
 
@@ -176,6 +178,17 @@ def draw_local_and_central(*, epsilon: Number, people: Sequence[int], ax: Any = 
     return drawn
 
 
+def _countable(value: int, name: str) -> int:
+    if whole_number(value, name) > _MOST:
+        raise ParameterError(f"{name} above 2^62 were asked; a plan holds for at most so many.")
+    return int(value)
+
+
+def _squared(x: float) -> float:
+    """x * x, which is infinite where x ** 2 raises."""
+    return x * x
+
+
 def _noisy(strategy: str, largest: float, mean_square: float) -> Prediction:
     return Prediction(strategy, largest, mean_square, bound=False)
 
@@ -183,7 +196,7 @@ def _noisy(strategy: str, largest: float, mean_square: float) -> Prediction:
 def _response(k: int, n: int, epsilon: float, beta: float) -> Prediction:
     slope = math.tanh(epsilon / (2 * k))
     largest = math.sqrt(math.log(2 * k / beta) / (2 * n)) / slope
-    return _noisy("randomised response", largest, 1 / (4 * n * slope**2))
+    return _noisy("randomised response", largest, 1 / (4 * n) / slope / slope)
 
 
 def _small_database(k: int, n: int, universe: int, epsilon: float, beta: float) -> Prediction:
@@ -192,7 +205,7 @@ def _small_database(k: int, n: int, universe: int, epsilon: float, beta: float) 
         return math.sqrt(math.log(2 * k) / (2 * m)) + noise
 
     largest = error(_least(error))
-    return Prediction("small database", largest, largest**2, bound=True)
+    return Prediction("small database", largest, _squared(largest), bound=True)
 
 
 def _multiplicative_weights(
@@ -204,7 +217,7 @@ def _multiplicative_weights(
         return 2 * math.sqrt(math.log(universe) / rounds) + gap / (each * n)
 
     largest = error(_least(error))
-    return Prediction("multiplicative weights", largest, largest**2, bound=True)
+    return Prediction("multiplicative weights", largest, _squared(largest), bound=True)
 
 
 def _least(error: object) -> int:

@@ -29,12 +29,16 @@ from hubbub.accounting.amounts import Number, amount, probability
 from hubbub.accounting.rounding import digits_up, ln
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, one_of, whole_number
+from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, bernoulli, choice, uniform_below
 
 __all__ = ["KaryResponse", "RandomizedResponse", "response_sample_size"]
 
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+_SMALL = Fraction(1, 10**10)
+_MOST = 2**62
 
 
 @dataclass(frozen=True, init=False)
@@ -99,6 +103,9 @@ class RandomizedResponse:
             return ev.ApproxDP(0, 1 - self.parameter)
         if self.odds is None:
             return ev.RandomizedResponse(self.parameter)
+        gap = self._gap()
+        if gap < _SMALL:  # ln((1 + g) / (1 - g)) = 2 (g + g^3/3 + ...); digits of odds next to 1 say nothing of it
+            return ev.RandomizedResponse(digits_up(2 * gap * (1 + gap**2)))
         return ev.RandomizedResponse(digits_up(Fraction(ln(self.odds)) * (1 + Fraction(1, 10**40))))
 
     def release(self, answers: Any, *, bits: Bits | None = None) -> Any:
@@ -113,15 +120,17 @@ class RandomizedResponse:
 
     def estimate(self, yes: int, n: int) -> float:
         """(yes/n - q) / (p - q), unbiased for the share of true Yes; it may leave [0, 1]."""
-        p, q = self._rates()
-        _counts(yes, n)
-        return float((Fraction(yes, n) - q) / (p - q))
+        share, gap = _share(yes, n), self._gap()
+        q = (1 - gap) / 2 if self.form == "epsilon" else self._rates()[1]  # the q of that gap, to the last digit
+        return float((share - q) / gap)
 
     def variance(self, n: int, share: float) -> float:
         """Var(estimate) over the coins, for n people of whom `share` are truly Yes."""
+        if not 0 <= share <= 1:
+            raise ParameterError(f"share = {share} was asked; the share of true Yes lies between 0 and 1.")
         p, q = self._rates()
         spread = share * float(p * (1 - p)) + (1 - share) * float(q * (1 - q))
-        return spread / (whole_number(n, "n") * float(p - q) ** 2)
+        return spread / whole_number(n, "n") / float(self._gap()) ** 2
 
     def interval(self, yes: int, n: int, level: Number) -> tuple[float, float]:
         """A Clopper-Pearson interval for the share of Yes, mapped through the estimator and cut to [0, 1].
@@ -131,26 +140,25 @@ class RandomizedResponse:
         """
         from scipy.stats import beta as beta_law
 
-        _counts(yes, n)
+        _share(yes, n)
         rest = beta_of(1 - amount(level, "level")) / 2
         low = 0.0 if yes == 0 else float(beta_law.ppf(rest, yes, n - yes + 1))
         high = 1.0 if yes == n else float(beta_law.isf(rest, yes + 1, n - yes))
-        p, q = self.yes_given_yes, self.yes_given_no
-        return max(0.0, min(1.0, (low - q) / (p - q))), max(0.0, min(1.0, (high - q) / (p - q)))
+        q, gap = self.yes_given_no, float(self._gap())
+        return max(0.0, min(1.0, (low - q) / gap)), max(0.0, min(1.0, (high - q) / gap))
 
     def accuracy(self, beta: Number, *, n: int) -> float:
         """sqrt(ln(2/beta) / 2n) / (p - q): the share is within it with probability 1 - beta (Hoeffding 1963)."""
-        p, q = self._rates()
-        return math.sqrt(math.log(2 / beta_of(beta)) / (2 * whole_number(n, "n"))) / float(p - q)
+        return _hoeffding(1, beta, n) / float(self._gap())
 
     def log_prob(self, output: bool, data: bool) -> float:
         """ln P(report = output | truth = data)."""
         yes = self._rates()[0 if data else 1]
-        chance = float(yes if output else 1 - yes)
+        chance = Fraction(yes if output else 1 - yes)
         if self.form == "epsilon":
             other = math.log1p(math.exp(-float(self.parameter)))
             return -other if output == data else -other - float(self.parameter)
-        return math.log(chance) if chance > 0 else -math.inf
+        return math.log(chance.numerator) - math.log(chance.denominator) if chance > 0 else -math.inf
 
     def _rates(self) -> tuple[Fraction | float, Fraction | float]:
         """p and q: exact where they are rational."""
@@ -163,6 +171,13 @@ class RandomizedResponse:
             return Fraction(1, 2) + s, Fraction(1, 2) - s
         lie = math.exp(-float(s))
         return 1 / (1 + math.exp(-float(s))), lie / (1 + lie)
+
+    def _gap(self) -> Fraction:
+        """p - q, exact where it is rational: floats of p and q near 1/2 would lose it."""
+        if self.form == "epsilon":
+            return Fraction(math.tanh(float(self.parameter) / 2))
+        p, q = self._rates()
+        return Fraction(p) - Fraction(q)
 
     def _coins(self, n: int, bits: Bits | None) -> Flags:
         """For each person: say Yes whatever is true (forced Yes), or say the opposite of the truth (the others)."""
@@ -179,13 +194,17 @@ class KaryResponse:
 
     >>> round(KaryResponse(categories=4, epsilon=1).truth, 6)
     0.475367
+
+    Raises ParameterError for fewer than 2 categories or more than 2^62, whose sums would leave int64.
     """
 
     categories: int
     epsilon: Fraction
 
     def __init__(self, *, categories: int, epsilon: Number) -> None:
-        object.__setattr__(self, "categories", whole_number(categories, "categories", least=2))
+        if whole_number(categories, "categories", least=2) > _MOST:
+            raise ParameterError(f"categories = {categories} was asked; reports are int64, which hold 2^62 of them.")
+        object.__setattr__(self, "categories", int(categories))
         object.__setattr__(self, "epsilon", epsilon_of(epsilon))
 
     @property
@@ -196,47 +215,49 @@ class KaryResponse:
     @property
     def truth(self) -> float:
         """e^epsilon / (e^epsilon + k - 1)."""
-        return 1 / (1 + (self.categories - 1) * math.exp(-float(self.epsilon)))
+        return 1 / self._total
 
     @property
     def other(self) -> float:
         """The probability of each other category."""
-        lie = math.exp(-float(self.epsilon))
-        return lie / (1 + (self.categories - 1) * lie)
+        return math.exp(-float(self.epsilon)) / self._total
+
+    @property
+    def _total(self) -> float:
+        return 1 + (self.categories - 1) * math.exp(-float(self.epsilon))
+
+    @property
+    def _gap(self) -> float:
+        """truth - other."""
+        return -math.expm1(-float(self.epsilon)) / self._total
 
     def release(self, answers: Any, *, bits: Bits | None = None) -> Integers:
         """Reports 0 .. k-1 for true categories 0 .. k-1, an int array of shape (n,)."""
         truth = np.asarray(answers)
         if truth.dtype.kind not in "iu" or (truth.size and not 0 <= truth.min() <= truth.max() < self.categories):
             raise ParameterError(f"answers are categories 0 .. {self.categories - 1}, as integers.")
-        weights = [Fraction(0)] + [-self.epsilon] * (self.categories - 1)
+        truth = truth.astype(np.int64)  # numpy adds uint64 and int64 as floats
         if self.categories > 64:
             return self._many(truth, bits)
+        weights = [Fraction(0)] + [-self.epsilon] * (self.categories - 1)
         shift = choice(log_weights=weights, size=truth.size, bits=bits).reshape(truth.shape)
         return np.asarray((truth + shift) % self.categories, dtype=np.int64)
 
     def _many(self, truth: Any, bits: Bits | None) -> Integers:
-        """For many categories: a uniform one; it is kept always if it is the truth, else with chance e^-epsilon."""
-        from hubbub.noise import bernoulli_exp
-
-        shift: Integers = np.zeros(truth.size, np.int64)
-        todo = np.arange(truth.size)
-        while todo.size:
-            candidate = uniform_below(self.categories, todo.size, bits=bits)
-            kept = (candidate == 0) | bernoulli_exp(self.epsilon, todo.size, bits=bits)
-            shift[todo[kept]] = candidate[kept]
-            todo = todo[~kept]
+        """For many categories: whether to lie, k - 1 times e^-epsilon to 1, and a lie, drawn by everybody."""
+        ways = np.array([1, self.categories - 1])
+        lies = weighted_choice(np.arange(2), self.epsilon, counts=ways, size=truth.size, bits=bits)
+        shift = lies * (1 + uniform_below(self.categories - 1, truth.size, bits=bits))
         return np.asarray((truth + shift.reshape(truth.shape)) % self.categories, dtype=np.int64)
 
     def estimate(self, counts: Any) -> NDArray[np.float64]:
         """Unbiased estimates of how many people are in each category, from the reports per category."""
         seen = np.asarray(counts, dtype=np.float64)
-        return np.asarray((seen - seen.sum() * self.other) / (self.truth - self.other))
+        return np.asarray((seen - seen.sum() * self.other) / self._gap)
 
     def accuracy(self, beta: Number, *, n: int) -> float:
         """A bound on the error of every category's share with probability 1 - beta (Hoeffding, union bound)."""
-        reach = math.sqrt(math.log(2 * self.categories / beta_of(beta)) / (2 * whole_number(n, "n")))
-        return reach / (self.truth - self.other)
+        return _hoeffding(self.categories, beta, n) / self._gap
 
     def log_prob(self, output: int, data: int) -> float:
         """ln P(report = output | truth = data)."""
@@ -249,13 +270,22 @@ def response_sample_size(*, k: int, within: Number, beta: Number, epsilon: Numbe
     n = ln(2k/beta) / (2 within^2 tanh(epsilon/2k)^2), which is about 2 k^2 ln(2k/beta) / (within epsilon)^2: the
     source's n >> k^2 log(k/delta) / (alpha^2 epsilon^2) with its constant.
     """
-    each = float(epsilon_of(epsilon)) / whole_number(k, "k")
-    reach = float(amount(within, "within")) * math.tanh(each / 2)
-    if reach <= 0:
-        raise ParameterError(f"within = {within} was asked; give an error above 0.")
-    return math.ceil(math.log(2 * k / beta_of(beta)) / (2 * reach**2))
+    each, error = epsilon_of(epsilon) / whole_number(k, "k"), amount(within, "within")
+    reach = float(error) * math.tanh(float(each) / 2)
+    if error == 0 or reach < 1e-150:
+        raise ParameterError(
+            f"within = {float(error):g} was asked of {k} questions at epsilon {float(each):.3g} each; nobody has so "
+            "many people. Give a larger error or epsilon, or fewer questions."
+        )
+    return math.ceil((math.log(2 * k) - math.log(beta_of(beta))) / (2 * reach**2))
 
 
-def _counts(yes: int, n: int) -> None:
-    if not 0 <= yes <= n or n < 1:
-        raise ParameterError(f"yes = {yes} of n = {n} was given; there are between 0 and n Yes, and n >= 1.")
+def _hoeffding(shares: int, beta: Number, n: int) -> float:
+    """How far so many shares of n reports are off at most, with probability 1 - beta."""
+    return math.sqrt((math.log(2 * shares) - math.log(beta_of(beta))) / (2 * whole_number(n, "n")))
+
+
+def _share(yes: int, n: int) -> Fraction:
+    if whole_number(yes, "yes", least=0) > whole_number(n, "n"):
+        raise ParameterError(f"yes = {yes} of n = {n} was given; there are between 0 and n Yes.")
+    return Fraction(int(yes), int(n))

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, sensitivity_of, whole_number
+from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, sensitivity_of, whole_number, within_floats
 from hubbub.mechanisms.recording import Norm, through
 from hubbub.mechanisms.weighted import integer_steps, log_weights, quiet, weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, bernoulli_exp, uniform_below
+from hubbub.noise.parameters import drawable
 
 __all__ = ["ExponentialMechanism", "NoisyMax", "PermuteAndFlip"]
 
@@ -50,6 +51,7 @@ class _Selection:
         object.__setattr__(self, "epsilon", epsilon_of(epsilon))
         object.__setattr__(self, "sensitivity", sensitivity_of(sensitivity))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
+        within_floats(self.rate, "epsilon / sensitivity")
 
     @property
     def rate(self) -> Fraction:
@@ -178,6 +180,7 @@ class NoisyMax(_Selection):
         if noise not in ("exponential", "laplace"):
             raise ParameterError(f"noise = {noise!r} was asked; it is 'exponential' or 'laplace'.")
         object.__setattr__(self, "noise", noise)
+        drawable(1 / self.rate, "the scale of noisy max")
 
     @property
     def loss(self) -> ev.Event:

@@ -29,10 +29,13 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import beta_of, epsilon_of, flag, integers, sensitivity_of, steps_of, whole_number
 from hubbub.mechanisms.slots import Slots
 from hubbub.noise import Bits, DiscreteLaplace
+from hubbub.noise.parameters import drawable
 
 __all__ = ["SparseVector", "SparseVectorRun", "above_threshold"]
 
 Answer = bool | int
+
+_MOST = 2**24
 
 
 @dataclass(frozen=True, init=False)
@@ -64,6 +67,12 @@ class SparseVector:
         object.__setattr__(self, "positives", whole_number(positives, "positives"))
         object.__setattr__(self, "monotone", flag(monotone, "monotone"))
         object.__setattr__(self, "answers_epsilon", numeric)
+        if self.positives > _MOST:
+            raise ParameterError(f"positives = {positives} was asked; a run gives at most {_MOST} answers Yes.")
+        # Before anybody charges for it; that a noise cannot be drawn must not show with the first Yes.
+        noises = (self.threshold_noise, self.question_noise, *(() if numeric is None else (self.answer_noise,)))
+        for noise in noises:
+            drawable(noise.scale, "a scale of the sparse vector")
 
     @property
     def threshold_epsilon(self) -> Fraction:

@@ -35,7 +35,7 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number, probability
 from hubbub.accounting.rounding import exp_up, ln
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import epsilon_of, flag, whole_number
+from hubbub.mechanisms.calibrate import epsilon_of, flag, whole_number, within_floats
 from hubbub.mechanisms.recording import through
 from hubbub.mechanisms.weighted import as_integers, integer_steps, log_weights, quiet, weighted_choice
 from hubbub.noise import Bits
@@ -96,7 +96,9 @@ class UnknownTopK:
     @property
     def rate(self) -> Fraction:
         """r: how fast the weight of an item grows with its count."""
-        return self.epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)
+        return within_floats(
+            self.epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity), "epsilon / sensitivity"
+        )
 
     def _floor(self) -> int:
         """T: the least whole number that keeps delta / k in each choice, decided in rationals."""
