@@ -95,6 +95,12 @@ def test_a_refined_answer_promises_what_both_of_its_draws_cost(tmp_path, delta):
         better = first.refine("0.3")
         said = about(better.publish(tmp_path / "out"))
     assert (said["epsilon"], better.receipt["refined"]) == ("0.5", first.charge_id)
+    parts = {part["charge"]: part for part in better.receipt["measurements"]}
+    assert list(parts) == [first.charge_id, better.charge_id]
+    (drawn,) = first.receipt["measurements"]
+    assert parts[first.charge_id] == {**drawn, "charge": first.charge_id}
+    if delta is None:
+        assert [part["epsilon"] for part in parts.values()] == ["1/5", "3/10"]
     if delta is not None:
         parts = [rho_of_epsilon(Fraction(e), Fraction(delta) / 2) for e in ("0.2", "0.3")]
         assert float(Fraction(said["rho"])) == pytest.approx(float(sum(parts)))

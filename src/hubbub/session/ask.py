@@ -207,11 +207,14 @@ def joined(door: Door, asked: PricedStatement, stored: StoredRelease, again: Rel
         for firsts, seconds in zip(first, second.estimates, strict=True)
     )
     epsilon = stored.epsilon + again.epsilon
-    # What is told of it elsewhere is told of both draws: they were charged one by one, and both are in it.
+    # What is told of it is told of both draws: they were charged one by one, and both are in it.
+    before = json.loads(stored.entry.details)
     receipt = {**again.receipt, "epsilon": decimal_text(epsilon), "refined": stored.charge_id}
-    rhos = [again.receipt.get("rho"), json.loads(stored.entry.details).get("rho")]
+    rhos = [again.receipt.get("rho"), before.get("rho")]
     if None not in rhos:
         receipt["rho"] = str(sum(map(ratio, rhos), Fraction(0)))
+    charges = ((stored.charge_id, before), (again.charge_id, again.receipt))
+    receipt["measurements"] = [{**part, "charge": c} for c, told in charges for part in told["measurements"]]
     return replace(
         again,
         epsilon=epsilon,
