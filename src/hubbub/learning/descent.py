@@ -107,13 +107,15 @@ def descend(
     plan: Plan,
     n: float,
     curvature: float = 0.25,
+    start: float = 0.0,
     bits: Bits | None = None,
 ) -> Descent:
     """Yields the event of each step before it is drawn; returns the mean of the later iterates, (outputs, width)
     weights of the plain features.
 
     residual: as `Coded.sums` takes it, one for each output. squared: the squared sensitivity of one step's sums, in the
-    coordinates of `turned`. n: the number of rows, public or bought. curvature: the largest one of the loss.
+    coordinates of `turned`. n: the number of rows, public or bought. curvature: the largest one of the loss. start: the
+    score from which it goes.
     """
     plain, noise = rows.design, noise_of(rho / plan.steps, squared)
     rows = replace(rows, design=turned(plain, fine=plan.fine))
@@ -121,6 +123,7 @@ def descend(
     length = math.sqrt(design.norm2) / ONE
     step = plan.lr / (curvature * max(n, 1.0))
     at, speed, mean = np.zeros((3, outputs, design.width))
+    at[:, 0] = start * length
     late = 0
     for t in range(plan.steps):
         yield noise.event
