@@ -215,12 +215,12 @@ def bounds_in(text: str, public: Sequence[Any] | None = None) -> dict[str, Known
         payload = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    found = payload.get("found", ()) if isinstance(payload, dict) else None
-    if not isinstance(found, list | tuple) or not all(map(_is_bound, found)):
+    record = payload.get("found", ()) if isinstance(payload, dict) else None
+    if not isinstance(record, list | tuple) or not all(map(_is_bound, record)):
         return None
     if public is not None and payload.get("public", []) != public:
         return {}
-    return {entry["key"]: {k: v for k, v in entry.items() if k != "plan"} for entry in found}
+    return {entry["key"]: {k: v for k, v in entry.items() if k != "plan"} for entry in record}
 
 
 def _is_bound(entry: object) -> bool:
