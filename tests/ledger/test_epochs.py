@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from hubbub.errors import PolicyError
-from hubbub.ledger.keys import check_of, current_check, epochs_of, key_at, keys_before, read_key, unwrapped, wrapped
+from hubbub.ledger.keys import check_of, current_check, epochs_of, key_at, read_key, unwrapped, wrapped
 
 KEYS = [b"a first key of twenty", b"k" * 16, b"a key that is longer than one block of thirty-two", b"x" * 33, b"y" * 32]
 
@@ -82,9 +82,6 @@ def test_the_present_key_gives_all_keys_before_it(keys: tuple[bytes | None, ...]
     assert current_check(connection) == (None if last is None else check_of(last, "one"))
     for line in range(1, 10 * len(keys)):
         assert key_at(epochs, line) == keys[(line - 1) // 10]
-        # What is kept outside, of this line: the present key's, or that of a key that came later than the line.
-        later = [key for i, key in enumerate(keys) if line < 10 * (i + 1) or i == len(keys) - 1]
-        assert list(keys_before(epochs, line)) == later
 
 
 @pytest.mark.parametrize("number", range(1, len(KEYS)))

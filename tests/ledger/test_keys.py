@@ -108,19 +108,29 @@ def test_who_has_the_key_before_writes_no_chain_that_the_new_one_verifies(tmp_pa
         assert "the lines before it are others" in verified.problems[0]
 
 
-def test_the_anchor_follows_and_one_of_the_old_key_is_known_from_a_forged_one(tmp_path):
+def test_the_anchor_follows_the_key_and_one_of_the_old_key_holds_no_more(tmp_path):
+    """Before, whoever had the key before wrote one of a line before the change, and an older copy fitted it."""
     path, anchor = tmp_path / "b.db", tmp_path / "anchor"
     with opened(path, OLD, anchor=anchor) as ledger:
         charge(ledger, "0.1")
         before = anchor.read_text()
+        real = ledger._handle.store.committed
+        between: list[str] = []
+
+        def committed() -> None:
+            between.append(anchor.read_text())  # as a process leaves it that is killed between the two
+            real()
+
+        ledger._handle.store.committed = committed
         ledger.steward.rekey(NEW, author="steward")
     opened(path, NEW, anchor=anchor).close()
-    anchor.write_text(before)  # as a process leaves it that was killed between the two
+    anchor.write_text(between[0])
     with opened(path, NEW, anchor=anchor) as ledger:
         charge(ledger, "0.1", question_key="2")
-    anchor.write_text(before.replace('"line": ', '"line": 1'))
-    with pytest.raises(PolicyError, match="not written with the ledger's key"):
-        opened(path, NEW, anchor=anchor)
+    for forged in (before, before.replace('"line": ', '"line": 1'), between[0].replace('"next": "', '"next": "0')):
+        anchor.write_text(forged)
+        with pytest.raises(PolicyError, match="not written with the ledger's key"):
+            opened(path, NEW, anchor=anchor)
 
 
 def test_a_checkpoint_of_the_old_key_is_not_trusted(tmp_path):

@@ -25,7 +25,7 @@ from typing import Final
 from hubbub.errors import PolicyError
 from hubbub.ledger.files import flush_folder
 from hubbub.ledger.hash_chain import Connection, Head
-from hubbub.ledger.keys import Epochs, keys_before
+from hubbub.ledger.keys import Epochs
 
 __all__ = ["ANCHOR", "is_anchored", "missing", "read", "stands", "unnamed", "write"]
 
@@ -43,7 +43,7 @@ _PAUSE: Final = 0.002
 def read(path: Path, name: str, keys: Epochs) -> tuple[int, str] | None:
     """The line and hash that an anchor holds for the ledger with the id `name`; None where there is no file.
 
-    keys: of the chain. Of a chain that got another key, one written before that, with the key before, holds too.
+    keys: of the chain, of which the present one is asked for.
 
     Raises:
         PolicyError: it cannot be read, is none, is another ledger's, or was not written with this key.
@@ -57,7 +57,8 @@ def read(path: Path, name: str, keys: Epochs) -> tuple[int, str] | None:
         raise PolicyError(f"cannot read the anchor {path} of the ledger: {said}.") from None
     try:
         written = json.loads(text)
-        whose, serial, digest, mac = written["ledger"], written["line"], written["hash"], written["mac"]
+        whose, serial, digest = written["ledger"], written["line"], written["hash"]
+        macs = (written["mac"], written.get("next"))
         fits = all(isinstance(part, str) for part in (whose, digest)) and type(serial) is int
     except (ValueError, TypeError, KeyError, RecursionError):
         fits = False
@@ -68,8 +69,8 @@ def read(path: Path, name: str, keys: Epochs) -> tuple[int, str] | None:
             f"the anchor {path} is another ledger's. If this ledger was made anew in its place, what was spent before "
             "is forgotten: put the old one back. If not, name another anchor."
         )
-    macs = [None if key is None else _mac(key, name, serial, digest) for key in keys_before(keys, serial)]
-    if keys[-1][1] is not None and not any(hmac.compare_digest(str(mac), str(one)) for one in macs):
+    key = keys[-1][1]
+    if key is not None and not any(hmac.compare_digest(str(mac), _mac(key, name, serial, digest)) for mac in macs):
         raise PolicyError(f"the anchor {path} was not written with the ledger's key: somebody else wrote to it.")
     return serial, digest
 
@@ -96,11 +97,19 @@ def unnamed(where: str) -> PolicyError:
 
 
 def write(
-    path: Path, name: str, keys: Epochs, head: Head, *, patience: float, back: bool = False, new: bool = True
+    path: Path,
+    name: str,
+    keys: Epochs,
+    head: Head,
+    *,
+    patience: float,
+    back: bool = False,
+    new: bool = True,
+    following: bytes | None = None,
 ) -> None:
     """Move the anchor to `head`, durably, unless it is there or beyond. back: move it back too, as a steward may.
 
-    new: make one that is missing.
+    new: make one that is missing. following: the key that the chain is about to get, under which it holds too.
 
     Raises:
         PolicyError: it cannot be written in time. The ledger itself has been written.
@@ -109,13 +118,15 @@ def write(
         with _alone(path, patience):
             key = keys[-1][1]
             known = None if back else read(path, name, keys)
-            if known is not None and known[0] >= head.serial:
+            if known is not None and known[0] >= head.serial and following is None:
                 return
             if known is None and not new and not back:
                 raise PolicyError(missing(path))
             mac = None if key is None else _mac(key, name, head.serial, head.hash)
-            text = json.dumps({"ledger": name, "line": head.serial, "hash": head.hash, "mac": mac}) + "\n"
-            _replace(path, text)
+            written = {"ledger": name, "line": head.serial, "hash": head.hash, "mac": mac}
+            if following is not None:
+                written["next"] = _mac(following, name, head.serial, head.hash)
+            _replace(path, json.dumps(written) + "\n")
     except OSError as error:
         raise PolicyError(
             f"cannot write the anchor {path} of the ledger: {error.strerror}. What was asked is recorded, and no "

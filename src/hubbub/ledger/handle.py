@@ -184,10 +184,13 @@ class Handle:
         """The line and hash that the anchor names; None without one."""
         return None if self.anchor is None else anchor.read(self.anchor, self.id, self.keys)
 
-    def move_anchor(self, head: Head, *, back: bool = False, new: bool = True) -> None:
-        """Move the anchor to `head`, where there is one. back: also back. new: make one that is missing."""
+    def move_anchor(self, head: Head, *, back: bool = False, new: bool = True, following: bytes | None = None) -> None:
+        """Move the anchor to `head`, where there is one. back: also back. new: make one that is missing. following: the
+        key that comes next.
+        """
         if self.anchor is not None:
-            anchor.write(self.anchor, self.id, self.keys, head, patience=self.patience, back=back, new=new)
+            how: dict[str, Any] = {"patience": self.patience, "back": back, "new": new, "following": following}
+            anchor.write(self.anchor, self.id, self.keys, head, **how)
 
     def has_anchor(self) -> bool:
         with self.reading() as connection:
@@ -267,6 +270,7 @@ class Handle:
         before = self.key, self.keys
         try:
             with self.writing() as writer:
+                self.move_anchor(writer.head, new=False, following=new)
                 hidden = wrapped(self.key, new, writer.head.hash)
                 line = writer.append("rekeying", check_of(new, self.id), hidden, author)
                 self.key, self.keys = new, (*self.keys, (line, new))  # the anchor moves with the commit, under it

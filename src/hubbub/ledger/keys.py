@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import hmac
 import uuid
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hubbub.errors import PolicyError
@@ -35,7 +34,6 @@ __all__ = [
     "current_check",
     "epochs_of",
     "key_at",
-    "keys_before",
     "read_key",
     "unwrapped",
     "wrapped",
@@ -143,12 +141,3 @@ def key_at(epochs: Epochs, line: int) -> bytes | None:
     (None, b'k')
     """
     return next(key for after, key in reversed(epochs) if line > after)
-
-
-def keys_before(epochs: Epochs, line: int) -> Iterator[bytes | None]:
-    """The keys that what is kept outside may bear if it names this line: the present one, and any that came later than
-    the line."""
-    present = len(epochs) - 1
-    for number, (_, key) in enumerate(epochs):
-        if number == present or line < epochs[number + 1][0]:
-            yield key
