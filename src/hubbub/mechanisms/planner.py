@@ -42,7 +42,7 @@ __all__ = [
     "plan",
 ]
 
-_MOST = 2**62
+_MOST = 10**100
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def draw_local_and_central(*, epsilon: Number, people: Sequence[int], ax: Any = 
 
 def _countable(value: int, name: str) -> int:
     if whole_number(value, name) > _MOST:
-        raise ParameterError(f"{name} above 2^62 were asked; a plan holds for at most so many.")
+        raise ParameterError(f"{name} above 1e100 were asked; a plan holds for at most so many.")
     return int(value)
 
 
