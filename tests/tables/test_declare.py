@@ -71,6 +71,22 @@ def test_bounds_with_an_offset_are_the_moments_that_they_name() -> None:
     assert days == [(dt.date(2025, 1, 1), 1), (dt.date(2025, 1, 2), 0), (dt.date(2025, 1, 3), 1)]
 
 
+@pytest.mark.parametrize("other", [hb.one_of("2025-01-01", "2025-01-02"), hb.one_of(dt.date(2025, 1, 1))])
+def test_days_that_are_declared_as_texts_are_days(other: Any) -> None:
+    """They have a first and a last one, and stand beside others in UNION."""
+    days = pa.table({"id": [1, 2], "d": pa.array([dt.date(2025, 1, 1), dt.date(2025, 1, 2)])})
+    tables: dict[str, Any] = {
+        name: hb.table(days, unit="id", max_groups=2, max_rows=2, columns={"d": declared})
+        for name, declared in (("a", hb.one_of("2025-01-01", "2025-01-02")), ("b", other))
+    }
+    both = "(SELECT id, d FROM a UNION ALL SELECT id, d FROM b) AS q"
+    with pytest.warns(UserWarning, match="ledger="), hb.Session(tables, budget=hb.Budget("1e9"), ledger=None) as s:
+        assert s.sql("SELECT AVG(DAY(d)) AS m FROM a", epsilon=10**7).rows() == [(pytest.approx(1.5, abs=1e-3),)]
+        assert s.sql(f"SELECT SUM(YEAR(d)) FROM {both}", epsilon=10**7).rows() == [(pytest.approx(8100, abs=1),)]
+        counted = s.sql(f"SELECT d, COUNT(*) FROM {both} GROUP BY d", epsilon=10**7).rows()
+    assert counted == [(dt.date(2025, 1, 1), 2), (dt.date(2025, 1, 2), 2)]
+
+
 def test_what_numpy_holds_is_read_whole() -> None:
     assert hb.between(0, np.int64(2**53 + 1)).high == 2**53 + 1
     assert hb.edges(0, np.uint64(2**64 - 1)).high == 2**64 - 1

@@ -18,15 +18,18 @@ name of its own (`t0.age`), which is used by expressions and never shown.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Final, Literal as OneWord, TypeAlias
 
+from hubbub.errors import PolicyError
 from hubbub.tables.columns import Between, Counted, Declaration, Edges, OneOf, Ranged
 from hubbub.tables.declare import Bounding, Limits, Neighbours
 from hubbub.tables.expressions import Column, Expression, canonical, columns_of
-from hubbub.tables.kinds import Kind
+from hubbub.tables.groups import fitted
+from hubbub.tables.kinds import TEMPORAL, Kind
 from hubbub.tables.spans import Known, implied, span
 
 __all__ = [
@@ -345,9 +348,10 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
     declarations: dict[str, Declaration] = {}
     told = Known({})
     match node:
-        case Scan(place=place, declared=declared):
+        case Scan(place=place, columns=columns, declared=declared):
             own = (name for name in sorted(read) if name.startswith(f"{place}."))
-            declarations = {name: declared[short] for name in own if (short := name[len(place) + 1 :]) in declared}
+            shorts = {name: short for name in own if (short := name[len(place) + 1 :]) in declared}
+            declarations = {name: _as_held(declared[short], columns[short]) for name, short in shorts.items()}
         case PublicRelation(place=place, columns=columns, values=values):
             for name in columns:
                 if f"{place}.{name}" in read:
@@ -381,8 +385,16 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
             more = read | _read_by(node)
             a, b = declared_in(left, more), declared_in(right, more)
             for c, x, y in zip(columns_of_result, of_left, of_right, strict=True):
-                declarations[c.name] = _either(_of(x, a), _of(y, b))
+                declarations[c.name] = _either(_of(x, a), _of(y, b), c.kind)
     return Known({name: what for name, what in declarations.items() if what != UNKNOWN}, told.columns, told.expressions)
+
+
+def _as_held(what: Declaration, kind: Kind) -> Declaration:
+    """What is declared of a column, dates and times in place of their ISO texts."""
+    if isinstance(what, OneOf) and kind in TEMPORAL and any(isinstance(v, str) for v in what.values):
+        with contextlib.suppress(PolicyError):  # what the column can never hold is told where it is asked for
+            return replace(what, values=tuple(fitted(v, kind, "") for v in what.values))
+    return what
 
 
 _PICKING: Final = ("LAG", "LEAD", "FIRST_VALUE", "LAST_VALUE", "MIN", "MAX")
@@ -467,12 +479,12 @@ def _of_window(call: WindowCall, declared: Mapping[str, Declaration], most: Frac
     return UNKNOWN
 
 
-def _either(a: Declaration, b: Declaration) -> Declaration:
+def _either(a: Declaration, b: Declaration, kind: Kind) -> Declaration:
     if a == b:
         return a
     if isinstance(a, OneOf) and isinstance(b, OneOf):
         return OneOf((*a.values, *(v for v in b.values if v not in a.values)), others=a.open or b.open)
-    x, y = (span(Column("x", Kind.NUMBER), {"x": w}) or (None, None) for w in (a, b))
+    x, y = (span(Column("x", kind), {"x": w}) or (None, None) for w in (a, b))
     low = None if x[0] is None or y[0] is None else min(x[0], y[0])
     high = None if x[1] is None or y[1] is None else max(x[1], y[1])
     return Ranged(low, high)
