@@ -166,6 +166,21 @@ def test_every_choice_of_the_adaptive_method_has_the_law_that_its_event_claims()
     assert 0 < worst <= 2 * (1 + 1e-9)
 
 
+def test_a_choice_is_as_private_beside_counts_that_64_bits_do_not_hold() -> None:
+    """A model of 10^30 rows: its counts are no 64-bit numbers, and distances that wrap around move by 2^64."""
+    domain = Domain(("a", "b", "c"), (3, 3, 2))
+    pairs = list(itertools.combinations(domain.columns, 2))
+    with np.errstate(invalid="ignore"):
+        models = [np.rint(np.full(domain.shape(c), 1e30 / domain.cells(c))).astype(np.int64) for c in pairs]
+    laws = []
+    for n in (0, 1, 2):
+        curator = Curator(np.zeros((n, 3), np.int64), domain)
+        laws.append(curator.log_probs(pairs, models, [0] * 3, None, Fraction(1, 50)))
+    epsilon = float(choice_epsilon(Fraction(1, 50)))
+    for one, two in itertools.pairwise(laws):
+        assert np.abs(one - two).max() <= epsilon
+
+
 def test_the_adaptive_method_spends_what_it_says() -> None:
     curator = Curator(table(*RECORDS * 20), DOMAIN, bits=SeededBits("adaptive"))
     setting = begin(curator, Fraction(1, 10), 160.0, parts=4, cells=100)

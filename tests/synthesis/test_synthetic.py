@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import cost, rho_of_epsilon
 from hubbub.errors import ParameterError
-from hubbub.synthesis import METHODS, Constraint, Domain, SyntheticData, plan_synthesis, synthesize, synthetic
+from hubbub.synthesis import (
+    METHODS,
+    Constraint,
+    Domain,
+    SyntheticData,
+    marginals,
+    plan_synthesis,
+    setting,
+    synthesize,
+    synthetic,
+)
 from seeded import SeededBits
 
 Integers = NDArray[np.int64]
@@ -116,6 +126,34 @@ def test_constraints_that_leave_nothing_are_refused_before_anything_is_spent(mon
         synthesize(small_table(), SMALL, rho=1, constraints=[Constraint(("a",), np.array([True]))])
 
 
+def test_tables_that_constraints_make_are_no_wider_than_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three columns of 60 values, each pair of them constrained: one clique, which single columns need not lay out by
+    value. The plan for the rows that were bought cuts no column more finely than was checked.
+    """
+    wide = Domain(("a", "b", "c"), (60, 60, 60))
+    ring = [Constraint(pair, np.arange(3600).reshape(60, 60) > 0) for pair in itertools.combinations("abc", 2)]
+    monkeypatch.setattr(setting, "MAX_CELLS", 20_000)
+    codes = np.random.Generator(np.random.PCG64(3)).integers(0, 60, (2000, 3))
+    with pytest.raises(ParameterError, match="State them over fewer columns"):
+        synthesize(codes, wide, rho=1, method="independent", constraints=ring)
+    found = synthesize(codes, wide, rho="1/100", rows=2000, method="independent", constraints=ring)
+    assert found.report.fitted is not None
+    assert found.report.fitted.model.tree.cells <= 20_000
+    assert all(one.holds(found.codes, wide).all() for one in ring)
+
+
+def test_of_more_pairs_than_one_release_holds_the_smallest_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginals, "_MAX_TOTAL", 100)
+    domain = Domain(tuple("abcdefg"), (2, 2, 3, 20, 20, 20, 20))
+    codes = np.random.Generator(np.random.PCG64(4)).integers(0, domain.sizes, (2000, 7))
+    found = synthesize(codes, domain, rho=1, rows=2000, method="marginals")
+    assert found.report.fitted is not None
+    bought = found.report.fitted.bought
+    assert {("a", "b"), ("a", "c"), ("b", "c")} < {m.columns for m in bought}
+    assert sum(m.counts.size for m in bought) <= 100
+    assert Fraction(99, 100) < found.rho <= 1
+
+
 def never(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on nothing private may be bought."""
 
@@ -150,6 +188,8 @@ def test_without_declared_rows_it_says_so_in_the_report() -> None:
         ({"epsilon": 1}, "delta"),
         ({"rho": 1, "method": "magic"}, "'tree'"),
         ({"rho": 1, "rows": -1}, "rows"),
+        ({"rho": 1, "rows": 10**30}, "at most 9007199254740992"),
+        ({"rho": "1e-12", "rows_per_unit": 2**31 - 1}, "no noise could be drawn"),
         ({"rho": 1, "neighbours": "both"}, "neighbours"),
         ({"rho": 1, "rows_per_unit": 0}, "rows_per_unit"),
     ],

@@ -6,6 +6,10 @@ there is a delta, are promised the bound of `mwem`, sharper than the textbook's.
 epsilon, as sqrt(k) with a delta), synthetic data with a power of log k: so the curves cross, and the planner, which
 takes the least promise at each k, follows their lower envelope.
 
+A promise is a theorem's, whether or not the way can be run. That of multiplicative weights is for up to 4,096 rounds;
+`OfflineWeights` runs as many as it can hold (64 over 2^20 possible rows), and promises less: at n = 10^6, epsilon 1 and
+a billion queries .33 where the curve says .06.
+
 What is seen on a table is far below the promises of SmallDB and of multiplicative weights, whose theorems hold for
 every table; `observe` runs each way and compares.
 """

@@ -38,7 +38,7 @@ from hubbub.synthesis.answers import Answer, half_width
 from hubbub.synthesis.domain import MAX_CELLS, Domain
 from hubbub.synthesis.residuals import centre, cost_factor, project, spread, squared_move, subsets
 
-__all__ = ["MarginalPlan", "MarginalRelease", "all_marginals", "plan_marginals", "rho_from"]
+__all__ = ["MarginalPlan", "MarginalRelease", "all_marginals", "plan_marginals", "rho_from", "within_limits"]
 
 Columns = tuple[str, ...]
 Floats = NDArray[np.float64]
@@ -50,6 +50,8 @@ _SHARES = 2**40
 # All tables of one release together: half a gigabyte.
 _MAX_TOTAL = 2**26
 _MAX_CLOSURE = 2**17
+# Of pairs of columns that nobody named: all those of 181 columns.
+_MOST_TOGETHER = 2**14
 _GAP = 1e-3
 
 
@@ -74,6 +76,17 @@ def all_marginals(domain: Domain, *ways: int) -> tuple[Columns, ...]:
         if not 0 <= whole_number(k, "a way", least=0) <= len(domain):
             raise ParameterError(f"{k}-way marginals were asked of {len(domain)} columns; give 0 <= k <= the columns.")
     return tuple(c for k in ways for c in itertools.combinations(domain.columns, k))
+
+
+def within_limits(cells: Sequence[int]) -> list[int]:
+    """The places of those marginals, of so many cells each, that one release holds together; the smallest go first.
+
+    >>> within_limits([2**25, 6, 12])
+    [1, 2]
+    """
+    order = sorted(range(len(cells)), key=cells.__getitem__)[:_MOST_TOGETHER]
+    totals = itertools.accumulate(cells[place] for place in order)
+    return sorted(p for p, t in zip(order, totals, strict=True) if cells[p] <= MAX_CELLS and t <= _MAX_TOTAL)
 
 
 @dataclass(frozen=True)
@@ -240,13 +253,17 @@ def plan_marginals(
     """
     amount = rho_from(rho, epsilon, delta)
     asked, importance = _asked(domain, marginals, weights)
-    closure, matrix = _variances(domain, asked)
+    closure, entries = _variances(domain, asked)
+    rows, columns, factors = entries
     costs = np.array([float(cost_factor(domain.shape(b))) for b in closure])
     if objective == "total":
         multiplicity = importance * np.array([domain.cells(m) for m in asked])
-        best = _split(costs, multiplicity @ matrix)
+        values = np.bincount(columns, weights=multiplicity[rows] * factors, minlength=len(closure))
+        best = _split(costs, values.astype(np.float64))
     elif objective == "largest":
-        best = _fair_split(costs, importance[:, None] * matrix)
+        matrix = np.zeros((len(asked), len(closure)))
+        matrix[rows, columns] = importance[rows] * factors
+        best = _fair_split(costs, matrix)
     else:
         raise ParameterError(f"objective = {objective!r} was asked; it is 'total' or 'largest'.")
     if not bool(np.isfinite(best).all()):
@@ -286,8 +303,10 @@ def _asked(
     return tuple(merged), np.array(list(merged.values()))
 
 
-def _variances(domain: Domain, asked: tuple[Columns, ...]) -> tuple[list[Columns], Floats]:
-    """The closure, and w(A, B) as a matrix of shape (asked, closure). Residuals over one-valued columns are zero."""
+def _variances(domain: Domain, asked: tuple[Columns, ...]) -> tuple[list[Columns], tuple[Integers, Integers, Floats]]:
+    """The closure, and w(A, B) as the entries of a matrix of shape (asked, closure): rows, columns and values, which
+    are few. Residuals over one-valued columns are zero.
+    """
     size = dict(zip(domain.columns, domain.sizes, strict=True))
     place: dict[Columns, int] = {}
     entries: list[tuple[int, int, float]] = []
@@ -303,10 +322,8 @@ def _variances(domain: Domain, asked: tuple[Columns, ...]) -> tuple[list[Columns
             n = size[c]
             weighted = [pair for b, w in weighted for pair in ((b, w / n**2), ((*b, c), w * (n - 1) / n))]
         entries += [(i, place.setdefault(b, len(place)), w) for b, w in weighted]
-    matrix = np.zeros((len(asked), len(place)))
     rows, columns, values = zip(*entries, strict=True)
-    matrix[rows, columns] = values
-    return list(place), matrix
+    return list(place), (np.array(rows), np.array(columns), np.array(values))
 
 
 def _weight(shape: Mapping[str, int], own: Columns) -> float:

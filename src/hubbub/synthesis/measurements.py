@@ -82,6 +82,15 @@ def _rounded_up(variance: Fraction) -> Fraction:
     return Fraction(-(-steps >> spare) << spare, _STEPS)
 
 
+def _countable(model: Integers) -> Integers:
+    """A public model's counts, cut so that its distance from real ones is a 64-bit number.
+
+    One that wrapped around would move by 2^64 with one row.
+    """
+    most = 2**62 // max(1, model.size)
+    return np.clip(model, -most, most)
+
+
 @dataclass
 class Curator:
     """Holds private codes, answers only with noise, and keeps the events of what it answered.
@@ -225,7 +234,7 @@ class Curator:
     ) -> tuple[list[int], ExponentialMechanism]:
         factors = [1] * len(candidates) if weights is None else list(weights)
         scores = [
-            w * (int(np.abs(self._count(columns, parts) - model).sum()) - int(penalty))
+            w * (int(np.abs(self._count(columns, parts) - _countable(model)).sum()) - int(penalty))
             for w, columns, model, penalty in zip(factors, candidates, models, penalties, strict=True)
         ]
         epsilon = choice_epsilon(rho)

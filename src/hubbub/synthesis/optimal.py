@@ -1,10 +1,11 @@
 """All pairs at once, at least noise: marginals over parts by residuals, the graph chosen from noisy answers.
 
-One noise-optimal release (`marginals`, `residuals`) of all pairs of columns over parts; of all triples where the whole
-universe over parts fits into one clique. What follows is free: the dependence of a pair is the l1 distance of its noisy
-shares from the product of its columns, less what noise alone would give (0.8 s per cell); pairs enter the graph by
-dependence while its cliques stay small (`graphical.grow`). The model is fitted to the residuals themselves, whose
-noises are independent. No selection is paid for, and every pair, also one that a tree would leave out, is seen.
+One noise-optimal release (`marginals`, `residuals`) of all pairs of columns over parts (of very wide tables, of the
+smallest that fit into one); of all triples where the whole universe over parts fits into one clique. What follows is
+free: the dependence of a pair is the l1 distance of its noisy shares from the product of its columns, less what noise
+alone would give (0.8 s per cell); pairs enter the graph by dependence while its cliques stay small (`graphical.grow`).
+The model is fitted to the residuals themselves, whose noises are independent. No selection is paid for, and every pair,
+also one that a tree would leave out, is seen.
 
 Weights: cells^(-1/2) per cell, which evens out l1 errors between small tables and large ones.
 """
@@ -19,7 +20,7 @@ import numpy as np
 
 from hubbub.synthesis.domain import Domain
 from hubbub.synthesis.graphical import Clique, JunctionTree, Target, estimate
-from hubbub.synthesis.marginals import MarginalRelease, plan_marginals
+from hubbub.synthesis.marginals import MarginalRelease, plan_marginals, within_limits
 from hubbub.synthesis.measurements import Curator, Measurement
 from hubbub.synthesis.setting import Fitted, Setting
 
@@ -44,10 +45,11 @@ def fit_marginals(curator: Curator, setting: Setting, rho: Fraction, *, iteratio
     whole = math.prod(setting.sizes) <= setting.cells
     width = min(3 if whole else 2, len(varied))
     wanted = list(combinations(varied, width)) if width else []
-    if not wanted:
+    kept = within_limits([math.prod(setting.sizes[a] for a in c) for c in wanted])
+    if not kept:
         return Fitted(setting.fit([], iterations=iterations), (), ())
     coarse = Domain(setting.domain.columns, setting.sizes)
-    names = [setting.names(c) for c in wanted]
+    names = [setting.names(wanted[place]) for place in kept]
     plan = plan_marginals(
         coarse,
         names,
@@ -61,7 +63,7 @@ def fit_marginals(curator: Curator, setting: Setting, rho: Fraction, *, iteratio
         ordered = sorted(((dependence(setting, m), m) for m in tables), key=lambda scored: -scored[0])
         taken = setting.graph([setting.places(m.columns) for d, m in ordered if d > _LEAST_DEPENDENCE])
     else:
-        taken = setting.graph(wanted)
+        taken = setting.graph([setting.places(m.columns) for m in tables])
     return _fit(setting, release, taken, tables, iterations)
 
 

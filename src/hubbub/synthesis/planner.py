@@ -39,6 +39,7 @@ METHODS: Final = ("joint", "independent", "tree", "marginals", "adaptive", "unif
 """The strategies, as `method=` names them."""
 
 MAX_JOINT: Final = 2**20
+MOST_PARTS: Final = 32
 BIAS: Final[Mapping[str, tuple[float, float, float]]] = MappingProxyType(
     {
         "joint": (0.0, 0.0, 0.0),
@@ -120,7 +121,7 @@ def plan_synthesis(
         )
     x = math.sqrt(squared_sensitivity / (2 * float(budget))) / max(float(rows), 1.0)
     singles = Fraction(round(100 * min(0.6, max(0.15, 0.3 * (x / _TYPICAL) ** 0.25))), 100)
-    parts = min(32, max(8, round(10 * (_TYPICAL / x) ** 0.35)))
+    parts = min(MOST_PARTS, max(8, round(10 * (_TYPICAL / x) ** 0.35)))
     cells = 10_000 if x > _TYPICAL / 3 else 30_000
     if domain.universe <= cells:
         # One clique holds everything: nothing is gained by coarser parts.

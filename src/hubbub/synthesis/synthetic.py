@@ -31,7 +31,7 @@ from hubbub.synthesis.marginals import rho_from
 from hubbub.synthesis.measurements import Curator
 from hubbub.synthesis.optimal import fit_marginals
 from hubbub.synthesis.parts import projected
-from hubbub.synthesis.planner import MAX_JOINT, SynthesisPlan, plan_synthesis
+from hubbub.synthesis.planner import MAX_JOINT, MOST_PARTS, SynthesisPlan, plan_synthesis
 from hubbub.synthesis.probe import SHARE, Probe
 from hubbub.synthesis.report import SynthesisReport
 from hubbub.synthesis.sampling import draw_records, refine
@@ -43,7 +43,9 @@ __all__ = ["SyntheticData", "prepared", "synthesize"]
 Integers = NDArray[np.int64]
 
 _MOST_ROWS = 50_000_000
+_MOST_COUNTED = 2**53
 _LEAST = Fraction(1, 10**12)
+_LEAST_PER_MOVE = Fraction(1, 10**15)  # of rho, per squared sensitivity: all noise then fits into 53 bits
 
 
 @dataclass(frozen=True)
@@ -147,12 +149,19 @@ def prepared(
 
     Raises ParameterError for whatever `synthesize` refuses, its codes aside. Without declared rows many are supposed.
     """
-    if rho < _LEAST:
+    least = max(_LEAST, _LEAST_PER_MOVE * squared_sensitivity)
+    if rho < least:
         raise ParameterError(
-            f"a budget of rho = {float(rho):.3g} was asked; no noise could be drawn below {float(_LEAST):g}. Give more."
+            f"a budget of rho = {float(rho):.3g} was asked; no noise could be drawn below {float(least):g}, with as "
+            "many rows of a unit as were asked. Give more."
         )
-    if rows is not None:
-        count(rows, "rows", least=0)
+    if rows is not None and count(rows, "rows", least=0) > _MOST_COUNTED:
+        raise ParameterError(f"rows = {rows} was asked; allowed is a whole number of at most {_MOST_COUNTED}.")
+    wide = max(domain.sizes)
+    if wide > MAX_JOINT:
+        raise ParameterError(
+            f"a column has {wide} values, of which at most {MAX_JOINT} are laid out; declare coarser ones."
+        )
     support = _support(domain, constraints)
     plan = plan_synthesis(
         domain,
@@ -164,7 +173,8 @@ def prepared(
     )
     if rows is not None and rows > 0 and method == "auto" and not plan.beats_uniform:
         raise ParameterError(f"{plan.reason} Nothing was spent; method='uniform' gives uniform records.")
-    support.check(plan.parts)
+    # Where the number of rows is bought, the plan that runs is made for it, and may cut columns more finely.
+    support.check(plan.parts if rows is not None else max(plan.parts, MOST_PARTS))
     return support, plan
 
 
@@ -196,7 +206,9 @@ def _run(
     if plan.method == "uniform":
         return None, None
     share = {"independent": Fraction(1), "joint": Fraction(1, 20)}.get(plan.method, plan.singles)
-    parts = max(curator.domain.sizes) if plan.method in ("joint", "independent") else plan.parts
+    # Tables over values: of the whole universe, or of single columns; constraints join columns, and are over parts.
+    by_value = plan.method == "joint" or (plan.method == "independent" and not constraints)
+    parts = max(curator.domain.sizes) if by_value else plan.parts
     setting = begin(curator, rho * share, total, parts=parts, cells=plan.cells, constraints=constraints)
     left = rho * (1 - share)
     match plan.method:
