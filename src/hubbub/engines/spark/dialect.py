@@ -20,6 +20,7 @@ from typing import ClassVar, Final
 
 from hubbub._typing import override
 from hubbub.engines.postgres.dialect import DAY, DECIMAL, FALSE_WORDS, LONG, TIME, TRUE_WORDS, whole_constant
+from hubbub.engines.spark.like import in_segments, linear
 from hubbub.sql.emit.dialect import Dialect, Spelling, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
@@ -72,10 +73,14 @@ class Spark(Dialect):
 
     @override
     def like(self, operand: str, parts: tuple[str, ...], ignore_case: bool) -> str:
-        pattern = _literal("".join(p if p[0] != "=" else "".join(_escaped(c) for c in p[1:]) for p in parts))
+        if linear(parts):
+            spelt = "".join(p if p[0] != "=" else "".join(_escaped(c) for c in p[1:]) for p in parts)
+            word, pattern, escape = "LIKE", _literal(spelt), " ESCAPE '!'"
+        else:
+            word, pattern, escape = "RLIKE", _literal(in_segments(parts)), ""
         if ignore_case:
             operand, pattern = f"lower({operand})", f"lower({pattern})"
-        return f"({operand} LIKE {pattern} ESCAPE '!')"
+        return f"({operand} {word} {pattern}{escape})"
 
     @override
     def finite(self, sql: str) -> str:
