@@ -1,4 +1,4 @@
-"""The range of POWER and of a date that is moved holds every value, whatever the ends."""
+"""The range of an expression holds every value that it has, whatever the ends."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import datetime as dt
 from fractions import Fraction
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hubbub.tables.columns import Between
+import hubbub as hb
+from engines.corpus import bound
+from hubbub.engines.duckdb.dialect import DUCKDB
+from hubbub.sql.emit.expression import expression_sql
+from hubbub.tables.columns import Between, between
 from hubbub.tables.expressions import Call, Column, Expression, Literal
 from hubbub.tables.kinds import Kind
 from hubbub.tables.spans import span
 from hubbub.tables.written_out import written_out
+from people import HUGE, session
 
 X, D = Column("x", Kind.NUMBER), Column("d", Kind.TIMESTAMP)
 
@@ -62,3 +68,69 @@ def test_a_moved_date_lies_in_its_range(first: dt.datetime, days: int, by: tuple
             (us,) = con.execute(f"SELECT epoch_us(TRY(?::TIMESTAMP + INTERVAL ({by[1]}) {by[0]}))", [at]).fetchone()  # type: ignore[misc]
             if us is not None and -62135596800000000 <= us <= 253402300799999999:
                 assert found[0] <= us <= found[1], at  # type: ignore[operator]
+
+
+NULLABLE = [
+    "CASE WHEN b THEN 3 END",
+    "NULLIF(i, i)",
+    "i * 0 + 3",
+    "NULLIF(3, 3)",
+    "SQRT(-4) * 0 + 3",
+    "POWER(i, 0)",
+    "3",
+]
+ROUNDED = [f"ROUND({x}, {n})" for x in ("x", "i", "-x * i") for n in (-3, -2, -1, 0, 1)]
+DECLARED = {"x": between(-640, 760), "i": between(-4, 45)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [*ROUNDED, *(f"{word}(x, {n})" for word in ("LEAST", "GREATEST", "COALESCE") for n in (*NULLABLE, "2 * 9 - 1"))],
+)
+def test_every_value_lies_in_the_range(text: str) -> None:
+    """LEAST(x, 3) is at most 3, and LEAST(x, CASE WHEN b THEN 3 END) is all that x is where b is false."""
+    node = bound(text)
+    assert node is not None
+    found = span(node, DECLARED)
+    assert found is not None
+    rows = pa.table(
+        {
+            "x": [-640.0, -500.0, -4.5, 0.0, 3.5, 549.9, 550.0, 760.0, None, 12.25],
+            "i": [-4, 45, None, 0, 7, 44, 5, 15, 25, None],
+            "b": [True, False, None, True, False, False, True, False, True, None],
+        }
+    )
+    with duckdb.connect() as con:
+        con.register("rows", rows)
+        every = con.execute(f"SELECT {expression_sql(node, DUCKDB)} FROM rows").fetchall()
+    for (value,) in every:
+        if value is not None:
+            assert found[0] is None or found[0] <= value
+            assert found[1] is None or value <= found[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("LEAST(x, 3)", (-640, 3)),
+        ("GREATEST(x, 3, -9)", (3, 760)),
+        ("LEAST(GREATEST(x / i, 0), 100)", (0, 100)),
+        ("LEAST(x, 60 * 4)", (-640, 240)),
+        ("ROUND(x, -3)", (-1000, 1000)),
+        ("ROUND(x, -15)", (0, 0)),
+    ],
+)
+def test_a_range_is_no_wider_than_it_must_be(text: str, ends: tuple[int, int]) -> None:
+    node = bound(text)
+    assert node is not None
+    assert span(node, DECLARED) == ends
+
+
+def test_a_sum_of_what_may_be_null_is_not_cut_at_the_constant() -> None:
+    rows = pa.table({"id": list(range(100)), "x": [700] * 100, "b": [False] * 100})
+    table = hb.table(rows, unit="id", max_total=1, columns={"x": hb.between(0, 700)})
+    asked = {"LEAST(x, CASE WHEN b THEN 5 END)": 70_000, "ROUND(x, -3)": 100_000}
+    with session(epsilon=10**9 * HUGE, v=table) as s:
+        for text, total in asked.items():
+            ((found,),) = s.sql(f"SELECT SUM({text}) AS n FROM v", epsilon=10**3 * HUGE).rows()
+            assert found == pytest.approx(total, rel=1e-3)

@@ -25,6 +25,8 @@ __all__ = [
     "Function",
     "Range",
     "difference",
+    "greatest",
+    "least",
     "shifted",
     "truncated",
     "union",
@@ -56,6 +58,7 @@ MOMENT: Final = TEMPORAL | {Kind.NULL}
 UNKNOWN: Final[Range] = (None, None)
 _SLACK: Final = Fraction(1, 10**9)
 """More than what EXP and LN may be wrong by, relative to their value."""
+_HALF: Final = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
@@ -123,19 +126,41 @@ def union(spans: list[Range]) -> Range:
     )
 
 
-def _least(spans: list[Range]) -> Range:
-    """LEAST leaves NULLs out, so its value is one of its arguments': at most each *constant*, and within the union."""
-    low, _ = union(spans)
-    constants = [s[1] for s in spans if s[0] is not None and s[0] == s[1]]
-    highs = [h for h in constants if h is not None]
-    return low, min(highs) if highs else union(spans)[1]
+def least(spans: list[Range], sure: list[Range]) -> Range:
+    """LEAST leaves NULLs out, so its value is one of its arguments': within the union, and at most each that is sure.
+
+    sure: the ranges of those that are never NULL. `LEAST(x, CASE WHEN b THEN 5 END)` is at most all that x can be.
+    """
+    low, high = union(spans)
+    highs = [end for _, end in sure if end is not None]
+    return low, min(highs) if highs else high
 
 
-def _greatest(spans: list[Range]) -> Range:
-    _, high = union(spans)
-    constants = [s[0] for s in spans if s[0] is not None and s[0] == s[1]]
-    lows = [x for x in constants if x is not None]
-    return max(lows) if lows else union(spans)[0], high
+def greatest(spans: list[Range], sure: list[Range]) -> Range:
+    """GREATEST, the same turned round."""
+    low, high = union(spans)
+    lows = [end for end, _ in sure if end is not None]
+    return max(lows) if lows else low, high
+
+
+def _rounded(spans: list[Range]) -> Range:
+    """The range of ROUND: the next whole numbers, or the multiples of 1000 next to the ends for ROUND(x, -3)."""
+    (low, high), *places = spans
+    last = places[0][0] if places else Fraction(0)
+    if last is None:
+        return UNKNOWN
+    if last >= 0:
+        return (
+            None if low is None else Fraction(math.floor(low)) - 1,
+            None if high is None else Fraction(math.ceil(high)) + 1,
+        )
+    unit: int = 10 ** -int(last)
+
+    def multiple(end: Fraction) -> Fraction:
+        """The largest multiple that an end may be rounded to: a half up, and what a double may take for one."""
+        return Fraction(math.floor(end / unit + _HALF + _SLACK * (1 + abs(end / unit))) * unit)
+
+    return None if low is None else -multiple(-low), None if high is None else multiple(high)
 
 
 def truncated(unit: str, moment: Fraction) -> Fraction:
@@ -262,23 +287,14 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "SIGN": Function(_number, Kind.NUMBER, 1, span=_fixed(-1, 1), whole=True),
     "FLOOR": Function(_number, Kind.NUMBER, 1, span=_ends(lambda x: Fraction(math.floor(x))), whole=True),
     "CEIL": Function(_number, Kind.NUMBER, 1, span=_ends(lambda x: Fraction(math.ceil(x))), whole=True),
-    "ROUND": Function(
-        (NUMBER, NUMBER),
-        Kind.NUMBER,
-        1,
-        constants=frozenset({1}),
-        span=lambda s: (
-            None if s[0][0] is None else Fraction(math.floor(s[0][0])) - 1,
-            None if s[0][1] is None else Fraction(math.ceil(s[0][1])) + 1,
-        ),
-    ),
+    "ROUND": Function((NUMBER, NUMBER), Kind.NUMBER, 1, constants=frozenset({1}), span=_rounded),
     "SQRT": Function(_number, Kind.NUMBER, 1, span=_through_floats(lambda x: math.sqrt(max(x, 0)), Fraction(0), None)),
     "EXP": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.exp, Fraction(0), None)),
     "LN": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.log, None, None)),
     "LOG10": Function(_number, Kind.NUMBER, 1, span=_through_floats(math.log10, None, None)),
     "POWER": Function((NUMBER, NUMBER), Kind.NUMBER, 2, constants=frozenset({1}), span=_power, whole=True),
-    "LEAST": Function((ANY,), None, 1, more=True, span=_least, whole=True),
-    "GREATEST": Function((ANY,), None, 1, more=True, span=_greatest, whole=True),
+    "LEAST": Function((ANY,), None, 1, more=True, span=union, whole=True),
+    "GREATEST": Function((ANY,), None, 1, more=True, span=union, whole=True),
     "COALESCE": Function((ANY,), None, 1, more=True, span=union, whole=True),
     "NULLIF": Function((ANY, ANY), None, 2, span=_first),
     "LOWER": Function(_text, Kind.TEXT, 1),

@@ -47,6 +47,8 @@ from hubbub.tables.functions import (
     UNITS_OF_TIME,
     Range,
     difference,
+    greatest,
+    least,
     shifted,
     truncated,
     union,
@@ -149,13 +151,45 @@ def _span(node: Expression, declared: Mapping[str, Declaration]) -> Range | None
             most = rest[-1].value if isinstance(rest[-1], Literal) and (cut.name != "SUBSTR" or len(rest) > 1) else None
             return Fraction(0), Fraction(most) if isinstance(most, int) and most >= 0 else None
         case Call(name="LEAST" | "GREATEST" | "COALESCE" as name, arguments=arguments):
-            spans = [s for s in (span(a, declared) for a in arguments) if s is not None]
-            return FUNCTIONS[name].span(spans) if spans else None
+            return _one_of_several(name, arguments, declared)
         case Call(name=name, arguments=arguments):
             parts = [span(a, declared) for a in arguments]
             return FUNCTIONS[name].span([(None, None) if p is None else p for p in parts])
         case _:
             return None, None
+
+
+def _one_of_several(name: str, arguments: Iterable[Expression], declared: Mapping[str, Declaration]) -> Range | None:
+    """The range of LEAST, GREATEST and COALESCE."""
+    spans = {a: s for a in arguments if (s := span(a, declared)) is not None}
+    if not spans:
+        return None
+    sure = [s for a, s in spans.items() if _sure(a)]
+    match name:
+        case "LEAST":
+            return least(list(spans.values()), sure)
+        case "GREATEST":
+            return greatest(list(spans.values()), sure)
+    return union(list(spans.values()))
+
+
+def _sure(node: Expression) -> bool:
+    """Whether an expression is never NULL: a constant, or a sum of some. Whatever reads a column may be NULL."""
+    match node:
+        case Literal():
+            value = node.value
+            return value is not None and not (isinstance(value, int | Fraction) and not -_SURE <= value <= _SURE)
+        case Negate(operand=operand):
+            return _sure(operand)
+        case Arithmetic(op="*", left=Literal() as left, right=Literal() as right):
+            return _sure(left) and _sure(right)
+        case Arithmetic(op="+" | "-", left=left, right=right):
+            return _sure(left) and _sure(right)
+    return False
+
+
+_SURE: Final = 2**100
+"""A number of this size is no NULL in any dialect's arithmetic, and neither is a product of two."""
 
 
 def _of_case(node: Case, declared: Mapping[str, Declaration]) -> Range | None:
