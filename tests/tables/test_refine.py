@@ -98,6 +98,8 @@ def test_the_order_of_draws_changes_no_estimate() -> None:
         ((DiscreteLaplace(Fraction(1, 5)), 0.96), (DiscreteLaplace(1), 0.04)),
         ((DiscreteLaplace(2), 0.5), (DiscreteLaplace(2), 0.5)),
         ((DiscreteLaplace(7), 0.7), (DiscreteLaplace(4), 0.3)),
+        ((DiscreteLaplace(Fraction(1, 50)), 1.0), (DiscreteLaplace(1), 2.1e-22)),
+        ((DiscreteLaplace(10), 2e-24), (DiscreteLaplace(Fraction(1, 50)), 1.0)),
         ((DiscreteGaussian(3), 0.8), (DiscreteGaussian(6), 0.2)),
         ((DiscreteGaussian(4), 0.25), (DiscreteLaplace(2), 0.75)),
     ],

@@ -42,13 +42,14 @@ def rounded_half_width(level: float, terms: tuple[tuple[Noise, float], ...]) -> 
         return None
     x = np.arange(-reach, reach + 1)
     chance = np.asarray(first.pmf(x))
+    # Beside a far more precise draw b is as small as 1e-24, and an end beyond any whole number of 64 bits.
+    beyond = second.half_width(1 - _LEFT_OUT) + 1
 
     def within(t: int) -> bool:
         ends = t + 0.5
         most, least = np.ceil((ends - a * x) / b) - 1, np.floor((-ends - a * x) / b) + 1
-        inside = np.where(
-            most >= least, second.cdf(most.astype(np.int64)) - second.cdf(least.astype(np.int64) - 1), 0.0
-        )
+        most, least = (np.clip(end, -beyond - 1, beyond).astype(np.int64) for end in (most, least))
+        inside = np.where(most >= least, second.cdf(most) - second.cdf(least - 1), 0.0)
         return float(chance @ inside) - _LEFT_OUT >= level
 
     low, high = -1, 1
