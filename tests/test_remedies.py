@@ -247,6 +247,14 @@ CASES = {
         {0: {"low": "2024-01-01", "high": "2024-12-31"}},
         table=lambda: hb.table(SEEN, unit="id", max_groups=1, max_rows=1),
     ),
+    "clocks that are set too often": Case(
+        "tables/zones.py:local",
+        "SELECT COUNT(*) AS x FROM t WHERE seen AT TIME ZONE 'Europe/Rome' > '2024-01-02'",
+        {0: {"low": "2024-01-01", "high": "2024-12-31"}},
+        table=lambda: hb.table(
+            SEEN, unit="id", max_groups=1, max_rows=1, columns={"seen": hb.between("0001-01-01", "9999-12-31")}
+        ),
+    ),
     "rows of people": Case(
         "sql/text/hints.py:questions_instead",
         "SELECT * FROM t",

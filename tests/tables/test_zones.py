@@ -103,6 +103,38 @@ def test_an_hour_that_is_shown_twice_is_one_group() -> None:
     assert {h.hour: n for h, n in counts if n} == {2: 2, 3: 1}
 
 
+@pytest.mark.parametrize(
+    ("zone", "day"),
+    [("America/Recife", dt.datetime(2000, 10, 8, 2, 30)), ("Africa/Freetown", dt.datetime(1939, 8, 31))],
+)
+def test_clocks_that_are_set_back_within_a_week_are_followed(zone: str, day: dt.datetime) -> None:
+    """Wherever the declared range begins: half-hours of two weeks, by the offset that the expression holds."""
+    moments = [day + dt.timedelta(minutes=30 * k) for k in range(48 * 12)]
+    for before in range(1, 9):
+        shown = local(Column("at", Kind.TIMESTAMP), zone, day - dt.timedelta(days=before), day + dt.timedelta(days=40))
+        with duckdb.connect() as con:
+            con.register("rows", pa.table({"at": moments}))
+            found = con.execute(f"SELECT {expression_sql(shown, DUCKDB)} FROM rows").fetchall()
+        assert [f for (f,) in found] == [_clock(m, zone) for m in moments], before
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "Pacific/Honolulu", "UTC"])
+def test_a_range_of_all_years_is_one_where_clocks_are_set_seldom(zone: str) -> None:
+    rows = pa.table({"id": [1, 2], "at": [dt.datetime(2020, 1, 1, 20), dt.datetime(2020, 1, 2, 5)]})
+    columns = {"at": hb.between("0001-01-01", "9999-12-31", tz=zone)}
+    with session(epsilon=10**7 * HUGE, v=hb.table(rows, unit="id", max_total=1, columns=columns)) as s:
+        sql = "SELECT COUNT(*) AS n FROM v WHERE CAST(at AS DATE) = '2020-01-02'"
+        expected = sum(_clock(m, zone).date() == dt.date(2020, 1, 2) for m in rows["at"].to_pylist())
+        assert s.sql(sql, epsilon=HUGE).rows() == [(expected,)]
+
+
+def test_a_range_in_which_clocks_are_set_too_often_is_refused() -> None:
+    columns = {"at": hb.between("0001-01-01", "9999-12-31", tz="America/New_York")}
+    table = hb.table(pa.table({"id": [1], "at": [dt.datetime(2020, 1, 1)]}), unit="id", max_total=1, columns=columns)
+    with session(epsilon=1, v=table) as s, pytest.raises(QueryError, match="set more than 500 times"):
+        s.check("SELECT COUNT(*) FROM v WHERE YEAR(at) = 2020", epsilon=1)
+
+
 def test_what_is_no_zone_is_refused() -> None:
     for zone in ("Europe/Room", "", "../etc/passwd", 3):
         with pytest.raises(PolicyError, match="tz="):

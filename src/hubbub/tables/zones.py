@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import datetime as dt
 from functools import lru_cache
+from typing import Final
 from zoneinfo import ZoneInfo
 
+from hubbub.errors import QueryError
+from hubbub.remedies import DeclareRange
 from hubbub.tables.expressions import Call, Case, Column, Compare, Expression, Literal
 
 __all__ = ["in_utc", "local"]
@@ -29,8 +32,19 @@ def in_utc(moment: dt.datetime, zone: str, *, last: bool) -> dt.datetime:
 
 
 def local(column: Column, zone: str, first: dt.datetime, end: dt.datetime) -> Expression:
-    """The column's moments as the zone's clocks show them, between two moments in UTC."""
-    set_at, offsets = _offsets(zone, first, end)
+    """The column's moments as the zone's clocks show them, between two moments in UTC.
+
+    Raises QueryError where clocks are set more often than a question's text can hold.
+    """
+    known = _offsets(zone, first, end)
+    if known is None:
+        remedy = DeclareRange(column.called, temporal=True)
+        raise QueryError(
+            f"clocks in {zone} are set more than {_MOST_OFTEN} times in the declared range of {column.called!r}, and a "
+            f"question lists each time; declare a shorter one, with tz= if it has one: {remedy.in_python()}.",
+            remedy=remedy,
+        )
+    set_at, offsets = known
     shown = tuple(Call("DATE_ADD", (Literal("SECOND"), Literal(seconds), column)) for seconds in offsets)
     if not set_at:
         return shown[0]
@@ -38,17 +52,22 @@ def local(column: Column, zone: str, first: dt.datetime, end: dt.datetime) -> Ex
 
 
 @lru_cache(maxsize=256)
-def _offsets(zone: str, first: dt.datetime, end: dt.datetime) -> tuple[tuple[dt.datetime, ...], tuple[int, ...]]:
-    """When clocks are set, and the seconds that they are ahead of UTC before, between and after."""
+def _offsets(zone: str, first: dt.datetime, end: dt.datetime) -> tuple[tuple[dt.datetime, ...], tuple[int, ...]] | None:
+    """When clocks are set, and the seconds that they are ahead of UTC before, between and after.
+
+    None where they are set more often than a question's text can hold.
+    """
     known = ZoneInfo(zone)
 
     def ahead(moment: dt.datetime) -> int:
-        offset = moment.replace(tzinfo=dt.UTC).astimezone(known).utcoffset()
+        inside = min(max(moment, dt.datetime.min + 2 * _DAY), dt.datetime.max - 2 * _DAY)
+        offset = inside.replace(tzinfo=dt.UTC).astimezone(known).utcoffset()
         return 0 if offset is None else int(offset.total_seconds())
 
-    set_at, offsets, here = [], [ahead(first)], first
-    while here < end:
-        beyond = min(here + dt.timedelta(days=7), end)  # clocks are not set and set back within a week
+    set_at, offsets = list[dt.datetime](), [ahead(first)]
+    here = last = min(max(first, _SET_FROM), end)
+    while here < end and not (here > _BY_RULE and here - last > 400 * _DAY):
+        beyond = here + min(_STEP, end - here)
         if ahead(beyond) != offsets[-1]:
             low, high = here, beyond
             while high - low > dt.timedelta(microseconds=1):
@@ -56,5 +75,18 @@ def _offsets(zone: str, first: dt.datetime, end: dt.datetime) -> tuple[tuple[dt.
                 low, high = (middle, high) if ahead(middle) == offsets[-1] else (low, middle)
             set_at.append(high)
             offsets.append(ahead(beyond))
+            last = beyond
+        if len(set_at) > _MOST_OFTEN:
+            return None
         here = beyond
     return tuple(set_at), tuple(offsets)
+
+
+_DAY: Final = dt.timedelta(days=1)
+_STEP: Final = 3 * _DAY
+"""Clocks are not set and set back within three days. In Recife they were within seven: on 8 and 15 October 2000."""
+_SET_FROM: Final = dt.datetime(1800, 1, 1)
+"""No zone's clocks were set before."""
+_BY_RULE: Final = dt.datetime(2150, 1, 1)
+"""From here on clocks are set in each year, or never."""
+_MOST_OFTEN: Final = 500
