@@ -359,7 +359,12 @@ def main(arguments: list[str]) -> int:
         for name in rivals.NAMES:
             peers.install(name)
         return 0
-    more = {"speed", "clusters", "synthetic", "halfspaces"} & set(arguments)
+    parts = {"speed", "clusters", "synthetic", "halfspaces"}
+    unknown = [a for a in arguments if a not in {*parts, *TASKS, "rivals", "newton"} and not a.startswith("draws=")]
+    if unknown:
+        print(__doc__)
+        return 0 if unknown[0] in ("-h", "--help") else 2
+    more = parts & set(arguments)
     draws = next((int(a.partition("=")[2]) for a in arguments if a.startswith("draws=")), 20)
     asked = [a for a in arguments if a in TASKS] or ([] if more else list(TASKS))
     print(json.dumps({"delta": DELTA, "rho": [float(rho_of_epsilon(e, DELTA)) for e in EPSILONS], "draws": draws}))
