@@ -147,6 +147,26 @@ def test_a_run_that_brings_a_bound_that_is_none_has_no_answer(tmp_path, monkeypa
     w.close()
 
 
+@pytest.mark.parametrize(
+    "said", [{"what": "x"}, {"what": "z"}, {"what": "groups"}, {"what": "x", "bound": "1/3"}], ids=str
+)
+def test_a_bound_of_another_search_under_the_name_of_one_is_not_known(tmp_path, monkeypatch, said):
+    """It is of the form that a search writes; planning with it raised what nobody reads, in every later question."""
+    w = Found(tmp_path / "l.db", monkeypatch, takes=1)
+    charge = w.desk.ask("ada", COUNTED, AUTO, "r")["id"]
+    w.until(11)
+    payload = json.loads(w.ledger.record.release(charge).payload)
+    texts = [json.dumps(payload)]
+    monkeypatch.setattr(type(w.ledger.record), "bounds_found", lambda *_, **__: texts)
+    more = {**AUTO, "epsilon": "2"}
+    assert w.desk.check("ada", COUNTED, more)["answer_time"] == 5  # it is known
+    payload["found"][0] |= said
+    texts[0] = json.dumps(payload)
+    assert bounds_in(texts[0])
+    assert w.desk.check("ada", COUNTED, more)["answer_time"] == 10
+    w.close()
+
+
 class Lane(Lanes):
     """Lanes without a process of their own."""
 

@@ -201,8 +201,13 @@ def named(search: Search) -> str:
 
 
 def known_of(search: Search, known: Mapping[str, Known]) -> Known | None:
-    """What is known of a search: what it found, or one that covers it."""
-    return next((known[name] for name in map(named, search.covering) if name in known), None)
+    """What is known of a search: what it found, or one that covers it. Only a bound that is one of its places: what is
+    known was said by a process that runs, which may be taken over.
+    """
+    entries = (known[name] for name in map(named, search.covering) if name in known)
+    return next(
+        (e for e in entries if e["what"] == search.what and ratio(e["bound"]) == search.value(e["place"])), None
+    )
 
 
 def bounds_in(text: str, public: Sequence[Any] | None = None) -> dict[str, Known] | None:
