@@ -133,6 +133,19 @@ def test_the_anchor_follows_the_key_and_one_of_the_old_key_holds_no_more(tmp_pat
             opened(path, NEW, anchor=anchor)
 
 
+def test_a_key_is_not_changed_where_the_anchor_cannot_be_written(tmp_path, monkeypatch):
+    path, anchor = tmp_path / "b.db", tmp_path / "anchor"
+    with opened(path, OLD, anchor=anchor) as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr("hubbub.ledger.anchor.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space")))
+            with pytest.raises(PolicyError, match=r"cannot write the anchor.*keeps the key that it has"):
+                ledger.steward.rekey(NEW, author="steward")
+        charge(ledger, "0.1")
+    with opened(path, OLD, anchor=anchor) as ledger:
+        ledger.steward.rekey(NEW, author="steward")
+    opened(path, NEW, anchor=anchor).close()
+
+
 def test_a_checkpoint_of_the_old_key_is_not_trusted(tmp_path):
     with opened(tmp_path / "b.db", OLD) as ledger:
         kept = ledger.record.checkpoint(ledger.record.verify())

@@ -266,6 +266,10 @@ def test_an_anchor_that_is_missing_foreign_or_forged_is_refused(tmp_path):
         with pytest.raises(PolicyError, match=r"not an anchor of a ledger|it is not text"):
             opened(path, key=KEY, anchor=anchor)
     content = json.loads(good)
+    for odd in ({"mac": "\xe9"}, {"next": "\ud800"}, {"hash": "\ud800"}, {"line": 2**63}, {"line": -1}):
+        anchor.write_text(json.dumps(content | odd))
+        with pytest.raises(PolicyError, match="not an anchor of a ledger"):
+            opened(path, key=KEY, anchor=anchor)
     for change in ({"line": content["line"] - 1}, {"mac": None}, {"hash": "0" * 64}):
         anchor.write_text(json.dumps(content | change))
         with pytest.raises(PolicyError, match="not written with the ledger's key"):

@@ -59,7 +59,8 @@ def read(path: Path, name: str, keys: Epochs) -> tuple[int, str] | None:
         written = json.loads(text)
         whose, serial, digest = written["ledger"], written["line"], written["hash"]
         macs = (written["mac"], written.get("next"))
-        fits = all(isinstance(part, str) for part in (whose, digest)) and type(serial) is int
+        texts = all(isinstance(part, str) and part.isascii() for part in (whose, digest, *map(str, macs)))
+        fits = texts and type(serial) is int and 0 <= serial < 2**63
     except (ValueError, TypeError, KeyError, RecursionError):
         fits = False
     if not fits:
@@ -112,7 +113,7 @@ def write(
     new: make one that is missing. following: the key that the chain is about to get, under which it holds too.
 
     Raises:
-        PolicyError: it cannot be written in time. The ledger itself has been written.
+        PolicyError: it cannot be written in time. The ledger itself has been written, but not its change of key.
     """
     try:
         with _alone(path, patience):
@@ -128,10 +129,11 @@ def write(
                 written["next"] = _mac(following, name, head.serial, head.hash)
             _replace(path, json.dumps(written) + "\n")
     except OSError as error:
-        raise PolicyError(
-            f"cannot write the anchor {path} of the ledger: {error.strerror}. What was asked is recorded, and no "
-            "answer is given: see to the file and its folder, and ask again; it is not charged twice."
-        ) from None
+        what = "What was asked is recorded, and no answer is given: see to the file and its folder, and ask again; it "
+        what += "is not charged twice."
+        if following is not None:
+            what = "The ledger keeps the key that it has. See to the file and its folder, and change the key again."
+        raise PolicyError(f"cannot write the anchor {path} of the ledger: {error.strerror}. {what}") from None
 
 
 def missing(path: Path) -> str:
