@@ -70,7 +70,11 @@ def formatted_as_mysql(reader: Any, moment: exp.Expr, written: exp.Expr) -> Expr
     Raises QueryError for a format without codes, such as Spark's 'yyyy-MM': it would be the same text for every row.
     """
     if isinstance(written, exp.Literal) and "%" not in str(written.this):
-        raise reader.refuse("DATE_FORMAT reads MySQL's codes, such as '%Y-%m'; TO_CHAR reads 'YYYY-MM'.", written)
+        raise reader.refuse(
+            "DATE_FORMAT reads MySQL's codes, such as '%Y-%m'; TO_CHAR reads 'YYYY-MM'.",
+            written,
+            remedy=Rewrite("'%Y-%m'"),
+        )
     return _formatted(reader, moment, written, _PERCENT, _MYSQL)
 
 

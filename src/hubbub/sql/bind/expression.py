@@ -471,10 +471,10 @@ class ExpressionReader:
         if isinstance(node, exp.Escape):
             escape_node, node = node.expression, node.this
             if not (isinstance(escape_node, exp.Literal) and escape_node.is_string and len(escape_node.this) == 1):
-                raise self.refuse("ESCAPE takes one character.", escape_node)
+                raise self.refuse("ESCAPE takes one character, such as '!'.", escape_node, remedy=Rewrite("'!'"))
             escape = str(escape_node.this)
         if not isinstance(node, exp.Like | exp.ILike):
-            raise self.refuse("ESCAPE belongs to LIKE.", node)
+            raise self.refuse("ESCAPE belongs to LIKE.", node, remedy=Rewrite("LIKE"))
         self.only_known_arguments(node)
         operand, pattern = self.read(node.this), self.read(node.expression)
         if operand.kind not in (Kind.TEXT, Kind.NULL):
@@ -484,7 +484,12 @@ class ExpressionReader:
             raise self.refuse("LIKE takes a constant pattern, such as 'A%'.", node, remedy=Rewrite("'A%'"))
         parts = like_parts(pattern.value, escape)
         if parts is None:
-            raise self.refuse("the pattern ends with its escape character.", node)
+            doubled = Rewrite(exp.Literal.string(f"{pattern.value}{escape}").sql())
+            raise self.refuse(
+                f"the pattern ends with its escape character; to mean that character write {doubled.example}.",
+                node,
+                remedy=doubled,
+            )
         like = Like(operand, parts, isinstance(node, exp.ILike))
         return Not(like) if node.args.get("negate") else like
 

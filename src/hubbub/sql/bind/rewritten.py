@@ -76,7 +76,7 @@ def rewritten(reader: ExpressionReader, node: exp.Expr) -> Expression | None:
             words = (
                 "SIMILAR TO reads a regular expression, in which % and _ stand for themselves; write LIKE, or .* and ."
             )
-            raise reader.refuse(words, node)
+            raise reader.refuse(words, node, remedy=Rewrite("LIKE"))
         case exp.RegexpFullMatch() | exp.SimilarTo():
             whole = (
                 exp.Literal.string(f"^(?:{node.expression.name})$") if _is_text(node.expression) else node.expression
@@ -115,7 +115,8 @@ def _power(reader: ExpressionReader, node: exp.Pow) -> Expression:
             size = abs(exact)
             power = Call("POWER", (base, Literal(int(size) if size.denominator == 1 else size)))
             return Arithmetic("/", Literal(1), power) if exact < 0 else power
-        raise reader.refuse("POWER takes an exponent between -64 and 64.", node.expression)
+        end = Rewrite("-64" if exact < 0 else "64")
+        raise reader.refuse("POWER takes an exponent between -64 and 64.", node.expression, remedy=end)
     if isinstance(base, Literal) and isinstance(base.value, int | Fraction) and 0 < base.value <= _LARGEST_BASE:
         logarithm = Fraction(math.log(base.value))
         return Call("EXP", (Arithmetic("*", Literal(logarithm), exponent),))

@@ -126,7 +126,11 @@ class Windows:
         if name in ("LAG", "LEAD") and len(arguments) > 1:
             offset = arguments[1].value if isinstance(arguments[1], Literal) else None
             if not isinstance(offset, int) or isinstance(offset, bool) or abs(offset) > 10**6:
-                raise reader.refuse(f"{name} takes a constant whole number up to 1,000,000 as its offset.", node)
+                raise reader.refuse(
+                    f"{name} takes a constant whole number up to 1,000,000 as its offset, as in {name}(n, 1).",
+                    node,
+                    remedy=Rewrite(f"{name}(n, 1)"),
+                )
         if len(arguments) > 2 and not comparable(arguments[0].kind, arguments[2].kind):
             raise reader.refuse(
                 f"{name}: the value and its default must be of one kind: {ONE_KIND.example}.",
