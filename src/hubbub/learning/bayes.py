@@ -128,7 +128,7 @@ class CategoricalNB(_NaiveBayes):
         return calibrated(
             spend=problem.part(problem.parts[1]),
             l1=counts * problem.reach,
-            l2_squared=problem.moved(counts, counts=True),
+            l2_squared=problem.moved(counts, acute=True),
         )
 
     def _in_place(self, problem: Problem) -> str | None:

@@ -1,9 +1,9 @@
 """Principal components, from one noisy matrix of second moments.
 
 A row adds x x^T, x its features with a 1 before them, in the coordinates of `hubbub.learning.bases`, in which it is
-shorter: |x|^2 <= N in Frobenius norm, N = `Design.norm2` of them, so the upper triangle moves by no more. It gets
-discrete Gaussian noise once (Dwork, Talwar, Thakurta, Zhang 2014, "Analyze Gauss"). The number of rows and the means
-stand in the matrix itself. What follows is post-processing: the covariance, brought back to the plain features.
+shorter. The upper triangle moves by sqrt((|x|^4 + sum x_i^4) / 2) in l2 (`hubbub.learning.exact.triangle_squared`). It
+gets discrete Gaussian noise once (Dwork, Talwar, Thakurta, Zhang 2014, "Analyze Gauss"). The number of rows and the
+means stand in the matrix itself. What follows is post-processing: the covariance, brought back to the plain features.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hubbub.accounting.amounts import count
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import plain_covariance, plain_mean, turned
 from hubbub.learning.descent import Floats, noise_of
-from hubbub.learning.exact import Coded
+from hubbub.learning.exact import Coded, triangle_squared
 from hubbub.learning.features import ONE, Design
 from hubbub.learning.model import Estimator, Fit, Problem
 from hubbub.mechanisms.calibration import Calibrated
@@ -52,7 +52,7 @@ class PCA(Estimator):
             raise ParameterError(f"n_components={self.n_components}: these columns make {most} features.")
 
     def _noise(self, problem: Problem) -> Calibrated:
-        return noise_of(problem.rho, problem.moved(turned(problem.design).norm2 ** 2))
+        return noise_of(problem.rho, problem.moved(triangle_squared(turned(problem.design)), acute=True))
 
     def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
         return (turned(problem.design),)

@@ -160,7 +160,7 @@ class Evaluator:
         """The noise on every count or sum."""
         problem = self.problem
         if self._classes:
-            return calibrated(spend=self.spend, l1=problem.reach, l2_squared=problem.moved(1, counts=True))
+            return calibrated(spend=self.spend, l1=problem.reach, l2_squared=problem.moved(1, acute=True))
         return calibrated(
             spend=self.spend,
             l1=4 * _HALF * problem.reach,

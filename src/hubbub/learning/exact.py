@@ -19,7 +19,8 @@ order, and with however many threads.
 **Bounds.** A residual of the logistic loss lies within +-2^20. Of the softmax, with p_k = floor(2^20 e_k / sum e), the
 residual is p_k for the other classes and -(the sum of these) for the row's own: its squared length is at most
 2 (sum of the others)^2 <= 2 2^40. The gradient of a row is residual x features, whose squared length is the product of
-the two: at most 2^40 `Design.norm2`, or twice that; times W^2 with whole weights of rows of at most W.
+the two: at most 2^40 `Design.norm2`, or twice that; times W^2 with whole weights of rows of at most W. Of x x^T only
+the upper triangle is released, which moves less than the whole matrix (`triangle_squared`).
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ __all__ = [
     "sigmoid",
     "sigmoid_steps",
     "softmax",
+    "triangle_squared",
 ]
 
 SCALE: Final = 1 << 20
@@ -140,6 +142,28 @@ def on_grid(weights: Iterable[float]) -> Integers:
     """
     multiples = np.asarray(list(weights), np.float64) * WEIGHT_ONE
     return np.rint(np.clip(np.nan_to_num(multiples), -_LARGEST, _LARGEST)).astype(np.int64)
+
+
+def triangle_squared(design: Design) -> int:
+    """How far a row of weight 1 moves the upper triangle of the sum of x x^T, in squared l2, at most: rounded up.
+
+    Two features of 1 move three sums by 1, not four: their product stands in the triangle once. In all, the sum over
+    i <= j of (x_i x_j)^2 is ((sum x_i^2)^2 + sum x_i^4) / 2, as the square of the first sum has every product of two
+    different features twice, and those of a feature with itself once. The features of a row are one row of each
+    column's table beside the intercept (of declared values, one feature of many), so neither sum exceeds that of the
+    columns' largest: `Design.norm2` and its like of fourth powers. So at least a half of `Design.norm2` squared, and at
+    most all of it. Dwork, Talwar, Thakurta, Zhang 2014, "Analyze Gauss", put noise on the upper triangle alike, and
+    bound it by the whole matrix.
+
+    Of two rows the triangles have the inner product ((x . y)^2 + sum x_i^2 y_i^2) / 2, never below 0: a row that takes
+    another's place moves the sum by twice this in squared l2 at most, not by four times (`Problem.moved`, acute).
+
+    >>> from hubbub.learning.features import Categories
+    >>> triangle_squared(Design({"sex": Categories(("f", "m"))})) == 3 * ONE**4
+    True
+    """
+    fourth = ONE**4 + sum(int((c.features**4).sum(axis=1).max()) for c in design.columns.values())
+    return -(-(design.norm2**2 + fourth) // 2)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 from hubbub.errors import ParameterError
 from hubbub.learning.bases import either, turned
 from hubbub.learning.descent import Floats, Plan, descend, expected_excess, noise_of, plan_descent
-from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax
+from hubbub.learning.exact import SCALE, WEIGHT_ONE, Coded, on_grid, sigmoid, softmax, triangle_squared
 from hubbub.learning.features import ONE, Design, Integers, Scoring
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.learning.newton import PASSES, newton
@@ -100,7 +100,7 @@ def draw_newton(problem: Problem, rows: Coded, bits: Bits | None) -> Fit:
     weights = yield from newton(
         rows,
         rho=problem.rho,
-        moment_squared=problem.moved(turned(problem.design).norm2 ** 2),
+        moment_squared=problem.moved(triangle_squared(turned(problem.design)), acute=True),
         step_squared=descent_squared(problem),
         bits=bits,
     )

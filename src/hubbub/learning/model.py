@@ -76,13 +76,14 @@ class Problem:
         """How many of a row's largest shares a unit moves a sum: R, times 256 with weights, twice for replace."""
         return self.rows_per_unit * self.heaviest * (1 if self.neighbours == "add_remove" else 2)
 
-    def moved(self, squared: int, *, counts: bool = False) -> int:
+    def moved(self, squared: int, *, acute: bool = False) -> int:
         """How far a unit moves a sum in squared l2, if one row of weight 1 moves it by `squared` at most.
 
-        counts: whether all that rows add is 0 or more: then the two shares that are exchanged under replace have an
-        inner product of 0 or more, and differ by at most the sum of their squared lengths.
+        acute: whether what any two rows add has an inner product of 0 or more, as counts have, which are 0 or more
+        each: then the two shares that are exchanged under replace have one too, and the square of their difference is
+        at most the sum of their squares.
         """
-        if counts and self.neighbours == "replace":
+        if acute and self.neighbours == "replace":
             return 2 * squared * (self.rows_per_unit * self.heaviest) ** 2
         return squared * self.reach**2
 
@@ -119,7 +120,7 @@ class Problem:
         share, _ = self.parts
         if share is None:
             return float(self.rows or 1)
-        noise = calibrated(spend=self.part(share), l1=self.reach, l2_squared=self.moved(1, counts=True))
+        noise = calibrated(spend=self.part(share), l1=self.reach, l2_squared=self.moved(1, acute=True))
         yield noise.event
         (noisy,) = noise.release([rows.mass()], bits=bits)
         return max(1.0, noisy / self.heaviest)

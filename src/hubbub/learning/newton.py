@@ -6,9 +6,9 @@ semidefinite. The ridge r is the noise of a gradient's entry: what lies below it
 that a direction which M takes for flat by chance is not gone too far. Steps have Nesterov's momentum (Beck, Teboulle
 2009).
 
-**What it costs.** One row moves M by N in Frobenius norm, N = `Design.norm2`, and its upper triangle by no more; and
-each gradient by 2^20 sqrt N. A fifth of rho buys M, each of the eight gradients a tenth: composition as in
-`hubbub.learning.descent`. All else is post-processing of these sums.
+**What it costs.** One row moves the upper triangle of M by sqrt((N^2 + sum x_i^4) / 2) in l2 at most, N =
+`Design.norm2` (`hubbub.learning.exact.triangle_squared`); and each gradient by 2^20 sqrt N. A fifth of rho buys M, each
+of the eight gradients a tenth: composition as in `hubbub.learning.descent`. All else is post-processing of these sums.
 """
 
 from __future__ import annotations
