@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import os
+import signal
 from collections.abc import Iterator
 from itertools import count
 
@@ -49,3 +50,16 @@ def noise_of_the_test(request: pytest.FixtureRequest, monkeypatch: pytest.Monkey
         bits.system_bits()
     yield
     bits.system_bits()
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's own way of SIGINT, which pyspark, once used, replaces; and nothing is collected meanwhile.
+
+    What the signal raises in a callback of the collector (hypothesis has one) is dropped by Python.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()
+    yield
+    gc.enable()
+    signal.signal(signal.SIGINT, before)

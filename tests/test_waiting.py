@@ -149,6 +149,7 @@ def test_work_elsewhere_gives_what_it_gives() -> None:
     assert names == [other.name]  # no signal reaches it: nothing to wait for
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_what_a_signal_raises_comes_out_once_the_work_has_ended() -> None:
     told, ended = threading.Event(), threading.Event()
     calls: list[float] = []

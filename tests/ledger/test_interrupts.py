@@ -198,6 +198,7 @@ def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
         charge(ledger, "0.1")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_who_waits_in_the_queue_is_interrupted_at_once_and_leaves_it(tmp_path):
     """For the lock of the ledger's threads, then for its ticket."""
     with Ledger.open(tmp_path / "b.db", budgets=BUDGETS, patience=600) as ledger:
