@@ -131,6 +131,16 @@ def test_what_cannot_be_fitted_is_refused_and_nothing_charged(opened: Session) -
     assert not opened.history()
 
 
+@pytest.mark.parametrize("model", [MODEL, LinearRegression(target="age"), GaussianNB(["age"], "ill")])
+def test_noise_that_64_bits_do_not_hold_is_refused_before_the_charge(opened: Session, model: Any) -> None:
+    """The noise of 2^31 rows of a unit leaves 64 bits; a table that has no such unit would fail just as well."""
+    with pytest.raises(ParameterError, match="Give a smaller rows_per_unit"):
+        opened.fit(model, "t", epsilon="0.00001", rows_per_unit=2**31 - 1)
+    with pytest.raises(ParameterError, match="at most 9007199254740992"):
+        opened.fit(LinearRegression(target="age", rows=10**200), "t", epsilon=1)
+    assert not opened.history()
+
+
 def test_a_pure_budget_is_refused_with_the_way_out() -> None:
     with session(budget=hb.Budget(3)) as s, pytest.raises(PolicyError, match="CategoricalNB"):
         s.fit(MODEL, "t", epsilon=1)

@@ -74,10 +74,11 @@ def probability(value: Number, name: str, *, one: bool = False) -> Fraction:
     return parsed
 
 
-def count(value: int, name: str, *, least: int = 1) -> int:
-    """A whole number >= `least`. Raises ParameterError otherwise."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ParameterError(f"{name} = {value!r} was asked; allowed is a whole number of at least {least}.")
+def count(value: int, name: str, *, least: int = 1, most: int | None = None) -> int:
+    """A whole number >= `least`, and <= `most` where that is given. Raises ParameterError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        more = "" if most is None else f" and at most {most}"
+        raise ParameterError(f"{name} = {value!r:.80} was asked; allowed is a whole number of at least {least}{more}.")
     return value
 
 

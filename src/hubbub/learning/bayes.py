@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hubbub.errors import ParameterError, PolicyError
-from hubbub.learning.descent import Floats, whole_variance
+from hubbub.learning.descent import Floats, whole_variance, within_bits
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import ONE, Integers, Numbers, Scoring
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
@@ -125,11 +125,12 @@ class CategoricalNB(_NaiveBayes):
     def noise(self, problem: Problem) -> Calibrated:
         """The noise on every count."""
         counts = len(problem.design.columns) + 1
-        return calibrated(
+        noise = calibrated(
             spend=problem.part(problem.parts[1]),
             l1=counts * problem.reach,
             l2_squared=problem.moved(counts, acute=True),
         )
+        return within_bits(noise)
 
     def _in_place(self, problem: Problem) -> str | None:
         return None
@@ -190,12 +191,13 @@ class GaussianNB(_NaiveBayes):
     def noise(self, problem: Problem) -> Calibrated:
         """The noise on every sum."""
         sums = 1 + 2 * len(problem.design.columns)
-        return calibrated(
+        noise = calibrated(
             spend=problem.part(problem.parts[1]),
             l1=ONE * sums * problem.reach,
             l2_squared=problem.moved(ONE**2 * sums),
             rounded=whole_variance,
         )
+        return within_bits(noise)
 
     def _predicted(self, problem: Problem, rows: int) -> tuple[int, float]:
         return 1, deviation(self.noise(problem)) / (problem.heaviest * ONE)

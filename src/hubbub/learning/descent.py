@@ -34,13 +34,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting import Event
+from hubbub.errors import ParameterError
 from hubbub.learning.bases import plain_weights, turned
 from hubbub.learning.exact import SCALE, Coded, on_grid
 from hubbub.learning.features import ONE, Integers
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
-from hubbub.noise import Bits
+from hubbub.noise import MAX_SCALE, Bits
 
-__all__ = ["Descent", "Floats", "Plan", "descend", "expected_excess", "plan_descent", "whole_variance"]
+__all__ = ["Descent", "Floats", "Plan", "descend", "expected_excess", "plan_descent", "whole_variance", "within_bits"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Residual: TypeAlias = Callable[[Integers, Integers], Integers]
@@ -93,8 +94,21 @@ def whole_variance(variance: Fraction) -> Fraction:
 
 
 def noise_of(rho: Fraction, squared: int) -> Calibrated:
-    """The noise of one step."""
-    return calibrated(spend=Spend(rho=rho), l2_squared=squared, rounded=whole_variance)
+    """The noise of one step. Raises what `within_bits` does."""
+    return within_bits(calibrated(spend=Spend(rho=rho), l2_squared=squared, rounded=whole_variance))
+
+
+def within_bits(noise: Calibrated) -> Calibrated:
+    """The same noise, if it can be drawn.
+
+    Raises ParameterError where its draws may leave 64 bits: before a charge, if it is asked for then.
+    """
+    if noise.law.variance > MAX_SCALE**2:
+        raise ParameterError(
+            "one unit may have so many rows, of such weights, that at so small an epsilon the noise on a sum does not "
+            "fit into 64 bits. Give a smaller rows_per_unit, or more epsilon."
+        )
+    return noise
 
 
 def descend(

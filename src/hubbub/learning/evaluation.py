@@ -30,7 +30,7 @@ from typing import Any, Final
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.descent import Floats, whole_variance
+from hubbub.learning.descent import Floats, whole_variance, within_bits
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import Categories, ratio
 from hubbub.learning.model import LEVELS, Classes, Estimator, Fit, Problem, Range
@@ -108,6 +108,7 @@ class Evaluator:
             raise ParameterError(f"a {type(self.model).__name__} predicts no column, so it cannot be evaluated.")
         self._check_outputs()
         self.model._check_positive(self.problem.target)
+        within_bits(self.noise)
 
     def _check_outputs(self) -> None:
         """A model may come as text, from anybody: what it adds for each code is looked at, and it is asked of a value

@@ -300,7 +300,7 @@ class Estimator(ABC):
             spend,
             count(rows_per_unit, "rows_per_unit"),
             neighbours,
-            None if rows is None else count(rows, "rows"),
+            None if rows is None else count(rows, "rows", most=2**53),
         )
         self._checked(problem)
         return problem

@@ -233,6 +233,9 @@ def ask_model(
         neighbours=declared.neighbours,
     )
     _check_place(data, table, problem)
+    # Noise that cannot be drawn is refused before the charge: with as few passes as there may be, and with as many.
+    for many in (1, 10**7) if problem.rows is None else (problem.rows,):
+        model._predicted(problem, many)
     ask = {
         "table": table,
         "epsilon": str(amount),
