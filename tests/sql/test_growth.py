@@ -101,6 +101,23 @@ def test_a_row_of_many_long_texts_is_refused() -> None:
         s.check(f"SELECT COUNT(*) FROM (SELECT DISTINCT id, {columns} FROM v) AS q", epsilon=1)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(LEAST({terms}, 5)) FROM v",
+        "SELECT COUNT(*) FROM v WHERE LEAST({terms}) = 5",
+        "SELECT COUNT(*) FROM (SELECT DISTINCT id, GREATEST({terms}) AS n FROM v) AS q WHERE n = 5",
+    ],
+)
+def test_many_long_texts_that_are_made_on_the_way_are_refused_together(sql: str) -> None:
+    """Each has 60 columns' length for a row of a's alone, and an engine holds all: 17 are within, 18 beyond."""
+    terms = [f"LENGTH(REPLACE(x, 'a', '{letter * 60}'))" for letter in "abcdefghijklmnopqr"]
+    with session() as s:
+        s.check(sql.format(terms=", ".join(terms[:17])), epsilon=1)
+        with pytest.raises(hb.QueryError, match="characters together"):
+            s.check(sql.format(terms=", ".join(terms)), epsilon=1)
+
+
 def _text(node: Expression, x: str) -> str:
     """What a text expression is for a row, by Python: an oracle for `characters`."""
     match node:

@@ -35,6 +35,8 @@ def asked() -> Iterator[hb.Session]:
 
 AMPLE = f"REPLACE(REPLACE(LEFT(x, 50), 'a', '{'a' * 50}'), 'a', '{'a' * 50}')"
 
+LENGTHS = ", ".join(f"LENGTH({AMPLE.replace('a', chr(97 + i))})" for i in range(9))
+
 BEYOND = {
     "another kind of join": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE x <> 'a'",
     "no condition": "SELECT COUNT(*) FROM p, m WHERE x <> 'a'",
@@ -69,6 +71,7 @@ BEYOND = {
     "one's own rows, repeated and told apart": "SELECT COUNT(*) FROM p ANTI JOIN (SELECT DISTINCT id, x, m.n FROM p "
     "JOIN m ON m.n > k) AS q ON q.id = p.id",
     "the length of a long text": f"SELECT SUM(LEAST(LENGTH({AMPLE}), 5)) FROM p JOIN m ON n > k",
+    "many lengths of texts that are shorter": f"SELECT SUM(LEAST({LENGTHS}, 5)) FROM p JOIN m ON n > k AND w < 4",
     "a long text in WHERE": f"SELECT COUNT(*) FROM p JOIN m ON n > k WHERE {AMPLE} = 'z'",
     "a long text in ON": f"SELECT COUNT(*) FROM p JOIN m ON {AMPLE} = CAST(n + k AS VARCHAR)",
     "a long text in EXISTS": f"SELECT COUNT(*) FROM p SEMI JOIN m ON {AMPLE} = CAST(n + k AS VARCHAR)",

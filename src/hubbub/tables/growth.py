@@ -6,7 +6,9 @@ gigabyte. So every text has a bound that holds for any row:
 - a column is cut to its first `CUT` characters where it is scanned (`Dialect.cut`), on every engine;
 - an expression's bound follows from its form (`characters`), and a column that a sub-query computes keeps the bound of
   what computes it, through DISTINCT, GROUP BY, windows and set operations (`sizes_in`);
-- no text may be longer than 64 columns (`LONGEST`), and no stage may have rows longer than `ROW` (`too_large`).
+- no text may be longer than 64 columns (`LONGEST`), and no stage may have rows longer than `ROW` (`too_large`);
+- an engine may hold each text that an expression makes on its way, with all others of its stage: 1,000 terms
+  LENGTH(REPLACE(x, 'a', ...)) are gigabytes for one row. Together they are at most `PASSING` rows.
 
 Parts are counted the same way: an engine may write the definition of a column wherever the column stands, so an
 expression counts as large as it is when written out down to the scans.
@@ -48,6 +50,8 @@ LONGEST: Final = 64 * CUT
 """No expression makes a longer text."""
 ROW: Final = 4 * LONGEST
 """No stage of a question has a row with more characters."""
+PASSING: Final = 4
+"""The texts that a stage makes of a row on its way have so many times the characters of `ROW`, together."""
 LARGEST: Final = 30_000
 """No expression has more parts, written out."""
 _OTHER: Final = 400
@@ -80,22 +84,42 @@ def characters(node: Expression, sizes: Sizes | None = None) -> int:
 
 
 def made(node: Expression, sizes: Sizes | None = None) -> int:
-    """At most how many characters the longest text has that an expression makes on its way; 0 where it makes none.
+    """How many characters the texts count that an expression makes on its way: 0 where it makes none.
+
+    As many as the longest has, at most, or all of them have together by `PASSING`.
 
     >>> from hubbub.tables.expressions import Compare
     >>> made(Compare("=", Call("CONCAT", (Literal("ab"), Literal("c"))), Literal("d")))
     3
     """
-    measure, longest, seen, todo = _Measure(sizes or {}), 0, set[int](), [node]
+    lengths = _made(_Measure(sizes or {}), [node])
+    return max(max(lengths, default=0), sum(lengths) // PASSING)
+
+
+def _made(measure: _Measure, nodes: Iterable[Expression]) -> list[int]:
+    """How long each text is that expressions make on their way. A part that stands in several places counts once."""
+    lengths, seen, todo = list[int](), set[int](), list(nodes)
     while todo:
         part = todo.pop()
         if id(part) in seen or isinstance(part, Column | Literal):
             continue
         seen.add(id(part))
-        todo += children(part)
         if part.kind is Kind.TEXT:
-            longest = max(longest, measure.size(part).characters)
-    return longest
+            lengths.append(measure.size(part).characters)
+        todo += _joined(part) if isinstance(part, Call) and part.name == "CONCAT" else children(part)
+    return lengths
+
+
+def _joined(node: Call) -> list[Expression]:
+    """What `a || b || c` joins, which is one text."""
+    parts, todo = list[Expression](), list(node.arguments)
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Call) and part.name == "CONCAT":
+            todo += part.arguments
+        else:
+            parts.append(part)
+    return parts
 
 
 class _Measure:
@@ -160,9 +184,9 @@ def sizes_in(node: Relation | PublicRelation, known: Sizes | None = None) -> dic
         case Scan(place=place) | PublicRelation(place=place):
             return {name: size for name, size in (known or {}).items() if name.partition(".")[0] == place}
         case Filter(source=source):
-            return _checked(node, sizes_in(source, known)).sizes
+            return _passing(node, _checked(node, sizes_in(source, known))).sizes
         case Join(left=left, right=right):
-            return _checked(node, sizes_in(left, known) | sizes_in(right, known)).sizes
+            return _passing(node, _checked(node, sizes_in(left, known) | sizes_in(right, known))).sizes
         case PerUnit(source=source, keys=keys, aggregates=aggregates):
             measure = _checked(node, sizes_in(source, known))
             made = {name: measure.size(e) for name, e in keys} | {n: _inner(a, measure) for n, a in aggregates}
@@ -177,6 +201,7 @@ def sizes_in(node: Relation | PublicRelation, known: Sizes | None = None) -> dic
             both = zip(columns_, of_left, of_right, strict=True)
             made = {c.name: _larger((measure.size(x), measure.size(y))) for c, x, y in both}
     _check_row(made.values())
+    _passing(node, measure)
     return made
 
 
@@ -188,6 +213,7 @@ def too_large(question: AggregateQuery) -> str | None:
         looked_at += [argument for a in question.aggregates for argument in a.arguments]
         measure.check(*looked_at)
         _check_row(measure.size(e) for e in looked_at)
+        _check_passing(measure, looked_at)
     except _TooLarge as error:
         return str(error)
     return None
@@ -197,6 +223,21 @@ def _checked(node: Relation, below: dict[str, Size]) -> _Measure:
     measure = _Measure(below)
     measure.check(*expressions_in(node))
     return measure
+
+
+def _passing(node: Relation, measure: _Measure) -> _Measure:
+    _check_passing(measure, expressions_in(node))
+    return measure
+
+
+def _check_passing(measure: _Measure, nodes: Iterable[Expression]) -> None:
+    """Raises `_TooLarge` where the texts that a stage makes on its way are beyond `PASSING` rows together."""
+    together = sum(_made(measure, nodes))
+    if together > PASSING * ROW:
+        raise _TooLarge(
+            f"this would make texts of up to {together:,} characters together; at most {PASSING * ROW:,} are made "
+            f"at once (a column counts as {CUT:,}). Cut first, in a sub-query: LEFT(x, 1000)."
+        )
 
 
 def _inner(inner: Inner, below: _Measure) -> Size:
