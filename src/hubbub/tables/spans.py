@@ -174,22 +174,39 @@ def _one_of_several(name: str, arguments: Iterable[Expression], declared: Mappin
 
 
 def _sure(node: Expression) -> bool:
-    """Whether an expression is never NULL: a constant, or a sum of some. Whatever reads a column may be NULL."""
+    """Whether an expression is never NULL: a constant, or what total functions make of some. A column may be NULL.
+
+    `24*60*60`, `CAST(5 AS DOUBLE)` and `GREATEST(x, 0)` are sure; `1/0`, and a cast of a text, are not.
+    """
     match node:
-        case Literal():
-            value = node.value
-            return value is not None and not (isinstance(value, int | Fraction) and not -_SURE <= value <= _SURE)
+        case Literal(value=value):
+            return value is not None and (not isinstance(value, int | Fraction) or _within(node, _SURE))
         case Negate(operand=operand):
             return _sure(operand)
-        case Arithmetic(op="*", left=Literal() as left, right=Literal() as right):
-            return _sure(left) and _sure(right)
-        case Arithmetic(op="+" | "-", left=left, right=right):
-            return _sure(left) and _sure(right)
+        case Arithmetic(op="+" | "-" | "*", left=left, right=right):
+            return _sure(left) and _sure(right) and _within(node, _SURE**2)
+        case Arithmetic(op="/", left=left, right=right):
+            by = Arithmetic("/", Literal(1), right)
+            return _sure(left) and _sure(right) and _within(by, _SURE) and _within(node, _SURE**2)
+        case Call(name="LEAST" | "GREATEST" | "COALESCE", arguments=arguments):
+            # They pass over what is NULL.
+            return any(_sure(a) for a in arguments)
+        case Call(name=name, arguments=(argument, *more)) if name in _TOTAL:
+            return _sure(argument) and all(isinstance(m, Literal) for m in more) and _within(node, _WHOLE)
     return False
+
+
+def _within(node: Expression, most: int) -> bool:
+    low, high = span(node, {}) or (None, None)
+    return low is not None and high is not None and -most <= low and high <= most
 
 
 _SURE: Final = 2**100
 """A number of this size is no NULL in any dialect's arithmetic, and neither is a product of two."""
+_WHOLE: Final = 2**62
+"""Nor is a number of this size when it is made a whole one."""
+_TOTAL: Final = frozenset({"ABS", "CAST_INTEGER", "CAST_NUMBER", "CEIL", "FLOOR", "ROUND", "SIGN"})
+"""Functions that are NULL of no number of that size."""
 
 
 def _of_case(node: Case, declared: Mapping[str, Declaration]) -> Range | None:
