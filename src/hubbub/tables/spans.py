@@ -176,7 +176,7 @@ def _one_of_several(name: str, arguments: Iterable[Expression], declared: Mappin
 def _sure(node: Expression) -> bool:
     """Whether an expression is never NULL: a constant, or what total functions make of some. A column may be NULL.
 
-    `24*60*60`, `CAST(5 AS DOUBLE)` and `GREATEST(x, 0)` are sure; `1/0`, and a cast of a text, are not.
+    `24*60*60` and `CAST(5 AS DOUBLE)` are sure; `1/0`, and a cast of a text, are not.
     """
     match node:
         case Literal(value=value):
@@ -188,9 +188,6 @@ def _sure(node: Expression) -> bool:
         case Arithmetic(op="/", left=left, right=right):
             by = Arithmetic("/", Literal(1), right)
             return _sure(left) and _sure(right) and _within(by, _SURE) and _within(node, _SURE**2)
-        case Call(name="LEAST" | "GREATEST" | "COALESCE", arguments=arguments):
-            # They pass over what is NULL.
-            return any(_sure(a) for a in arguments)
         case Call(name=name, arguments=(argument, *more)) if name in _TOTAL:
             return _sure(argument) and all(isinstance(m, Literal) for m in more) and _within(node, _WHOLE)
     return False
