@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -19,6 +19,8 @@ import hubbub.session.run
 from hubbub.ledger.charging import Request
 from hubbub.ledger.store import Ledger
 from people import session
+
+pytestmark = pytest.mark.usefixtures("ctrl_c")
 
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 _FILES = {module.__file__ for module in (hubbub.session.run, hubbub.ledger.life, contextlib)}
@@ -47,13 +49,6 @@ class At:
             if self.left == 0:
                 os.kill(os.getpid(), signal.SIGINT)
         return self
-
-
-@pytest.fixture(autouse=True)
-def default_handler() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark, once used, puts its own there
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 def interrupted_at_every_line(ledger: Ledger, step: Callable[[], object], after: Callable[[int], None]) -> int:

@@ -142,10 +142,10 @@ def test_an_interrupt_before_any_line_of_a_charge_leaves_no_lock_held(tmp_path, 
         assert ledger.record.verify().problems == ()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_what_comes_meanwhile_is_seen_to_at_the_end_once():
     came: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, _: came.append(number))
-    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)  # pyspark, once used, puts its own there
     try:
         with Undisturbed(), Undisturbed() as inner:
             os.kill(os.getpid(), signal.SIGUSR1)
@@ -169,7 +169,6 @@ def test_what_comes_meanwhile_is_seen_to_at_the_end_once():
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGUSR1, before)
-        signal.signal(signal.SIGINT, interrupt)
 
 
 def test_a_thread_that_waits_for_another_says_so_after_its_patience(place):
@@ -285,9 +284,8 @@ def test_a_charge_is_given_up_at_the_end_where_that_failed_before(tmp_path, monk
 
 
 @pytest.fixture
-def interrupting(monkeypatch):
+def interrupting(monkeypatch, ctrl_c):
     """Makes Ctrl-C come while the next transaction that writes is being committed: it is raised once that stands."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def at_the_next_commit(ledger):
         real = ledger._handle.store._after_commit
@@ -299,8 +297,7 @@ def interrupting(monkeypatch):
 
         monkeypatch.setattr(ledger._handle.store, "_after_commit", once)
 
-    yield at_the_next_commit
-    signal.signal(signal.SIGINT, before)
+    return at_the_next_commit
 
 
 def test_a_free_retry_that_is_interrupted_at_its_commit_is_withdrawn(tmp_path, interrupting):
