@@ -22,6 +22,7 @@ from hubbub.engines.duckdb.binder import Binder
 from hubbub.engines.duckdb.bounds import statements
 from hubbub.engines.duckdb.dialect import DUCKDB, DUCKDB_PORTABLE, DuckDB
 from hubbub.engines.duckdb.known import _Call, _check_single, _Failed, _Known, _replaced
+from hubbub.engines.duckdb.memory import Memory
 from hubbub.engines.duckdb.pieces import PART_BITS
 from hubbub.engines.duckdb.ranking import Answers, Places, bounded
 from hubbub.engines.duckdb.relations import (
@@ -72,6 +73,8 @@ LEFT_OUT = "common_subexpressions"
 
 ROOM = Room(0)
 """What all sessions of this process rank rows in: a quarter of what DuckDB takes for itself."""
+MEMORY = Memory(0)
+"""What the engines of all sessions of this process take."""
 
 Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
@@ -102,6 +105,7 @@ class DuckDBEngine:
         self._incidents: dict[str, str] = {}
         self._steps: dict[tuple[int, int], Places] = {}
         self._running: dict[int, _Call] = {}
+        self._memory = MEMORY.part(lambda size: self._con.cursor().execute(f"SET memory_limit = '{size}B'"))
         self._open()
 
     def _open(self) -> None:
@@ -120,7 +124,8 @@ class DuckDBEngine:
         # The rows of one person may hold more than 2 GiB of texts, beyond which a plain column of Arrow's is an error.
         self._con.execute("SET arrow_large_buffer_size = true")
         ((limit,),) = self._con.execute("SELECT current_setting('memory_limit')").fetchall()
-        ROOM.size = _bytes(limit) // 4
+        MEMORY.size, ROOM.size = _bytes(limit), _bytes(limit) // 4
+        self._memory.anew()
         self._binder = Binder(self._con)
         for path, alias, name in self._attached:
             try:
@@ -188,10 +193,11 @@ class DuckDBEngine:
         return Located()
 
     def seal(self) -> None:
-        """After the last `add`: nothing else can be opened, no setting changed."""
+        """After the last `add`: nothing else can be opened, no setting changed but how much memory it may take."""
         paths = ", ".join(_text(p) for p in self._paths)
         self._con.execute(f"SET allowed_paths = [{paths}]")
         self._con.execute("SET enable_external_access = false")
+        self._con.execute("SET allowed_configs = ['memory_limit']")
         self._con.execute("SET lock_configuration = true")
         self._sealed = True
 
@@ -500,7 +506,8 @@ class DuckDBEngine:
         call = _Call()
         self._running[id(call)] = call
         try:
-            yield call
+            with self._memory.at_work():
+                yield call
         finally:
             del self._running[id(call)]
 
@@ -536,5 +543,6 @@ class DuckDBEngine:
 
     def close(self) -> None:
         """Close the engine and remove what it spilled."""
+        self._memory.leave()
         self._con.close()
         self._spill.remove()
