@@ -15,6 +15,7 @@ from hypothesis import given, strategies as st
 import hubbub as hb
 from hubbub.engines.duckdb import engine as opened
 from hubbub.engines.duckdb.memory import LEAST, Memory
+from hubbub.engines.duckdb.relations import _bytes
 
 
 @pytest.fixture
@@ -32,9 +33,13 @@ def session(rows: object) -> hb.Session:
     return hb.Session({"t": table}, budget=hb.Budget(1000), ledger=None)
 
 
+def engine_of(one: hb.Session) -> Any:
+    return one._engine
+
+
 def limit_of(one: hb.Session) -> int:
-    ((told,),) = one._engine._con.cursor().execute("SELECT current_setting('memory_limit')").fetchall()
-    return opened._bytes(told)
+    ((told,),) = engine_of(one)._con.cursor().execute("SELECT current_setting('memory_limit')").fetchall()
+    return _bytes(told)
 
 
 def test_a_session_that_rests_gives_back_what_it_keeps(memory: Memory, tmp_path: Path) -> None:
@@ -54,7 +59,7 @@ def test_a_sealed_engine_lets_nothing_else_be_set() -> None:
     with session(pa.table({"u": [1], "x": [1]})) as one:
         for name in ("enable_external_access", "allowed_configs", "temp_directory", "lock_configuration"):
             with pytest.raises(duckdb.Error, match="locked"):
-                one._engine._con.cursor().execute(f"SET {name} = 'true'")
+                engine_of(one)._con.cursor().execute(f"SET {name} = 'true'")
 
 
 @given(
@@ -118,5 +123,5 @@ def test_an_engine_that_is_opened_again_keeps_its_limit(memory: Memory) -> None:
     with session(pa.table({"u": [1], "x": [1]})) as one:
         one.sql("SELECT COUNT(*) AS n FROM t", epsilon=1)
         before = limit_of(one)
-        one._engine._open()
+        engine_of(one)._open()
         assert limit_of(one) == before < memory.size
