@@ -16,7 +16,7 @@ import pytest
 from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.budget import Budget
 from hubbub.ledger.store import Ledger
-from ledger.helpers import SPACE, charge, fork, wait
+from ledger.helpers import SPACE, as_nobody, charge, fork, wait
 
 BUDGETS = {SPACE: Budget(1)}
 
@@ -204,19 +204,6 @@ def test_a_full_disk_charges_nothing_and_breaks_nothing(path, room):
         assert len(entries) == 1 + charged
         assert ledger.balance.spent(SPACE) == sum(entry.epsilon for entry in entries)
         charge(ledger, "1/4")
-
-
-def as_nobody(work):
-    """Run `work` without root's rights, which ignore permissions."""
-
-    def unprivileged() -> None:
-        if os.getuid() == 0:
-            os.setgroups([])
-            os.setgid(65534)
-            os.setuid(65534)
-        work()
-
-    return wait(fork(unprivileged))
 
 
 def refused(path: Path, match: str) -> None:

@@ -6,6 +6,8 @@
 
 **In turn.** Threads and processes write in the order in which they came (`hubbub.ledger.fair_queue`).
 
+**Read only.** A file that cannot be written to from here is read as it stands (`hubbub.ledger.unwritable`).
+
 **Places.** A file that is deleted or replaced while it is open takes writes that nobody finds again: before each COMMIT
 and after it, the open files are compared with those at their paths.
 
@@ -29,9 +31,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from hubbub.errors import PolicyError
+from hubbub.errors import HubbubError, PolicyError
 from hubbub.ledger.fair_queue import FairLock, Tickets
 from hubbub.ledger.files import (
+    UNOPENED,
     Fill,
     changed_rules,
     check_contents,
@@ -48,6 +51,7 @@ from hubbub.ledger.files import (
     transaction,
 )
 from hubbub.ledger.interrupts import Undisturbed
+from hubbub.ledger.unwritable import Still, unreadable, written_meanwhile
 
 __all__ = ["Database"]
 
@@ -83,6 +87,7 @@ class Database:
         self.unsure = False  # SQLite tells whether it has committed
         self.committed: Callable[[], None] | None = None  # what is done after each commit, before anybody is told
         self._files: dict[str, tuple[int, int] | None] = {}  # the files that are open, by their places
+        self._still: Still | None = None  # the file, where it is read without locks
         self._gone = False  # another file, or none, is where the open one was
         if path is not None:
             check_file(path, is_open=_is_open_here(path))
@@ -137,6 +142,13 @@ class Database:
             transaction(self._pausing(self._connected(), True), "BEGIN") as connection,
         ):
             yield connection
+            self._check_still()
+
+    def _check_still(self) -> None:
+        """Refuse what was read without locks where somebody wrote meanwhile."""
+        if self._still is not None and not self._still.holds:
+            self._let_go()
+            raise written_meanwhile(self._still.path)
 
     def _after_commit(self) -> None:
         """See that what was committed can be found again, before anybody is told."""
@@ -209,6 +221,7 @@ class Database:
                 copy = sqlite3.connect(draft, isolation_level=None)
                 try:
                     self._connected().backup(copy)
+                    self._check_still()
                 finally:
                     copy.close()
             os.link(draft, target)
@@ -285,7 +298,8 @@ class Database:
 
     def _opened(self) -> sqlite3.Connection:
         before = None if self._path is None else _identity(str(self._path))
-        connection = _connect(self._path, self._patience, self._read_only)
+        self._still = Still.of_path(self._path) if self._path is not None and self._read_only else None
+        connection = _connect(self._path, self._patience, self._read_only, still=self._still is not None)
         self._pauses = True
         if self._path is None:
             with transaction(connection, "BEGIN"):
@@ -315,7 +329,16 @@ class Database:
             # After a failed write or a damaged page, what this connection believes is not to be trusted.
             if self._path is not None:
                 self._let_go()
-            raise in_words(error, self._path) from error
+            raise self._in_words(error) from error
+
+    def _in_words(self, error: sqlite3.Error) -> HubbubError:
+        if self._path is not None and self._read_only:
+            if self._still is not None and not self._still.holds:
+                return written_meanwhile(self._path)
+            code = getattr(error, "sqlite_errorcode", 0)
+            if code != sqlite3.SQLITE_READONLY and code & 0xFF in UNOPENED:  # that code alone is of our own writing
+                return unreadable(self._path)
+        return in_words(error, self._path)
 
 
 # One fork at a time: held from just before a fork until just after it.
@@ -351,8 +374,9 @@ def _is_open_here(path: Path) -> bool:
     return any(other.same_file(path) for other in others)
 
 
-def _connect(path: Path | None, patience: float, read_only: bool) -> sqlite3.Connection:
-    target = ":memory:" if path is None else f"{path.absolute().as_uri()}?mode=rw"
+def _connect(path: Path | None, patience: float, read_only: bool, still: bool) -> sqlite3.Connection:
+    how = "mode=ro&immutable=1" if still else "mode=rw"
+    target = ":memory:" if path is None else f"{path.absolute().as_uri()}?{how}"
     connection = sqlite3.connect(
         target, uri=path is not None, timeout=patience, isolation_level=None, check_same_thread=False
     )

@@ -22,6 +22,7 @@ from hubbub.ledger.migrate import migrate
 from hubbub.ledger.schema import APPLICATION_ID, VERSION, sqlite_schema
 
 __all__ = [
+    "UNOPENED",
     "Fill",
     "changed_rules",
     "check_contents",
@@ -282,6 +283,9 @@ def too_large_to_open(path: Path | None) -> PolicyError:
     )
 
 
+UNOPENED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH)
+"""What SQLite says where the system does not let it open a file, or write to it."""
+
 UNSURE = (
     "This step may have been recorded; it is not known, so no answer is given. Ask again: what was recorded is found "
     "then, and not charged twice."
@@ -305,16 +309,15 @@ def in_words(error: sqlite3.Error, path: Path | None) -> HubbubError:
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return held_too_long(path)
-        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_AUTH:
-            return PolicyError(f"cannot write to {where}. {after} The file and its folder must be writable to you.")
-        case sqlite3.SQLITE_FULL:
-            return PolicyError(f"no room for {where}: the disk is full. {after} Free some space.")
-        case sqlite3.SQLITE_IOERR:
-            return PolicyError(
-                f"the disk refused to read or write {where} ({error}). {after} "
-                "See to the disk: its space, its quota, its health."
-            )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return damaged(path)
+        case code if code in UNOPENED:
+            said = f"cannot write to {where}. {after} The file and its folder must be writable to you."
+        case sqlite3.SQLITE_FULL:
+            said = f"no room for {where}: the disk is full. {after} Free some space."
+        case sqlite3.SQLITE_IOERR:
+            said = f"the disk refused to read or write {where} ({error}). {after} "
+            said += "See to the disk: its space, its quota, its health."
         case _:
-            return PolicyError(f"{where} could not be used: {error}. {after} See to the file.")
+            said = f"{where} could not be used: {error}. {after} See to the file."
+    return PolicyError(said)
