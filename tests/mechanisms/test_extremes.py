@@ -6,6 +6,8 @@ What cannot be drawn is refused before anybody charges for it, in words; what ca
 from __future__ import annotations
 
 import math
+import sys
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -17,8 +19,10 @@ from numpy.typing import NDArray
 from hubbub.errors import ParameterError
 from hubbub.mechanisms import (
     ExponentialMechanism,
+    GaussianMechanism,
     KaryResponse,
     KNormMechanism,
+    LaplaceMechanism,
     NoisyMax,
     PermuteAndFlip,
     RandomizedResponse,
@@ -30,6 +34,7 @@ from hubbub.mechanisms import (
     plan,
     response_sample_size,
 )
+from hubbub.noise import Grid
 from seeded import SeededBits
 
 TINY = Fraction(1, 10**30)
@@ -110,6 +115,7 @@ def test_the_chance_of_numbers_beyond_int64_is_told() -> None:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
+        (LaplaceMechanism, {"sensitivity": 1}),
         (NoisyMax, {"sensitivity": 1}),
         (NoisyMax, {"sensitivity": 1, "noise": "laplace"}),
         (SparseVector, {"sensitivity": 1, "positives": 1}),
@@ -121,6 +127,47 @@ def test_the_chance_of_numbers_beyond_int64_is_told() -> None:
 def test_noise_beyond_int64_is_refused_before_it_is_charged(kind: Any, options: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="int64"):
         kind(epsilon=TINY, **options)
+
+
+def test_noise_of_a_scale_of_2_to_the_53_is_the_most_that_is_taken() -> None:
+    for grid, most in ((None, 2**53), (Grid(-4), 2**49)):
+        assert LaplaceMechanism(sensitivity=1, scale=most, grid=grid).scale == most
+        assert GaussianMechanism(sensitivity=1, sigma=most, grid=grid).variance == most**2
+        for kind, options in (
+            (LaplaceMechanism, {"scale": most + 1}),
+            (GaussianMechanism, {"sigma": most + 1}),
+            (GaussianMechanism, {"rho": "1e-40"}),
+        ):
+            with pytest.raises(ParameterError, match="int64"):
+                kind(sensitivity=1, grid=grid, **options)
+
+
+NOT_FINITE = [
+    *map(float, ("nan", "inf", "-inf", "1e308")),
+    *map(Decimal, ("nan", "sNaN", "inf", "1e99999", "-1e-99999")),
+]
+
+
+@pytest.mark.parametrize("value", [*NOT_FINITE, np.longdouble("inf"), np.float32("nan")], ids=repr)
+def test_no_private_value_on_a_grid_is_the_cause_of_an_error(value: Any) -> None:
+    grid = Grid(-1000)
+    tiny: Any = {"sensitivity": Fraction(1, 2**990), "grid": grid}
+    for alone in (LaplaceMechanism(epsilon=1, **tiny), GaussianMechanism(rho=1, **tiny)):
+        assert isinstance(alone.release(value), Fraction)
+    for vector in (
+        LaplaceMechanism(epsilon=1, cells=2, **tiny),
+        GaussianMechanism(rho=1, cells=2, **tiny),
+        KNormMechanism(norm="linf", epsilon=1, cells=2, **tiny),
+    ):
+        for values in ([value, 1], np.array([value, 1])):
+            assert vector.release(values).dtype == np.float64
+    assert isinstance(StaircaseMechanism(sensitivity=1, epsilon=1, grid=Grid(-4)).release(value), Fraction)
+
+
+def test_nan_counts_as_0_on_a_grid_and_an_infinity_as_the_largest_float() -> None:
+    sharp = LaplaceMechanism(sensitivity=1, epsilon=10**6, grid=Grid(-4), cells=3)
+    assert sharp.release([math.nan, math.inf, Decimal("-inf")]).tolist() == [0, sys.float_info.max, -sys.float_info.max]
+    assert sharp.release(np.array([math.nan, 2.0, -math.inf])).tolist() == [0, 2, -sys.float_info.max]
 
 
 def test_a_yes_is_never_the_first_to_show_that_its_number_cannot_be_drawn() -> None:

@@ -7,7 +7,9 @@ A mechanism is calibrated by exactly one of: a loss (`epsilon`, `rho`), a `scale
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -23,6 +25,7 @@ from hubbub.noise import Grid
 T = TypeVar("T")
 
 _LEAST = Fraction(1, 10**150)
+_LEAST_DECIMAL = Decimal("1e-400")  # less is no half step of any grid
 
 __all__ = [
     "beta_of",
@@ -32,6 +35,7 @@ __all__ = [
     "integers",
     "like",
     "one_of",
+    "private_integers",
     "sensitivity_of",
     "smallest_epsilon",
     "whole_number",
@@ -130,13 +134,40 @@ def integers(values: Any, grid: Grid | None, cells: int) -> tuple[int, ...]:
     return tuple(int(v) for v in array)
 
 
+def private_integers(values: Any, grid: Grid | None, cells: int) -> tuple[int, ...]:
+    """`integers` of private values: on a grid every float has a place, so that no error tells which values there were.
+
+    NaN counts as 0, an infinity as the largest float of its sign.
+    """
+    return integers(values if grid is None else _finite(_exact_array(values)), grid, cells)
+
+
+def _finite(array: Any) -> Any:
+    if array.dtype.kind == "f":
+        return np.nan_to_num(array)
+    if array.dtype.kind != "O":
+        return array
+    finite = np.empty(array.shape, dtype=object)
+    for place, value in np.ndenumerate(array):
+        finite[place] = _finite_number(value) if isinstance(value, float | np.floating | Decimal) else value
+    return finite
+
+
+def _finite_number(value: Any) -> Any:
+    if value.is_nan() if isinstance(value, Decimal) else value != value:
+        return 0
+    if abs(value) > sys.float_info.max:
+        return sys.float_info.max if value > 0 else -sys.float_info.max
+    return 0 if abs(value) < _LEAST_DECIMAL else value
+
+
 def _exact_array(values: Any) -> Any:
     """An array that keeps every number as it was given: numpy would round ints among floats to floats."""
     return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
 
 
 def _on_grid(array: Any, grid: Grid) -> Any:
-    floats = array.dtype.kind == "f" and array.dtype.itemsize <= 8
+    floats = array.dtype.kind == "f" and array.dtype.itemsize <= 8 and _within_int64(array, grid)
     small = array.dtype.kind in "iu" and (array.size == 0 or -(2**53) <= int(array.min()) <= int(array.max()) <= 2**53)
     if floats or small:
         return grid.to_integers(array)
@@ -144,6 +175,11 @@ def _on_grid(array: Any, grid: Grid) -> Any:
     for place, value in np.ndenumerate(array):
         steps[place] = grid.nearest(value)
     return steps
+
+
+def _within_int64(array: Any, grid: Grid) -> bool:
+    with np.errstate(all="ignore"):
+        return bool(np.all(np.abs(np.ldexp(array.astype(np.float64), -grid.exponent)) < 2.0**62))
 
 
 def like(values: Any, released: Any, grid: Grid | None) -> Any:

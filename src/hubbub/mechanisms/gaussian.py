@@ -38,11 +38,13 @@ from hubbub.mechanisms.calibrate import (
     integers,
     like,
     one_of,
+    private_integers,
     sensitivity_of,
     whole_number,
 )
 from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits, DiscreteGaussian, Grid
+from hubbub.noise.parameters import drawable
 
 __all__ = ["GaussianMechanism", "classic_variance", "discrete_gaussian_delta", "gaussian_delta", "gaussian_sigma"]
 
@@ -165,6 +167,7 @@ class GaussianMechanism:
             "grid": grid,
         }.items():
             object.__setattr__(self, name, value)
+        drawable(root_up(variance), "sigma of the noise, in steps,")
 
     @property
     def step(self) -> Fraction:
@@ -191,7 +194,7 @@ class GaussianMechanism:
 
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
         """The noisy value, or array of values: ints without a grid; on a grid a Fraction, or floats."""
-        exact = integers(values, self.grid, self.cells)
+        exact = private_integers(values, self.grid, self.cells)
         noisy = add_noise(exact, sensitivity=self.squared_steps, distribution=self.error(), bits=bits)
         return like(values, noisy, self.grid)
 

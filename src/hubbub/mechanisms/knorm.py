@@ -34,7 +34,15 @@ from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.accounting.rounding import root_up
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, like, sensitivity_of, whole_number
+from hubbub.mechanisms.calibrate import (
+    beta_of,
+    epsilon_of,
+    integers,
+    like,
+    private_integers,
+    sensitivity_of,
+    whole_number,
+)
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, DiscreteLaplace, Geometric, Grid, bernoulli_exp, uniform_below
 from hubbub.noise.parameters import drawable
@@ -173,7 +181,7 @@ class KNormMechanism:
 
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
         """The noisy vector of shape (cells,): int64, or floats on a grid."""
-        exact = integers(values, self.grid, self.cells)
+        exact = private_integers(values, self.grid, self.cells)
         return like(exact, [v + int(z) for v, z in zip(exact, self.noise(bits=bits), strict=True)], self.grid)
 
     def noise(self, *, bits: Bits | None = None) -> Integers:

@@ -32,6 +32,7 @@ from hubbub.mechanisms.calibrate import (
     integers,
     like,
     one_of,
+    private_integers,
     sensitivity_of,
     smallest_epsilon,
     steps_of,
@@ -39,6 +40,7 @@ from hubbub.mechanisms.calibrate import (
 )
 from hubbub.mechanisms.calibration import Spend, calibrated
 from hubbub.noise import Bits, DiscreteLaplace, Grid
+from hubbub.noise.parameters import drawable
 
 __all__ = ["LaplaceMechanism"]
 
@@ -86,6 +88,7 @@ class LaplaceMechanism:
             noise = steps / _epsilon_within(within, confidence, steps, step, number)
         for name, value in {"steps": steps, "step_scale": noise, "cells": number, "grid": grid}.items():
             object.__setattr__(self, name, value)
+        drawable(noise, "the scale of the noise, in steps,")
 
     @property
     def step(self) -> Fraction:
@@ -109,7 +112,7 @@ class LaplaceMechanism:
 
     def release(self, values: Any, *, bits: Bits | None = None) -> Any:
         """The noisy value, or array of values: ints without a grid; on a grid a Fraction, or floats."""
-        exact = integers(values, self.grid, self.cells)
+        exact = private_integers(values, self.grid, self.cells)
         return like(values, add_noise(exact, sensitivity=self.steps, distribution=self.error(), bits=bits), self.grid)
 
     def error(self) -> DiscreteLaplace:

@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 from hubbub.accounting import events as ev
 from hubbub.accounting.amounts import Number
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import beta_of, epsilon_of, integers, like, sensitivity_of, steps_of, whole_number
+from hubbub.mechanisms.calibrate import (
+    beta_of,
+    epsilon_of,
+    integers,
+    like,
+    private_integers,
+    sensitivity_of,
+    steps_of,
+    whole_number,
+)
 from hubbub.mechanisms.weighted import weighted_choice
 from hubbub.noise import Bits, Geometric, Grid, bernoulli, uniform_below
 from hubbub.noise.parameters import MAX_SCALE
@@ -135,7 +144,7 @@ class StaircaseMechanism:
 
     def release(self, value: Any, *, bits: Bits | None = None) -> Any:
         """The noisy value: an int without a grid, a Fraction on one."""
-        exact = integers(value, self.grid, 1)
+        exact = private_integers(value, self.grid, 1)
         return like(value, [exact[0] + int(self.error().sample(1, bits=bits)[0])], self.grid)
 
     def accuracy(self, beta: Number) -> Fraction:

@@ -107,7 +107,10 @@ class Grid:
         """Steps back to floats, each rounded once; a Python int gives the exact Fraction."""
         if isinstance(integers, int):
             return integers * self.step
-        return np.ldexp(np.asarray(integers).astype(np.float64), self.exponent)
+        array = np.asarray(integers)
+        if array.dtype == object:  # Python ints that int64 does not hold, whose floats may not exist either
+            return np.vectorize(lambda steps: _float(steps * self.step), otypes=[np.float64])(array)
+        return np.ldexp(array.astype(np.float64), self.exponent)
 
     def sensitivity(self, sensitivity: Number, coordinates: int = 1) -> int:
         """The l1 sensitivity in steps of a function whose real l1 sensitivity is given, after rounding each
@@ -129,6 +132,13 @@ class Grid:
     def _check(self, steps: Fraction, coordinates: int) -> None:
         if steps < 0 or coordinates < 1:
             raise ParameterError(f"sensitivity {steps} steps over {coordinates} coordinates; give >= 0 and >= 1")
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _numbers(values: Any) -> Any:
