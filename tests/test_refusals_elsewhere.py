@@ -55,7 +55,7 @@ WHY = {
 }
 MOST = {
     "cli": 39,
-    "engines": 98,
+    "engines": 97,
     "learning": 66,
     "ledger": 172,
     "remote": 16,

@@ -28,6 +28,7 @@ from hubbub.engines.fields import normalised
 from hubbub.engines.outer_engine import locked
 from hubbub.engines.outer_process import Binding, OuterEngine, engine_of
 from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
 from hubbub.tables.columns import Scalar
 from hubbub.tables.declare import PublicTable
 from hubbub.tables.kinds import Kind
@@ -102,7 +103,9 @@ class OuterSide:
         names = [name.lower() for name, _ in columns]
         twice = next((name for i, (name, _) in enumerate(columns) if name.lower() in names[:i]), None)
         if twice is not None:
-            raise QueryError(f"two columns of this part are named {twice!r}; give one another name with AS.")
+            other = Rewrite(f'AS "{twice}_2"')
+            said = f"two columns of this part are named {twice!r}; give one another name: {other.example}."
+            raise QueryError(said, remedy=other)
         return dict(columns)
 
     def values(self, sql: str, tables: tuple[str, ...], column: str) -> tuple[Scalar, ...] | None:

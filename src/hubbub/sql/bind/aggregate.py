@@ -17,6 +17,7 @@ from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import PublicQuery
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.group_by import same_without_distinct
 from hubbub.sql.bind.groups import Groups, read_groups
 from hubbub.sql.bind.kinds import wrong_kind
 from hubbub.sql.bind.outer import resolve_inside
@@ -25,6 +26,7 @@ from hubbub.sql.bind.weighted import weighted
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.hints import instead, ways
 from hubbub.sql.text.locate import written
+from hubbub.sql.text.repairs import called_otherwise
 from hubbub.tables.aggregate_query import Aggregate, AggregateQuery, Key, Output
 from hubbub.tables.aggregates import Function, forms, names, spelled
 from hubbub.tables.aggregates.count import COUNT_DISTINCT, COUNT_ROWS, COUNT_UNITS, COUNT_VALUES
@@ -195,8 +197,6 @@ class _Private:
             if not node.table and node.name.lower() in names:
                 # What the name stands for: beside the release's own columns the name itself could mean another thing.
                 return exp.paren(names[node.name.lower()].copy())
-            if isinstance(node.this, exp.Star):
-                raise reader.refuse("'*' is not a value.", node)
             if self.rows.scope.knows(node):
                 raise reader.refuse(
                     f"the column {node.name!r} is neither in GROUP BY nor inside an aggregate; rows of people are "
@@ -223,7 +223,7 @@ class _Private:
             f"there is no aggregate {name}. {instead(name, names())}Allowed: {forms()}.",
             node,
             word=f"{node.this}(",
-            remedy=ways(name, names()),
+            remedy=called_otherwise(self.rows.reader.text, name, ways(name, names())),
         )
 
     def _window(self, node: exp.Window, names: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -306,7 +306,10 @@ class _Private:
         for term in node.expressions:
             column = self._key_of(term)
             if column is None:
-                raise self.rows.reader.refuse("GROUPING takes terms of GROUP BY.", node)
+                ways = tuple(Rewrite(f"GROUPING({name})") for name in self.groups.names if name)
+                hint = " or ".join(way.example for way in ways)
+                said = f"GROUPING takes terms of GROUP BY{hint and f': {hint}'}."
+                raise self.rows.reader.refuse(said, node, remedy=ways)
             at = column.name[1:]
             bits.append(self._released(f"g{at}") if self.groups.wide else exp.Literal.number(0))
         total: exp.Expr = bits[0] if bits else exp.Literal.number(0)
@@ -360,13 +363,15 @@ class _Private:
         if isinstance(node, exp.Window) or function is None:
             raise reader.refuse("this window function is not supported here.", node)
         given = arguments_of(node)
+        if isinstance(node.this, exp.Distinct) and function.sql in ("MIN", "MAX"):
+            raise same_without_distinct(reader, node, function.sql)
         if any(isinstance(n, exp.Distinct) for n in given):
             said = f"DISTINCT inside {function.sql} is not supported; group by the value first"
             raise reader.refuse(f"{said}: {_BY_VALUE.example}.", node, remedy=_BY_VALUE)
         if len(given) < function.arity:
-            raise reader.refuse(
-                f"{function.sql} takes {'one argument' if function.arity == 1 else 'two arguments'}.", node
-            )
+            way = Rewrite(f"{function.sql}({'x' if function.arity == 1 else 'x, y'})")
+            number = "one argument" if function.arity == 1 else "two arguments"
+            raise reader.refuse(f"{function.sql} takes {number}: {way.example}.", node, remedy=way)
         if condition is not None and function.arity == 0:
             raise reader.refuse(f"FILTER is not supported for {function.sql}; write WHERE.", node, remedy=_WHERE)
         arguments = tuple(kept(self._argument(n, function, rows)) for n in given[: function.arity])
@@ -390,7 +395,7 @@ class _Private:
             f"the aggregate {name} is not supported. {instead(name, names())}Allowed: {forms()}.",
             whole,
             word=called if called in reader.text.lower() else None,
-            remedy=ways(name, names()),
+            remedy=called_otherwise(reader.text, name, ways(name, names())),
         )
 
     def _argument(self, node: exp.Expr, function: Function, rows: ExpressionReader, called: str = "") -> Expression:

@@ -7,7 +7,7 @@ everything it reads is public or released, so it stays what it is, SQL of the us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -15,9 +15,10 @@ from sqlglot import exp
 from hubbub.errors import InternalError, QueryError
 from hubbub.remedies import Remedy
 from hubbub.sql.bind.renumber import renumbered
-from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, find_name
+from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name, meant
 from hubbub.sql.bind.zoned import Moments
 from hubbub.sql.text.locate import refuse
+from hubbub.sql.text.repairs import kept_names, without_word
 from hubbub.tables.aggregate_query import AggregateQuery, Output
 from hubbub.tables.declare import EACH_ROW, PrivateTable
 from hubbub.tables.expressions import Expression
@@ -136,7 +137,9 @@ class Reader:
         if clause is None:
             return ctes
         if clause.args.get("recursive"):
-            raise self.refuse("WITH RECURSIVE is not supported.", clause, word="RECURSIVE")
+            plain = () if any(map(_reads_itself, clause.expressions)) else without_word(self.text, "RECURSIVE")
+            hint = "".join(f" Here nothing recurs: write {way.example}." for way in plain)
+            raise self.refuse(f"WITH RECURSIVE is not supported.{hint}", clause, word="RECURSIVE", remedy=plain)
         names = dict(ctes)
         for cte in clause.expressions:
             if not isinstance(cte.this, exp.Query):
@@ -151,7 +154,12 @@ class Reader:
             return self._common(cte, table)
         name = find_name(table.name, self.catalog)
         if name is None:
-            raise self.refuse(f"unknown table {table.name!r}.", table)
+            known = [*ctes, *self.catalog]
+            raise self.refuse(
+                f"unknown table {table.name!r}. {did_you_mean(table.name, known)}",
+                table,
+                remedy=meant(table.name, known, self.text, table.this),
+            )
         return self.scan(name, table) if self.catalog[name].private else name
 
     def _common(self, cte: Cte, table: exp.Table) -> PrivateRelation | PublicQuery:
@@ -176,15 +184,8 @@ class Reader:
         if not names:
             return relation
         if len(names) > len(relation.columns):
-            raise self.refuse(f"{len(names)} names for {len(relation.columns)} columns.", node)
-        old = list(relation.columns)
-        return PrivateRelation(
-            relation.relation,
-            {
-                **dict(zip(names, relation.columns.values(), strict=False)),
-                **{n: relation.columns[n] for n in old[len(names) :]},
-            },
-        )
+            raise too_many_names(self, len(names), len(relation.columns), node)
+        return PrivateRelation(relation.relation, under_names(names, relation.columns))
 
     def same_units(self, left: Relation, right: Relation, node: exp.Expr) -> None:
         """Raises QueryError where the owners of two relations cannot be compared."""
@@ -310,6 +311,25 @@ class Reader:
         return i, [places[a] for a in question.aggregates]
 
 
+def too_many_names(reader: Reader, given: int, there: int, node: exp.Expr) -> QueryError:
+    """What refuses `AS t(a, b, c)` of fewer columns."""
+    alias = node.args.get("alias") or exp.TableAlias()
+    listed = alias.args.get("columns") or ()
+    ways = kept_names(reader.text, listed, there) if len(listed) == given else ()
+    hint = "".join(f": write ({way.example})" for way in ways)
+    return reader.refuse(f"{given} names for {there} columns{hint}.", node, remedy=ways)
+
+
+def under_names(names: Sequence[str], columns: Mapping[str, Expression]) -> dict[str, Expression]:
+    """Columns of which the first have other names."""
+    rest = list(columns)[len(names) :]
+    return {**dict(zip(names, columns.values(), strict=False)), **{name: columns[name] for name in rest}}
+
+
+def _reads_itself(cte: exp.Expr) -> bool:
+    return any(table.name.lower() == cte.alias.lower() for table in cte.this.find_all(exp.Table))
+
+
 def everything(name: str) -> exp.Select:
     """SELECT * of a table."""
     return exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
@@ -324,4 +344,4 @@ def printed(tree: exp.Expr) -> str:
     return tree.sql(dialect="duckdb", identify=True, comments=False)
 
 
-__all__ += ["TableInfo", "everything", "is_release", "printed"]
+__all__ += ["TableInfo", "everything", "is_release", "printed", "too_many_names", "under_names"]

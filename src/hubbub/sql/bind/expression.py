@@ -23,7 +23,8 @@ from hubbub.sql.bind.zoned import Moments, is_moment
 from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import cast_name, named
 from hubbub.sql.text.hints import ALLOWED, instead, ways
-from hubbub.sql.text.locate import refuse, written
+from hubbub.sql.text.locate import in_place, refuse, written
+from hubbub.sql.text.repairs import called_otherwise, without_order
 from hubbub.tables.aggregates import names
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -107,6 +108,12 @@ def function_name(node: exp.Expr, text: str) -> str:
     return f"{node.key.upper().replace('_', ' ')}"
 
 
+_ORDERLESS = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count, exp.Median)
+"""Aggregates that are the same in whichever order the rows come."""
+_NAMED = tuple(name for name in FUNCTIONS if not name.startswith("CAST_"))
+"""The functions that SQL calls by their name."""
+
+
 @dataclass(frozen=True)
 class ExpressionReader:
     """Reads expressions of one text.
@@ -133,6 +140,16 @@ class ExpressionReader:
         """Refuse a modifier that would be ignored."""
         for node in nodes:
             modifier = unread(node)
+            if isinstance(node, exp.Column) and modifier is not None:
+                way = in_place(f"{node.table}.{node.name}", self.text, node)
+                raise self.refuse(
+                    f"{node.sql()}: a column is named by itself or with its table: {way.example}.", node, remedy=way
+                )
+            if isinstance(node.parent, _ORDERLESS) and isinstance(node, exp.Order) and modifier is not None:
+                plain = without_order(self.text, node.expressions[0])
+                hint = "".join(f": {way.example}" for way in plain)
+                said = f"ORDER BY inside an aggregate changes nothing here; leave it out{hint}."
+                raise self.refuse(said, node, remedy=plain)
             if modifier is not None:
                 raise self.refuse(f"{modifier} is not supported here.", node)
 
@@ -248,12 +265,12 @@ class ExpressionReader:
         raise self._unsupported(node)
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
-        called = (written(node, self.text), (*FUNCTIONS, *names())) if isinstance(node, exp.Func) else ("", ())
+        called = (written(node, self.text), (*_NAMED, *names())) if isinstance(node, exp.Func) else ("", ())
         return refuse(
             f"{function_name(node, self.text)} is not supported. {instead(*called)}{ALLOWED}",
             self.text,
             node,
-            remedy=ways(*called),
+            remedy=called_otherwise(self.text, called[0], ways(*called)),
         )
 
     def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:

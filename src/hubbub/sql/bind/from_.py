@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
 from hubbub.sql.bind.scope import Scope, Source
+from hubbub.sql.text.repairs import only_term
 from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
@@ -29,6 +31,8 @@ from hubbub.tables.relations import (
 )
 
 __all__ = ["Rows", "conjuncts", "owner_correlation", "read_from"]
+
+_EACH = Rewrite("EXISTS (SELECT 1 FROM t WHERE t.id = this.id AND t.x = this.x)")
 
 
 @dataclass
@@ -89,7 +93,9 @@ class Rows:
                 remedy=Rewrite("SELECT AVG(x) FROM t"),
             )
         if len(relation.tree.selects) != 1:
-            raise self.reader.refuse("a scalar sub-query has one column.", node)
+            ways = only_term(self.reader.text, query, node.alias_or_name)
+            hint = " or ".join(way.example for way in ways)
+            raise self.reader.refuse(f"a scalar sub-query has one column{hint and f': {hint}'}.", node, remedy=ways)
         leaf = self.reader.leaf(exp.select(exp.alias_(exp.Subquery(this=relation.tree), "value")), node)
         self.relation = Join(self.relation, leaf, "left", None, by_unit=False, one=True)
         name = next(iter(leaf.columns))
@@ -138,11 +144,17 @@ class Rows:
 
     def _in_as_exists(self, value: exp.Expr, query: exp.Expr, node: exp.Expr) -> exp.Select:
         if not isinstance(query, exp.Select) or len(query.expressions) != 1:
-            raise self.reader.refuse("IN takes a sub-query of one column.", node)
+            raise self._one_column(query, value, node)
         query = query.copy()
         item = query.expressions[0]
         equal = exp.EQ(this=item.unalias(), expression=value.copy())
         return query.where(equal, copy=False)
+
+    def _one_column(self, query: exp.Expr, value: exp.Expr, node: exp.Expr) -> QueryError:
+        """What refuses IN of a sub-query of several columns: one of them, or a comparison of each, is meant."""
+        ways = () if isinstance(value, exp.Tuple) else only_term(self.reader.text, query, value.alias_or_name)
+        hint = f": {' or '.join(way.example for way in ways)}" if ways else f"; for several write {_EACH.example}"
+        return self.reader.refuse(f"IN takes a sub-query of one column{hint}.", node, remedy=ways or _EACH)
 
     # -- EXISTS and IN as conditions of their own -----------------------------------------------------------
 
@@ -178,7 +190,7 @@ class Rows:
         if value is not None:
             assert isinstance(query, exp.Select)
             if len(query.expressions) != 1:
-                raise self.reader.refuse("IN takes a sub-query of one column.", node)
+                raise self._one_column(query, value, node)
             item = query.expressions[0].unalias()
             reader = self.expressions()
             terms.append(Compare("=", *reader.aligned(reader.read(value), rows.expressions().read(item), node)))
@@ -222,7 +234,7 @@ class Rows:
             return
         leaf = self.reader.leaf(relation.tree, node)
         if len(leaf.columns) != 1:
-            raise self.reader.refuse("IN takes a sub-query of one column.", node)
+            raise self._one_column(query, value, node)
         left = self.expressions().read(value)
         inside = leaf.column(next(iter(leaf.columns)))
         reader = self.expressions()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.text.repairs import without_before
 
-__all__ = ["children", "group_term", "has_aggregate", "no_order"]
+__all__ = ["children", "group_term", "has_aggregate", "no_order", "same_without_distinct"]
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -41,6 +43,13 @@ def no_order(reader: Reader, node: exp.Query) -> None:
             word="ORDER BY",
             remedy=Rewrite("GROUP BY k ORDER BY k"),
         )
+
+
+def same_without_distinct(reader: Reader, node: exp.Expr, name: str) -> QueryError:
+    """What refuses DISTINCT where it changes nothing: the smallest of different values is the smallest of all."""
+    value = node.this.expressions[0]
+    way = without_before(reader.text, "DISTINCT", value, f"{name}({value.sql()})")
+    return reader.refuse(f"DISTINCT changes nothing inside {name}; write {way.example}.", node, remedy=way)
 
 
 def group_term(rows: Rows, term: exp.Expr, select: exp.Select) -> exp.Expr:

@@ -12,6 +12,7 @@ from hubbub.remedies import Rewrite
 from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import group_term, has_aggregate
 from hubbub.sql.bind.scope import find_name
+from hubbub.sql.text.locate import in_place
 from hubbub.tables.aggregate_query import Key
 from hubbub.tables.expressions import Expression, columns_in, columns_of
 from hubbub.tables.groups import fitted, grouped
@@ -54,7 +55,12 @@ class Groups:
         if read in self.written:
             return self.written.index(read)
         if not columns_in(read):
-            raise refuse("GROUP BY needs a column; this is the same for every row.", term)
+            scope, text = self.rows.scope, self.rows.reader.text
+            name = written.name if isinstance(written, exp.Literal) and written.is_string else ""
+            there = name and scope.knows(exp.column(name, quoted=True))
+            ways = (in_place(exp.to_identifier(name).sql(), text, written),) if there else ()
+            hint = "".join(f" Names stand without quotes, or in double ones: {way.example}." for way in ways)
+            raise refuse(f"GROUP BY needs a column; this is the same for every row.{hint}", term, remedy=ways)
         if read.kind is Kind.OTHER or read.kind is Kind.NULL:
             raise refuse("GROUP BY needs a column of a known type.", term)
         names = [n for n, e in self.rows.scope.every().items() if e == read]

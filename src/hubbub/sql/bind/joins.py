@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
-from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything
+from hubbub.sql.bind.context import Cte, PrivateRelation, PublicQuery, Reader, everything, too_many_names, under_names
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.scope import Scope, Source
 from hubbub.sql.bind.zoned import moments_of
 from hubbub.sql.text.hints import clause_refused
+from hubbub.sql.text.repairs import texts_of
 from hubbub.tables.expressions import Call, Column, Compare, Expression, Logic, columns_of
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
@@ -125,7 +126,12 @@ def _listed(reader: Reader, node: exp.Values) -> PublicQuery:
     cells = (part for row in node.expressions for part in row.walk())
     inside = next((part for part in cells if not isinstance(part, constant)), None)
     if inside is not None:
-        raise reader.refuse("VALUES lists constants: texts, numbers, dates, TRUE, FALSE and NULL.", inside)
+        names = [c for row in node.expressions for c in row.find_all(exp.Column) if not c.table]
+        ways = texts_of(reader.text, sorted(names, key=lambda c: c.this.meta.get("start", 0)))
+        hint = "".join(f" Write {way.example}." for way in ways)
+        raise reader.refuse(
+            f"VALUES lists constants: texts, numbers, dates, TRUE, FALSE and NULL.{hint}", inside, remedy=ways
+        )
     listed = node.copy()
     if listed.args.get("alias") is None:
         listed.set("alias", exp.TableAlias(this=exp.to_identifier("listed")))
@@ -147,9 +153,8 @@ def _item(reader: Reader, node: exp.Expr, what: PrivateRelation | PublicQuery | 
     columns: dict[str, Expression] = {name: leaf.column(name) for name in leaf.columns}
     if names:
         if len(names) > len(columns):
-            raise reader.refuse(f"{len(names)} names for {len(columns)} columns.", node)
-        old = list(columns)
-        columns = {**dict(zip(names, columns.values(), strict=False)), **{n: columns[n] for n in old[len(names) :]}}
+            raise too_many_names(reader, len(names), len(columns), node)
+        columns = under_names(names, columns)
     return Item(node, Source(alias, columns), leaf)
 
 

@@ -10,12 +10,12 @@ from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import PrivateRelation
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
-from hubbub.sql.bind.group_by import group_term, has_aggregate, no_order
+from hubbub.sql.bind.group_by import group_term, has_aggregate, no_order, same_without_distinct
 from hubbub.sql.bind.kinds import wrong_kind
 from hubbub.sql.bind.projection import distinct
 from hubbub.sql.bind.window import column_kind
 from hubbub.sql.text.arguments import unread
-from hubbub.sql.text.locate import in_words, written
+from hubbub.sql.text.locate import in_place, in_words, written
 from hubbub.tables.expressions import Case, Column, Expression, Literal
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
@@ -109,7 +109,8 @@ def grouped_by_unit(rows: Rows, node: exp.Select) -> PrivateRelation | None:
     columns: dict[str, Expression] = {}
     for item in node.expressions:
         if isinstance(item, exp.Star):
-            raise reader.refuse("'*' beside GROUP BY: name the columns.", item)
+            keys = in_place(", ".join(term.sql("duckdb") for term in terms), reader.text, item)
+            raise reader.refuse(f"'*' beside GROUP BY: name the columns: {keys.example}.", item, remedy=keys)
         columns[item.alias_or_name or f"column{len(columns)}"] = above.read(item.unalias())
     condition = _having(groups, node, columns)
     for name in ("limit", "offset", "qualify"):
@@ -173,6 +174,8 @@ def _inner(rows: Rows, node: exp.Expr) -> Inner:
         return Inner("COUNT_ROWS", None, Kind.INTEGER)
     if isinstance(argument_node, exp.Distinct):
         if len(argument_node.expressions) != 1 or function != "COUNT":
+            if function in ("MIN", "MAX", "ALL", "ANY") and len(argument_node.expressions) == 1:
+                raise same_without_distinct(reader, node, written(node, reader.text))
             raise reader.refuse("DISTINCT is supported in COUNT of one column.", node)
         function, argument_node = "COUNT_DISTINCT", argument_node.expressions[0]
     modifier = unread(node)

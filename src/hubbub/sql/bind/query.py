@@ -24,12 +24,14 @@ from hubbub.errors import QueryError
 from hubbub.remedies import GiveKeys, GiveOptions, GiveParameter, LeaveOut, Rewrite
 from hubbub.sql.bind.context import PrivateRelation, Reader, is_release, printed
 from hubbub.sql.bind.declared import about_declarations
+from hubbub.sql.bind.group_by import has_aggregate
 from hubbub.sql.bind.lineage import noisy_outputs, traced
 from hubbub.sql.bind.scope import Catalog, PublicSide, TableInfo, did_you_mean, find_name, meant
 from hubbub.sql.bind.select import select, set_operation
 from hubbub.sql.text.hints import questions_instead
 from hubbub.sql.text.locate import in_place, marked, refuse, written
 from hubbub.sql.text.read import AsWritten
+from hubbub.sql.text.repairs import from_table, misspelt_start, one_statement, readable
 from hubbub.tables.aggregate_query import Output, Statement
 from hubbub.tables.aggregates import spelled
 from hubbub.tables.columns import one_of
@@ -109,7 +111,7 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
     if isinstance(relation, PrivateRelation):
         raise _rows(relation, node, reader)
     if not reader.questions:
-        raise reader.refuse("the question names no table: add FROM.", node)
+        raise _no_table(node, reader)
     _check_keys(reader)
     tree = relation.tree
     rowwise = relation.rowwise
@@ -149,6 +151,21 @@ def _statement(node: exp.Query, reader: Reader) -> Statement:
         outputs=outputs,
         rowwise=printed(rowwise) if rowwise is not None else None,
     )
+
+
+def _no_table(node: exp.Query, reader: Reader) -> QueryError:
+    """What refuses a question without FROM; one of aggregates is asked of the tables that have what it names."""
+    ways = _with_from(node, reader)
+    hint = " or ".join(way.example for way in ways) or "FROM"
+    return reader.refuse(f"the question names no table: add {hint}.", node, remedy=ways)
+
+
+def _with_from(node: exp.Query, reader: Reader) -> tuple[Rewrite, ...]:
+    if not isinstance(node, exp.Select) or not any(map(has_aggregate, node.selects)) or node.find(exp.Table):
+        return ()
+    named = {column.name for column in node.find_all(exp.Column)}
+    with_all = [name for name, info in reader.catalog.items() if all(find_name(n, info.columns) for n in named)]
+    return from_table(reader.text, with_all[:3])
 
 
 def _check_keys(reader: Reader) -> None:
@@ -363,10 +380,15 @@ def _one_statement(text: str) -> exp.Query:
                 f"{first.text.upper()} is not a question. Only SELECT is allowed; DESCRIBE, SHOW TABLES and SUMMARIZE "
                 "say what is declared."
             )
-            raise marked(message, text, first.start, first.end)
+            near = misspelt_start(text, first)
+            hint = "".join(f" Did you mean {way.example}?" for way in near)
+            raise marked(f"{message}{hint}", text, first.start, first.end, remedy=near)
         end = next((t for t in tokens if t.token_type.name == "SEMICOLON"), None)
         if end is not None:
-            raise marked("one statement at a time: this text holds several.", text, end.start, end.end)
+            each = one_statement(text)
+            hint = f" Ask {' and '.join(way.example for way in each)}." if each else ""
+            said = f"one statement at a time: this text holds several.{hint}"
+            raise marked(said, text, end.start, end.end, remedy=each)
         top = _top(tokens)
         asked = _with_limit(text, top, tokens[-1]) if top else text[: tokens[-1].end + 1]
         statement = sqlglot.parse_one(asked, read=AsWritten)
@@ -400,7 +422,12 @@ def _with_limit(text: str, top: Sequence[Any], last: Any) -> str:
 def _syntax_error(text: str, error: SqlglotError) -> QueryError:
     details = getattr(error, "errors", None)
     if not details or details[0].get("highlight") is None:
-        return QueryError("this is not SQL that can be read: a quote or a comment is not closed, perhaps.")
+        closed = readable(text, len(text))
+        hint = f" Write {closed.example} at the end." if closed is not None else ""
+        return QueryError(
+            f"this is not SQL that can be read: a quote or a comment is not closed, perhaps.{hint}",
+            remedy=() if closed is None else closed,
+        )
     first = details[0]
     start = max(0, len(first["start_context"] or ""))
     context = (first["start_context"] or "") + first["highlight"]
@@ -409,7 +436,11 @@ def _syntax_error(text: str, error: SqlglotError) -> QueryError:
     end = start + len(first["highlight"]) - 1
     if text.upper().split()[:2] == ["SELECT", "TOP"]:
         return marked(_TOP, text, start, end, remedy=Rewrite("LIMIT 3"))
-    return marked("this is not SQL that can be read, from here on:", text, start, end)
+    near = readable(text, start)
+    hint = "" if near is None else f"; write {near.example}"
+    return marked(
+        f"this is not SQL that can be read, from here on{hint}:", text, start, end, remedy=() if near is None else near
+    )
 
 
 def _tables(statement: exp.Expr, text: str, catalog: Catalog) -> list[str]:

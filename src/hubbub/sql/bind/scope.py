@@ -162,9 +162,18 @@ class Scope:
 
     def find(self, node: exp.Column) -> Expression:
         if not isinstance(node.this, exp.Identifier):
-            raise refuse("'*' is not a value.", self.text, node)
+            alone = isinstance(node.parent, exp.Count) and len(self.sources) == 1
+            rows = Rewrite("COUNT(*)", in_place("*", self.text, node).sql if alone else None)
+            said = f"'*' is not a value; for the number of rows write {rows.example}."
+            raise refuse(said, self.text, node, remedy=rows)
         if node.args.get("db") or node.args.get("catalog"):
-            raise refuse(f"{node.sql()!r}: no such table in this question.", self.text, node)
+            way = in_place(f"{node.table}.{node.name}", self.text, node)
+            raise refuse(
+                f"{node.sql()!r}: a column is named by itself or with its table: {way.example}.",
+                self.text,
+                node,
+                remedy=way,
+            )
         if node.table:
             source = self.source(node.table)
             if source is None:
@@ -223,12 +232,14 @@ class Scope:
     def _unknown(self, node: exp.Column, known: Iterable[str], table: str) -> Exception:
         where = f" in table {table!r}" if table else ""
         text = not node.table and node.this.args.get("quoted")
-        hint = f" Double quotes are for names; text stands in single ones: '{node.name}'." if text else ""
+        quoted = exp.Literal.string(node.name).sql()
+        hint = f" Double quotes are for names; text stands in single ones: {quoted}." if text else ""
+        as_text = (in_place(quoted, self.text, node),) if text else ()
         return refuse(
             f"unknown column {node.name!r}{where}. {did_you_mean(node.name, known)}{hint}",
             self.text,
             node,
-            remedy=meant(node.name, known, self.text, node.this),
+            remedy=(*as_text, *meant(node.name, known, self.text, node.this)),
         )
 
 

@@ -6,13 +6,18 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.from_ import Rows
+from hubbub.sql.bind.group_by import same_without_distinct
 from hubbub.sql.bind.kinds import ONE_KIND, wrong_kind
+from hubbub.sql.bind.scope import did_you_mean, meant
 from hubbub.sql.text.arguments import unread
-from hubbub.sql.text.locate import in_words, written
+from hubbub.sql.text.hints import instead, ways
+from hubbub.sql.text.locate import in_place, in_words, written
+from hubbub.sql.text.repairs import called_otherwise, conditional
 from hubbub.tables.expressions import Column, Expression, Literal, common_kind, comparable, whole
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
@@ -48,6 +53,19 @@ _WINDOWED: dict[type[exp.Expr], tuple[str, int]] = {
 }
 
 
+_FILTERED = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count)
+
+
+def _unsupported(reader: Reader, function: exp.Expr, node: exp.Expr) -> QueryError:
+    name, known = written(function, reader.text), [name for name, _ in _WINDOWED.values()]
+    return reader.refuse(
+        f"the window function {name} is not supported. {instead(name, known)}Allowed: "
+        f"{', '.join(dict.fromkeys(known))}.",
+        node,
+        remedy=called_otherwise(reader.text, name, ways(name, known)),
+    )
+
+
 @dataclass
 class Windows:
     """The window functions of one SELECT: each becomes a column, computed below the projection."""
@@ -80,9 +98,12 @@ class Windows:
         node = self._with_name(node)
         function = node.this
         if isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
-            raise reader.refuse("IGNORE NULLS and FILTER are not supported in windows.", node)
+            filtered = isinstance(function, exp.Filter) and type(function.this) in _FILTERED
+            plain = conditional(reader.text, function.expression.this) if filtered else ()
+            hint = "".join(f" Write {way.example}." for way in plain)
+            raise reader.refuse(f"IGNORE NULLS and FILTER are not supported in windows.{hint}", node, remedy=plain)
         if type(function) not in _WINDOWED:
-            raise reader.refuse(f"the window function {written(function, reader.text)} is not supported.", node)
+            raise _unsupported(reader, function, node)
         modifier = unread(function)
         if modifier is not None:
             raise reader.refuse(f"{modifier} is not supported here.", node)
@@ -117,6 +138,8 @@ class Windows:
         """The value that a window function reads, with the offset and the default of LAG and LEAD."""
         reader, function, rows = self.rows.reader, node.this, self.rows.expressions()
         if isinstance(function.this, exp.Distinct):
+            if name in ("MIN", "MAX"):
+                raise same_without_distinct(reader, function, name)
             raise reader.refuse("DISTINCT is not supported in windows.", node)
         arguments: tuple[Expression, ...] = (rows.read(function.this),)
         for extra in ("offset", "default"):
@@ -156,7 +179,12 @@ class Windows:
                         value = named.args[part]
                         full.set(part, [v.copy() for v in value] if isinstance(value, list) else value.copy())
                 return full
-        raise self.rows.reader.refuse(f"there is no window {name.name!r}.", node)
+        known, text = [w.name for w in self.node.args.get("windows") or []], self.rows.reader.text
+        raise self.rows.reader.refuse(
+            f"there is no window {name.name!r}. {did_you_mean(name.name, known)}",
+            node,
+            remedy=meant(name.name, known, text, name) or tuple(in_place(n, text, name) for n in known),
+        )
 
     def _order(self, node: exp.Window, rows: ExpressionReader) -> tuple[tuple[Expression, bool, bool], ...]:
         clause = node.args.get("order")

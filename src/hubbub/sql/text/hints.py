@@ -35,6 +35,24 @@ _ROOTS: Final = "Write POWER(x, 0.5) for roots, LN(x) / LN(2) for logarithms."
 _JOINED: Final = "Write CONCAT(a, '-', b), or STRFTIME(day, '%Y-%m')."
 _PRODUCT: Final = "Write EXP(SUM(LN(x)))."
 _KNOWN: Final = "Write COALESCE(x, 0), or x IS NULL."
+_DAY: Final = "Write CAST(x AS DATE)."
+_NUMBER: Final = "Write CAST(x AS DOUBLE)."
+_NOW: Final = "Did you mean NOW?"
+_TODAY: Final = "Did you mean TODAY?"
+_PART: Final = "Did you mean SUBSTR?"
+_MONTHS: Final = "Write day + INTERVAL 1 MONTH."
+_QUOTIENT: Final = "Write x / NULLIF(y, 0)."
+_SQUARE: Final = "Write POWER(x, 2)."
+_ZERO: Final = "Write NULLIF(x, 0)."
+_HOLDS: Final = "Write x ILIKE '%text%'."
+_DIFFERENT: Final = "Write COUNT(DISTINCT x)."
+_ROWS: Final = "Did you mean COUNT?"
+_TOTAL: Final = "Did you mean SUM?"
+_VARIANCE: Final = "Did you mean VAR_POP?"
+_DEVIATION: Final = "Did you mean STDDEV_POP?"
+_WHERE: Final = "Write SUM(x) FILTER (WHERE a > 0)."
+_BOTH: Final = "Between conditions write AND."
+_PIECE: Final = "Write SPLIT_PART(x, ',', 1)."
 _WRITE: Final = {
     _TEXT_OF_A_DATE: "DATE_TRUNC('month', day)",
     _RANGES: "FLOOR(x / 10)",
@@ -51,6 +69,24 @@ _WRITE: Final = {
     _JOINED: "CONCAT(a, '-', b)",
     _PRODUCT: "EXP(SUM(LN(x)))",
     _KNOWN: "COALESCE(x, 0)",
+    _DAY: "CAST(x AS DATE)",
+    _NUMBER: "CAST(x AS DOUBLE)",
+    _NOW: "NOW",
+    _TODAY: "TODAY",
+    _PART: "SUBSTR",
+    _MONTHS: "day + INTERVAL 1 MONTH",
+    _QUOTIENT: "x / NULLIF(y, 0)",
+    _SQUARE: "POWER(x, 2)",
+    _ZERO: "NULLIF(x, 0)",
+    _HOLDS: "x ILIKE '%text%'",
+    _DIFFERENT: "COUNT(DISTINCT x)",
+    _ROWS: "COUNT",
+    _TOTAL: "SUM",
+    _VARIANCE: "VAR_POP",
+    _DEVIATION: "STDDEV_POP",
+    _WHERE: "SUM(x) FILTER (WHERE a > 0)",
+    _BOTH: "AND",
+    _PIECE: "SPLIT_PART(x, ',', 1)",
 }
 """The part of each hint that is SQL to write in its place."""
 _CLAUSES: Final = {"SAMPLE": " Noise keeps people private; every row may count."}
@@ -58,11 +94,11 @@ _FILTERED: Final = Rewrite("COUNT(*) FILTER (WHERE k = 'a') AS a")
 _INSTEAD: Final = {
     **dict.fromkeys(("TO_CHAR", "STRFTIME", "FORMAT_DATE", "MONTHNAME", "DAYNAME"), _TEXT_OF_A_DATE),
     **dict.fromkeys(("WIDTH_BUCKET", "EQUI_WIDTH_BINS", "HISTOGRAM", "CUT"), _RANGES),
-    **dict.fromkeys(("REGEXP_EXTRACT", "REGEXP_REPLACE", "GLOB"), _MATCHES),
+    **dict.fromkeys(("REGEXP_EXTRACT", "REGEXP_REPLACE", "GLOB", "REGEXP_SUBSTR", "REGEXP_INSTR"), _MATCHES),
     **dict.fromkeys(("MEAN", "AVERAGE"), _MEAN),
     **dict.fromkeys(("AGE", "TIMESTAMPDIFF", "TIMESTAMP_DIFF", "DATE_SUB", "DATESUB", "MONTHS_BETWEEN"), _BETWEEN),
     **dict.fromkeys(("TRUNC", "TRUNCATE"), _TRUNCATED),
-    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION"), _CONTAINS),
+    **dict.fromkeys(("STRPOS", "INSTR", "POSITION", "STR_POSITION", "CHARINDEX", "LOCATE", "PATINDEX"), _CONTAINS),
     **dict.fromkeys(("ANY_VALUE", "ARBITRARY", "FIRST", "LAST"), _TELLS),
     **dict.fromkeys(("STRING_AGG", "LIST", "ARRAY_AGG", "GROUP_CONCAT"), _COUNTED),
     **dict.fromkeys(("CBRT", "LOG2"), _ROOTS),
@@ -70,7 +106,25 @@ _INSTEAD: Final = {
     "PRODUCT": _PRODUCT,
     **dict.fromkeys(("ARG_MAX", "ARG_MIN", "MAX_BY", "MIN_BY"), _LARGEST),
     **dict.fromkeys(("KURTOSIS", "SKEWNESS"), _SHAPE),
-    **dict.fromkeys(("ISNULL", "NVL2"), _KNOWN),
+    **dict.fromkeys(("ISNULL", "NVL2", "ZEROIFNULL"), _KNOWN),
+    "TO_DATE": _DAY,
+    **dict.fromkeys(("TO_NUMBER", "TO_DOUBLE", "TO_DECIMAL", "VAL"), _NUMBER),
+    **dict.fromkeys(("GETDATE", "GETUTCDATE", "SYSDATETIME", "SYSUTCDATETIME", "UTC_TIMESTAMP"), _NOW),
+    **dict.fromkeys(("CURDATE", "UTC_DATE"), _TODAY),
+    "MID": _PART,
+    "ADD_MONTHS": _MONTHS,
+    **dict.fromkeys(("SAFE_DIVIDE", "DIV0", "DIV0NULL"), _QUOTIENT),
+    "SQUARE": _SQUARE,
+    "NULLIFZERO": _ZERO,
+    "CONTAINS_SUBSTR": _HOLDS,
+    **dict.fromkeys(("UNIQ", "UNIQEXACT", "COUNT_DISTINCT", "COUNTD"), _DIFFERENT),
+    "COUNT_BIG": _ROWS,
+    "TOTAL": _TOTAL,
+    "VARP": _VARIANCE,
+    "STDEVP": _DEVIATION,
+    "SUMIF": _WHERE,
+    "ARRAY_OVERLAPS": _BOTH,
+    "SUBSTRING_INDEX": _PIECE,
 }
 
 

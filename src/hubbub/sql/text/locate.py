@@ -11,10 +11,10 @@ from sqlglot.errors import SqlglotError
 from hubbub.errors import QueryError
 from hubbub.remedies import Remedy, Rewrite
 
-__all__ = ["caret", "in_place", "in_words", "marked", "refuse", "written"]
+__all__ = ["caret", "in_place", "in_words", "marked", "refuse", "span_of", "written"]
 
 
-def _span(node: exp.Expr) -> tuple[int, int] | None:
+def span_of(node: exp.Expr) -> tuple[int, int] | None:
     """First and last position of a node in the text, from the tokens that sqlglot remembers."""
     spans = [
         (part.meta["start"], part.meta["end"]) for part in node.walk() if "start" in part.meta and "end" in part.meta
@@ -56,7 +56,7 @@ def refuse(
         at = text.lower().find(word.lower())
         span = (at, at + len(word) - 1) if at >= 0 else None
     if span is None and node is not None:
-        span = _span(node)
+        span = span_of(node)
     return QueryError(message, remedy=remedy) if span is None else marked(message, text, *span, remedy=remedy)
 
 
@@ -69,7 +69,7 @@ def marked(message: str, text: str, start: int, end: int, *, remedy: Remedy | Se
 
 def in_place(instead: str, text: str, node: exp.Expr) -> Rewrite:
     """The question with something else where `node` stands: a way out that leaves nothing to fill in."""
-    span = _span(node)
+    span = span_of(node)
     return Rewrite(instead, None if span is None else f"{text[: span[0]]}{instead}{text[span[1] + 1 :]}")
 
 
@@ -88,7 +88,7 @@ def written(node: exp.Expr, text: str) -> str:
     start, end = node.meta.get("start"), node.meta.get("end")
     if start is not None and end is not None and _is_word(text[start : end + 1]):
         return text[start : end + 1].strip('"').upper()
-    span = _span(node)
+    span = span_of(node)
     called = next((word for word in _calls_around(text, span[0]) if _is_call_of(word, node)), None) if span else None
     return called or (node.sql_name() if isinstance(node, exp.Func) else node.key.upper())
 

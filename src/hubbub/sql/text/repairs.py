@@ -1,0 +1,344 @@
+"""A question whose text is changed in one place: ways out of a refusal that leave nothing to fill in.
+
+What is changed is the text, and not its tree: parameters, and all that is not at that place, stay as they were written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+
+from hubbub.remedies import Rewrite
+from hubbub.sql.text.locate import span_of
+from hubbub.sql.text.read import AsWritten
+
+__all__ = [
+    "called_otherwise",
+    "conditional",
+    "from_table",
+    "kept_names",
+    "misspelt_start",
+    "one_statement",
+    "only_term",
+    "readable",
+    "renamed_call",
+    "texts_of",
+    "without_before",
+    "without_order",
+    "without_word",
+]
+
+LONGEST: Final = 5_000
+"""Longer texts are not looked at: each guess reads the whole."""
+_UNREADABLE: Final = (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError)
+"""What the parser raises at a text that is no SQL of a dialect: it is made for texts that are."""
+_DIALECTS: Final = ("mysql", "tsql", "bigquery", "snowflake", "oracle")
+_STARTS: Final = ("SELECT", "WITH", "FROM")
+_WORDS: Final = (
+    "FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET JOIN LEFT INNER FULL ON USING AND OR NOT IN BETWEEN LIKE ILIKE IS "
+    "NULL AS CASE WHEN THEN ELSE END DISTINCT OVER PARTITION UNION INTERSECT EXCEPT QUALIFY FILTER DESC ASC"
+).split()
+_TURNED: Final = {"=>": ">=", "=<": "<=", "=!": "!="}
+_AFTER_FROM: Final = frozenset(
+    "WHERE GROUP HAVING ORDER LIMIT OFFSET QUALIFY WINDOW UNION INTERSECT EXCEPT FETCH".split()
+)
+
+
+def _spliced(text: str, start: int, end: int, instead: str, example: str = "") -> Rewrite:
+    """The question with `instead` in place of what stands from `start` to before `end`."""
+    return Rewrite(example or instead, f"{text[:start]}{instead}{text[end:]}")
+
+
+def _tokens(text: str) -> Sequence[Any]:
+    try:
+        return sqlglot.tokenize(text, read="duckdb")
+    except SqlglotError:
+        return ()
+
+
+def _word(token: Any) -> str:
+    """The first word of a token, in capitals; nothing of a text or of a name in quotes."""
+    return "" if token.token_type.name.endswith(("STRING", "IDENTIFIER")) else token.text.upper().partition(" ")[0]
+
+
+def _reads(text: str, dialect: Any = AsWritten) -> exp.Query | None:
+    """The query that a text is; None where it is none."""
+    with contextlib.suppress(*_UNREADABLE):
+        tree = sqlglot.parse_one(text, read=dialect)
+        return tree if isinstance(tree, exp.Query) else None
+    return None
+
+
+def misspelt_start(text: str, first: Any) -> tuple[Rewrite, ...]:
+    """The question with the word that its first one is near to.
+
+    >>> misspelt_start("SELCT 1", sqlglot.tokenize("SELCT 1")[0])
+    (Rewrite(example='SELECT', sql='SELECT 1'),)
+    """
+    near = difflib.get_close_matches(first.text.upper(), _STARTS, n=1, cutoff=0.75)
+    ways = [_spliced(text, first.start, first.end + 1, word) for word in near]
+    return tuple(way for way in ways if _reads(way.sql or "") is not None)
+
+
+def one_statement(text: str) -> tuple[Rewrite, ...]:
+    """Each statement of a text by itself, where all of them are questions.
+
+    >>> [way.sql for way in one_statement("SELECT 1; SELECT ';'")]
+    ['SELECT 1', "SELECT ';'"]
+    """
+    if len(text) > LONGEST:
+        return ()
+    pieces, start = [], 0
+    for end in [*(t.start for t in _tokens(text) if t.token_type.name == "SEMICOLON"), len(text)]:
+        pieces.append(text[start:end].strip())
+        start = end + 1
+    pieces = [piece for piece in pieces if piece]
+    fine = 1 < len(pieces) <= 10 and all(
+        piece.upper().startswith(_STARTS) and _reads(piece) is not None for piece in pieces
+    )
+    return tuple(Rewrite(" ".join(piece.split()), piece) for piece in pieces) if fine else ()
+
+
+def readable(text: str, at: int) -> Rewrite | None:
+    """The question nearest to a text that is none: a word that is misspelt, a bracket or a quote that is not closed, a
+    sign that is turned round, or SQL of another dialect, said in DuckDB's.
+
+    >>> readable("SELECT COUNT(*) FORM t", 21).sql
+    'SELECT COUNT(*) FROM t'
+    >>> readable("SELECT COUNT(*) FROM `t`", 21).sql
+    'SELECT COUNT(*) FROM "t"'
+    """
+    if len(text) > LONGEST:
+        return None
+    near = (way for way in _near(text, at) if _reads(way.sql or "") is not None)
+    return next(near, None) or _said_otherwise(text)
+
+
+def _near(text: str, at: int) -> Iterator[Rewrite]:
+    """Texts with one change near a place."""
+    tokens = _tokens(text)
+    if not tokens:
+        yield _spliced(text, len(text), len(text), "'")
+        return
+    before = [t for t in tokens if t.start <= at][-3:]
+    for token in reversed([*before, *[t for t in tokens if t.start > at][:1]]):
+        if _word(token).isalpha() and _word(token) not in _WORDS:
+            for word in difflib.get_close_matches(_word(token), _WORDS, n=1, cutoff=0.7):
+                yield _spliced(text, token.start, token.end + 1, word)
+    for start in range(max(0, at - 3), at + 1):
+        turned = _TURNED.get(text[start : start + 2])
+        if turned is not None:
+            yield _spliced(text, start, start + 2, turned)
+    opened = sum((_word(t) == "(") - (_word(t) == ")") for t in tokens)
+    if opened > 0:
+        yield _spliced(text, tokens[-1].end + 1, len(text), ")" * opened)
+    elif text[at : at + 1] == ")":
+        yield _spliced(text, at, at + 1, "", " ".join(f"{text[:at]}{text[at + 1 :]}".split()))
+
+
+def _said_otherwise(text: str) -> Rewrite | None:
+    """A question of another dialect, in DuckDB's SQL; of one with parameters, whose signs differ, none."""
+    if "$" in text or "?" in text:
+        return None
+    for dialect in _DIALECTS:
+        tree = _reads(text, dialect)
+        with contextlib.suppress(*_UNREADABLE):
+            said = "" if tree is None else tree.sql(AsWritten, comments=False, unsupported_level=ErrorLevel.RAISE)
+            if said and _reads(said) is not None:
+                return Rewrite(said, said)
+    return None
+
+
+def only_term(text: str, select: exp.Expr, name: str) -> tuple[Rewrite, ...]:
+    """A question with one column of a SELECT in it, and not the others: the one of that name, or each of them.
+
+    One that groups keeps its columns, which may be all the aggregates that it has, below a SELECT of the one.
+    """
+    if not isinstance(select, exp.Select):
+        return ()
+    begin, terms = _terms(text, select)
+    called = [item.alias_or_name for item in select.selects]
+    chosen = [i for i, column in enumerate(called) if terms and column.lower() == name.lower()][:1] or range(len(terms))
+    if select.args.get("group") is None:
+        end = terms[-1][1] if terms else 0
+        return tuple(_spliced(text, terms[0][0], end, text[terms[i][0] : terms[i][1]]) for i in chosen)
+    tokens = _tokens(text)
+    closed = _closed(tokens, next((i for i, t in enumerate(tokens) if t.start == begin), 0))
+    end = len(text) if closed is None else tokens[closed].start
+    outside = [
+        f"SELECT {exp.to_identifier(called[i]).sql('duckdb')} FROM ({text[begin:end]})" for i in chosen if called[i]
+    ]
+    return tuple(_spliced(text, begin, end, words) for words in outside)
+
+
+def _terms(text: str, select: exp.Select) -> tuple[int, list[tuple[int, int]]]:
+    """Where a SELECT begins in the text, and from where to where each column stands; none where that is unclear."""
+    spans = [span_of(item) for item in select.expressions]
+    first = min((span[0] for span in spans if span is not None), default=-1)
+    tokens = _tokens(text) if first >= 0 and len(text) <= LONGEST else ()
+    for i in reversed([i for i, t in enumerate(tokens) if t.token_type.name == "SELECT" and t.start < first]):
+        terms = _split(tokens[i + 1 :])
+        if len(terms) == len(spans) and all(
+            span is None or (start <= span[0] and span[1] < end)
+            for span, (start, end) in zip(spans, terms, strict=True)
+        ):
+            return tokens[i].start, terms
+    return 0, []
+
+
+def _split(tokens: Sequence[Any]) -> list[tuple[int, int]]:
+    """The terms of a list up to FROM, or to the bracket that ends it."""
+    terms: list[tuple[int, int]] = []
+    inside: list[Any] = []
+    depth = 0
+    for token in tokens:
+        if depth == 0 and (_word(token) in (")", ",") or _word(token) in ("FROM", *_AFTER_FROM)):
+            if inside:
+                terms.append((inside[0].start, inside[-1].end + 1))
+            inside = []
+            if _word(token) != ",":
+                return terms
+            continue
+        depth += (_word(token) in ("(", "[")) - (_word(token) in (")", "]"))
+        if inside or _word(token) not in ("DISTINCT", "ALL"):
+            inside.append(token)
+    return [*terms, (inside[0].start, inside[-1].end + 1)] if inside else terms
+
+
+def from_table(text: str, tables: Iterable[str]) -> tuple[Rewrite, ...]:
+    """A question without FROM, asked of each of these tables.
+
+    >>> [way.sql for way in from_table("SELECT COUNT(*) WHERE a > 2", ["t"])]
+    ['SELECT COUNT(*) FROM t WHERE a > 2']
+    """
+    depth, place = 0, len(text.rstrip("; \n\t"))
+    for token in _tokens(text):
+        depth += (_word(token) == "(") - (_word(token) == ")")
+        if depth == 0 and _word(token) in _AFTER_FROM:
+            place = len(text[: token.start].rstrip())
+            break
+    words = [f"FROM {name if name.isidentifier() else exp.to_identifier(name, quoted=True).sql()}" for name in tables]
+    return tuple(_spliced(text, place, place, f" {word}", word) for word in words)
+
+
+def kept_names(text: str, names: Sequence[exp.Expr], most: int) -> tuple[Rewrite, ...]:
+    """A question with the first names of a list alone, as in AS t(a, b)."""
+    spans = [span_of(name) for name in names]
+    last, end = spans[most - 1], spans[-1]
+    first = spans[0]
+    if last is None or end is None or first is None:
+        return ()
+    return (_spliced(text, last[1] + 1, end[1] + 1, "", text[first[0] : last[1] + 1]),)
+
+
+def without_word(text: str, word: str) -> tuple[Rewrite, ...]:
+    """A question without a word that stands in it once, behind another, and what is then written there.
+
+    >>> without_word("WITH RECURSIVE a AS (SELECT 1) SELECT 1", "RECURSIVE")[0].example
+    'WITH'
+    """
+    tokens = _tokens(text)
+    places = [i for i, token in enumerate(tokens) if _word(token) == word]
+    if len(places) != 1 or not places[0]:
+        return ()
+    before, token = tokens[places[0] - 1], tokens[places[0]]
+    return (_spliced(text, before.end + 1, token.end + 1, "", before.text),)
+
+
+def without_before(text: str, word: str, node: exp.Expr, example: str) -> Rewrite:
+    """A question without the last such word before a part of it, as DISTINCT in MIN(DISTINCT x)."""
+    span = span_of(node)
+    places = [t for t in _tokens(text) if _word(t) == word and span is not None and t.start < span[0]]
+    if not places or span is None:
+        return Rewrite(example)
+    return _spliced(text, places[-1].start, span[0], text[places[-1].end + 1 : span[0]].lstrip(), example)
+
+
+def without_order(text: str, ordered: exp.Expr) -> tuple[Rewrite, ...]:
+    """A question without the ORDER BY inside of a call, which ends at the bracket of the call."""
+    span = span_of(ordered)
+    tokens = _tokens(text) if span is not None else ()
+    places = [i for i, t in enumerate(tokens) if _word(t) == "ORDER" and span is not None and t.start < span[0]]
+    if not places:
+        return ()
+    opened = _opened(tokens, places[-1])
+    closed = _closed(tokens, places[-1])
+    if opened is None or closed is None:
+        return ()
+    start, end = tokens[places[-1] - 1].end + 1, tokens[closed].start
+    example = f"{text[tokens[opened - 1].start : start]})"
+    return (_spliced(text, start, end, "", example),)
+
+
+def conditional(text: str, condition: exp.Expr) -> tuple[Rewrite, ...]:
+    """A question with CASE in an aggregate in place of the FILTER behind it."""
+    span = span_of(condition)
+    tokens = _tokens(text) if span is not None else ()
+    places = [i for i, t in enumerate(tokens) if _word(t) == "FILTER" and span is not None and t.start < span[0]]
+    if not places or [_word(t) for t in tokens[places[-1] + 1 : places[-1] + 3]] != ["(", "WHERE"]:
+        return ()
+    at = places[-1]
+    opened, closed = _opened(tokens, at - 1), _closed(tokens, at + 2)
+    if opened is None or closed is None:
+        return ()
+    value = text[tokens[opened].end + 1 : tokens[at - 1].start].strip()
+    where = text[tokens[at + 2].end + 1 : tokens[closed].start].strip()
+    start = tokens[opened - 1].start
+    call = f"{tokens[opened - 1].text}(CASE WHEN {where} THEN {'1' if value == '*' else value} END)"
+    return (_spliced(text, start, tokens[closed].end + 1, call),)
+
+
+def _opened(tokens: Sequence[Any], at: int) -> int | None:
+    """Where the bracket is that is open at a token, behind the name of what is called."""
+    depth = 0
+    for i in range(at - 1, 0, -1):
+        depth += (_word(tokens[i]) == ")") - (_word(tokens[i]) == "(")
+        if depth < 0:
+            return i
+    return None
+
+
+def _closed(tokens: Sequence[Any], at: int) -> int | None:
+    """Where the bracket that is open at a token is closed."""
+    depth = 0
+    for i in range(at + 1, len(tokens)):
+        depth += (_word(tokens[i]) == "(") - (_word(tokens[i]) == ")")
+        if depth < 0:
+            return i
+    return None
+
+
+def texts_of(text: str, nodes: Iterable[exp.Expr]) -> tuple[Rewrite, ...]:
+    """A question in which each of these names is a text, and what the first is then."""
+    spans = [(span_of(node), exp.Literal.string(node.name).sql()) for node in nodes]
+    whole = text
+    for span, constant in reversed(spans):
+        if span is None:
+            return ()
+        whole = f"{whole[: span[0]]}{constant}{whole[span[1] + 1 :]}"
+    return tuple(Rewrite(constant, whole) for _, constant in spans[:1])
+
+
+def called_otherwise(text: str, old: str, ways: Iterable[Rewrite]) -> tuple[Rewrite, ...]:
+    """Ways out of a function that is not there: where one is another name, the whole question with it."""
+    return tuple(renamed_call(text, old, way.example) if way.example.isidentifier() else way for way in ways)
+
+
+def renamed_call(text: str, old: str, new: str) -> Rewrite:
+    """A question with another name for a function: all of it, where the function stands in it once.
+
+    >>> renamed_call("SELECT LENGHT(a) FROM t", "LENGHT", "LENGTH").sql
+    'SELECT LENGTH(a) FROM t'
+    """
+    tokens = _tokens(text)
+    called = [t for t, then in itertools.pairwise(tokens) if _word(t) == old and then.text == "("]
+    if len(called) != 1:
+        return Rewrite(new)
+    return _spliced(text, called[0].start, called[0].end + 1, new)
