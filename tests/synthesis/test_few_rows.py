@@ -85,3 +85,11 @@ def test_nor_for_marginals(world: str) -> None:
 
 def test_undeclared_rows_of_no_rows_are_none() -> None:
     assert undeclared(np.empty((0, 1), int), [], 2) == 0 == undeclared([[0], [-1]], [-1, -1], 2)
+
+
+def test_noise_alone_does_not_make_a_table_of_millions() -> None:
+    """2 sd of the number of rows that is bought are a million, and no more, whatever a unit may add."""
+    with opened("one row") as session:
+        with pytest.raises(hb.ParameterError, match="declare rows="):
+            session.synthesize("v", epsilon=1, rows_per_unit=10**5)
+        assert not session.history()

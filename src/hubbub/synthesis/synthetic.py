@@ -44,6 +44,8 @@ Integers = NDArray[np.int64]
 
 _MOST_ROWS = 50_000_000
 _MOST_COUNTED = 2**53
+_MOST_NOISE = 1_000_000
+_LEAST_BOUGHT = 2 / (SHARE * _MOST_NOISE**2)  # of rho, per squared sensitivity: so much is 2 sd of the bought number
 _LEAST = Fraction(1, 10**12)
 _LEAST_PER_MOVE = Fraction(1, 10**15)  # of rho, per squared sensitivity: all noise then fits into 53 bits
 
@@ -149,11 +151,14 @@ def prepared(
 
     Raises ParameterError for whatever `synthesize` refuses, its codes aside. Without declared rows many are supposed.
     """
-    least = max(_LEAST, _LEAST_PER_MOVE * squared_sensitivity)
+    least, why = max(_LEAST, _LEAST_PER_MOVE * squared_sensitivity), "no noise could be drawn. Give more."
+    if rows is None and least < _LEAST_BOUGHT * squared_sensitivity:
+        least = _LEAST_BOUGHT * squared_sensitivity
+        why = f"an empty table could be answered with {_MOST_NOISE:,} rows of noise. Give more, or declare rows=."
     if rho < least:
         raise ParameterError(
-            f"a budget of rho = {float(rho):.3g} was asked; no noise could be drawn below {float(least):g}, with as "
-            "many rows of a unit as were asked. Give more."
+            f"a budget of rho = {float(rho):.3g} was asked; below {float(least):g}, with as many rows of a unit as "
+            f"were asked, {why}"
         )
     if rows is not None and count(rows, "rows", least=0) > _MOST_COUNTED:
         raise ParameterError(f"rows = {rows} was asked; allowed is a whole number of at most {_MOST_COUNTED}.")
