@@ -93,6 +93,16 @@ class OneOf:
         """Whether values that are not declared are known to occur: `other` groups them, `others` leaves them."""
         return self.others or self.other is not None
 
+    def joined(self, more: OneOf) -> OneOf:
+        """What is known of a column that has the values of two: what neither declares is the `other` of either.
+
+        >>> one_of("A", other="rest").joined(one_of("A", "B"))
+        one_of('A', 'B', other='rest')
+        """
+        other = more.other if self.other is None else self.other
+        values = dict.fromkeys(v for v in (*self.values, *more.values) if v is None or v != other)
+        return OneOf(tuple(values), other, self.others or more.others)
+
     def __repr__(self) -> str:
         tail = "" if self.other is None else f", other={self.other!r}"
         tail += ", others=True" if self.others else ""

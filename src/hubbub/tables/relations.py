@@ -483,7 +483,7 @@ def _either(a: Declaration, b: Declaration, kind: Kind) -> Declaration:
     if a == b:
         return a
     if isinstance(a, OneOf) and isinstance(b, OneOf):
-        return OneOf((*a.values, *(v for v in b.values if v not in a.values)), others=a.open or b.open)
+        return a.joined(b)
     x, y = (span(Column("x", kind), {"x": w}) or (None, None) for w in (a, b))
     low = None if x[0] is None or y[0] is None else min(x[0], y[0])
     high = None if x[1] is None or y[1] is None else max(x[1], y[1])
