@@ -46,8 +46,8 @@ def test_sensitivities_are_those_of_brute_force_and_are_reached(circuit: Circuit
         bits = circuit.field.small(circuit.encode([measurement]))
         outputs.append(circuit.field.integers(circuit.truncate(bits)))
     differences = [[a - b for a, b in zip(x, y, strict=True)] for x in outputs for y in outputs]
-    assert max(sum(abs(d) for d in row) for row in differences) == circuit.l1
-    assert max(sum(d * d for d in row) for row in differences) == circuit.l2_squared
+    assert max(sum(abs(d) for d in row) for row in differences) == circuit.change.l1
+    assert max(sum(d * d for d in row) for row in differences) == circuit.change.l2_squared
 
 
 @pytest.mark.parametrize("circuit", [Count(), Sum(3), Histogram(3, 2)], ids=str)

@@ -62,6 +62,30 @@ def range_bits(values: NDArray[Any], largest: int) -> NDArray[Any]:
     return np.stack([*rows, last]).astype(np.int64)
 
 
+@dataclass(frozen=True)
+class Change:
+    """How far one report, replaced by another, moves the aggregate at most: the sum of absolute changes, of squares."""
+
+    l1: int
+    l2_squared: int
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """How many field elements there are of what travels, and of what is computed on the way.
+
+    wire: values in each wire polynomial (a seed, one for each call, zeros). gadget: values in the gadget polynomial.
+    proof, verifier, query, joint: PROOF_LEN, VERIFIER_LEN, QUERY_RAND_LEN, JOINT_RAND_LEN.
+    """
+
+    wire: int
+    gadget: int
+    proof: int
+    verifier: int
+    query: int
+    joint: int
+
+
 class Circuit(ABC):
     """The base of the five. `algorithm`: its number in the registry, section 10. `words`: what a measurement is."""
 
@@ -69,7 +93,7 @@ class Circuit(ABC):
     name: ClassVar[str]
     words: ClassVar[str]
     field: ClassVar[Field]
-    joint_length: int = 0
+    _joint: int = 0
 
     @property
     @abstractmethod
@@ -103,13 +127,8 @@ class Circuit(ABC):
 
     @property
     @abstractmethod
-    def l1(self) -> int:
-        """How far one report, replaced by another, moves the aggregate: the sum of absolute changes, at most."""
-
-    @property
-    @abstractmethod
-    def l2_squared(self) -> int:
-        """The sum of squared changes, at most."""
+    def change(self) -> Change:
+        """How far one report, replaced by another, moves the aggregate."""
 
     @abstractmethod
     def encode(self, measurements: Sequence[Any]) -> NDArray[np.int64]:
@@ -140,29 +159,12 @@ class Circuit(ABC):
         return list(total)
 
     @property
-    def wire_length(self) -> int:
-        """Values in each wire polynomial: a seed, one for each call, zeros."""
-        return next_power_of_two(1 + self.calls)
-
-    @property
-    def gadget_length(self) -> int:
-        """Values in the gadget polynomial."""
-        return 2 * (self.wire_length - 1) + 1
-
-    @property
-    def proof_length(self) -> int:
-        """PROOF_LEN, in elements."""
-        return self.arity + self.gadget_length
-
-    @property
-    def verifier_length(self) -> int:
-        """VERIFIER_LEN, in elements."""
-        return 2 + self.arity
-
-    @property
-    def query_length(self) -> int:
-        """QUERY_RAND_LEN, in elements."""
-        return 1 + (self.checks if self.checks > 1 else 0)
+    def lengths(self) -> Lengths:
+        """What follows from the arity and the calls of the gadget."""
+        wire = next_power_of_two(1 + self.calls)
+        gadget = 2 * (wire - 1) + 1
+        query = 1 + (self.checks if self.checks > 1 else 0)
+        return Lengths(wire, gadget, self.arity + gadget, 2 + self.arity, query, self._joint)
 
     def _refuse(self) -> QueryError:
         return QueryError(f"some value is not {self.words}; give only such values to {self.name}.")
@@ -185,13 +187,14 @@ class Circuit(ABC):
 class Count(Circuit):
     """How many measurements are 1.
 
-    >>> Count().proof_length, Count().verifier_length
+    >>> Count().lengths.proof, Count().lengths.verifier
     (5, 4)
     """
 
     algorithm, name, words, field = 1, "Prio3Count", "0 or 1", FIELD64
-    elements = outputs = checks = calls = l1 = l2_squared = 1
+    elements = outputs = checks = calls = 1
     arity = 2
+    change = Change(1, 1)
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -244,12 +247,8 @@ class Sum(Circuit):
         return self.elements
 
     @property
-    def l1(self) -> int:
-        return self.largest
-
-    @property
-    def l2_squared(self) -> int:
-        return self.largest**2
+    def change(self) -> Change:
+        return Change(self.largest, self.largest**2)
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -299,7 +298,7 @@ class _Chunked(Circuit):
         return 2 * self.chunk_length
 
     @property
-    def joint_length(self) -> int:  # type: ignore[override]
+    def _joint(self) -> int:  # type: ignore[override]
         """One element for each call."""
         return self.calls
 
@@ -359,12 +358,8 @@ class SumVec(_Chunked):
         return self.length * self.largest.bit_length()
 
     @property
-    def l1(self) -> int:
-        return self.length * self.largest
-
-    @property
-    def l2_squared(self) -> int:
-        return self.length * self.largest**2
+    def change(self) -> Change:
+        return Change(self.length * self.largest, self.length * self.largest**2)
 
     @property
     def parameters(self) -> dict[str, int]:
@@ -389,7 +384,7 @@ class Histogram(_Chunked):
     length: int
     chunk_length: int
 
-    algorithm, name, l1, l2_squared = 4, "Prio3Histogram", 2, 2
+    algorithm, name, change = 4, "Prio3Histogram", Change(2, 2)
 
     def __post_init__(self) -> None:
         self._check()
@@ -445,12 +440,9 @@ class MultihotCountVec(_Chunked):
         return self.length + self.largest_weight.bit_length()
 
     @property
-    def l1(self) -> int:
-        return min(2 * self.largest_weight, self.length)
-
-    @property
-    def l2_squared(self) -> int:
-        return self.l1
+    def change(self) -> Change:
+        most = min(2 * self.largest_weight, self.length)
+        return Change(most, most)
 
     @property
     def parameters(self) -> dict[str, int]:

@@ -80,7 +80,7 @@ class Prio3:
     @property
     def joint(self) -> bool:
         """Whether the circuit needs joint randomness."""
-        return self.circuit.joint_length > 0
+        return self.circuit.lengths.joint > 0
 
     @property
     def rand_size(self) -> int:
@@ -97,12 +97,12 @@ class Prio3:
         blind = xof.SEED_SIZE if self.joint else 0
         if aggregator:
             return xof.SEED_SIZE + blind
-        return self.circuit.field.size * (self.circuit.elements + self.circuit.proof_length) + blind
+        return self.circuit.field.size * (self.circuit.elements + self.circuit.lengths.proof) + blind
 
     @property
     def verifier_size(self) -> int:
         """Of a verifier share."""
-        return self.circuit.field.size * self.circuit.verifier_length + self.message_size
+        return self.circuit.field.size * self.circuit.lengths.verifier + self.message_size
 
     @property
     def message_size(self) -> int:
@@ -116,7 +116,7 @@ class Prio3:
 
     @cached_property
     def _rows(self) -> int:
-        return max(1, _CHUNK // (self.circuit.elements + self.circuit.proof_length))
+        return max(1, _CHUNK // (self.circuit.elements + self.circuit.lengths.proof))
 
     def _tag(self, usage: int) -> bytes:
         algorithm = self.circuit.algorithm.to_bytes(4, "big")
@@ -173,7 +173,7 @@ class Prio3:
 
     def _helper_proof(self, aggregator: int, seeds: Bytes) -> Elements:
         binders = [_PROOFS + bytes([aggregator])] * len(seeds)
-        return self._expand(_PROOF, seeds, binders, self.circuit.proof_length)[0]
+        return self._expand(_PROOF, seeds, binders, self.circuit.lengths.proof)[0]
 
     def _joint_part(self, aggregator: int, blinds: Bytes, encoded: Bytes, nonces: Bytes) -> Bytes:
         head = bytes([aggregator])
@@ -185,7 +185,7 @@ class Prio3:
         return xof.derive_seeds(self._tag(_JOINT_SEED), zeros, [row.tobytes() for row in parts])
 
     def _joint_random(self, seeds: Bytes) -> Elements:
-        return self._expand(_JOINT, seeds, [_PROOFS] * len(seeds), self.circuit.joint_length)[0]
+        return self._expand(_JOINT, seeds, [_PROOFS] * len(seeds), self.circuit.lengths.joint)[0]
 
     # The aggregators.
 
@@ -225,7 +225,7 @@ class Prio3:
             proof, good = self._helper_proof(aggregator, inputs[:, : xof.SEED_SIZE]), np.ones(n, np.bool_)
         else:
             encoded = inputs[:, : circuit.elements * field.size]
-            decoded, good = field.decode(inputs[:, : (circuit.elements + circuit.proof_length) * field.size])
+            decoded, good = field.decode(inputs[:, : (circuit.elements + circuit.lengths.proof) * field.size])
             measurement, proof = decoded[:, : circuit.elements], decoded[:, circuit.elements :]
         joint, seeds, parts = field.small(np.zeros((0, n), np.int64)), np.empty((n, 0), np.uint8), []
         if self.joint:
@@ -236,7 +236,7 @@ class Prio3:
             joint = self._joint_random(seeds)
         keys = np.broadcast_to(np.frombuffer(verify_key, np.uint8), (n, xof.SEED_SIZE))
         binders = [_PROOFS + nonce.tobytes() for nonce in nonces]
-        random, _ = self._expand(_QUERY, keys, binders, circuit.query_length)
+        random, _ = self._expand(_QUERY, keys, binders, circuit.lengths.query)
         verifier, possible = query(circuit, measurement, proof, random, joint, self.aggregators)
         state = State(circuit.truncate(measurement), seeds, good & possible)
         return state, np.concatenate([field.encode(verifier), *parts], axis=1)
@@ -246,7 +246,7 @@ class Prio3:
         circuit, field = self.circuit, self.circuit.field
         if len(verifiers) != self.aggregators or any(v.shape != (len(v), self.verifier_size) for v in verifiers):
             raise ParameterError(f"give {self.aggregators} verifier shares of {self.verifier_size} bytes each.")
-        width = circuit.verifier_length * field.size
+        width = circuit.lengths.verifier * field.size
         decoded = [field.decode(share[:, :width]) for share in verifiers]
         total = field.loose(np.sum([elements for elements, _ in decoded], axis=0))
         good = np.logical_and.reduce([flags for _, flags in decoded]) & decide(circuit, total)

@@ -140,21 +140,21 @@ class PrivateSum:
         """Of the discrete Laplace noise: D1/epsilon."""
         if self.epsilon is None:
             raise ParameterError("this plan has Gaussian noise; ask for its variance.")
-        return self.circuit.l1 / self.epsilon
+        return self.circuit.change.l1 / self.epsilon
 
     @property
     def variance(self) -> Fraction:
         """Of the discrete Gaussian noise, its parameter: D2^2/(2 rho)."""
         if self.rho is None:
             raise ParameterError("this plan has Laplace noise; ask for its scale.")
-        return self.circuit.l2_squared / (2 * self.rho)
+        return self.circuit.change.l2_squared / (2 * self.rho)
 
     @property
     def loss(self) -> Event:
         """What one report costs its client, against all aggregators but one and the collector."""
         if self.rho is not None:
             return ZCDP(self.rho)
-        return DiscreteLaplace(self.scale, self.circuit.l1)
+        return DiscreteLaplace(self.scale, self.circuit.change.l1)
 
     def loss_of(self, reports: int) -> Event:
         """What `reports` reports of one client cost."""

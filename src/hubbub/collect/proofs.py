@@ -25,21 +25,21 @@ __all__ = ["decide", "prove", "query"]
 
 
 def prove(circuit: Circuit, measurement: Elements, seeds: Elements, joint: Elements) -> Elements:
-    """Proofs (limbs, proof_length, n) of valid measurements; `seeds` are the prover's random (limbs, arity, n)."""
-    field, p = circuit.field, circuit.wire_length
+    """Proofs (limbs, proof, n) of valid measurements; `seeds` are the prover's random (limbs, arity, n)."""
+    field, p = circuit.field, circuit.lengths.wire
     wires = circuit.wires(measurement, field.scaled(joint), field.constants([1]))
     values = np.zeros((field.limbs, p, circuit.arity, measurement.shape[-1]), np.int64)
     values[:, 0] = seeds
     values[:, 1 : 1 + circuit.calls] = wires.swapaxes(1, 2)
     gadgets = circuit.gadget(doubled(field, values).swapaxes(1, 2))
-    return np.concatenate([seeds, gadgets[:, : circuit.gadget_length]], axis=1)
+    return np.concatenate([seeds, gadgets[:, : circuit.lengths.gadget]], axis=1)
 
 
 def query(
     circuit: Circuit, measurement: Elements, proof: Elements, random: Elements, joint: Elements, shares: int
 ) -> tuple[Elements, Flags]:
-    """Shares of verifiers (limbs, verifier_length, n), and whether the test point of each report is not a node."""
-    field, p, calls = circuit.field, circuit.wire_length, circuit.calls
+    """Shares of verifiers (limbs, verifier, n), and whether the test point of each report is not a node."""
+    field, p, calls = circuit.field, circuit.lengths.wire, circuit.calls
     inverse = field.constants([pow(shares, -1, field.modulus)])
     seeds, gadgets = proof[:, : circuit.arity], proof[:, circuit.arity :]
     random = field.scaled(random)
@@ -58,7 +58,7 @@ def query(
 
 
 def decide(circuit: Circuit, verifier: Elements) -> Flags:
-    """Which of n verifiers (limbs, verifier_length, n) are those of valid measurements."""
+    """Which of n verifiers (limbs, verifier, n) are those of valid measurements."""
     field = circuit.field
     gadget = circuit.gadget(field.loose(verifier[:, 1:-1]))
     return field.is_zero(verifier[:, 0]) & field.is_zero(gadget - verifier[:, -1])
