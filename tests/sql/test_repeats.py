@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from answers import Desk
 from hubbub.tables.growth import CUT
+from hubbub.tables.relations import leaves
 from hubbub.tables.repeats import FIXED, HELD
 
 warnings.simplefilter("ignore")
@@ -79,6 +82,13 @@ BEYOND = {
     f"ORDER BY {AMPLE}) AS y FROM p JOIN m ON n > k) AS q WHERE y = 1",
     "a long text that is counted": f"SELECT COUNT(*) FROM (SELECT id, n, COUNT(NULLIF({AMPLE}, 'a')) AS y FROM p "
     "JOIN m ON n > k GROUP BY id, n) AS q WHERE y = 1",
+    "a unit's name that is looked into": "SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE id LIKE 'a%'",
+    "a unit's name beside a long one": f"SELECT COUNT(*) FROM p JOIN m ON p.k < m.n WHERE id = '{'a' * 64}'",
+    "a unit's name in a list with a long one": f"SELECT COUNT(*) FROM p, m WHERE k < n AND id IN ('b', '{'a' * 64}')",
+    "a unit's name by another name": "SELECT COUNT(*) FROM (SELECT DISTINCT id AS who, n FROM p JOIN m ON n > k) AS q "
+    "WHERE LENGTH(who) > 1",
+    "a unit's name that a window sorts by": "SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id "
+    "ORDER BY id) AS y FROM p JOIN m ON n > k) AS q WHERE y = 1",
 }
 WITHIN = {
     "a key": "SELECT COUNT(*) FROM p JOIN m ON p.k = m.n WHERE x <> 'a'",
@@ -103,6 +113,13 @@ WITHIN = {
     "cut first": "SELECT COUNT(*) FROM (SELECT id, LEFT(x, 9) AS y, k FROM p) AS q JOIN m ON q.k < m.n WHERE y <> 'a'",
     "cut where it is read": "SELECT COUNT(*) FROM p JOIN m ON k < n WHERE LEFT(x, 100) <> 'a' AND LEFT(x, 7) <> 'b'",
     "the unit is a text": "SELECT COUNT(*) FROM (SELECT DISTINCT id, n FROM p JOIN m ON n > k) AS q WHERE id <> 'ann'",
+    "the unit is in a list": "SELECT COUNT(*) FROM p, m WHERE p.k < m.n AND p.id IN ('ann', 'eve')",
+    "the unit is of both sides": "SELECT COUNT(*) FROM (SELECT id, n FROM p JOIN m ON n > k GROUP BY id, n UNION ALL "
+    "SELECT id, k FROM p) AS q WHERE 'ann' < id",
+    "the unit is not there": "SELECT COUNT(*) FROM p JOIN m ON n > p.k LEFT JOIN (SELECT id FROM p WHERE k > 1) AS q "
+    "ON q.id = p.id WHERE q.id IS NULL",
+    "the unit of a window": "SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY n) AS y "
+    "FROM p JOIN m ON n > k) AS q WHERE y = 7",
     "public keys": "SELECT m.n, COUNT(p.id) FROM m LEFT JOIN p ON p.k = m.n GROUP BY m.n",
 }
 
@@ -123,6 +140,50 @@ def test_ordinary_joins_are_answered_as_sql_means_them(asked: hb.Session, what: 
         plain.register(name, rows)
     found = asked.sql(WITHIN[what], epsilon=10**9, max_rows=1, max_groups=ROWS, max_total=10**5).rows()
     assert sorted(found) == sorted(plain.execute(WITHIN[what]).fetchall())
+
+
+LONG = "a" * 70_000
+BYTES = [LONG.encode() + b"1", LONG.encode() + b"2", b"a" * 64, b"a" * 65, b"", b"\xff"]
+
+
+@pytest.mark.parametrize(
+    ("of", "sql"),
+    [
+        ("bytes", "SELECT COUNT(*) FROM p JOIN m ON k <= n"),
+        ("text", "SELECT COUNT(*) FROM p JOIN m ON k <= n"),
+        ("text", "SELECT COUNT(*) FROM (SELECT DISTINCT id, n FROM p JOIN m ON k <= n) AS q"),
+        (
+            "text",
+            "SELECT COUNT(*) FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY id ORDER BY n) AS r FROM p JOIN m "
+            "ON k <= n) AS q",
+        ),
+        (
+            "text",
+            "SELECT COUNT(*) FROM (SELECT id, n FROM p JOIN m ON k <= n GROUP BY id, n UNION SELECT id, 0 AS n FROM p) "
+            "AS q",
+        ),
+    ],
+)
+def test_public_rows_repeat_no_long_name_of_a_unit(of: str, sql: str) -> None:
+    """One person's long name, times a large public table, would be memory that runs out for that person alone."""
+    names: Any = BYTES if of == "bytes" else [LONG + "1", LONG + "2", "a" * 64, "a" * 65, "", "\N{SNOWMAN}" * 30]
+    people = pa.table({"id": pa.array(names, pa.binary() if of == "bytes" else pa.string()), "k": [0] * len(names)})
+    table = hb.table(people, unit="id", max_groups=1, max_rows=1, max_total=40)
+    desk = Desk({"p": table, "m": hb.public(pa.table({"n": range(30)}))})
+    (plan,) = desk.plans(sql)
+    (leaf,) = leaves(plan.question.relation)
+    public = {leaf.place: desk.outer.leaf(leaf, {})}
+    assert desk.engine.run(plan, public).vectors == ((30 * len(names),),)  # each of them a unit of its own
+    stages = desk.engine.compile(plan).split(",\nfiltered AS (")[0]
+    for stage in re.findall(r"^(?:WITH )?(r\d+) AS \($", stages, re.MULTILINE):
+        with desk.engine._con.cursor() as cursor:
+            for view, rows in ((desk.engine._known["p"].relation, people), *public.items()):
+                cursor.register(view, rows)
+            columns = [c[0] for c in cursor.execute(f"{stages}\nSELECT * FROM {stage} LIMIT 0").description]
+            longest = ", ".join(f"max(length(CAST({c} AS VARCHAR)))" for c in columns)
+            found = cursor.execute(f"{stages}\nSELECT {longest} FROM {stage}").fetchone()
+        assert max(n or 0 for n in found) <= (4 * 65 if of == "bytes" else 65), stage
+    desk.engine.close()
 
 
 def test_a_release_of_many_rows_is_looked_at_once_it_is_there(asked: hb.Session) -> None:

@@ -42,10 +42,12 @@ from hubbub.tables.relations import (
 )
 from hubbub.tables.written_out import WRITTEN_OUT, written_out
 
-__all__ = ["CUT", "LARGEST", "LONGEST", "Size", "characters", "made", "sizes_in", "too_large"]
+__all__ = ["CUT", "LARGEST", "LONGEST", "NAME", "Size", "characters", "made", "sizes_in", "too_large"]
 
 CUT: Final = 65_536
 """A column of texts is cut to so many characters."""
+NAME: Final = 64
+"""Where public rows repeat rows, a unit with a longer name goes by a hash of it, which is one character longer."""
 LONGEST: Final = 64 * CUT
 """No expression makes a longer text."""
 ROW: Final = 4 * LONGEST

@@ -16,7 +16,8 @@ where both are told from the question and from public rows:
 - a text that an expression makes on its way counts like one that is kept: LENGTH(REPLACE(x, 'a', 'aaaa')) is a number;
 - a column of texts is cut where it is scanned to what `LEFT` leaves of it at most, if it is read in nothing else
   (`cuts`): the rest would be carried through the join for nobody;
-- a unit's name counts as `NAME` characters, for it is carried with every row anyhow;
+- a unit is carried with every row: one whose name is longer than `NAME` goes by a hash of it where rows are repeated
+  (`Dialect.unit_name`), and the column that holds the name is cut to `NAME`, where it is read as the owner's alone;
 - texts are as long as `hubbub.tables.growth` says, public ones as long as the longest of them, and what is not a text
   takes `FIXED` characters, as does the row itself.
 
@@ -34,6 +35,7 @@ from hubbub.tables.expressions import (
     Column,
     Compare,
     Expression,
+    InList,
     IsNull,
     Literal,
     Logic,
@@ -41,7 +43,7 @@ from hubbub.tables.expressions import (
     columns_in,
     columns_of,
 )
-from hubbub.tables.growth import CUT, ROW, Size, Sizes, characters, made, sizes_in
+from hubbub.tables.growth import CUT, NAME, ROW, Size, Sizes, characters, made, sizes_in
 from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.relations import (
     Combine,
@@ -61,15 +63,12 @@ from hubbub.tables.relations import (
     single,
 )
 
-__all__ = ["FIXED", "HELD", "cuts", "met", "repeats_too_much"]
+__all__ = ["FIXED", "HELD", "cuts", "met", "repeated", "repeats_too_much"]
 
 HELD: Final = 4 * ROW
 """The rows that one row becomes have no more characters together: 256 MiB at four bytes each."""
 FIXED: Final = 16
 """What is not a text, and a row, is counted as so many characters."""
-NAME: Final = 64
-"""The name of a unit is counted as so many characters: no statement makes one longer."""
-
 Most = Callable[[PublicRelation, tuple[tuple[str, Kind], ...]], int | None]
 
 
@@ -110,9 +109,10 @@ def cuts(relation: Relation, looked_at: Iterable[Expression]) -> dict[str, int]:
 
     LEFT(LEFT(x, m), n) is LEFT(x, n) for n <= m. looked_at: the expressions above the relation.
     """
-    if not any(isinstance(j.right, PublicRelation) and not j.one for j in _joins(relation)):
+    if not repeated(relation):
         return {}
     needed: dict[str, int] = {}
+    owners = _Owners(relation)
     seen: set[int] = set()  # a part that stands in several places is looked at once
 
     def look(node: Expression) -> None:
@@ -121,15 +121,84 @@ def cuts(relation: Relation, looked_at: Iterable[Expression]) -> dict[str, int]:
                 needed[name] = CUT
             case Call(name="LEFT", arguments=(Column(name=name), Literal(value=int() as most))) if most >= 0:
                 needed[name] = max(needed.get(name, 0), min(most, CUT))
+            case _ if owners.tells_alike(node):
+                pass
             case _ if id(node) not in seen:
                 seen.add(id(node))
                 for child in children(node):
                     look(child)
 
-    kept = list(_every_expression(relation)) + list(looked_at)
-    for expression in kept:
+    for expression in (*owners.others, *looked_at):
         look(expression)
+    for name, below_it in reversed(owners.called):
+        needed[below_it] = max(needed.get(below_it, 0), needed.get(name, 0))
+    needed |= {name: max(NAME, needed.get(name, 0)) for name in owners.names}
     return {name: most for name, most in needed.items() if most < CUT}
+
+
+class _Owners:
+    """The columns of texts that name the owner, and where they are read as that alone: in PARTITION BY, and by
+    themselves in sub-queries, whose rows are told apart by the owner anyhow.
+
+    names: of all such columns. called: those of sub-queries, with what they were called below, in order from below.
+    others: all other expressions of the relation.
+    """
+
+    def __init__(self, relation: Relation) -> None:
+        texts = (s for s in scans(relation) if s.unit is not None and s.columns.get(s.unit) is Kind.TEXT)
+        self.names = {f"{s.place}.{s.unit}" for s in texts}
+        self.called: list[tuple[str, str]] = []
+        self.others: list[Expression] = []
+        self._read(relation)
+
+    def _read(self, node: Relation | PublicRelation) -> None:
+        for part in below(node):
+            self._read(part)
+        match node:
+            case PerUnit(keys=named, aggregates=aggregates):
+                self._name(named)
+                self.others += [inner.argument for _, inner in aggregates if inner.argument is not None]
+            case Distinct(columns=named):
+                self._name(named)
+            case Combine(columns=columns, of_left=left, of_right=right):
+                for side in (left, right):
+                    self._name((c.name, e) for c, e in zip(columns, side, strict=True))
+            case Window(columns=columns):
+                for _, call in columns:
+                    self.others += [*call.arguments, *(e for e, _, _ in call.order)]
+                    self.others += [e for e in call.partition if not self._is(e)]
+            case _:
+                self.others += expressions_in(node)
+
+    def _name(self, named: Iterable[tuple[str, Expression]]) -> None:
+        for name, expression in named:
+            if self._is(expression):
+                self.called.append((name, expression.name))  # type: ignore[union-attr]
+                self.names.add(name)
+            else:
+                self.others.append(expression)
+
+    def _is(self, node: Expression) -> bool:
+        return isinstance(node, Column) and node.name in self.names
+
+    def tells_alike(self, node: Expression) -> bool:
+        """Whether a condition tells the same of a name and of its first `NAME` characters."""
+        match node:
+            case IsNull(operand=x):
+                return self._is(x)
+            case (
+                Compare(left=x, right=Literal(value=str() as text))
+                | Compare(left=Literal(value=str() as text), right=x)
+            ):
+                return self._is(x) and len(text) < NAME
+            case InList(operand=x, values=values):
+                return self._is(x) and all(len(str(v.value)) < NAME for v in values)
+        return False
+
+
+def repeated(relation: Relation) -> bool:
+    """Whether public rows repeat a row."""
+    return any(isinstance(j.right, PublicRelation) and not j.one for j in _joins(relation))
 
 
 def _joins(node: Relation | PublicRelation) -> Iterator[Join]:
@@ -137,12 +206,6 @@ def _joins(node: Relation | PublicRelation) -> Iterator[Join]:
         yield node
     for part in below(node):
         yield from _joins(part)
-
-
-def _every_expression(node: Relation | PublicRelation) -> Iterator[Expression]:
-    yield from expressions_in(node)
-    for part in below(node):
-        yield from _every_expression(part)
 
 
 def repeats_too_much(question: AggregateQuery, most: Most | None = None) -> str | None:
@@ -156,9 +219,7 @@ def repeats_too_much(question: AggregateQuery, most: Most | None = None) -> str 
     read = names_read(question.relation).union(*map(columns_of, looked_at))
     looked_at = list(dict.fromkeys(looked_at))
     told = most or (lambda leaf, columns: leaf.most(columns))
-    short = cuts(question.relation, looked_at)
-    short |= {f"{s.place}.{s.unit}": NAME for s in scans(question.relation) if s.unit is not None}
-    cut = {name: Size(most, 1) for name, most in short.items()}
+    cut = {name: Size(most, 1) for name, most in cuts(question.relation, looked_at).items()}
     try:
         _Weigher(read, told, cut).question(question.relation, looked_at)
     except _TooMuch:

@@ -14,6 +14,7 @@ from typing import ClassVar, Final
 from hubbub._typing import override
 from hubbub.sql.emit.dialect import Dialect, Spelling, power
 from hubbub.sql.text.functions import WRITE
+from hubbub.tables.growth import NAME
 from hubbub.tables.kinds import Kind
 
 __all__ = ["DUCKDB", "DUCKDB_PORTABLE", "DuckDB", "quote"]
@@ -113,6 +114,15 @@ class DuckDB(Dialect):
 
     @override
     def unit(self, sql: str, physical: str) -> str:
+        return sql
+
+    @override
+    def unit_name(self, sql: str, unit_type: str) -> str:
+        match unit_type:
+            case "text":
+                return f"(CASE WHEN strlen({sql}) > {NAME} THEN 'x' || sha256({sql}) ELSE {sql} END)"
+            case "blob":
+                return f"(CASE WHEN octet_length({sql}) > {NAME} THEN encode('x' || sha256({sql})) ELSE {sql} END)"
         return sql
 
     @override

@@ -16,7 +16,7 @@ from hubbub.errors import QueryError
 from hubbub.sql.emit.dialect import Dialect, Spelling, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
-from hubbub.tables.growth import CUT
+from hubbub.tables.growth import CUT, NAME
 from hubbub.tables.kinds import Kind
 from hubbub.tables.patterns import LOOKED_AT
 
@@ -134,6 +134,13 @@ class Postgres(Dialect):
         if physical == "DECIMAL":  # 1 and 1.0 are equal, and yet two texts; NaN is nobody
             return f"nullif(trim_scale({sql}), CAST('NaN' AS numeric))"
         return sql
+
+    @override
+    def unit_name(self, sql: str, unit_type: str) -> str:
+        if unit_type not in ("text", "blob"):  # bytes are their digits here
+            return sql
+        long = f"'x' || encode(sha256(convert_to({sql}, '{self.encoding}')), 'hex')"
+        return f'((CASE WHEN octet_length({sql}) > {NAME} THEN {long} ELSE {sql} END) COLLATE "C")'
 
     @override
     def own(self, sql: str, kind: Kind) -> str:

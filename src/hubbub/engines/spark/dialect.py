@@ -24,6 +24,7 @@ from hubbub.engines.spark.like import in_segments, linear
 from hubbub.sql.emit.dialect import Dialect, Spelling, constant_of, power
 from hubbub.sql.text.functions import WRITE
 from hubbub.tables.columns import BLANKS
+from hubbub.tables.growth import NAME
 from hubbub.tables.kinds import Kind
 from hubbub.tables.patterns import LOOKED_AT
 
@@ -124,6 +125,12 @@ class Spark(Dialect):
                 long = f"concat('x', sha2({sql}, 256))"
                 return f"(CASE WHEN octet_length({sql}) > {LONG} THEN {long} ELSE hex({sql}) END)"
         return sql
+
+    @override
+    def unit_name(self, sql: str, unit_type: str) -> str:
+        long = f"concat('x', sha2(CAST({sql} AS BINARY), 256))"
+        named = f"(CASE WHEN octet_length({sql}) > {NAME} THEN {long} ELSE {sql} END)"
+        return named if unit_type in ("text", "blob") else sql  # bytes are their digits here
 
     @override
     def instant(self, sql: str) -> str:

@@ -226,6 +226,13 @@ class Dialect(ABC):
         """A unit as it is stored, of a type that is neither text nor double; values that are equal have one text."""
 
     @abstractmethod
+    def unit_name(self, sql: str, unit_type: str) -> str:
+        """A unit's text, or bytes, of up to `NAME` bytes; of more a hash of it, longer than any that is none.
+
+        unit_type: the word for its type (`hubbub.engines.fields`); a unit of another type is short.
+        """
+
+    @abstractmethod
     def own(self, sql: str, kind: Kind) -> str:
         """The value of an owner's rows that is the same in all of them."""
 

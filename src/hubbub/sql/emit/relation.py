@@ -31,6 +31,7 @@ from hubbub.tables.relations import (
     names_read,
     units_of,
 )
+from hubbub.tables.repeats import repeated
 from hubbub.tables.spans import span
 
 __all__ = ["Stage", "relation_stages"]
@@ -50,7 +51,7 @@ def relation_stages(
     """The stages of a relation, the last one its rows. names: our own name of every column that is read. cut: of which
     columns of texts no more than so many characters are (`hubbub.tables.repeats.cuts`).
     """
-    yield from _Writer(places, names, dialect, with_unit, cut or {}).stages(relation)
+    yield from _Writer(places, names, dialect, with_unit, cut or {}, short_units=repeated(relation)).stages(relation)
 
 
 class _Writer:
@@ -62,8 +63,11 @@ class _Writer:
         with_unit: bool,
         cut: Mapping[str, int],
         keyed: Set[str] = frozenset(),
+        *,
+        short_units: bool = False,
     ) -> None:
         self.places, self.names, self.with_unit, self.cut = places, names, with_unit, cut
+        self.short_units = short_units  # public rows repeat each row, its unit's name with it
         self.keyed = keyed  # columns that lead to a unit, and are told apart as units are
         self.dialect = dialect
         self.count = 0
@@ -168,6 +172,8 @@ class _Writer:
             yield self.name(), f"  SELECT {', '.join(shown) or '1 AS one'}\n  FROM {place.relation}"
             return
         unit = place.unit if place.unit is not None else self.dialect.row_number()
+        if self.short_units and scan.unit is not None:
+            unit = self.dialect.unit_name(unit, place.key(scan.unit)[1])
         body = f"  SELECT {', '.join([f'{unit} AS unit', *shown])}\n  FROM {place.relation}"
         name = self.name()
         if place.unit is not None:
@@ -193,6 +199,7 @@ class _Writer:
                 "columns one type. Nothing was charged."
             )
         writer = _Writer(self.places, {key: "pathkey"}, self.dialect, with_unit=True, cut={}, keyed={key})
+        writer.short_units = self.short_units
         writer.count = self.count
         below = list(writer.stages(path.scan))
         self.count = writer.count
