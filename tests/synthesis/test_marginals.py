@@ -196,6 +196,9 @@ def test_a_budget_too_small_says_so_before_any_row_is_read() -> None:
         (lambda: plan_marginals(SMALL, [("a",)], rho=1, weights=[-1]), "above 0"),
         (lambda: plan_marginals(SMALL, [("a",)], rho=1, objective="best"), "'total' or 'largest'"),  # type: ignore[arg-type]
         (lambda: plan_marginals(Domain(("a", "b"), (9999, 9999)), [("a", "b")], rho=1), "synthetic records"),
+        (lambda: plan_marginals(SMALL, [("a", "b")], rho=1, unit_rows=2**62), "64 bits"),
+        (lambda: plan_marginals(SMALL, [("a",)], rho="1e-40"), "64 bits"),
+        (lambda: plan_marginals(SMALL, [("a",)], rho=1, unit_rows=2**600), "coarser grid"),
         (lambda: all_marginals(SMALL, 4), "columns"),
         (lambda: Domain((), ()), "at least one column"),
         (lambda: Domain(("a",), (0,)), "Declare"),

@@ -169,3 +169,11 @@ def test_a_workload_of_one_value_is_a_count() -> None:
 def test_bad_input_is_refused_in_words(make: Any, says: str) -> None:
     with pytest.raises(ParameterError, match=says):
         make()
+
+
+@pytest.mark.parametrize("method", ["optimised", "hierarchy"])
+def test_noise_that_cannot_be_drawn_is_refused_when_it_is_planned(method: Any) -> None:
+    for options in ({"rho": 1, "unit_rows": 2**62}, {"rho": "1e-40"}):
+        with pytest.raises(ParameterError, match="64 bits"):
+            plan_ranges(Thresholds(16), method=method, **options)
+    assert plan_ranges(Thresholds(16), rho=1, unit_rows=2**31, method=method).release([0, 1]).prefixes().shape == (16,)

@@ -33,12 +33,20 @@ from hubbub.accounting import Number, events as ev, rho_of_epsilon
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.calibrate import epsilon_of, one_of, whole_number
 from hubbub.mechanisms.calibration import Calibrated, Spend, calibrated
-from hubbub.noise import Bits
+from hubbub.noise import MAX_SCALE, Bits
 from hubbub.synthesis.answers import Answer, half_width
 from hubbub.synthesis.domain import MAX_CELLS, Domain
 from hubbub.synthesis.residuals import centre, cost_factor, project, spread, squared_move, subsets
 
-__all__ = ["MarginalPlan", "MarginalRelease", "all_marginals", "plan_marginals", "rho_from", "within_limits"]
+__all__ = [
+    "MarginalPlan",
+    "MarginalRelease",
+    "all_marginals",
+    "plan_marginals",
+    "rho_from",
+    "within_bits",
+    "within_limits",
+]
 
 Columns = tuple[str, ...]
 Floats = NDArray[np.float64]
@@ -271,7 +279,19 @@ def plan_marginals(
     whole = np.maximum(1, np.floor(best * _SHARES)).astype(object)
     whole[int(np.argmax(best))] += _SHARES - sum(whole)
     shares = {b: amount * Fraction(int(k), _SHARES) for b, k in zip(closure, whole, strict=True)}
-    return MarginalPlan(domain, asked, amount, whole_number(unit_rows, "unit_rows"), shares)
+    plan = MarginalPlan(domain, asked, amount, whole_number(unit_rows, "unit_rows"), shares)
+    within_bits(map(plan.noise, shares), plan.unit_rows)
+    return plan
+
+
+def within_bits(noises: Iterable[Calibrated], unit_rows: int) -> None:
+    """Raise ParameterError where a draw may leave 64 bits: when a release is planned, before anybody charges it."""
+    worst = max(noise.sigma2 for noise in noises)
+    if worst > MAX_SCALE**2:
+        raise ParameterError(
+            f"unit_rows = {unit_rows} was asked, and at this budget the noise for so many rows of a unit does not fit "
+            "into 64 bits. Give fewer, or more budget."
+        )
 
 
 def _asked(

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from hubbub.accounting import Number, events as ev
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.calibrate import whole_number
+from hubbub.mechanisms.calibrate import chosen, whole_number
 from hubbub.noise import Bits
 from hubbub.queries import Points, Ranges, Thresholds
 from hubbub.synthesis.answers import Answer
 from hubbub.synthesis.domain import MAX_CELLS
-from hubbub.synthesis.marginals import rho_from
+from hubbub.synthesis.marginals import rho_from, within_bits
 from hubbub.synthesis.strategies import Strategy, carried_weights, fixed_point, hierarchy, optimised
 
 __all__ = ["ChosenRanges", "RangePlan", "RangeRelease", "plan_ranges"]
@@ -165,8 +165,7 @@ def plan_ranges(
             f"a {type(workload).__name__} was given; ranges are Thresholds(values), Ranges(values) or "
             "ChosenRanges(values, pairs)."
         )
-    if method not in ("best", "optimised", "hierarchy"):
-        raise ParameterError(f"method = {method!r} was asked; it is 'best', 'optimised' or 'hierarchy'.")
+    chosen(dict.fromkeys(("best", "optimised", "hierarchy")), method, "method")
     n = workload.values
     if n > MAX_CELLS or (method == "optimised" and n > 2 * _DENSE):
         raise ParameterError(
@@ -187,6 +186,7 @@ def _plan(
     def error(total: float) -> float:
         return most * math.sqrt(total / workload.size / (2 * float(rho)))
 
+    within_bits(strategy.noises(rho / most**2, most), most)
     bound = None if least is None else error(least)
     return RangePlan(workload.values, workload.size, rho, most, method, error(trace), bound, strategy)
 

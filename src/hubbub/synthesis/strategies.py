@@ -55,6 +55,9 @@ class Strategy(Protocol):
     def variance(self, query: Floats, rho: Fraction) -> tuple[float, float]:
         """Variance of a query's answer, and its coarsest lattice step."""
 
+    def noises(self, rho: Fraction, rows: int = 1) -> list[Calibrated]:
+        """All noise that `measure` draws."""
+
     def cost(self, rho: Fraction) -> Fraction:
         """What one row costs when rho is meant: exactly rho."""
 
@@ -69,6 +72,9 @@ class Optimised:
     def noise(self, rho: Fraction, rows: int = 1) -> Calibrated:
         """The noise, the same for all rows of the matrix, where a unit has `rows` rows of the table."""
         return calibrated(spend=Spend(rho=rho * rows**2), l2_squared=self.squared * rows**2)
+
+    def noises(self, rho: Fraction, rows: int = 1) -> list[Calibrated]:
+        return [self.noise(rho, rows)]
 
     def parameter(self, rho: Fraction) -> Fraction:
         """s^2, the same for all rows."""
@@ -102,6 +108,9 @@ class Hierarchy:
     def noise(self, level: int, rho: Fraction, rows: int = 1) -> Calibrated:
         """The noise on one level's counts, of which a row moves one by 1, where a unit has `rows` rows."""
         return calibrated(spend=Spend(rho=rho * self.shares[level] * rows**2), l2_squared=rows**2)
+
+    def noises(self, rho: Fraction, rows: int = 1) -> list[Calibrated]:
+        return [self.noise(j, rho, rows) for j, share in enumerate(self.shares) if share]
 
     def parameter(self, level: int, rho: Fraction) -> Fraction:
         """s^2 of one level's counts."""
