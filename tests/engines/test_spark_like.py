@@ -12,6 +12,7 @@ import pytest
 import hubbub as hb
 from hubbub.engines.spark.dialect import SPARK
 from hubbub.engines.spark.like import in_segments, linear
+from hubbub.tables.kinds import Kind
 from hubbub.tables.patterns import like_parts
 
 TEXTS = [
@@ -71,3 +72,17 @@ def test_patterns_are_those_of_duckdb_and_a_long_text_ends(spark: Any) -> None:
             counts = ", ".join(f"COUNT(*) FILTER (WHERE {a}) AS c{i}" for i, a in enumerate(asked))
             wanted = con.execute(f"SELECT {counts} FROM v").fetchone()
             assert session.sql(f"SELECT {counts} FROM v", epsilon=10**7).rows() == [wanted]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_text_is_a_number_or_a_day_to_its_very_end(spark: Any, ansi: str) -> None:
+    """Java's `$` stands before a last line's end, too: '12\\u2028' was whole, and '... 03:04\\u2028' had a day."""
+    texts = {"whole": "12", "integer": "12", "number": "1.5e3", "date": "2020-01-02 03:04", "timestamp": "2020-01-02"}
+    casts = {name: SPARK.cast("x", Kind.TEXT, Kind[name.upper()]) for name in texts if name != "whole"}
+    rules = {"whole": f"nullif({SPARK.whole_text('x')}, FALSE)", **casts}
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    for end, blank in (("", True), ("\n", True), ("\r\n", True), ("\x85", False), ("\u2028", False), ("\u2029", False)):
+        for name, text in texts.items():
+            for x in (text + end, end + text):
+                rows = spark.createDataFrame([(x,)], "x STRING").selectExpr(f"{rules[name]} IS NOT NULL AS known")
+                assert rows.collect()[0].known == blank, (name, x)

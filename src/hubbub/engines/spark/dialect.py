@@ -139,7 +139,7 @@ class Spark(Dialect):
 
     @override
     def whole_text(self, sql: str) -> str:
-        return f"{sql} RLIKE {_pattern(f'^{_SPACE}[+-]?[0-9]{{1,250}}{_SPACE}$')}"
+        return _matches(sql, "[+-]?[0-9]{1,250}")
 
     @override
     def row_number(self) -> str:
@@ -333,11 +333,6 @@ def _literal(value: str) -> str:
     return "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
 
 
-def _pattern(text: str) -> str:
-    """A pattern of our own in quotes."""
-    return f"'{text}'"
-
-
 def _floor(x: str) -> str:
     """Spark's own gives a whole number of 64 bits; from 2^52 on every double is whole."""
     return f"(CASE WHEN abs({x}) < 4503599627370496D THEN try_cast(floor({x}) AS DOUBLE) ELSE {x} END)"
@@ -364,7 +359,11 @@ def _number_integer(sql: str, *, wide: bool = False) -> str:
 
 
 def _matches(sql: str, pattern: str) -> str:
-    return f"{sql} RLIKE {_pattern(f'^{_SPACE}{pattern}{_SPACE}$')}"
+    """Whether all of a text is as a pattern of our own says, but for blanks around it.
+
+    Nothing at all may follow: Java's `$` stands before a last line's end, too, U+2028 and U+0085 among them.
+    """
+    return f"{sql} RLIKE '(?s)^{_SPACE}{pattern}{_SPACE}(?!.)'"
 
 
 def _text_number(sql: str) -> str:
