@@ -29,6 +29,9 @@ def test_bounds_are_read_as_they_are_written() -> None:
     [
         (1, 1, "lower bound must be below"),
         (2, 1, "lower bound must be below"),
+        (Decimal("0.1"), Decimal("0.10000000000000000001"), "not the same double"),
+        (Fraction(10**17), Fraction(10**17 + 1, 1) + Fraction(1, 2), "not the same double"),
+        (np.datetime64("NaT"), dt.datetime(2026, 1, 1), "NaT.*; expected a number"),
         (float("nan"), 1, "finite"),
         (0, float("inf"), "finite"),
         (None, 1, "expected a number"),
@@ -50,6 +53,24 @@ def test_bounds_are_read_as_they_are_written() -> None:
 def test_wrong_bounds_are_refused(low: object, high: object, says: str) -> None:
     with pytest.raises(hb.PolicyError, match=says):
         hb.between(low, high)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_a_bound_beyond_the_years_of_a_zone_is_refused_and_not_taken_for_another_hour(zone: str) -> None:
+    ends = [dt.datetime(1, 1, 1, 0, 30, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23, 30, tzinfo=dt.UTC)]
+    with pytest.raises(hb.PolicyError, match="years 1 to 9999"):
+        hb.between(*ends, tz=zone)
+    assert hb.between(*ends) == hb.between(*(end.replace(tzinfo=None) for end in ends))
+
+
+def test_neighbouring_whole_numbers_are_bounds_of_a_column_of_integers() -> None:
+    assert hb.between(2**53, 2**53 + 1).high == 2**53 + 1
+
+
+@pytest.mark.parametrize("nothing", [np.datetime64("NaT"), np.timedelta64("NaT"), pd.NaT], ids=repr)
+def test_nat_declares_no_group_of_null(nothing: Any) -> None:
+    with pytest.raises(hb.PolicyError, match="NaT"):
+        hb.one_of(dt.date(2025, 1, 1), nothing)
 
 
 def test_bounds_with_an_offset_are_the_moments_that_they_name() -> None:

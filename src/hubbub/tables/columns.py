@@ -182,6 +182,8 @@ def _of_python(value: object) -> object:
     if type(value).__module__ != "numpy" or not callable(item) or getattr(value, "shape", None) != ():
         return value
     plain = item()
+    if plain is None:  # NaT, which declares no NULL
+        return value
     if type(value).__name__ != "datetime64" or not isinstance(plain, int):
         return plain
     whole = value.astype("datetime64[us]")  # type: ignore[attr-defined]
@@ -223,12 +225,7 @@ def _in_clock(bound: Fraction | dt.date | dt.datetime, tz: str | None) -> Fracti
     """A bound that is a moment of its own zone, as the column's clock shows it: in UTC, or in the zone of `tz`."""
     if not isinstance(bound, dt.datetime):
         return bound
-    if bound.tzinfo is not None and tz is not None:
-        try:
-            bound = bound.astimezone(ZoneInfo(tz)).replace(tzinfo=None)
-        except OverflowError:
-            bound = bound.replace(tzinfo=None)
-    return plain_moment(bound)
+    return plain_moment(bound, dt.UTC if tz is None else ZoneInfo(tz))
 
 
 def _temporal(text: str, which: str) -> dt.date | dt.datetime:
@@ -271,11 +268,20 @@ def between(low: object, high: object, *, nullable: bool = True, tz: str | None 
         hi, dt.datetime
     ):
         raise PolicyError(f"between({low!r}, {high!r}): the bounds are of two kinds; give two of one kind.")
-    if not lo < hi:  # type: ignore[operator]
-        raise PolicyError(f"between({low!r}, {high!r}): the lower bound must be below the upper one.")
+    if not lo < hi or _one_double(lo, hi):  # type: ignore[operator]
+        raise PolicyError(
+            f"between({low!r}, {high!r}): the lower bound must be below the upper one, and not the same double."
+        )
     if tz is not None and isinstance(lo, Fraction):
         raise PolicyError(f"between({low!r}, {high!r}, tz={tz!r}): a zone is for times; the bounds are numbers.")
     return Between(lo, hi, _choice("between", "nullable", nullable), tz)
+
+
+def _one_double(low: Fraction | dt.date, high: Fraction | dt.date) -> bool:
+    """Whether no double lies apart from both; whole numbers may stand in a column of integers."""
+    if not (isinstance(low, Fraction) and isinstance(high, Fraction)):
+        return False
+    return float(low) == float(high) and not low.denominator == high.denominator == 1
 
 
 def a_zone(name: object) -> str:
@@ -418,15 +424,15 @@ def _category(value: object) -> Scalar:
     )
 
 
-def plain_moment(value: dt.datetime) -> dt.datetime:
-    """A time as columns hold it: in UTC without a zone, of whole microseconds.
+def plain_moment(value: dt.datetime, zone: dt.tzinfo = dt.UTC) -> dt.datetime:
+    """A time as columns hold it: in UTC, or in `zone`, without a zone of its own, of whole microseconds.
 
     Raises PolicyError for one that is not such a time: nanoseconds, NaT.
     """
     try:
         if getattr(value, "nanosecond", 0):
             raise ValueError
-        moved = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo is not None else value
+        moved = value.astimezone(zone).replace(tzinfo=None) if value.tzinfo is not None else value
         return dt.datetime(*moved.timetuple()[:6], moved.microsecond)
     except (ValueError, TypeError, OverflowError):
         raise PolicyError(
