@@ -38,6 +38,8 @@ def asked() -> Iterator[hb.Session]:
 
 AMPLE = f"REPLACE(REPLACE(LEFT(x, 50), 'a', '{'a' * 50}'), 'a', '{'a' * 50}')"
 
+EACH = "SELECT CAST(n AS VARCHAR) FROM m"
+
 LENGTHS = ", ".join(f"LENGTH({AMPLE.replace('a', chr(97 + i))})" for i in range(9))
 
 BEYOND = {
@@ -66,7 +68,7 @@ BEYOND = {
     " WHERE x <> 'a'",
     "exists": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k AND p.x > m.t",
     "not exists": "SELECT COUNT(*) FROM p ANTI JOIN m ON m.n > p.k AND p.x > m.t",
-    "not in what may be unknown": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m UNION ALL SELECT NULL)",
+    "not in, a text that many rows list": "SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN (SELECT t FROM m)",
     "one's own rows, repeated in IN": "SELECT COUNT(*) FROM p WHERE id IN (SELECT q.id FROM p AS q JOIN m ON m.n > q.k "
     "WHERE q.x <> 'a')",
     "one's own rows, repeated in EXISTS": "SELECT COUNT(*) FROM p WHERE EXISTS (SELECT 1 FROM p AS q JOIN m "
@@ -104,6 +106,10 @@ WITHIN = {
     "in, texts": "SELECT COUNT(*) FROM p WHERE x IN (SELECT t FROM m)",
     "not in, texts": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m)",
     "not in, some of a text": "SELECT COUNT(*) FROM p WHERE LEFT(x, 9) NOT IN (SELECT t FROM m)",
+    "not in what may be unknown": "SELECT COUNT(*) FROM p WHERE x NOT IN (SELECT t FROM m UNION ALL SELECT NULL)",
+    "not in, all of a text": f"SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN ({EACH})",
+    "not in, all of a text, or what is unknown": "SELECT COUNT(*) FROM p WHERE UPPER(x) NOT IN "
+    f"({EACH} UNION ALL SELECT NULL)",
     "exists, some of a text": "SELECT COUNT(*) FROM p SEMI JOIN m ON m.n > p.k AND LEFT(p.x, 9) > m.t",
     "exists, with its length": "SELECT COUNT(*) FROM p WHERE x <> 'a' AND EXISTS (SELECT 1 FROM p AS q JOIN m "
     "ON m.n > q.k WHERE q.id = p.id AND q.d <> m.n)",
@@ -184,6 +190,21 @@ def test_public_rows_repeat_no_long_name_of_a_unit(of: str, sql: str) -> None:
             found = cursor.execute(f"{stages}\nSELECT {longest} FROM {stage}").fetchone()
         assert max(n or 0 for n in found) <= (4 * 65 if of == "bytes" else 65), stage
     desk.engine.close()
+
+
+@pytest.mark.parametrize("listed", [[], ["A", "Z"], ["A", None], [None]])
+@pytest.mark.parametrize("value", ["x", "UPPER(x)", "NULL", "LEFT(x, 1)"])
+def test_not_in_a_public_list_is_true_as_in_sql(value: str, listed: list[str | None]) -> None:
+    """Of an unknown value only where the list is empty; of any value nowhere where it holds NULL."""
+    people = pa.table({"id": [1, 2, 3, 4], "x": ["a", "A", None, "b"]})
+    texts = pa.table({"t": pa.array(listed, pa.string())})
+    tables: dict[str, Any] = {"p": hb.table(people, unit="id", max_total=1), "m": hb.public(texts)}
+    plain = duckdb.connect()
+    plain.register("p", people)
+    plain.register("m", texts)
+    sql = f"SELECT COUNT(*) FROM p WHERE {value} NOT IN (SELECT t FROM m)"
+    with hb.Session(tables, budget=hb.Budget(epsilon=10**10), ledger=None) as session:
+        assert session.sql(sql, epsilon=10**9).rows() == plain.execute(sql).fetchall()
 
 
 def test_a_release_of_many_rows_is_looked_at_once_it_is_there(asked: hb.Session) -> None:

@@ -321,17 +321,12 @@ def _pairs(join: Join, on: Expression, below: Sizes) -> list[int]:
     """The sizes of what a semi or anti join looks at in each pair of rows: the columns that its condition reads, and
     the texts that it makes.
 
-    Where the condition is true, a column that it sets equal to a public text is as long as that. NOT IN is true of a
-    listed NULL, too.
+    Where the condition is true, a column that it sets equal to a public text is as long as that.
     """
     sizes = {column.name: _size(column, below) for column in columns_in(on)}
-    leaf, terms = join.right, _terms(on)
+    leaf = join.right
     if isinstance(leaf, PublicRelation):
-        match on:
-            case Logic(op="OR", terms=(Compare(right=Column() as listed) as equal, IsNull(operand=b), IsNull())):
-                values = leaf.values(listed.name.partition(".")[2]) if listed == b else None
-                terms = [equal] if values is not None and None not in values else []
-        for term in terms:
+        for term in _terms(on):
             match term:
                 case Compare(op="=", left=Column() as x, right=Column() as y):
                     x, y = (x, y) if y.name.partition(".")[0] == leaf.place else (y, x)

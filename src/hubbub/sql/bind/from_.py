@@ -19,7 +19,7 @@ from hubbub.sql.bind.expression import ExpressionReader
 from hubbub.sql.bind.joins import all_of, items_of, joined, merge, owner_equality, split_at_and
 from hubbub.sql.bind.scope import Scope, Source
 from hubbub.sql.text.repairs import only_term
-from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic
+from hubbub.tables.expressions import Call, Column, Compare, Expression, IsNull, Literal, Logic, Not
 from hubbub.tables.kinds import Kind
 from hubbub.tables.relations import (
     Filter,
@@ -242,15 +242,28 @@ class Rows:
         if how == "semi":
             self.relation = Join(self.relation, leaf, "semi", Compare("=", a, b), by_unit=False)
             return
-        # NOT IN is not true where the value, or any of the listed ones, is NULL; an empty list keeps every row.
-        unknown = Logic("OR", (Compare("=", a, b), IsNull(b), IsNull(a)))
-        self.relation = Join(self.relation, leaf, "anti", unknown, by_unit=False)
+        self._known(relation.tree, left, node)
+        self.relation = Join(self.relation, leaf, "anti", Compare("=", a, b), by_unit=False)
+
+    def _known(self, tree: exp.Query, value: Expression, node: exp.Expr) -> None:
+        """Keep the rows of which NOT IN a public list can be true, but for the values that are listed: all where the
+        list is empty; none where a listed value is NULL; else those whose own value is not.
+        """
+        counts = self.reader.leaf(_counted(tree, unknown=True), node)
+        self.relation = Join(self.relation, counts, "left", None, by_unit=False, one=True)
+        none, known = (Compare("=", counts.column(name), Literal(0)) for name in ("n", "unknown"))
+        self.keep(Logic("OR", (none, Logic("AND", (known, Not(IsNull(value)))))))
 
 
-def _counted(tree: exp.Query) -> exp.Select:
-    return exp.select(exp.alias_(exp.Count(this=exp.Star(), big_int=True), "n")).from_(
-        exp.Subquery(this=tree, alias=exp.TableAlias(this=exp.to_identifier("counted")))
-    )
+def _counted(tree: exp.Query, *, unknown: bool = False) -> exp.Select:
+    """How many rows a query has. unknown: and of how many the only column is NULL."""
+    alias = exp.TableAlias(this=exp.to_identifier("counted"))
+    n = exp.Count(this=exp.Star(), big_int=True)
+    items = [exp.alias_(n, "n")]
+    if unknown:
+        alias.set("columns", [exp.to_identifier("x")])
+        items.append(exp.alias_(exp.Sub(this=n.copy(), expression=exp.Count(this=exp.column("x"))), "unknown"))
+    return exp.select(*items).from_(exp.Subquery(this=tree, alias=alias))
 
 
 def _both(inner: Scope, around: Scope) -> Callable[[exp.Column], Expression]:
