@@ -110,3 +110,14 @@ def test_the_text_of_a_unit_asks_for_its_length_first() -> None:
         for sql in (dialect.unit_text("x"), dialect.unit("x", "BLOB")):
             assert f"CASE WHEN octet_length(x) > {LONG} THEN" in sql
     assert f"CASE WHEN octet_length(x) <= {LONG} THEN" in POSTGRES.whole_text("x")
+
+
+def test_a_number_of_many_digits_is_repeated_as_a_hash(place: Postgres) -> None:
+    """Where public rows repeat rows: a numeric has up to 131,072 digits, and each is a unit of its own."""
+    name = POSTGRES.unit_name(POSTGRES.unit("x", "DECIMAL"), "decimal")
+    numbers = ["1", "1.00", "-0", "0", "NaN", "1e70000", "1e70000 + 1", "1e63", "1e64", "1e-70"]
+    listed = ", ".join(f"(CAST({n} AS numeric))" if n != "NaN" else "(CAST('NaN' AS numeric))" for n in numbers)
+    found = [row[0] for row in place.con.execute(f"SELECT {name} FROM (VALUES {listed}) AS t(x)".encode()).fetchall()]
+    assert found[:5] == ["1", "1", "0", "0", None]
+    assert len(set(found)) == len(numbers) - 2
+    assert max(len(n) for n in found if n is not None) == 65

@@ -84,7 +84,7 @@ RULES: Mapping[str, list[tuple[Any, ...]]] = {
     **{name: [("x",)] for name in ("whole_sum", "total", "grand_total", "wide")},
     "unit": [("x", kind) for kind in ("BIGINT", "DECIMAL", "TIMESTAMP WITH TIME ZONE", "BLOB")],
     "unit_text": [("x",)],
-    "unit_name": [("x", of) for of in ("text", "blob", "integer")],
+    "unit_name": [("x", of) for of in ("text", "blob", "decimal", "integer")],
     "own": [("x", kind) for kind in KINDS],
     "row_number": [()],
     "cast": [("x", of, to) for of in KINDS for to in COLUMNS.values()],

@@ -137,8 +137,11 @@ class Postgres(Dialect):
 
     @override
     def unit_name(self, sql: str, unit_type: str) -> str:
-        if unit_type not in ("text", "blob"):  # bytes are their digits here
+        if unit_type not in ("text", "blob", "decimal"):  # bytes are their digits here
             return sql
+        sql = (
+            sql if unit_type != "decimal" else self.column_text(sql)
+        )  # of up to 131,072 digits, without zeros at the end
         long = f"'x' || encode(sha256(convert_to({sql}, '{self.encoding}')), 'hex')"
         return f'((CASE WHEN octet_length({sql}) > {NAME} THEN {long} ELSE {sql} END) COLLATE "C")'
 
