@@ -35,9 +35,11 @@ def triangle(design: Design, codes: tuple[int, ...]) -> list[int]:
 @pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize("as_learned", [False, True])
 def test_the_longest_triangle_is_the_one_that_is_charged(name: str, as_learned: bool) -> None:
-    """By brute force over all rows: the triangle reaches the bound within 1 %, and goes no further."""
+    """By brute force over all rows: the triangle reaches the bound within 1 %, and goes no further. Of codes with the
+    same features one is enough.
+    """
     design = turned(DESIGNS[name]) if as_learned else DESIGNS[name]
-    every = itertools.product(*(range(c.size) for c in design.columns.values()))
+    every = itertools.product(*(np.unique(c.features, axis=0, return_index=True)[1] for c in design.columns.values()))
     moved = max(sum(v * v for v in triangle(design, codes)) for codes in every)
     assert 0.99 * triangle_squared(design) < moved <= triangle_squared(design)
     assert 2 * triangle_squared(design) >= design.norm2**2

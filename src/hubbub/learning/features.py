@@ -15,9 +15,10 @@ numbers on the grid of 2^-8; and the largest length that a row of features can h
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -130,11 +131,21 @@ class Numbers:
     nullable: bool = False
 
     def __post_init__(self) -> None:
-        ordered = all(a < b for a, b in pairwise(self.edges))
-        if not self.low < self.high or not ordered or not (self.edges or self.linear) or len(self.edges) == 1:
+        low, high, *edges = self._whole((self.low, self.high, *self.edges))
+        ordered = all(a < b for a, b in pairwise(edges))
+        if not low < high or not ordered or not (edges or self.linear) or len(edges) == 1:
             raise ParameterError(f"numbers from {self.low} to {self.high} in bins {list(map(str, self.edges))!r:.80}.")
-        if max(map(abs, (self.low, self.high, *self.edges))) > _LARGEST:
+        if max(map(abs, (low, high, *edges))) > _LARGEST * self._parts:
             raise ParameterError("the numbers of a model, and the edges of its bins, lie within +-1e300.")
+
+    @cached_property
+    def _parts(self) -> int:
+        """Of how many parts of 1 all numbers of the column are whole multiples: integers are quick to compare."""
+        ends = (self.low, self.high, *self.edges)
+        return math.lcm(*(e.denominator for e in ends)) * (4 * ONE if self.linear else 1)
+
+    def _whole(self, numbers: Iterable[Fraction]) -> list[int]:
+        return [n.numerator * (self._parts // n.denominator) for n in numbers]
 
     @property
     def bins(self) -> int:
@@ -144,18 +155,24 @@ class Numbers:
     @property
     def size(self) -> int:
         """How many codes there are; the last one is that of a missing number."""
-        return len(self.cuts) + 2
+        return len(self._marks) + 2
 
-    @cached_property
+    @property
     def cuts(self) -> tuple[Fraction, ...]:
         """A code is how many of these are not above the number: half steps of the grid, and inner edges."""
-        steps = self._steps if self.linear else ()
-        return tuple(sorted({*steps, *self.edges[1:-1]}))
+        return tuple(Fraction(mark, self._parts) for mark in self._marks)
 
     @cached_property
-    def _steps(self) -> tuple[Fraction, ...]:
-        width = self.high - self.low
-        return tuple(self.low + width * (2 * k + 1) / (4 * ONE) for k in range(2 * ONE))
+    def _marks(self) -> list[int]:
+        """The cuts, in parts."""
+        return sorted({*self._steps, *self._whole(self.edges[1:-1])})
+
+    @cached_property
+    def _steps(self) -> list[int]:
+        if not self.linear:
+            return []
+        low, high = self._whole((self.low, self.high))
+        return [low + (high - low) // (4 * ONE) * (2 * k + 1) for k in range(2 * ONE)]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -169,8 +186,10 @@ class Numbers:
     def features(self) -> Integers:
         """A row of features for each code."""
         rows = np.zeros((self.size, len(self.names)), np.int64)
-        first, inner = int(self.linear), self.edges[1:-1]
-        for code, at in enumerate([self.low, *self.cuts]):  # the least number of each code, whatever lies below
+        first, inner = int(self.linear), self._whole(self.edges[1:-1])
+        for code, at in enumerate(
+            [*self._whole([self.low]), *self._marks]
+        ):  # the least number of each code, whatever lies below
             if self.linear:
                 rows[code, 0] = bisect_right(self._steps, at) - ONE
             if self.edges:
@@ -182,10 +201,10 @@ class Numbers:
     @cached_property
     def _cuts(self) -> NDArray[np.float64]:
         # The least float that is not below the cut: a float is at or above both, or neither.
-        rounded = [float(c) for c in self.cuts]
-        return np.array(
-            [f if Fraction(f) >= c else np.nextafter(f, np.inf) for f, c in zip(rounded, self.cuts, strict=True)]
-        )
+        rounded = [mark / self._parts for mark in self._marks]
+        ratios = map(float.as_integer_ratio, rounded)
+        below = [n * self._parts < mark * d for (n, d), mark in zip(ratios, self._marks, strict=True)]
+        return np.where(below, np.nextafter(rounded, np.inf), rounded)
 
     def codes(self, column: Any) -> Integers:
         """The code of each number of an Arrow array; what is not a number is missing."""
