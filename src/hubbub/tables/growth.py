@@ -8,7 +8,8 @@ gigabyte. So every text has a bound that holds for any row:
   what computes it, through DISTINCT, GROUP BY, windows and set operations (`sizes_in`);
 - no text may be longer than 64 columns (`LONGEST`), and no stage may have rows longer than `ROW` (`too_large`);
 - an engine may hold each text that an expression makes on its way, with all others of its stage: 1,000 terms
-  LENGTH(REPLACE(x, 'a', ...)) are gigabytes for one row. Together they are at most `PASSING` rows.
+  LENGTH(REPLACE(x, 'a', ...)) are gigabytes for one row, and so are all texts of x || x || x || ..., which are made one
+  after the other. Together they are at most `PASSING` rows.
 
 Parts are counted the same way: an engine may write the definition of a column wherever the column stands, so an
 expression counts as large as it is when written out down to the scans.
@@ -19,6 +20,7 @@ after that; the limits leave room for it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -106,22 +108,17 @@ def _made(measure: _Measure, nodes: Iterable[Expression]) -> list[int]:
         if id(part) in seen or isinstance(part, Column | Literal):
             continue
         seen.add(id(part))
-        if part.kind is Kind.TEXT:
+        if isinstance(part, Call) and part.name == "CONCAT":
+            lengths += _joined(measure, part)
+        elif part.kind is Kind.TEXT:
             lengths.append(measure.size(part).characters)
-        todo += _joined(part) if isinstance(part, Call) and part.name == "CONCAT" else children(part)
+        todo += children(part)
     return lengths
 
 
-def _joined(node: Call) -> list[Expression]:
-    """What `a || b || c` joins, which is one text."""
-    parts, todo = list[Expression](), list(node.arguments)
-    while todo:
-        part = todo.pop()
-        if isinstance(part, Call) and part.name == "CONCAT":
-            todo += part.arguments
-        else:
-            parts.append(part)
-    return parts
+def _joined(measure: _Measure, node: Call) -> list[int]:
+    """How long each text is that an engine makes of `a || b || c`: a || b first, and then all of it."""
+    return list(itertools.accumulate(measure.size(a).characters for a in node.arguments))[1:]
 
 
 class _Measure:
