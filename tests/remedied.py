@@ -6,7 +6,7 @@ import datetime as dt
 import functools
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,14 +57,31 @@ class Case:
     ask: str = "sql"
 
 
+_BY_NAME: dict[str, Callable[[hb.Session, str, Mapping[str, Any]], list[str]]] = {
+    "check_bounds": lambda session, sql, options: session.check_bounds(sql, **options) and [],
+    "marginals": lambda session, name, options: (
+        session.marginals(name, [["ward"]], **options).table("ward").column_names
+    ),
+    "refresh": lambda session, name, _: session.refresh(name) and [],
+    "reserve": lambda session, _, options: list(_reserved(session, **options)),
+    "suggest_bounds": lambda session, name, options: list(session.suggest_bounds(name, "n", **options)),
+    "tables": lambda session, name, _: [c.name for c in session.tables[name].columns],
+}
+"""What is asked otherwise than by SQL: the names of what comes back."""
+
+
+def _reserved(session: hb.Session, **options: Any) -> Iterator[str]:
+    with session.reserve(**options):
+        yield options["unit_space"]
+
+
 def tried(attempt: Attempt, tables: Mapping[str, Any], place: Path, ask: str = "sql") -> tuple[list[str], int]:
     """The columns of the answer, and how many rows it has (0 for synthetic tables, whose number is noisy)."""
     with hb.Session(dict(tables), budget=attempt.budget, ledger=place) as session:
         if ask == "synthesize":
             return list(session.synthesize(attempt.sql, **attempt.options).to_dict()), 0
-        if ask == "check_bounds":
-            session.check_bounds(attempt.sql, **attempt.options)
-            return [], 0
+        if ask in _BY_NAME:
+            return _BY_NAME[ask](session, attempt.sql, attempt.options), 0
         answer = session.sql(attempt.sql, **attempt.options)
         return answer.columns, len(answer)
 

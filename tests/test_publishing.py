@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import threading
 import time
 import warnings
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import hubbub as hb
+from hubbub.learning import LogisticRegression
 from hubbub.mechanisms.recording import recording
 from hubbub.session import Session
 from hubbub.tables.columns import Between
@@ -277,6 +279,26 @@ def test_with_trim_the_same_rows_make_a_table() -> None:
         made = s.synthesize("t", epsilon=3)
         assert abs(len(made) - 2 * N) < N / 5
         assert [entry.kind for entry in s.history()] == ["question"]
+
+
+def test_days_that_are_declared_as_texts_are_days_of_rows_as_they_are_of_questions() -> None:
+    frame = pa.table({"id": range(N), "day": [dt.date(2025, 1, 1 + i % 2) for i in range(N)], "k": ["a"] * N})
+    declared = hb.table(
+        frame,
+        unit="id",
+        max_groups=1,
+        max_rows=1,
+        columns={"day": hb.one_of("2025-01-01", "2025-01-02"), "k": hb.one_of("a", "b")},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        opened = Session({"t": declared}, budget=hb.Budget(20, 1e-6), ledger=None, _bits=SeededBits(3))
+    with opened as s:
+        counted = s.marginals("t", [["day"]], epsilon=3).table("day").to_pylist()
+        assert [row["day"] for row in counted] == [dt.date(2025, 1, 1), dt.date(2025, 1, 2)]
+        assert all(abs(row["count"] - N / 2) < N / 10 for row in counted)
+        with pytest.raises(hb.PolicyError, match="'day' holds dates"):
+            s.fit(LogisticRegression(target="k", features=["day"]), "t", epsilon=1)
 
 
 SETTINGS: list[dict[str, Any]] = [

@@ -13,6 +13,8 @@ from remedied import DELTA, PEOPLE, Case, answered_after, table
 
 COUNT, BY_WARD = "SELECT COUNT(*) AS x FROM t", "SELECT ward, COUNT(*) AS x FROM t GROUP BY ward"
 WARDS: dict[str, Any] = {"columns": {"ward": hb.one_of("A", "B", "C"), "n": hb.between(0, 4)}}
+WITH_DAYS = {"columns": {**WARDS["columns"], "day": hb.between("2024-01-01", "2024-12-31")}}
+COUNTED = ("count", "count_low", "count_high")
 SHARE = {"within": "50 %", "at_most": 10}
 FOUND = {"columns": {"n": hb.between(0, "auto"), "ward": hb.one_of("A", "B", "C")}}
 
@@ -235,6 +237,62 @@ CASES = {
             ("session/whole_rows.py:_cuts", {"edges": [0, 18]}),
             ("session/whole_rows.py:_cuts", {"edges": {"ward": ["x"], "n": 3}}),
             ("session/whole_rows.py:ask_synthesis", {"target": "x"}),
+        )
+    },
+    **{
+        f"a table by another name: {ask}": Case(
+            site, "tt", {0: {}}, columns, 0, lambda: table(**WARDS), DELTA, {"epsilon": 4} if paid else {}, ask=ask
+        )
+        for ask, site, columns, paid in (
+            ("synthesize", "session/shown.py:not_private", ("ward", "n"), True),
+            ("marginals", "session/shown.py:not_private", ("ward", *COUNTED), True),
+            ("suggest_bounds", "session/shown.py:not_private", ("n",), True),
+            ("refresh", "session/session.py:refresh", (), False),
+            ("tables", "session/shown.py:__getitem__", tuple(PEOPLE.column_names), False),
+        )
+    },
+    "a unit space by another name": Case(
+        "session/data.py:space",
+        "",
+        {0: {}},
+        ("id",),
+        0,
+        options={"epsilon": 4, "unit_space": "people"},
+        ask="reserve",
+    ),
+    "weights of marginals that are no numbers": Case(
+        "session/whole_rows.py:_weights",
+        "t",
+        {0: {}},
+        ("ward", *COUNTED),
+        0,
+        lambda: table(**WARDS),
+        DELTA,
+        {"epsilon": 4, "weights": [None]},
+        ask="marginals",
+    ),
+    "a weight that is no number": Case(
+        "sql/bind/weighted.py:_column",
+        COUNT,
+        {0: {"values": ("n",)}},
+        options={"epsilon": 4, "weight": "ward"},
+        table=_weighed,
+    ),
+    **{
+        f"a column of a synthetic table: {columns}": Case(
+            "synthesis/session_adapter.py:declared",
+            "t",
+            dict(enumerate(fills)),
+            tuple(columns),
+            0,
+            lambda: table(**WITH_DAYS),
+            DELTA,
+            {"epsilon": 4, "columns": columns},
+            ask="synthesize",
+        )
+        for columns, fills in (
+            (["ward", "age"], [{"values": tuple(range(90))}, {"low": 0, "high": 99}]),
+            (["ward", "day"], [{"values": tuple(f"2024-01-{i:02}" for i in range(1, 29))}]),
         )
     },
     "too few people for a search": Case(

@@ -27,6 +27,7 @@ from hubbub.mechanisms.place_search import PlaceSearch
 from hubbub.session.ask import answered
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement
+from hubbub.session.shown import not_private
 from hubbub.session.statement import request_of
 from hubbub.tables.columns import Between, between
 from hubbub.tables.declare import EACH_ROW, PrivateTable
@@ -57,7 +58,7 @@ def suggested_bounds(
     declared = door.data.tables.get(table)
     columns = names(columns, "suggest_bounds", "suggest_bounds('visits', 'age', epsilon=0.1)")
     if not isinstance(declared, PrivateTable):
-        raise QueryError(f"suggest_bounds: {table!r} is not a private table of this session.")
+        raise not_private(table, door.data.spaces())
     amount = an_amount(epsilon) / max(1, len(columns))
     options: dict[str, Any] = {"epsilon": amount, "max_groups": 1, "max_rows": 1}
     if not door.ledger.balance.budget(declared.space).pure:

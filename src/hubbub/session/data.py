@@ -19,10 +19,12 @@ from hubbub.engines.registry import engine_for
 from hubbub.engines.stopping import stoppable
 from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.budget import Budget
+from hubbub.remedies import GiveOptions
 from hubbub.session.open import named_tables, resolved_paths
 from hubbub.session.options import Options
 from hubbub.session.prepare import PricedStatement, ask
 from hubbub.session.remembered import Remembered, key_of
+from hubbub.session.shown import not_private
 from hubbub.sql.bind.context import Reader
 from hubbub.sql.bind.declared import about_declarations
 from hubbub.sql.bind.query import PublicQuestion, TableInfo
@@ -116,7 +118,9 @@ class OpenTables:
         if named is None and len(spaces) == 1:
             return spaces.pop()
         if named is None or a_name(named, "unit_space") not in spaces:
-            raise QueryError(f"unit_space={named!r}: name one of {', '.join(sorted(spaces))}.")
+            ways = tuple(GiveOptions(("unit_space",), (space,)) for space in sorted(spaces))
+            said = " or ".join(way.in_python() for way in ways)
+            raise QueryError(f"unit_space={named!r}: name one of those that there are: {said}.", remedy=ways)
         return named
 
     def private(self, name: str) -> PrivateTable:
@@ -126,7 +130,7 @@ class OpenTables:
         """
         table = self.tables.get(a_name(name, "table"))
         if not isinstance(table, PrivateTable):
-            raise QueryError(f"{name!r} is not a private table of this session.")
+            raise not_private(name, self.spaces())
         return table
 
     def mark(self, name: str) -> str | None:

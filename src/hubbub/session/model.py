@@ -23,6 +23,7 @@ from hubbub.progress import at_work
 from hubbub.session.run import Door, Request, Steps
 from hubbub.session.whole_rows import private_table, request_about_rows, rows_that_count
 from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import as_held
 
 if TYPE_CHECKING:
     from hubbub.learning.evaluation import Evaluation, Evaluator
@@ -226,7 +227,11 @@ def ask_model(
     amount, spend = _spent(data, budget, table, epsilon)
     rows = rows_that_count(data, table, rows_per_unit)
     problem = model.problem(
-        {name: what for name, what in declared.columns.items() if name != info.unit},
+        {
+            name: as_held(what, info.columns.get(name, Kind.OTHER))
+            for name, what in declared.columns.items()
+            if name != info.unit
+        },
         spend=spend,
         whole=frozenset(name for name, kind in info.columns.items() if kind is Kind.INTEGER),
         rows_per_unit=rows,

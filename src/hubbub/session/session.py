@@ -52,7 +52,7 @@ from hubbub.session.open import (
 from hubbub.session.options import AskOptions, Options, takes_options
 from hubbub.session.plan import PlanCheck, answer_plan, check_plan
 from hubbub.session.run import Door
-from hubbub.session.shown import DeclaredTables, EpsilonLeft, History
+from hubbub.session.shown import DeclaredTables, EpsilonLeft, History, not_private
 from hubbub.session.statement import checked, largest_epsilon, public_answer
 from hubbub.session.whole_rows import ask_marginals, ask_synthesis
 from hubbub.spelling import space_name
@@ -461,7 +461,8 @@ class Session:
         """
         declared = self._data.tables.get(a_name(table, "refresh"))
         if not isinstance(declared, PrivateTable):
-            raise PolicyError(f"refresh: {table!r} is not a private table of this session.")
+            unknown = not_private(table, self._data.spaces())
+            raise PolicyError(f"refresh: {unknown}", remedy=unknown.remedies)
         return self._ledger.steward.refresh(declared.space, table)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,13 +12,22 @@ from hubbub.errors import QueryError
 from hubbub.ledger.budget import decimal_text, short_text
 from hubbub.ledger.records import Entry
 from hubbub.plots.page import html_lines, html_table
-from hubbub.sql.bind.scope import Catalog, TableInfo, did_you_mean, find_name
+from hubbub.sql.bind.scope import Catalog, TableInfo, did_you_mean, find_name, table_meant
 
-__all__ = ["DeclaredColumn", "DeclaredTable", "DeclaredTables", "EpsilonLeft", "History"]
+__all__ = ["DeclaredColumn", "DeclaredTable", "DeclaredTables", "EpsilonLeft", "History", "not_private"]
 
 _COLUMNS = ("column", "kind", "declared")
 _TABLES = ("table", "protects", "counts of one unit", "columns")
 _HISTORY = ("time", "analyst", "table", "epsilon", "state", "question")
+
+
+def not_private(name: str, tables: Iterable[str]) -> QueryError:
+    """What refuses a table that is not private, with the nearest one that is."""
+    tables = sorted(tables)
+    return QueryError(
+        f"{name!r} is not a private table of this session. {did_you_mean(name, tables)}",
+        remedy=table_meant(name, tables),
+    )
 
 
 @dataclass(frozen=True)
@@ -76,7 +85,8 @@ class DeclaredTables(Mapping[str, DeclaredTable]):
         """Raises QueryError, with the nearest name, for a table that is not there."""
         known = find_name(name, self._catalog) if isinstance(name, str) else None
         if known is None:
-            raise QueryError(f"there is no table {name!r}. {did_you_mean(str(name), self._catalog)}")
+            said = f"there is no table {name!r}. {did_you_mean(str(name), self._catalog)}"
+            raise QueryError(said, remedy=table_meant(str(name), self._catalog))
         return _declared(known, self._catalog[known])
 
     def __contains__(self, name: object) -> bool:

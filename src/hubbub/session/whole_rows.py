@@ -21,9 +21,11 @@ from hubbub.errors import ParameterError, PolicyError, QueryError
 from hubbub.ledger.budget import Budget, EpsilonLike, decimal_text, parse_epsilon
 from hubbub.remedies import DeclareLimits, GiveOptions, LeaveOut, UseDelta
 from hubbub.session.run import Request, Steps
+from hubbub.session.shown import not_private
 from hubbub.tables.columns import Between, Edges, OneOf, trimmed
 from hubbub.tables.declare import PrivateTable
-from hubbub.tables.relations import Scan, canonical_relation, scans
+from hubbub.tables.kinds import Kind
+from hubbub.tables.relations import Scan, as_held, canonical_relation, scans
 
 if TYPE_CHECKING:
     from hubbub.noise import Bits
@@ -275,7 +277,7 @@ def _schema(
     as_text: dict[str, dict[str, Any]] = {}
     cuts = _cuts(edges)
     for name, what in source.columns.items():
-        match what:
+        match as_held(what, info.columns.get(name, Kind.OTHER)):
             case OneOf(values=values, other=other):
                 as_text[name] = {
                     "one_of": [v for v in values if v is not None],
@@ -341,7 +343,7 @@ def private_table(data: OpenTables, table: str) -> PrivateTable:
     """
     declared = data.catalog.get(a_name(table, "table"))
     if declared is None or not declared.private:
-        raise QueryError(f"{table!r} is not a private table of this session.")
+        raise not_private(table, data.spaces())
     return declared.declaration
 
 
@@ -384,7 +386,12 @@ def _weights(weights: Any) -> list[float] | None:
     try:
         return [float(weight) for weight in weights if not isinstance(weight, str)]
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"weights={weights!r:.60}: expected a number for each set. Nothing was charged.") from None
+        without = LeaveOut(("weights",))
+        raise ParameterError(
+            f"weights={weights!r:.60}: expected a number for each set; for the same of each ask {without.in_python()}. "
+            "Nothing was charged.",
+            remedy=without,
+        ) from None
 
 
 def owned_text(scan: Scan, columns: Iterable[str]) -> str:

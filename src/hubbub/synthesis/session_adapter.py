@@ -26,7 +26,7 @@ from hubbub.accounting import ZCDP, Number
 from hubbub.accounting.amounts import amount, count
 from hubbub.errors import ParameterError, PolicyError
 from hubbub.noise import Bits
-from hubbub.remedies import TrimBlanks
+from hubbub.remedies import DeclareRange, DeclareValues, TrimBlanks
 from hubbub.synthesis.constraints import Constraint, constraint
 from hubbub.synthesis.planner import SynthesisPlan, plan_synthesis
 from hubbub.synthesis.probe import SHARE, Probe, probe, undeclared
@@ -62,7 +62,12 @@ def declared(
     if missing:
         from hubbub.sql.bind.scope import did_you_mean
 
-        raise PolicyError(f"the domain of {missing[0]!r} is not declared. {did_you_mean(missing[0], columns)}")
+        ways = DeclareValues(missing[0]), DeclareRange(missing[0])
+        raise PolicyError(
+            f"the domain of {missing[0]!r} is not declared. {did_you_mean(missing[0], columns)} Or declare it: "
+            f"{' or '.join(way.in_python() for way in ways)}.",
+            remedy=ways,
+        )
     if not names:
         raise PolicyError("no column's domain is declared.")
     domains: dict[str, Categories | Edges] = {}
@@ -77,9 +82,11 @@ def declared(
             continue
         low, high = what["between"]
         if not all(isinstance(end, int | float | Fraction) for end in (low, high)):
+            way = DeclareValues(name)
             raise PolicyError(
                 f"the column {name!r} lies between {low} and {high}; synthetic tables take numbers and categories. "
-                "Leave it out, or declare one_of."
+                f"Leave it out, or declare {way.in_python()}.",
+                remedy=way,
             )
         whole, nullable = kinds.get(name) == "integer", bool(what.get("nullable", True))
         if name in cuts:

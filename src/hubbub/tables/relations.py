@@ -45,6 +45,7 @@ __all__ = [
     "Scan",
     "Window",
     "WindowCall",
+    "as_held",
     "canonical_relation",
     "declared_in",
     "leaves",
@@ -351,7 +352,7 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
         case Scan(place=place, columns=columns, declared=declared):
             own = (name for name in sorted(read) if name.startswith(f"{place}."))
             shorts = {name: short for name in own if (short := name[len(place) + 1 :]) in declared}
-            declarations = {name: _as_held(declared[short], columns[short]) for name, short in shorts.items()}
+            declarations = {name: as_held(declared[short], columns[short]) for name, short in shorts.items()}
         case PublicRelation(place=place, columns=columns, values=values):
             for name in columns:
                 if f"{place}.{name}" in read:
@@ -389,7 +390,7 @@ def declared_in(node: Relation | PublicRelation, read: frozenset[str]) -> Known:
     return Known({name: what for name, what in declarations.items() if what != UNKNOWN}, told.columns, told.expressions)
 
 
-def _as_held(what: Declaration, kind: Kind) -> Declaration:
+def as_held(what: Declaration, kind: Kind) -> Declaration:
     """What is declared of a column, dates and times in place of their ISO texts."""
     if isinstance(what, OneOf) and kind in TEMPORAL and any(isinstance(v, str) for v in what.values):
         with contextlib.suppress(PolicyError):  # what the column can never hold is told where it is asked for

@@ -94,6 +94,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Known: {shown}{', ...' if len(known) > 8 else ''}."
 
 
+def table_meant(name: str, known: Iterable[str]) -> tuple[Rewrite, ...]:
+    """The nearest name of a table, where a table is asked for by its name alone; nothing where none is near.
+
+    >>> table_meant("vists", ["visits", "wards"])
+    (Rewrite(example="'visits'", sql='visits'),)
+    """
+    near = _nearest(name, sorted(known))
+    return () if near is None else (Rewrite(repr(near), near),)
+
+
 def meant(name: str, known: Iterable[str], text: str, node: exp.Expr) -> tuple[Rewrite, ...]:
     """The question with the nearest name that there is; nothing where none is near."""
     near = _nearest(name, sorted(known))

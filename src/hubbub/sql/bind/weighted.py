@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from hubbub.remedies import Rewrite
+from hubbub.remedies import GiveOptions, Rewrite
 from hubbub.sql.bind.from_ import Rows
 from hubbub.tables.aggregates import Aggregate
 from hubbub.tables.aggregates.count import COUNT_ROWS, COUNT_VALUES
@@ -54,5 +54,7 @@ def _column(rows: Rows, name: str, node: exp.Expr) -> Expression:
         )
     weight = rows.scope.column(column)
     if weight.kind not in NUMERIC:
-        raise rows.reader.refuse(f"weight: {name!r} is a {weight.kind.value}; a weight is a number.", node)
+        way = GiveOptions(("weight",))
+        said = f"weight: {name!r} is a {weight.kind.value}; a weight is a number: {way.in_python()}."
+        raise rows.reader.refuse(said, node, remedy=way)
     return weight
