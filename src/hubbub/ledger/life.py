@@ -249,16 +249,18 @@ class ChargeLifecycle:
     def owned(self) -> Iterator[None]:
         """Work on charges that this thread makes or takes over within: at its end, what is not finished is given up.
 
-        Ctrl-C may come after a charge was recorded, before whoever asked for it has its id: so it is known here.
+        Ctrl-C may come before whoever asked has the charge's id, and again at that end: so its thread knows it.
         """
-        mine: set[str] = set()
-        before, self._mine.charges = getattr(self._mine, "charges", None), mine
+        mine: set[str] = getattr(self._mine, "charges", None) or set()
+        for charge_id in mine:
+            self.let_go(charge_id)
+        self._mine.charges = mine
         try:
             yield
         finally:
-            self._mine.charges = before
             for charge_id in mine:
                 self.let_go(charge_id)
+            self._mine.charges = None
 
     def close(self) -> None:
         """Give up what is charged and not drawn yet, so that it may be taken over. Whatever was charged stays."""
@@ -519,8 +521,6 @@ _GIVEN_UP: Final = (
     "another process took this one for dead, and recorded its question as lost, which counts as a failure. No answer "
     "is given."
 )
-
-
 _SHORT, _LONG = 0.005, 0.1  # seconds between two looks whether another question has come to its end
 
 
