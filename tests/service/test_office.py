@@ -108,6 +108,46 @@ def test_a_yes_that_the_budget_does_not_hold_stays_open(world, act):
     assert act("ada", "answer", charge=told["id"]) == told  # and no reason of a yes that was none
 
 
+def died(*_, **__):
+    raise SystemExit("killed")
+
+
+def test_a_yes_whose_process_died_before_it_asked_waits_again(world, act, people, monkeypatch):
+    """Before, it stood as granted for ever: nobody asked it, and nobody could decide it."""
+    told = asked(act)
+    with monkeypatch.context() as dying:
+        dying.setattr(world.desk.office, "ask", died)
+        dying.setattr(people.wishes, "reopen", died)
+        with pytest.raises(SystemExit):
+            act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert act("ada", "answer", charge=told["id"])["state"] == "granted"
+    world.desk.office.restart()
+    assert act("ada", "answer", charge=told["id"])["state"] == "waiting"
+    assert spent(world) == 0
+    act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert act("ada", "answer", charge=told["id"])["state"] == "asked"
+    assert spent(world) == 2
+
+
+def test_a_yes_whose_process_died_after_the_charge_is_that_question(world, act, people, monkeypatch):
+    told = asked(act)
+    with monkeypatch.context() as dying:
+        for name in ("became", "reopen"):
+            dying.setattr(people.wishes, name, died)
+        with pytest.raises(SystemExit):
+            act("sue", "decide", request=told["id"], yes=True, reason="x")
+    assert (act("ada", "answer", charge=told["id"])["state"], spent(world)) == ("granted", 2)
+    for _ in range(2):
+        world.desk.office.restart()
+        assert act("ada", "answer", charge=told["id"])["state"] == "asked"
+    assert asked(act)["state"] == "asked"
+    world.until(10)
+    assert "answer" in act("ada", "answer", charge=told["id"])
+    assert spent(world) == 2
+    with pytest.raises(PolicyError, match="does not wait any more"):
+        act("sue", "decide", request=told["id"], yes=True, reason="x")
+
+
 def test_a_yes_that_fails_does_not_open_what_somebody_asked_who_was_disabled_meanwhile(world, act, people):
     """Nobody would withdraw it any more, and it could be granted once he is enabled again, for other reasons."""
     told = asked(act)

@@ -137,6 +137,7 @@ class Clerk:
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()
+        self.office.restart()
         self._clock = threading.Thread(target=self._run_clock, daemon=True)
         self._clock.start()
         self._daily.start()

@@ -73,6 +73,24 @@ class Office:
             raise QueryError(f"the idempotency key {asked['request']!r} stands for another question. Use a new key.")
         return None if known.state == "granted" else self._told(known)
 
+    def restart(self) -> None:
+        """See to the questions whose yes a process gave that died before it noted what they became.
+
+        One that was charged is that question; another waits for a yes again, because rows, limits and what is left may
+        have changed since.
+        """
+        wishes = [w for w in self._people.wishes.all(state="granted") if w.kind == "question" and w.outcome is None]
+        for wish in wishes:
+            asked = (
+                self._ledger.record.requested(space=space, analyst=wish.person, request=str(wish.name))
+                for space in set(self._tables.values())
+            )
+            charge = next((each.id for each in asked if each is not None), None)
+            if charge is None:
+                self._people.wishes.reopen(wish.id, by="the service")
+            else:
+                self._people.wishes.became(wish.id, charge)
+
     def waiting(self, analyst: str, identity: str) -> Any:
         """What is told of what waits: its state, or the id of the question that it became; None for nobody's."""
         known = next((wish for wish in self._people.wishes.all(person=analyst) if wish.id == identity), None)
