@@ -176,3 +176,64 @@ def test_a_cluster_lost_in_mid_query_keeps_its_charge_and_costs_nothing_after(ho
     assert "Nothing was charged" in told
     assert then == opened == "2"
     assert "who-was-here" not in done.stderr
+
+
+_BETWEEN = """
+import json, sys
+from pyspark.sql import SparkSession
+import hubbub as hb
+
+COUNT = "SELECT COUNT(*) FROM t"
+
+def running():
+    return (SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+            .config("spark.sql.warehouse.dir", sys.argv[1]).getOrCreate())
+
+def told(step):
+    try:
+        return str(step())
+    except BaseException as error:
+        return [type(error).__name__, str(error)]
+
+found = []
+for how in ("spark.stop()", "stopped in Java", "another Spark since"):
+    spark = running()
+    table = hb.table(spark.range(10), unit="id", max_groups=1, max_rows=1)
+    session, unused = (hb.Session({"t": table}, budget=hb.Budget(3), ledger=None) for _ in range(2))
+    session.sql(COUNT, epsilon=1)
+    if how == "stopped in Java":
+        spark.sparkContext._jsc.sc().stop()
+    else:
+        spark.stop()
+    after = running() if how == "another Spark since" else spark
+    steps = (
+        lambda: session.sql(COUNT, epsilon=1),
+        lambda: session.sql(COUNT, epsilon=1, fresh=True),
+        lambda: session.check(COUNT, epsilon=1),
+        lambda: unused.sql(COUNT, epsilon=1),
+        lambda: hb.Session({"t": table}, budget=hb.Budget(3), ledger=None),
+    )
+    found.append([how, [told(step) for step in steps], str(session.remaining), str(unused.remaining)])
+    session.close()
+    unused.close()
+    after.stop()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.soak
+def test_a_spark_that_was_stopped_between_questions_is_named_before_a_charge(tmp_path: Path) -> None:
+    """In a process of its own. Before, a session over frames of a stopped Spark ended in py4j's own error."""
+    pytest.importorskip("pyspark", reason="Spark needs the extra `spark`")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java, which is not installed")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _BETWEEN, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    for how, told, asked, unused in json.loads(done.stdout.splitlines()[-1]):
+        assert (asked, unused) == ("2", "3"), how
+        for kind, text in told:
+            assert kind == "PolicyError", (how, text)
+            assert "its Spark has stopped" in text
+            assert "Nothing was charged" in text

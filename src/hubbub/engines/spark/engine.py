@@ -171,6 +171,7 @@ class SparkEngine:
             spark = self._spark or SparkSession.getActiveSession() or _local_session()
         if self._spark is not None and spark is not self._spark:
             raise PolicyError(f"table {name!r} is of another Spark session than the other private tables.")
+        _check_up(spark, name)
         if self._session is None:
             self._spark, self._session = spark, own_session(spark)
             self._settings = settings_of(self._session)
@@ -220,8 +221,7 @@ class SparkEngine:
         known = self._known.get(name)
         if known is None or self._spark is None or self._session is None:
             return
-        if not _is_up(self._spark):
-            raise PolicyError(f"table {name!r}: its Spark has stopped; open a new session. Nothing was charged.")
+        _check_up(self._spark, name)
         self._check_frames(name)
         if settings_of(self._session) != self._settings:
             raise PolicyError(
@@ -384,6 +384,14 @@ class SparkEngine:
                 if self._session is not None:
                     self._session.catalog.dropTempView(known.view)
         self._local.close()
+
+
+def _check_up(spark: SparkSession, name: str) -> None:
+    if not _is_up(spark):
+        raise PolicyError(
+            f"table {name!r}: its Spark has stopped; open a new session, with frames of a Spark that runs. Nothing was "
+            "charged."
+        )
 
 
 def _is_up(spark: SparkSession) -> bool:
