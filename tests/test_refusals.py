@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src/hubbub"
 LIST = Path(__file__).parent / "refusals.txt"
 ROOMS = ("sql", "tables", "answer", "session")
 ERRORS = ("QueryError", "PolicyError", "ParameterError", "BudgetError", "refuse", "marked")
-MOST_IN_WORDS = 207
+MOST_IN_WORDS = 205
 REASONS = {
     "form": "an option or a constant has not the form that the text states; which was meant only its writer knows",
     "meaning": "no one meaning in SQL (an unknown name, a part too many or too few), and only its writer knows",

@@ -24,7 +24,7 @@ from hubbub.sql.text.arguments import unread
 from hubbub.sql.text.functions import cast_name, named
 from hubbub.sql.text.hints import ALLOWED, instead, ways
 from hubbub.sql.text.locate import in_place, refuse, written
-from hubbub.sql.text.repairs import called_otherwise, without_order
+from hubbub.sql.text.repairs import called_otherwise, without_brackets, without_order
 from hubbub.tables.aggregates import names
 from hubbub.tables.expressions import (
     Arithmetic,
@@ -112,6 +112,7 @@ _ORDERLESS = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Count, exp.Median)
 """Aggregates that are the same in whichever order the rows come."""
 _NAMED = tuple(name for name in FUNCTIONS if not name.startswith("CAST_"))
 """The functions that SQL calls by their name."""
+_FORMS = {"SPLIT_PART": "SPLIT_PART(x, ',', 1)", "EXTRACT": "EXTRACT(month FROM day)", "REPLACE": "REPLACE(x, 'a', '')"}
 
 
 @dataclass(frozen=True)
@@ -266,11 +267,13 @@ class ExpressionReader:
 
     def _unsupported(self, node: exp.Expr) -> QueryError:
         called = (written(node, self.text), (*_NAMED, *names())) if isinstance(node, exp.Func) else ("", ())
+        named = without_brackets(self.text, node)
+        hint = "".join(f"A name stands without brackets: {way.example}. " for way in named)
         return refuse(
-            f"{function_name(node, self.text)} is not supported. {instead(*called)}{ALLOWED}",
+            f"{function_name(node, self.text)} is not supported. {hint or instead(*called)}{ALLOWED}",
             self.text,
             node,
-            remedy=called_otherwise(self.text, called[0], ways(*called)),
+            remedy=named or called_otherwise(self.text, called[0], ways(*called)),
         )
 
     def _arithmetic(self, op: ArithmeticOp, node: exp.Expr) -> Expression:
@@ -386,7 +389,9 @@ class ExpressionReader:
         if name == "CONCAT":
             arguments = tuple(Call("CAST_TEXT", (a,)) if a.kind is Kind.INTEGER else a for a in arguments)
         if len(arguments) < function.least or (len(arguments) > len(function.takes) and not function.more):
-            raise self.refuse(f"{name} does not take {len(arguments)} arguments.", node)
+            way = Rewrite(_FORMS.get(name) or f"{name}({', '.join('xyz'[: function.least])})")
+            said = f"{name} does not take {len(arguments)} arguments; write {way.example}."
+            raise self.refuse(said, node, remedy=way)
         for i, argument in enumerate(arguments):
             takes = function.takes[min(i, len(function.takes) - 1)]
             if argument.kind not in takes or argument.kind is Kind.OTHER:

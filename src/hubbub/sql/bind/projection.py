@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from hubbub.errors import QueryError
 from hubbub.remedies import Rewrite
 from hubbub.sql.bind.context import PrivateRelation, Reader
 from hubbub.sql.bind.expression import ExpressionReader
@@ -11,6 +12,7 @@ from hubbub.sql.bind.from_ import Rows
 from hubbub.sql.bind.group_by import no_order
 from hubbub.sql.bind.scope import Scope, did_you_mean, meant
 from hubbub.sql.bind.window import Windows, column_kind
+from hubbub.sql.text.repairs import star_with
 from hubbub.tables.expressions import Column, Expression
 from hubbub.tables.relations import (
     Distinct,
@@ -78,12 +80,21 @@ def _item(rows: Rows, item: exp.Expr, read: ExpressionReader) -> list[tuple[str,
         left_out = {c.name.lower() for c in star.args.get("except_") or []}
         for name, value in star.args.items():
             if value and name != "except_":
-                raise rows.reader.refuse(f"{name.strip('_').upper()} is not supported here.", item)
+                raise _star_refused(rows.reader, star, name, item)
         return [(name, e) for name, e in scope.every().items() if name.lower() not in left_out]
     if isinstance(item, exp.Alias):
         read.only_known_arguments(item)
     name = item.alias_or_name or f"column{len(rows.reader.text)}"
     return [(name, read.read(item.unalias()))]
+
+
+def _star_refused(reader: Reader, star: exp.Star, part: str, item: exp.Expr) -> QueryError:
+    """What refuses a part of a star: columns that it replaces or renames can stand behind it."""
+    listed = {"replace": lambda alias: alias.alias, "rename": lambda alias: alias.this.name}.get(part)
+    plain = listed is not None and not star.args.get("except_")
+    ways = star_with(reader.text, star, map(listed, star.args[part])) if plain and listed else ()
+    hint = "".join(f" Write {way.example}." for way in ways)
+    return reader.refuse(f"{part.strip('_').upper()} is not supported here.{hint}", item, remedy=ways)
 
 
 def distinct(

@@ -29,8 +29,10 @@ __all__ = [
     "only_term",
     "readable",
     "renamed_call",
+    "star_with",
     "texts_of",
     "without_before",
+    "without_brackets",
     "without_order",
     "without_word",
 ]
@@ -313,6 +315,32 @@ def _closed(tokens: Sequence[Any], at: int) -> int | None:
         if depth < 0:
             return i
     return None
+
+
+def star_with(text: str, star: exp.Star, names: Iterable[str]) -> tuple[Rewrite, ...]:
+    """A question in which the columns that REPLACE or RENAME of a star lists stand behind it, and not in it."""
+    tokens = _tokens(text)
+    at = next((i for i, t in enumerate(tokens) if t.start == star.meta.get("start")), None)
+    closed = None if at is None or at + 3 > len(tokens) else _closed(tokens, at + 2)
+    if (
+        at is None
+        or closed is None
+        or _word(tokens[at + 1]) not in ("REPLACE", "RENAME")
+        or _word(tokens[at + 2]) != "("
+    ):
+        return ()
+    inside = text[tokens[at + 2].end + 1 : tokens[closed].start]
+    left_out = ", ".join(exp.to_identifier(name).sql("duckdb") for name in names)
+    return (_spliced(text, tokens[at].start, tokens[closed].end + 1, f"* EXCLUDE ({left_out}), {inside}"),)
+
+
+def without_brackets(text: str, node: exp.Expr) -> tuple[Rewrite, ...]:
+    """A question with a name in place of `[name]`, as in Transact-SQL."""
+    names = node.expressions if isinstance(node, exp.Array) else []
+    span = span_of(node) if len(names) == 1 and isinstance(names[0], exp.Column) else None
+    if span is None or (text[span[0] - 1], text[span[1] + 1 : span[1] + 2]) != ("[", "]"):
+        return ()
+    return (_spliced(text, span[0] - 1, span[1] + 2, text[span[0] : span[1] + 1]),)
 
 
 def texts_of(text: str, nodes: Iterable[exp.Expr]) -> tuple[Rewrite, ...]:
