@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -213,3 +214,22 @@ def test_an_expression_that_would_explode_is_refused() -> None:
         node = Arithmetic("/", Literal(1), Arithmetic("+", Literal(1), node))
     with pytest.raises(QueryError, match="too complex"):
         expression_sql(node, DUCKDB)
+
+
+@pytest.mark.parametrize("terms", ["SELECT {} FROM v", "SELECT COUNT(*) FROM (SELECT DISTINCT id, {} FROM v) AS q"])
+def test_many_expressions_that_are_large_each_are_refused_together(terms: str) -> None:
+    """Each holds 42,000 characters for DuckDB, and a statement has room for a thousand of them."""
+
+    def asked(count: int) -> str:
+        x = [f"POWER(POWER(POWER(POWER(POWER(x + 0.{i:02}, 2), 2), 2), 2), 2)" for i in range(count)]
+        wrapped = [f"SUM({e})" if "DISTINCT" not in terms else f"{e} AS x{i}" for i, e in enumerate(x)]
+        return terms.format(", ".join(wrapped))
+
+    table = hb.table(pa.table({"id": [1, 2], "x": [1.0, 2.0]}), unit="id", max_total=1, columns={"x": hb.between(0, 1)})
+    with hb.Session({"v": table}, budget=hb.Budget(epsilon=10**9), ledger=None) as session:
+        session.check(asked(1), epsilon=1)
+        before = session.remaining
+        for ask in (session.check, session.sql):
+            with pytest.raises(QueryError, match="of this question are too complex"):
+                ask(asked(30), epsilon=1)
+        assert session.remaining == before

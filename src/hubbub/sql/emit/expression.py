@@ -44,9 +44,11 @@ from hubbub.tables.kinds import NUMERIC, Kind
 from hubbub.tables.patterns import printed
 from hubbub.tables.written_out import WRITTEN_OUT, written_out
 
-__all__ = ["expression_sql", "renamed"]
+__all__ = ["Together", "expression_sql", "renamed"]
 
 MAX_EXPRESSION = 200_000
+MAX_TOGETHER = 1_000_000
+"""The expressions of one text have no more characters: DuckDB binds a million in some seconds."""
 _FLOAT_FUNCTIONS = {"ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT", "EXP", "LN", "LOG10"}
 
 
@@ -58,6 +60,26 @@ def expression_sql(node: Expression, dialect: Dialect) -> str:
     return _Expressions(dialect).sql(node)
 
 
+def _too_complex(parts: str, what: str = "this expression is", way_out: str = "") -> QueryError:
+    return QueryError(f"{what} too complex: {parts} are nested too deeply{way_out}.")
+
+
+class Together:
+    """Writes the expressions of one text, and counts them: each is short, and thousands may be asked."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect, self.characters = dialect, 0
+
+    def sql(self, node: Expression) -> str:
+        """Raises QueryError where all that were written are beyond `MAX_TOGETHER` characters."""
+        sql = expression_sql(node, self.dialect)
+        self.characters += len(sql)
+        if self.characters > MAX_TOGETHER:
+            parts = "divisions, remainders, POWER or CASE"
+            raise _too_complex(parts, "the expressions of this question are", "; ask fewer of them at once")
+        return sql
+
+
 class _Expressions:
     """The writer of expressions in one dialect."""
 
@@ -67,7 +89,7 @@ class _Expressions:
     def sql(self, node: Expression) -> str:
         sql = self._expression(node)
         if len(sql) > MAX_EXPRESSION:
-            raise QueryError("this expression is too complex: divisions, remainders or CASE are nested too deeply.")
+            raise _too_complex("divisions, remainders or CASE")
         return sql
 
     def _expression(self, node: Expression) -> str:
@@ -116,7 +138,7 @@ class _Expressions:
         """A number as a double that may be infinite or NaN. Through + - * and a sign, what is not finite stays so."""
         sql = self._raw_unchecked(node)
         if len(sql) > MAX_EXPRESSION:
-            raise QueryError("this expression is too complex: divisions or remainders are nested too deeply.")
+            raise _too_complex("divisions or remainders")
         return sql
 
     def _raw_unchecked(self, node: Expression) -> str:

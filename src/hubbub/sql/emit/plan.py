@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from hubbub.sql.emit.clipping import clipped_sql, clipping_stages
 from hubbub.sql.emit.dialect import Dialect
-from hubbub.sql.emit.expression import expression_sql, renamed
+from hubbub.sql.emit.expression import Together, expression_sql, renamed
 from hubbub.sql.emit.lists import beside
 from hubbub.sql.emit.place import Place
 from hubbub.sql.emit.relation import Stage, relation_stages
@@ -121,8 +121,10 @@ def _owned(
     stages = list(relation_stages(question.relation, places, names, dialect, with_unit=_has_unit(plan), cut=cut))
     yield from stages
 
+    together = Together(dialect)
+
     def sql(node: Expression) -> str:
-        return expression_sql(renamed(node, names), dialect)
+        return together.sql(renamed(node, names))
 
     parts = ["unit"] if _has_unit(plan) else []
     parts += [f"{_key(k, sql, dialect)} AS k{i}" for i, k in enumerate(plan.keys)]

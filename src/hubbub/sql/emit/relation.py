@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from hubbub.errors import PolicyError
 from hubbub.sql.emit.dialect import Dialect
-from hubbub.sql.emit.expression import expression_sql, renamed
+from hubbub.sql.emit.expression import Together, renamed
 from hubbub.sql.emit.place import Place
 from hubbub.tables.expressions import Column, Expression, Literal, whole
 from hubbub.tables.kinds import NUMERIC, Kind
@@ -70,10 +70,11 @@ class _Writer:
         self.short_units = short_units  # public rows repeat each row, its unit's name with it
         self.keyed = keyed  # columns that lead to a unit, and are told apart as units are
         self.dialect = dialect
+        self.expressions = Together(dialect)
         self.count = 0
 
     def sql(self, node: Expression) -> str:
-        return expression_sql(renamed(node, self.names), self.dialect)
+        return self.expressions.sql(renamed(node, self.names))
 
     def typed(self, node: Expression, kind: Kind) -> str:
         """An expression as a column of a kind."""
