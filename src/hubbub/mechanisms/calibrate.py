@@ -25,7 +25,7 @@ from hubbub.noise import Grid
 T = TypeVar("T")
 
 _LEAST = Fraction(1, 10**150)
-_LEAST_DECIMAL = Decimal("1e-400")  # less is no half step of any grid
+_LEAST_DECIMAL = Decimal("1e-400")  # below half a step of every grid
 
 __all__ = [
     "beta_of",
