@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
@@ -14,7 +15,19 @@ put_off()
 from sqlglot.dialects.duckdb import DuckDB  # noqa: E402
 from sqlglot.parsers.duckdb import DuckDBParser  # noqa: E402
 
-__all__ = ["AsWritten"]
+__all__ = ["FORMS", "AsWritten"]
+
+FORMS: Final = {
+    "DATE_TRUNC": "DATE_TRUNC('month', x AT TIME ZONE 'Europe/Rome')",
+    "DATETRUNC": "DATE_TRUNC('month', x AT TIME ZONE 'Europe/Rome')",
+    "DATE_DIFF": "DATE_DIFF('day', a, b)",
+    "DATEDIFF": "DATEDIFF('day', a, b)",
+    "TIME_BUCKET": "TIME_BUCKET(INTERVAL 15 MINUTE, x)",
+    "LAST_DAY": "LAST_DAY(x)",
+    "MOD": "MOD(x, 2)",
+    "LOG10": "LOG10(x)",
+}
+"""Functions of which the parser would leave out the last of too many arguments, such as a zone, and what they take."""
 
 _of_units = DuckDBParser.FUNCTIONS["DATEDIFF"]
 
@@ -27,11 +40,26 @@ def _date_diff(args: list[exp.Expr]) -> exp.Expr:
     return difference
 
 
+def _with_all(name: str, most: int) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """A function as the parser reads it, or, of more arguments, a call that nothing reads."""
+    read: Callable[[list[exp.Expr]], exp.Expr] = DuckDBParser.FUNCTIONS[name]
+    read = _date_diff if name == "DATEDIFF" else read
+    return lambda args: read(args) if len(args) <= most else exp.Anonymous(this=name, expressions=args)
+
+
 class AsWritten(DuckDB):
     """DuckDB's SQL, with DATEDIFF of two arguments and FETCH FIRST, which is LIMIT."""
 
     class Parser(DuckDBParser):
-        FUNCTIONS: ClassVar = {**DuckDBParser.FUNCTIONS, "DATEDIFF": _date_diff}
+        FUNCTIONS: ClassVar = {
+            **DuckDBParser.FUNCTIONS,
+            "DATEDIFF": _date_diff,
+            **{
+                name: _with_all(name, form.count(",") + 1)
+                for name, form in FORMS.items()
+                if name in DuckDBParser.FUNCTIONS
+            },
+        }
 
         @override
         def _parse_limit(self, *arguments: Any, **named: Any) -> exp.Expr | None:
