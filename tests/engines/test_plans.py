@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+import counts
 import hubbub as hb
 from answers import Desk
 from engines.corpus import questions, rows, some
@@ -195,25 +196,25 @@ def of_questions(asked: Any, count: int, dialect: Dialect = DUCKDB) -> tuple[dic
 
 def test_no_text_has_a_cast_but_ours_or_anything_that_raises(asked: Any) -> None:
     """Set operations, joins, lists, sub-queries, windows, keys."""
-    found, bound, optimised = of_questions(asked, 150)
+    found, bound, optimised = of_questions(asked, counts.part(150, 2))
     assert found == {}
     assert optimised > bound // 2 > 20
 
 
 def test_a_cast_left_to_the_engine_is_seen(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Dialect, "column", lambda self, sql, of, to: self.null(to) if of is Kind.NULL else sql)
-    found, *_ = of_questions(asked, 150, DuckDB(casts=False))
+    found, *_ = of_questions(asked, counts.part(150, 2), DuckDB(casts=False))
     assert any(fault == "its own cast of DATE to TIMESTAMP" for of in found.values() for fault in of)
 
 
-def of_expressions(con: duckdb.DuckDBPyConnection, dialect: Dialect) -> set[str]:
+def of_expressions(con: duckdb.DuckDBPyConnection, dialect: Dialect, count: int = 200) -> set[str]:
     """The faults of expressions of both depths, as one text."""
-    shown = ", ".join(text for _, text in written([*some(200, depth=1), *some(60, seed=8)], dialect))
+    shown = ", ".join(text for _, text in written([*some(count, depth=1), *some(count // 3, seed=8)], dialect))
     return found_in(con, f"SELECT {shown} FROM source0")
 
 
 def test_no_expression_has_a_cast_but_ours_or_anything_that_raises(asked: Any) -> None:
-    assert of_expressions(asked[0], DUCKDB) == set()
+    assert of_expressions(asked[0], DUCKDB, counts.part(200, 2)) == set()
 
 
 def test_a_net_left_out_is_seen(asked: Any) -> None:
