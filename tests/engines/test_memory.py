@@ -1,9 +1,10 @@
 """The engines of all sessions take one amount of memory together."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import duckdb
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import given, strategies as st
 
 import hubbub as hb
 from hubbub.engines.duckdb import engine as opened
-from hubbub.engines.duckdb.memory import LEAST, Memory
+from hubbub.engines.duckdb.memory import LEAST, Memory, Part
 from hubbub.engines.duckdb.relations import _bytes
 
 
@@ -125,3 +126,20 @@ def test_an_engine_that_is_opened_again_keeps_its_limit(memory: Memory) -> None:
         before = limit_of(one)
         engine_of(one)._open()
         assert limit_of(one) == before < memory.size
+
+
+def test_a_session_may_be_opened_while_another_one_begins() -> None:
+    class Slow(WeakSet[Part]):
+        def __iter__(self) -> Iterator[Part]:
+            for part in super().__iter__():
+                opening.start()
+                opening.join(0.1)
+                yield part
+
+    memory = Memory(16 << 30)
+    memory._parts = Slow()
+    one, two = memory.part(lambda size: None), []
+    opening = threading.Thread(target=lambda: two.append(memory.part(lambda size: None)))
+    with one.at_work():
+        opening.join()
+    assert len(two) == 1

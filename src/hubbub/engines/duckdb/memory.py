@@ -35,13 +35,18 @@ class Memory:
     def __init__(self, size: int) -> None:
         self.size = size
         self._parts = WeakSet[Part]()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def part(self, limit: Callable[[int], object]) -> Part:
         """What one engine takes. limit: sets its limit, or raises where it holds more and cannot give it back."""
         part = Part(self, limit)
-        self._parts.add(part)
+        with self._lock:  # a set that grows while another thread looks through it is an error there
+            self._parts.add(part)
         return part
+
+    def _end(self, part: Part) -> None:
+        with self._lock:
+            self._parts.discard(part)
 
     def _begin(self, part: Part, question: object) -> None:
         with self._lock:
@@ -92,4 +97,4 @@ class Part:
 
     def leave(self) -> None:
         """The engine is closed."""
-        self._memory._parts.discard(self)
+        self._memory._end(self)
