@@ -56,7 +56,7 @@ WHY = {
 MOST = {
     "cli": 39,
     "engines": 97,
-    "learning": 66,
+    "learning": 70,
     "ledger": 172,
     "remote": 16,
     "service": 68,

@@ -22,7 +22,7 @@ from hubbub.accounting import rho_of_epsilon
 from hubbub.engines.duckdb.dialect import DUCKDB
 from hubbub.engines.postgres.dialect import Postgres as PostgresDialect
 from hubbub.errors import PolicyError
-from hubbub.learning import PCA, CategoricalNB, GaussianNB, LinearRegression, LogisticRegression
+from hubbub.learning import PCA, AdditiveModel, CategoricalNB, GaussianNB, LinearRegression, LogisticRegression
 from hubbub.learning.exact import Coded
 from hubbub.learning.features import ONE, Categories, Design, Numbers, Scoring
 from hubbub.learning.model import Problem
@@ -176,8 +176,17 @@ def same_counts(here: Coded, there: Pushed, scoring: Scoring, outputs: int) -> N
 def test_the_statements_of_an_evaluation_count_what_numpy_counts(outputs: int) -> None:
     """Run by DuckDB, whose division of whole numbers goes down where others' goes toward zero."""
     model: Any = LinearRegression if outputs == 1 else CategoricalNB
-    model = model(["job", "well"], {1: "age", 2: "ill", 3: "room"}[outputs])
-    rows = frame(100)
+    _counts_alike(model(["job", "well"], {1: "age", 2: "ill", 3: "room"}[outputs]), outputs)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_pair_of_columns_has_one_code_there_too(outputs: int) -> None:
+    pairs = [("job", "well"), ("score", "job")]
+    _counts_alike(AdditiveModel(["job", "well", "score"], {1: "age", 2: "ill"}[outputs], pairs=pairs), outputs)
+
+
+def _counts_alike(model: Any, outputs: int) -> None:
+    rows = frame(300)
     problem = model.problem(COLUMNS, spend=Spend(rho=Fraction(1)), whole=frozenset({"age", "room", "w"}))
     names = ", ".join(f"{name} AS c{i}" for i, name in enumerate(problem.columns))
 
@@ -186,7 +195,14 @@ def test_the_statements_of_an_evaluation_count_what_numpy_counts(outputs: int) -
             con.register("rows_of_people", rows)
             return con.execute(write(f"SELECT {names} FROM rows_of_people", DUCKDB)).fetchall()
 
-    kinds = {"room": Kind.INTEGER, "age": Kind.INTEGER, "job": Kind.TEXT, "well": Kind.BOOLEAN, "ill": Kind.TEXT}
+    kinds = {
+        "score": Kind.NUMBER,
+        "room": Kind.INTEGER,
+        "age": Kind.INTEGER,
+        "job": Kind.TEXT,
+        "well": Kind.BOOLEAN,
+        "ill": Kind.TEXT,
+    }
     there = Pushed(problem, kinds, totals, problem.design)
     for seed in range(2):
         for scoring in scorings(problem.design, outputs if outputs > 2 else 1, seed):

@@ -15,7 +15,7 @@ import hubbub as hb
 from hubbub.learning import AdditiveModel, LinearRegression
 from hubbub.learning.bases import Turned, plain_covariance, plain_mean, plain_weights, turned
 from hubbub.learning.exact import SCALE, Coded, on_grid
-from hubbub.learning.features import ONE, Categories, Design, Numbers
+from hubbub.learning.features import ONE, Categories, Design, Numbers, Pair
 from hubbub.learning.logistic import binary_residual
 from hubbub.mechanisms.recording import recording
 from seeded import SeededBits
@@ -36,6 +36,8 @@ COLUMNS = {
     "a bin": numbers(1),
     "a bin alone": numbers(1, linear=False),
     "number": Numbers(Fraction(-1), Fraction(7), linear=True),
+    "two x bins or NULL": Pair(("two", "bins"), (Categories(("a", "b")), numbers(12, linear=False, nullable=True))),
+    "bins x bins": Pair(("bins", "a bin"), (numbers(5, linear=False), numbers(3, linear=False))),
 }
 
 
@@ -51,6 +53,9 @@ def test_a_row_is_as_short_as_is_said(name: str, fine: bool) -> None:
     if isinstance(column, Categories):
         assert longest <= ONE**2 * (1 - 1 / len(column.values)) + 2 * ONE
         assert not features[-1].any()  # an undeclared value says nothing
+    elif isinstance(column, Pair):
+        assert longest <= ONE**2 * 0.255
+        assert not features[column.parts[1].size * 2 + 3].any() or column.names_in[0] != "two"  # neither a nor b
     elif column.edges:
         assert longest <= ONE**2 * (21 if fine else 17) // 16
 
@@ -58,12 +63,12 @@ def test_a_row_is_as_short_as_is_said(name: str, fine: bool) -> None:
 @pytest.mark.parametrize("fine", [False, True])
 def test_the_longest_row_is_the_one_that_is_charged(fine: bool) -> None:
     """By brute force over all rows that there can be: a gradient reaches the bound, and goes no further."""
-    design = turned(Design({name: COLUMNS[name] for name in ("two", "null", "bins alone")}), fine=fine)
+    design = turned(Design({name: COLUMNS[name] for name in ("two", "null", "bins alone", "bins x bins")}), fine=fine)
     every = np.array(list(itertools.product(*(range(c.size) for c in design.columns.values()))))
     worst = on_grid(np.full(design.width, 1e9))[None]
     moved = 0
     for codes, label in itertools.product(every, (0, 1)):
-        row = Coded(design, [codes[i : i + 1] for i in range(3)], np.array([label]))
+        row = Coded(design, [codes[i : i + 1] for i in range(4)], np.array([label]))
         moved = max(moved, sum(v * v for v in row.sums(worst, binary_residual)[0]))
     assert 0.99 * SCALE**2 * design.norm2 < moved <= SCALE**2 * design.norm2
 

@@ -25,7 +25,7 @@ COLUMNS: dict[str, Any] = {
 }
 
 
-def fitted(target: str) -> AdditiveModel:
+def fitted(target: str, **more: Any) -> AdditiveModel:
     rng = np.random.default_rng(0)
     age, ward = rng.integers(0, 100, 600), rng.integers(0, 2, 600)
     rows = pa.table(
@@ -36,7 +36,7 @@ def fitted(target: str) -> AdditiveModel:
             "job": np.array(["cook", "nurse", "clerk"])[np.minimum(age // 40, 2)],
         }
     )
-    model = AdditiveModel(["age", "ward"], target, bins=5)
+    model = AdditiveModel(["age", "ward"], target, bins=5, **more)
     return model.fit(rows, columns=COLUMNS, epsilon=20, delta="1e-6", bits=SeededBits(2))
 
 
@@ -69,6 +69,18 @@ def test_it_is_drawn_where_it_is_told_to() -> None:
     assert len(axes.get_lines()) == 1
     with pytest.raises(ParameterError, match="'job' is not a column of this model; it has age, ward"):
         model.plot("job")
+
+
+def test_a_pair_is_drawn_as_a_map() -> None:
+    model = fitted("ill", pairs=[("ward", "age")])
+    axes = model.plot("ward x age")
+    (image,) = axes.get_images()
+    effects = model.effects_["ward x age"]
+    assert image.get_array().shape == (2, 6)  # NULL may stand in a range
+    assert float(image.get_array()[1, 2]) == pytest.approx(float(effects["b & [40, 60)"][0]))
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["a", "b"]
+    assert (axes.get_ylabel(), axes.get_xlabel()) == ("ward", "age")
+    assert len(fitted("job", pairs=[("ward", "age")]).plot("ward x age").get_lines()) == 3
 
 
 def test_calibration_is_drawn_beside_the_diagonal() -> None:

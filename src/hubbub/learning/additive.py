@@ -1,5 +1,10 @@
 """Additive models: an effect for each column, of its declared values or bins, which can be looked at and drawn.
 
+A pair of columns can be looked at as a column of its own: what a value or bin of the one adds beside each of the other.
+Its code is a function of one row, and the longest row of all columns and pairs is known exactly (`Design.norm2`): so
+sensitivity, steps and noise are those of a model with one more column, and one unit moves no sum further. Which pairs
+there are is said by the caller, before any row is read.
+
 The model is logistic regression (a target of classes) or linear regression (a target of declared range) with a feature
 for each bin beside the number itself; sensitivity, steps and noise are theirs.
 """
@@ -15,20 +20,25 @@ from hubbub.errors import ParameterError
 from hubbub.learning.bases import either
 from hubbub.learning.descent import Floats
 from hubbub.learning.exact import WEIGHT_ONE, Coded
-from hubbub.learning.features import ONE, Categories, Design, Scoring
+from hubbub.learning.features import ONE, Categories, Column, Design, Pair, Scoring, column_of
 from hubbub.learning.linear import LinearRegression, draw_numbers, excess_of_numbers, mean_alone, predicted_numbers
 from hubbub.learning.logistic import LogisticRegression, draw_classes, excess_of_classes, predicted_classes
 from hubbub.learning.model import Classes, Estimator, Fit, Problem
 from hubbub.noise import Bits
+from hubbub.tables.columns import Declaration
 
 __all__ = ["AdditiveModel"]
+
+_PAIR_BINS = 6
 
 
 class AdditiveModel(Estimator):
     """A sum of effects, one of each column, for two or more classes, or for a number.
 
     features, target, positive, weight, rows: as of `LogisticRegression`. bins: of columns of numbers: their number or
-    edges, by name or for all.
+    edges, by name or for all. pairs: two columns each that are also looked at together, as in pairs=[("age", "job")]:
+    numbers in 6 bins at most, or in the edges that `bins` says. Name those that are known to act together: nothing is
+    looked up in the rows.
 
     After a fit: what `LogisticRegression` or `LinearRegression` have, and `effects_`.
     """
@@ -44,12 +54,34 @@ class AdditiveModel(Estimator):
         bins: int | Mapping[str, Any] = 16,
         weight: str | None = None,
         rows: int | None = None,
+        pairs: Sequence[Sequence[str]] | None = None,
     ) -> None:
         self.features, self.target, self.positive = features, target, positive
-        self.bins, self.weight, self.rows = bins, weight, rows
+        self.bins, self.weight, self.rows, self.pairs = bins, weight, rows, pairs
 
     def _bins(self, name: str) -> Any:
         return self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
+
+    def _pairs(
+        self, columns: Mapping[str, Declaration], used: Sequence[str], whole: frozenset[str]
+    ) -> dict[str, Column]:
+        pairs: dict[str, Column] = {}
+        for pair in _listed(self.pairs):
+            names = _listed(pair)
+            key, back = " x ".join(map(str, names)), " x ".join(map(str, names[::-1]))
+            known = all(isinstance(n, str) and n in used for n in names)
+            if len(names) != 2 or not known or names[0] == names[1] or {key, back} & {*used, *pairs}:
+                raise ParameterError(
+                    f'pairs: {pair!r:.80} is not a pair of features, or stands twice. Write pairs=[("age", "job")].'
+                )
+            first, second = (self._part(n, columns[n], n in whole) for n in names)
+            pairs[key] = Pair((names[0], names[1]), (first, second))
+        return pairs
+
+    def _part(self, name: str, declared: Declaration, whole: bool) -> Any:
+        bins = self._bins(name)
+        few = min(_PAIR_BINS, bins) if isinstance(bins, int) else _PAIR_BINS if bins is None else bins
+        return column_of(name, declared, linear=False, bins=few, whole=whole)
 
     def _coordinates(self, problem: Problem) -> tuple[Design, ...]:
         return either(problem.design)
@@ -94,7 +126,9 @@ class AdditiveModel(Estimator):
         for start, (name, column) in zip(self.design_.starts, self.design_.columns.items(), strict=True):
             own = weights[:, start : start + len(column.names)]
             adds = (column.features / ONE) @ own.T
-            if isinstance(column, Categories):
+            if isinstance(column, Pair):
+                at = {label: own[:, i] for i, label in enumerate(column.names)}
+            elif isinstance(column, Categories):
                 at = {label: adds[i] for i, label in enumerate(column.names)}
             else:
                 first = int(column.linear)
@@ -127,7 +161,8 @@ class AdditiveModel(Estimator):
         return inner
 
     def plot(self, column: str, *, ax: Any = None) -> Any:
-        """The effects of a column's values or bins on the score (needs matplotlib); returns the Axes.
+        """The effects of a column's values or bins on the score (needs matplotlib), of a pair ("age x job") as a map;
+        returns the Axes.
 
         Raises ParameterError for a column that the model does not look at.
         """
@@ -138,6 +173,9 @@ class AdditiveModel(Estimator):
         axes = plt.subplots()[1] if ax is None else ax
         effects = self.effects_[column]
         heights = np.array(list(effects.values()))
+        pair = self.design_.columns[column]
+        if isinstance(pair, Pair) and heights.shape == (len(pair.names), 1):
+            return _map(axes, pair, heights)
         for k in range(heights.shape[1]):
             label = str(self.classes_[k]) if heights.shape[1] > 1 else None
             axes.step(range(len(effects)), heights[:, k], where="mid", label=label)
@@ -146,3 +184,20 @@ class AdditiveModel(Estimator):
         axes.set_xticks(range(len(effects)), list(effects), rotation=45, ha="right")
         axes.set_ylabel("added to the score")
         return axes
+
+
+def _listed(what: Any) -> list[Any]:
+    """What is in a list; anything else is one thing."""
+    return [] if what is None else list(what) if isinstance(what, list | tuple) else [what]
+
+
+def _map(axes: Any, pair: Pair, heights: Floats) -> Any:
+    """What each two values or bins add, the first column's from top to bottom."""
+    first, second = (part.names for part in pair.parts)
+    image = axes.imshow(heights.reshape(len(first), len(second)), aspect="auto")
+    axes.set_yticks(range(len(first)), list(first))
+    axes.set_xticks(range(len(second)), list(second), rotation=45, ha="right")
+    axes.set_ylabel(pair.names_in[0])
+    axes.set_xlabel(pair.names_in[1])
+    axes.figure.colorbar(image, ax=axes, label="added to the score")
+    return axes

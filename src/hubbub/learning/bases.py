@@ -12,6 +12,8 @@ column's coordinates should spend the length of a row on what a column is likely
   Beside them a quarter of the number, for what differs within a bin; the feature of NULL; and, where rows are many
   (`fine`), half of each bin's own feature, for what no neighbour tells.
 - **Numbers without bins**: the number itself.
+- **Pairs**: half of every product of a coordinate of the one column and one of the other, so K is a quarter of the
+  product of the two columns' K: what columns say by themselves is found first, and a row is a quarter longer in square.
 
 The features of a code are a public table of whole numbers here too (plain features times a public matrix, rounded
 down), and `Design.norm2` of it is the largest squared length, exactly: so residual x features, summed over rows, moves
@@ -48,7 +50,7 @@ class Turned:
     @classmethod
     def of(cls, column: Column, *, fine: bool = False) -> Turned:
         """The coordinates that suit a column. fine: where rows are many."""
-        return cls(column, _of_values(column) if isinstance(column, Categories) else _of_numbers(column, fine=fine))
+        return cls(column, _basis(column, fine))
 
     @property
     def size(self) -> int:
@@ -65,13 +67,20 @@ class Turned:
         """A row of features for each code."""
         return self.column.features @ self.basis // ONE
 
-    def codes(self, column: Any) -> Integers:
-        """The code of each value of an Arrow array."""
-        return self.column.codes(column)
-
     def to_json(self) -> dict[str, Any]:
         """The plain column as JSON."""
         return self.column.to_json()
+
+
+def _basis(column: Column, fine: bool) -> Integers:
+    match column:
+        case Categories():
+            return _of_values(column)
+        case Numbers():
+            return _of_numbers(column, fine=fine)
+    first, second = (_basis(part, False) for part in column.parts)
+    product: Integers = np.rint(np.kron(first, second) / (2 * ONE)).astype(np.int64)
+    return product
 
 
 def _of_values(column: Categories) -> Integers:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import ParameterError
-from hubbub.learning.features import Categories, Design, Numbers
+from hubbub.learning.features import Categories, Design, Numbers, Pair
 
 __all__ = ["pipeline"]
 
@@ -30,6 +30,8 @@ def pipeline(model: Any) -> Any:
         raise ParameterError("to_sklearn needs scikit-learn (the package is called scikit-learn).") from None
     model._fitted()
     inner = model._exported()
+    if any(isinstance(column, Pair) for column in inner.design_.columns.values()):
+        raise ParameterError("a model with pairs of columns has no counterpart in scikit-learn.")
     if inner._counterpart == "GaussianNB":
         return Pipeline([("columns", _columns(inner.design_, own=True)), ("model", _gaussian(inner))])
     last = _last(inner)
@@ -122,7 +124,7 @@ def _columns(design: Design, *, own: bool = False) -> Any:
             if column.other is not None:
                 raise ParameterError(f"the column {name!r} has a value for all others, which scikit-learn has not.")
             frame[name] = np.array([column.values[0], column.values[-1]], object)
-        else:
+        elif isinstance(column, Numbers):
             frame[name] = [float(column.low), float(column.high)]
         for part, step in _steps(column, own):
             steps.append((f"{name} {part}", step, [name]))

@@ -11,6 +11,8 @@ numbers on the grid of 2^-8; and the largest length that a row of features can h
   `bins`, a feature for each bin between declared edges, and one for NULL where it may come. Numbers beyond the range
   are clamped. A code tells the bin and the grid step: codes are numbered by comparing with one public list of cuts, and
   nothing else is computed from a number. So every engine that can compare numbers finds the same code.
+- Pairs of columns: a code for each two codes, with one feature that is 1 where a row has this value or bin of the one
+  and that of the other. The code is a function of the row too, so a pair is one more column.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ __all__ = [
     "Design",
     "Integers",
     "Numbers",
+    "Pair",
     "Scoring",
     "coded",
     "column_of",
@@ -52,6 +55,7 @@ ONE: Final = 1 << 8
 """The feature 1 on the grid."""
 MOST_FEATURES: Final = 1 << 12
 _MOST_CODES: Final = 1 << 20
+_MOST_CELLS: Final = 1 << 10
 _MOST_SCORE: Final = 1 << 62
 _LARGEST: Final = 10**300
 """Beyond it no float tells where a number lies."""
@@ -230,7 +234,55 @@ class Numbers:
         }
 
 
-Column: TypeAlias = Categories | Numbers
+@dataclass(frozen=True)
+class Pair:
+    """Two columns as one. names_in: of the two. parts: their values or bins.
+
+    >>> two = Categories(("no", "yes"))
+    >>> pair = Pair(("rain", "wind"), (two, two))
+    >>> pair.names[1], pair.features[1].tolist()
+    ('no & yes', [0, 256, 0, 0])
+    """
+
+    names_in: tuple[str, str]
+    parts: tuple[Categories | Numbers, Categories | Numbers]
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(p, Categories) or (isinstance(p, Numbers) and not p.linear) for p in self.parts):
+            raise ParameterError("a pair is of two columns of values or bins.")
+        if self.size > _MOST_CELLS:
+            raise ParameterError(
+                f"the pair {' and '.join(self.names_in)!r:.80} has {self.size} cells; {_MOST_CELLS} are allowed. Give "
+                "fewer bins."
+            )
+
+    @property
+    def size(self) -> int:
+        """How many codes there are: every two of the columns', the second's running faster."""
+        return self.parts[0].size * self.parts[1].size
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each feature stands for."""
+        first, second = self.parts
+        return tuple(f"{a} & {b}" for a in first.names for b in second.names)
+
+    @cached_property
+    def features(self) -> Integers:
+        """A row of features for each code."""
+        first, second = (part.features // ONE for part in self.parts)
+        return ONE * np.kron(first, second)
+
+    def codes(self, first: Any, second: Any) -> Integers:
+        """The code of each row of two Arrow columns."""
+        return coded(self.parts[0], first) * self.parts[1].size + coded(self.parts[1], second)
+
+    def to_json(self) -> dict[str, Any]:
+        """The pair as JSON."""
+        return {"pair": list(self.names_in), "parts": [part.to_json() for part in self.parts]}
+
+
+Column: TypeAlias = Categories | Numbers | Pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +355,16 @@ class Design:
 
     def encode(self, table: Any) -> list[Integers]:
         """The codes of an Arrow table's rows, one array for each column."""
-        return [coded(c, table.column(name)) for name, c in self.columns.items()]
+        return [
+            c.codes(*map(table.column, c.names_in)) if isinstance(c, Pair) else coded(c, table.column(name))
+            for name, c in self.columns.items()
+        ]
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Which columns of a table it reads, each once."""
+        each = (c.names_in if isinstance(c, Pair) else (name,) for name, c in self.columns.items())
+        return tuple(dict.fromkeys(name for names in each for name in names))
 
     def to_json(self) -> dict[str, Any]:
         """The design as JSON."""
@@ -342,13 +403,21 @@ class Scoring:
         return fits and self.most * outputs < _MOST_SCORE
 
 
-def coded(column: Column, values: Any) -> Integers:
+def coded(column: Categories | Numbers, values: Any) -> Integers:
     """The codes of a chunked Arrow array."""
     return np.concatenate([np.zeros(0, np.int64), *(column.codes(chunk) for chunk in values.chunks)])
 
 
 def read_column(stored: Mapping[str, Any]) -> Column:
     """What a column's `to_json` wrote."""
+    if "pair" in stored:
+        first, second = stored["pair"]
+        left, right = map(_read_part, stored["parts"])
+        return Pair((str(first), str(second)), (left, right))
+    return _read_part(stored)
+
+
+def _read_part(stored: Mapping[str, Any]) -> Categories | Numbers:
     if "values" in stored:
         return Categories(tuple(stored["values"]), stored["other"])
     ends = tuple(ratio(e) for e in stored["edges"])
@@ -375,7 +444,7 @@ def column_of(
     linear: bool,
     bins: int | Sequence[float] | None,
     whole: bool = False,
-) -> Column:
+) -> Categories | Numbers:
     """A declared column as features. bins: their number or edges, None for none. whole: whether its numbers are.
 
     Raises PolicyError for a column of which neither values nor a range of numbers is declared.

@@ -69,7 +69,7 @@ class Problem:
     def columns(self) -> tuple[str, ...]:
         """Which columns are read, each once."""
         more = [what.name for what in (self.target, self.weight) if what is not None]
-        return tuple(dict.fromkeys([*self.design.columns, *more]))
+        return tuple(dict.fromkeys([*self.design.read, *more]))
 
     @property
     def reach(self) -> int:
@@ -155,7 +155,8 @@ class Problem:
         return {
             "format": FORMAT,
             "estimator": type(self.estimator).__name__,
-            "parameters": self.estimator.get_params(),
+            # Without pairs, as before there were any: a stored model is the answer to the same question still.
+            "parameters": {k: v for k, v in self.estimator.get_params().items() if k != "pairs" or v is not None},
             "design": self.design.to_json(),
             "target": None if self.target is None else self.target.name,
             "classes": classes,
@@ -290,7 +291,8 @@ class Estimator(ABC):
         used = [n for n, what in columns.items() if _usable(what) and n not in taken] if names is None else list(names)
         if taken & set(used) or len(set(used)) < len(used):
             raise ParameterError(f"features={used!r:.80}: a column stands twice, or is the target or the weight.")
-        design = Design({n: self._column(n, columns.get(n), n in whole) for n in used})
+        each = {n: self._column(n, columns.get(n), n in whole) for n in used}
+        design = Design(each | self._pairs(columns, used, whole))
         rows = getattr(self, "rows", None)
         problem = Problem(
             self,
@@ -321,6 +323,12 @@ class Estimator(ABC):
             raise ParameterError(
                 f"positive={positive!r:.80}: it is one of two classes, and the target has {_listed(classes)}."
             )
+
+    def _pairs(
+        self, columns: Mapping[str, Declaration], used: Sequence[str], whole: frozenset[str]
+    ) -> dict[str, Column]:
+        """The pairs of columns that count as a column each, by name."""
+        return {}
 
     def _checked(self, problem: Problem) -> None:
         """Raises ParameterError or PolicyError for what this model cannot do."""
@@ -402,8 +410,8 @@ class Estimator(ABC):
     def _take(self, kept: Mapping[str, Any]) -> Self:
         """Put what a fit kept into attributes."""
         self.design_ = Design.from_json(kept["design"])
-        self.feature_names_in_ = np.array(list(self.design_.columns), object)
-        self.n_features_in_ = len(self.design_.columns)
+        self.feature_names_in_ = np.array(list(self.design_.read), object)
+        self.n_features_in_ = len(self.design_.read)
         self.kept_ = dict(kept)
         if kept["classes"] is not None:
             self.classes_ = np.array(kept["classes"])
@@ -440,7 +448,7 @@ class Estimator(ABC):
     def _codes(self, frame: Any) -> Coded:
         """The rows of a frame, to predict."""
         table = arrow(frame)
-        missing = [name for name in self._fitted().design_.columns if name not in table.column_names]
+        missing = [name for name in self._fitted().design_.read if name not in table.column_names]
         if missing:
             raise ParameterError(f"the frame has no column {missing[0]!r}; this model looks at it.")
         return Coded(self.design_, self.design_.encode(table), np.zeros(table.num_rows, np.int64))

@@ -26,7 +26,7 @@ import numpy as np
 
 from hubbub.errors import QueryError
 from hubbub.learning.exact import GRAIN, SCALE, Sums, sigmoid_steps
-from hubbub.learning.features import ONE, Categories, Column, Design, Integers, Numbers, Scoring, identity
+from hubbub.learning.features import ONE, Categories, Column, Design, Integers, Numbers, Pair, Scoring, identity
 from hubbub.learning.model import Problem
 from hubbub.learning.targets import Classes, Range
 from hubbub.tables.kinds import NUMERIC, Kind
@@ -37,7 +37,7 @@ Totals = Callable[[Callable[[str, Any], str], Mapping[str, Any]], list[tuple[Any
 _TABLE: Final = "residual_table"
 
 
-def coding(column: Column, sql: str, kind: Kind, dialect: Any) -> str:
+def coding(column: Categories | Numbers, sql: str, kind: Kind, dialect: Any) -> str:
     """The code of a value, as SQL. sql: the value's expression; kind: of it."""
     return (
         _category(column, sql, kind, dialect) if isinstance(column, Categories) else _number(column, sql, kind, dialect)
@@ -245,7 +245,7 @@ class Pushed:
         problem = self.problem
         at = {name: f"c{i}" for i, name in enumerate(problem.columns)}
         coded = [
-            f"{coding(column, at[name], self.kinds[name], dialect)} AS k{i}"
+            f"{self._code(name, column, at, dialect)} AS k{i}"
             for i, (name, column) in enumerate(problem.design.columns.items())
         ]
         coded.append(f"{self._label(at, dialect)} AS y")
@@ -261,6 +261,14 @@ class Pushed:
             f"WITH owned AS ({base}),\ncoded AS (SELECT {', '.join(coded)} FROM owned OFFSET 0),\n"
             f"used AS (SELECT coded.*{more} FROM coded WHERE y >= 0)"
         )
+
+    def _code(self, name: str, column: Column, at: Mapping[str, str], dialect: Any) -> str:
+        if not isinstance(column, Pair):
+            return coding(column, at[name], self.kinds[name], dialect)
+        first, second = (
+            coding(part, at[n], self.kinds[n], dialect) for n, part in zip(column.names_in, column.parts, strict=True)
+        )
+        return f"(({first}) * {column.parts[1].size} + ({second}))"
 
     def _label(self, at: Mapping[str, str], dialect: Any) -> str:
         match self.problem.target:
