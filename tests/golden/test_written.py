@@ -73,7 +73,6 @@ RULES: Mapping[str, list[tuple[Any, ...]]] = {
     "leaf_column": [("ward", 3)],
     "literal": [(text,) for text in TEXTS],
     "text": [(text,) for text in TEXTS],
-    "moment": [(NOW,), (dt.datetime(1, 1, 1),)],
     "like": [
         ("x", parts, case)
         for parts in (("=a", "%"), ("=50%!", "_", "=\\_"), ("%",), ("=it's",), ("=what?",), ("=\\",), ("=!?", "%"))

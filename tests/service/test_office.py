@@ -13,7 +13,7 @@ from hubbub.errors import PolicyError, QueryError
 from hubbub.ledger.store import verify_beside
 from hubbub.service.gate import Gate
 from hubbub.service.http.schemas import SCHEMAS
-from hubbub.service.office import Office
+from hubbub.service.office import Office, take_up
 from hubbub.service.people import keys
 from hubbub.service.people.people import People
 from hubbub.service.people.person import NotAllowed, TooMany
@@ -121,7 +121,7 @@ def test_a_yes_whose_process_died_before_it_asked_waits_again(world, act, people
         with pytest.raises(SystemExit):
             act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert act("ada", "answer", charge=told["id"])["state"] == "granted"
-    world.desk.office.restart()
+    take_up(people, world.ledger, [SPACE])
     assert act("ada", "answer", charge=told["id"])["state"] == "waiting"
     assert spent(world) == 0
     act("sue", "decide", request=told["id"], yes=True, reason="x")
@@ -138,7 +138,7 @@ def test_a_yes_whose_process_died_after_the_charge_is_that_question(world, act, 
             act("sue", "decide", request=told["id"], yes=True, reason="x")
     assert (act("ada", "answer", charge=told["id"])["state"], spent(world)) == ("granted", 2)
     for _ in range(2):
-        world.desk.office.restart()
+        take_up(people, world.ledger, [SPACE])
         assert act("ada", "answer", charge=told["id"])["state"] == "asked"
     assert asked(act)["state"] == "asked"
     world.until(10)

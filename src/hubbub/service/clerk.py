@@ -42,7 +42,7 @@ from hubbub.service.in_time import TooLong, in_time
 from hubbub.service.lanes import Lanes
 from hubbub.service.lines import json_line
 from hubbub.service.listening import Listening
-from hubbub.service.office import Office
+from hubbub.service.office import Office, take_up
 from hubbub.service.people.at_home import opened_people, provider_of
 from hubbub.service.people.elsewhere import Elsewhere
 from hubbub.service.people.oidc import ProviderAway
@@ -137,7 +137,7 @@ class Clerk:
         self._gate = gate.Gate(self.people, rooms, checks=checks)
         self._daily = Daily(policy, self.ledger, log, people=self.people)
         self.desk.restart()
-        self.office.restart()
+        take_up(self.people, self.ledger, set(data.spaces().values()))
         self._clock = threading.Thread(target=self._run_clock, daemon=True)
         self._clock.start()
         self._daily.start()

@@ -7,7 +7,7 @@ analysts see nothing of what is told here but what became of their own requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -28,11 +28,27 @@ from hubbub.service.states import Held
 from hubbub.service.walks import Walking, Walks
 from hubbub.session.statement import largest_epsilon
 
-__all__ = ["Office"]
+__all__ = ["Office", "take_up"]
 
 _MOST: Final = 1000
 _FAILED: Final = ("failed", "lost")
 Ask = Callable[..., dict[str, Any]]
+
+
+def take_up(people: People, ledger: Ledger, spaces: Iterable[str]) -> None:
+    """See to the questions whose yes a process gave that died before it noted what they became.
+
+    One that was charged is that question; another waits for a yes again, because rows, limits and what is left may
+    have changed since.
+    """
+    wishes = [w for w in people.wishes.all(state="granted") if w.kind == "question" and w.outcome is None]
+    for wish in wishes:
+        asked = (ledger.record.requested(space=s, analyst=wish.person, request=str(wish.name)) for s in sorted(spaces))
+        charge = next((each.id for each in asked if each is not None), None)
+        if charge is None:
+            people.wishes.reopen(wish.id, by="the service")
+        else:
+            people.wishes.became(wish.id, charge)
 
 
 class Office:
@@ -72,24 +88,6 @@ class Office:
         if any(known.what[name] != what[name] for name in ("sql", "options")):
             raise QueryError(f"the idempotency key {asked['request']!r} stands for another question. Use a new key.")
         return None if known.state == "granted" else self._told(known)
-
-    def restart(self) -> None:
-        """See to the questions whose yes a process gave that died before it noted what they became.
-
-        One that was charged is that question; another waits for a yes again, because rows, limits and what is left may
-        have changed since.
-        """
-        wishes = [w for w in self._people.wishes.all(state="granted") if w.kind == "question" and w.outcome is None]
-        for wish in wishes:
-            asked = (
-                self._ledger.record.requested(space=space, analyst=wish.person, request=str(wish.name))
-                for space in set(self._tables.values())
-            )
-            charge = next((each.id for each in asked if each is not None), None)
-            if charge is None:
-                self._people.wishes.reopen(wish.id, by="the service")
-            else:
-                self._people.wishes.became(wish.id, charge)
 
     def waiting(self, analyst: str, identity: str) -> Any:
         """What is told of what waits: its state, or the id of the question that it became; None for nobody's."""

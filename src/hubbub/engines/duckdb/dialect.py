@@ -76,7 +76,7 @@ class DuckDB(Dialect):
         return self.literal(value)
 
     @override
-    def moment(self, value: dt.datetime) -> str:
+    def _moment(self, value: dt.datetime) -> str:
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
 
     @override

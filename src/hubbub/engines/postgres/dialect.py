@@ -140,7 +140,7 @@ class Postgres(Dialect):
         if unit_type not in ("text", "blob", "decimal"):  # bytes are their digits here
             return sql
         sql = (
-            sql if unit_type != "decimal" else self.column_text(sql)
+            self.column_text(sql) if unit_type == "decimal" else sql
         )  # of up to 131,072 digits, without zeros at the end
         long = f"'x' || encode(sha256(convert_to({sql}, '{self.encoding}')), 'hex')"
         return f'((CASE WHEN octet_length({sql}) > {NAME} THEN {long} ELSE {sql} END) COLLATE "C")'
@@ -304,7 +304,7 @@ class Postgres(Dialect):
         return self.in_years(sql, Kind.TIMESTAMP) if name == "DATE_ADD" else sql
 
     @override
-    def moment(self, value: dt.datetime) -> str:
+    def _moment(self, value: dt.datetime) -> str:
         return f"CAST('{value.isoformat(sep=' ')}' AS timestamp)"
 
     # As DuckDB writes it

@@ -69,7 +69,7 @@ class Spark(Dialect):
         return _literal(value)
 
     @override
-    def moment(self, value: dt.datetime) -> str:
+    def _moment(self, value: dt.datetime) -> str:
         return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
 
     @override

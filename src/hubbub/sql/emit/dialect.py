@@ -94,7 +94,7 @@ class Dialect(ABC):
             case str():
                 return self.text(value)
             case dt.datetime():
-                return self.moment(value)
+                return self._moment(value)
             case dt.date():
                 return f"DATE '{value.isoformat()}'"
         raise InternalError(f"a constant of type {type(value).__name__}")
@@ -115,7 +115,7 @@ class Dialect(ABC):
             case dt.datetime() if kind is Kind.DATE:
                 return self.constant(value.date())
             case dt.date() if kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
-                return self.moment(dt.datetime(value.year, value.month, value.day))
+                return self._moment(dt.datetime(value.year, value.month, value.day))
         return self.constant(value)
 
     def real(self, value: float) -> str:
@@ -126,7 +126,7 @@ class Dialect(ABC):
         """A date or timestamp; NULL where it is infinite or outside the years 1 to 9999, as Python has no such."""
         if kind is Kind.DATE:
             return f"(CASE WHEN {sql} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {sql} END)"
-        first, last = map(self.moment, (dt.datetime.min, dt.datetime.max))
+        first, last = map(self._moment, (dt.datetime.min, dt.datetime.max))
         return f"(CASE WHEN {sql} BETWEEN {first} AND {last} THEN {sql} END)"
 
     def key(self, sql: str, kind: Kind) -> str:
@@ -184,7 +184,7 @@ class Dialect(ABC):
         """A text constant in an expression."""
 
     @abstractmethod
-    def moment(self, value: dt.datetime) -> str:
+    def _moment(self, value: dt.datetime) -> str:
         """A timestamp without a zone."""
 
     @abstractmethod
