@@ -2,8 +2,8 @@
 
 By rule: fields are divided by one character and may stand in double quotes, a doubled quote inside them is one; a line
 break always ends a row (unless who declares the file vouches for its quotes); a line with another number of fields,
-with a quote that is not closed, or beyond 512 MiB, is left out; an empty field, or one that is not text in the file's
-encoding, is NULL.
+with a quote that is not closed, beyond 512 MiB, or of quotes and a field beyond 131,072 characters, is left out; an
+empty field, or one that is not text in the file's encoding, is NULL.
 
 Numbers with a decimal comma and dates of another order are written anew (`written_anew`), each value from itself alone.
 """
@@ -203,7 +203,10 @@ def _records(pieces: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
                 whole.append(line)
                 continue
             size += len(line) + 1
-            begun = [*begun, line] if size <= _LONGEST else []
+            if size <= _LONGEST:
+                begun.append(line)
+            else:
+                begun.clear()
             is_open = is_open != closes
             if not is_open:
                 whole.append(b"\n".join(begun))
