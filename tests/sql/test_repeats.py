@@ -192,6 +192,21 @@ def test_public_rows_repeat_no_long_name_of_a_unit(of: str, sql: str) -> None:
     desk.engine.close()
 
 
+@pytest.mark.parametrize("select", ["SELECT id AS w, n", "SELECT id AS w, n, id"])
+@pytest.mark.parametrize(("word", "rows"), [("INTERSECT", 2), ("EXCEPT", 0), ("UNION", 2)])
+def test_a_long_name_beside_another_text_is_compared_as_a_whole(word: str, select: str, rows: int) -> None:
+    names = [LONG[:70], "b"]
+    people = hb.table(
+        pa.table({"id": names, "k": [0, 0], "x": names}), unit="id", max_groups=1, max_rows=1, max_total=9
+    )
+    desk = Desk({"p": people, "m": hb.public(pa.table({"n": [0, 1]}))})
+    below = f"{select} FROM p JOIN m ON k >= n {word} {select.replace('id AS w, n', 'x, k')} FROM p"
+    (plan,) = desk.plans(f"SELECT COUNT(*) FROM ({below}) AS q")
+    public = {leaf.place: desk.outer.leaf(leaf, {}) for leaf in leaves(plan.question.relation)}
+    assert desk.engine.run(plan, public).vectors == ((rows,),)
+    desk.engine.close()
+
+
 @pytest.mark.parametrize("listed", [[], ["A", "Z"], ["A", None], [None]])
 @pytest.mark.parametrize("value", ["x", "UPPER(x)", "NULL", "LEFT(x, 1)"])
 def test_not_in_a_public_list_is_true_as_in_sql(value: str, listed: list[str | None]) -> None:

@@ -130,9 +130,8 @@ def cuts(relation: Relation, looked_at: Iterable[Expression]) -> dict[str, int]:
 
     for expression in (*owners.others, *looked_at):
         look(expression)
-    for name, below_it in reversed(owners.called):
-        needed[below_it] = max(needed.get(below_it, 0), needed.get(name, 0))
-    needed |= {name: max(NAME, needed.get(name, 0)) for name in owners.names}
+    # All names of the owner are equally long: UNION compares those of its sides.
+    needed |= dict.fromkeys(owners.names, max([NAME, *(needed.get(name, 0) for name in owners.names)]))
     return {name: most for name, most in needed.items() if most < CUT}
 
 
@@ -140,14 +139,12 @@ class _Owners:
     """The columns of texts that name the owner, and where they are read as that alone: in PARTITION BY, and by
     themselves in sub-queries, whose rows are told apart by the owner anyhow.
 
-    names: of all such columns. called: those of sub-queries, with what they were called below, in order from below.
-    others: all other expressions of the relation.
+    names: of all such columns, those of sub-queries too. others: all other expressions of the relation.
     """
 
     def __init__(self, relation: Relation) -> None:
         texts = (s for s in scans(relation) if s.unit is not None and s.columns.get(s.unit) is Kind.TEXT)
         self.names = {f"{s.place}.{s.unit}" for s in texts}
-        self.called: list[tuple[str, str]] = []
         self.others: list[Expression] = []
         self._read(relation)
 
@@ -161,8 +158,11 @@ class _Owners:
             case Distinct(columns=named):
                 self._name(named)
             case Combine(columns=columns, of_left=left, of_right=right):
-                for side in (left, right):
-                    self._name((c.name, e) for c, e in zip(columns, side, strict=True))
+                for column, *sides in zip(columns, left, right, strict=True):
+                    if all(map(self._is, sides)):
+                        self.names.add(column.name)
+                    else:  # beside another text the name is compared as a whole
+                        self.others += sides
             case Window(columns=columns):
                 for _, call in columns:
                     self.others += [*call.arguments, *(e for e, _, _ in call.order)]
@@ -173,7 +173,6 @@ class _Owners:
     def _name(self, named: Iterable[tuple[str, Expression]]) -> None:
         for name, expression in named:
             if self._is(expression):
-                self.called.append((name, expression.name))  # type: ignore[union-attr]
                 self.names.add(name)
             else:
                 self.others.append(expression)
