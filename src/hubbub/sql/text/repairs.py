@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Final
 
 import sqlglot
@@ -127,7 +127,8 @@ def _near(text: str, at: int) -> Iterator[Rewrite]:
     """Texts with one change near a place."""
     tokens = _tokens(text)
     if not tokens:
-        yield _spliced(text, len(text), len(text), "'")
+        if not any(word in _WORDS for word in text[text.rfind("'") + 1 :].upper().split()):
+            yield _spliced(text, len(text), len(text), "'")
         return
     before = [t for t in tokens if t.start <= at][-3:]
     for token in reversed([*before, *[t for t in tokens if t.start > at][:1]]):
@@ -138,11 +139,31 @@ def _near(text: str, at: int) -> Iterator[Rewrite]:
         turned = _TURNED.get(text[start : start + 2])
         if turned is not None:
             yield _spliced(text, start, start + 2, turned)
-    opened = sum((_word(t) == "(") - (_word(t) == ")") for t in tokens)
-    if opened > 0:
+    if opened := _left_open(tokens):
         yield _spliced(text, tokens[-1].end + 1, len(text), ")" * opened)
-    elif text[at : at + 1] == ")":
+    elif text[at : at + 1] == ")" and not _depends_on_brackets({*map(_word, tokens)} - {"SELECT"}):
         yield _spliced(text, at, at + 1, "", " ".join(f"{text[:at]}{text[at + 1 :]}".split()))
+
+
+def _left_open(tokens: Sequence[Any]) -> int:
+    """How many brackets are not closed; 0 where it matters before which word they are."""
+    opened: list[int] = []
+    inside: list[tuple[int, str]] = []  # words, with the bracket in which each stands
+    for i, token in enumerate(tokens):
+        if _word(token) == ")" and opened:
+            begin = opened.pop()
+            inside = [(bracket, word) for bracket, word in inside if bracket != begin]
+        elif opened:
+            inside.append((opened[-1], _word(token)))
+        if _word(token) == "(":
+            opened.append(i)
+    before = {_word(tokens[i - 1]) for i in opened if i}
+    return 0 if _depends_on_brackets({word for _, word in inside} | (before & {"NOT"})) else len(opened)
+
+
+def _depends_on_brackets(words: Set[str]) -> bool:
+    """Whether conditions of these words mean something else where a bracket ends elsewhere."""
+    return len(words & {"AND", "OR"}) > (not words & {"NOT", "SELECT"})
 
 
 def _said_otherwise(text: str) -> Rewrite | None:
@@ -288,7 +309,7 @@ def conditional(text: str, condition: exp.Expr) -> tuple[Rewrite, ...]:
         return ()
     at = places[-1]
     opened, closed = _opened(tokens, at - 1), _closed(tokens, at + 2)
-    if opened is None or closed is None:
+    if opened is None or closed is None or _word(tokens[opened + 1]) == "DISTINCT":
         return ()
     value = text[tokens[opened].end + 1 : tokens[at - 1].start].strip()
     where = text[tokens[at + 2].end + 1 : tokens[closed].start].strip()
@@ -318,7 +339,13 @@ def _closed(tokens: Sequence[Any], at: int) -> int | None:
 
 
 def star_with(text: str, star: exp.Star, names: Iterable[str]) -> tuple[Rewrite, ...]:
-    """A question in which the columns that REPLACE or RENAME of a star lists stand behind it, and not in it."""
+    """A question in which the columns that REPLACE or RENAME of a star lists stand behind it, and not in it.
+
+    None where columns may go by their places, as in UNION and AS q(a, b).
+    """
+    tree = _reads(text)
+    if tree is None or tree.find(exp.SetOperation) or any(a.columns for a in tree.find_all(exp.TableAlias)):
+        return ()
     tokens = _tokens(text)
     at = next((i for i, t in enumerate(tokens) if t.start == star.meta.get("start")), None)
     closed = None if at is None or at + 3 > len(tokens) else _closed(tokens, at + 2)

@@ -1,0 +1,76 @@
+"""A repaired question is the one that was meant, or there is none: what is unclear is left to who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import hubbub as hb
+from hubbub.errors import QueryError
+from hubbub.remedies import Rewrite
+
+pytestmark = pytest.mark.filterwarnings("ignore:ledger=None")
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[hb.Session]:
+    table = hb.table(pa.table({"id": [1], "a": [2], "b": [3], "note": ["x"]}), unit="id", max_groups=1, max_rows=1)
+    listed = hb.public(pa.table({"n": [1]}))
+    with hb.Session({"p": table, "m": listed}, budget=hb.Budget(1), ledger=None) as session:
+        yield session
+
+
+def _repaired(session: hb.Session, sql: str) -> list[str]:
+    with pytest.raises(QueryError) as refused:
+        session.check(sql, epsilon=0.1)
+    return [way.sql for way in refused.value.remedies if isinstance(way, Rewrite) and way.sql]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "(a > 1 OR b > 2 AND note = 'x'",
+        "((a > 1 OR b > 2 AND note = 'x'",
+        "NOT (a > 1 AND b > 2",
+        "a IN (SELECT n FROM m WHERE n > 1 AND n < 9",
+        "a > 1 OR b > 2) AND note = 'x'",
+        "NOT a > 1) AND b > 2",
+        "note = 'x AND a > 1",
+    ],
+)
+def test_what_could_end_in_several_places_is_not_ended(asked: hb.Session, where: str) -> None:
+    assert not _repaired(asked, f"SELECT COUNT(*) FROM p WHERE {where}")
+
+
+@pytest.mark.parametrize(
+    ("where", "repaired"),
+    [
+        ("(a > 1 AND b > 2", "(a > 1 AND b > 2)"),
+        ("((a > 1 OR b > 2) AND note = 'x'", "((a > 1 OR b > 2) AND note = 'x')"),
+        ("NOT (a > 1", "NOT (a > 1)"),
+        ("a IN (SELECT n FROM m", "a IN (SELECT n FROM m)"),
+        ("a > 1) OR b > 2", "a > 1 OR b > 2"),
+        ("note = 'x", "note = 'x'"),
+    ],
+)
+def test_what_means_the_same_wherever_it_ends_is_ended(asked: hb.Session, where: str, repaired: str) -> None:
+    assert _repaired(asked, f"SELECT COUNT(*) FROM p WHERE {where}") == [f"SELECT COUNT(*) FROM p WHERE {repaired}"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM (SELECT id, a, b, note FROM p UNION ALL SELECT * REPLACE (a + 1 AS a) FROM p) AS q",
+        "SELECT COUNT(z) FROM (SELECT * REPLACE (a + 1 AS a) FROM p) AS q(w, z)",
+        "WITH q(w, z) AS (SELECT * RENAME (a AS c) FROM p) SELECT COUNT(z) FROM q",
+    ],
+)
+def test_columns_that_go_by_their_place_keep_it(asked: hb.Session, sql: str) -> None:
+    assert not _repaired(asked, sql)
+
+
+def test_a_filter_of_distinct_values_becomes_no_case(asked: hb.Session) -> None:
+    counted = "COUNT(DISTINCT a) FILTER (WHERE a > 1) OVER (PARTITION BY id)"
+    assert not _repaired(asked, f"SELECT COUNT(*) FROM (SELECT id, {counted} AS c FROM p) AS q WHERE c > 0")
