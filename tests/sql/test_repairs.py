@@ -74,3 +74,14 @@ def test_columns_that_go_by_their_place_keep_it(asked: hb.Session, sql: str) -> 
 def test_a_filter_of_distinct_values_becomes_no_case(asked: hb.Session) -> None:
     counted = "COUNT(DISTINCT a) FILTER (WHERE a > 1) OVER (PARTITION BY id)"
     assert not _repaired(asked, f"SELECT COUNT(*) FROM (SELECT id, {counted} AS c FROM p) AS q WHERE c > 0")
+
+
+@pytest.mark.parametrize("where", ["`a` > 1 AND \"note\" = 'x'", "`note` || `note` = 'xx'"])
+def test_signs_that_dialects_read_differently_are_not_translated(asked: hb.Session, where: str) -> None:
+    """In MySQL "note" is a text, and || is OR."""
+    repaired = _repaired(asked, f"SELECT COUNT(*) FROM p WHERE {where}")
+    assert not any("'note'" in text or " OR " in text for text in repaired)
+
+
+def test_a_question_with_backticks_is_translated(asked: hb.Session) -> None:
+    assert _repaired(asked, "SELECT COUNT(*) FROM `p` WHERE `a` > 1") == ['SELECT COUNT(*) FROM "p" WHERE "a" > 1']

@@ -167,8 +167,12 @@ def _depends_on_brackets(words: Set[str]) -> bool:
 
 
 def _said_otherwise(text: str) -> Rewrite | None:
-    """A question of another dialect, in DuckDB's SQL; of one with parameters, whose signs differ, none."""
-    if "$" in text or "?" in text:
+    """A question of another dialect, in DuckDB's SQL; none of one with signs that dialects read differently.
+
+    Those of parameters; `"note" = 'x'`, which compares two texts in MySQL; `||`, which is OR there; `a / 2`, which is a
+    whole number in T-SQL.
+    """
+    if any(sign in text for sign in ("$", "?", '"', "||", "/")):
         return None
     for dialect in _DIALECTS:
         tree = _reads(text, dialect)
