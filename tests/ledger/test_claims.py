@@ -116,6 +116,19 @@ def test_nobody_waits_for_what_comes_to_nothing(ledger, place):
         ledger.record.await_release(other, patience=0.02)
 
 
+def test_an_answer_that_is_stored_between_two_looks_is_no_dead_question(place, monkeypatch):
+    with Ledger.open(place, budgets=BUDGETS) as ledger:
+        charge_id, _ = once(ledger)
+
+        def ended(_entry):
+            ledger.charges.advance(charge_id, "drawing")
+            ledger.charges.store(charge_id, "answer")
+            return True
+
+        monkeypatch.setattr(ledger.record, "_is_dead", ended)
+        assert ledger.record.await_release(charge_id).payload == "answer"
+
+
 def test_many_processes_that_ask_the_same_pay_once(place):
     Ledger.open(place, budgets=BUDGETS).close()
     read, write = os.pipe()

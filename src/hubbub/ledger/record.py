@@ -154,8 +154,12 @@ class Record:
             entry = self.entry(charge_id)
             if entry.state in ("stored", "shown"):
                 return self.release(charge_id)
-            if entry.state not in OPEN or self._is_dead(entry):
+            if entry.state not in OPEN:
                 return None
+            if self._is_dead(entry):
+                if self.entry(charge_id).state == entry.state:
+                    return None
+                continue  # it was stored, and its process ended, after the entry was read
             if time.monotonic() > deadline:
                 raise PolicyError(
                     f"the very same question is under way ({charge_id}) and has no answer yet. This one waited for it "
