@@ -139,9 +139,7 @@ class Postgres(Dialect):
     def unit_name(self, sql: str, unit_type: str) -> str:
         if unit_type not in ("text", "blob", "decimal"):  # bytes are their digits here
             return sql
-        sql = (
-            self.column_text(sql) if unit_type == "decimal" else sql
-        )  # of up to 131,072 digits, without zeros at the end
+        sql = self.column_text(sql) if unit_type == "decimal" else sql  # up to 131,072 digits
         long = f"'x' || encode(sha256(convert_to({sql}, '{self.encoding}')), 'hex')"
         return f'((CASE WHEN octet_length({sql}) > {NAME} THEN {long} ELSE {sql} END) COLLATE "C")'
 
