@@ -44,7 +44,7 @@ class Memory:
             self._parts.add(part)
         return part
 
-    def _end(self, part: Part) -> None:
+    def _leave(self, part: Part) -> None:
         with self._lock:
             self._parts.discard(part)
 
@@ -97,4 +97,4 @@ class Part:
 
     def leave(self) -> None:
         """The engine is closed."""
-        self._memory._end(self)
+        self._memory._leave(self)

@@ -40,10 +40,12 @@ def _date_diff(args: list[exp.Expr]) -> exp.Expr:
     return difference
 
 
+_READ: Final = {**DuckDBParser.FUNCTIONS, "DATEDIFF": _date_diff}
+
+
 def _with_all(name: str, most: int) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """A function as the parser reads it, or, of more arguments, a call that nothing reads."""
-    read: Callable[[list[exp.Expr]], exp.Expr] = DuckDBParser.FUNCTIONS[name]
-    read = _date_diff if name == "DATEDIFF" else read
+    """A function as it is read, or, of more arguments than it takes, a call that nothing reads."""
+    read: Callable[[list[exp.Expr]], exp.Expr] = _READ[name]
     return lambda args: read(args) if len(args) <= most else exp.Anonymous(this=name, expressions=args)
 
 
@@ -52,13 +54,8 @@ class AsWritten(DuckDB):
 
     class Parser(DuckDBParser):
         FUNCTIONS: ClassVar = {
-            **DuckDBParser.FUNCTIONS,
-            "DATEDIFF": _date_diff,
-            **{
-                name: _with_all(name, form.count(",") + 1)
-                for name, form in FORMS.items()
-                if name in DuckDBParser.FUNCTIONS
-            },
+            **_READ,
+            **{name: _with_all(name, form.count(",") + 1) for name, form in FORMS.items() if name in _READ},
         }
 
         @override
